@@ -1,4 +1,4 @@
-"""The Assembler: from what servers really send to one message."""
+"""The Assembler: from the events of real servers to one message."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_text_and_thinking_may_share_an_index() -> None:
     assert message.content == (Thinking("tu"), Text("a"))
 
 
-def test_empty_words_make_no_block() -> None:
+def test_empty_text_makes_no_block() -> None:
     message, _ = assemble(TextDelta(0, ""), delta(0, "a", "read", "{}"), END)
     assert message.content == (ToolCall(id="a", name="read"),)
 
@@ -165,7 +165,7 @@ def test_interleaved_calls_go_by_index() -> None:
     ) == [("a", "read", '{"p":1}'), ("b", "write", '{"q":2}')]
 
 
-def test_interleaved_calls_go_by_id_where_there_is_no_index() -> None:
+def test_interleaved_calls_without_index_are_matched_by_id() -> None:
     assert calls(
         delta(None, "a", "read", '{"p":'),
         delta(None, "b", "write", '{"q":'),
@@ -184,7 +184,7 @@ def test_a_new_id_opens_a_new_call_even_under_a_used_index() -> None:
     ]
 
 
-def test_two_entries_of_one_index_without_ids_are_told_apart_by_name() -> None:
+def test_two_calls_at_one_index_without_ids_are_distinguished_by_name() -> None:
     assert calls(delta(0, None, "read", '{"p":1}'), delta(0, None, "write", '{"p":2}')) == [
         ("made_0", "read", '{"p":1}'),
         ("made_1", "write", '{"p":2}'),
@@ -228,7 +228,7 @@ def test_an_id_may_come_late() -> None:
     ]
 
 
-def test_an_id_may_come_late_even_after_somebody_looked() -> None:
+def test_an_id_may_arrive_after_the_message_was_read() -> None:
     assembler = Assembler(new_id=lambda: "made")
     assembler.feed(delta(0, None, "read", "{"))
     assert assembler.message().tool_calls[0].id == "made"
@@ -304,7 +304,7 @@ def test_arguments_are_kept_to_the_letter() -> None:
 
 
 def test_an_explicit_begin_and_end_frame_a_call() -> None:
-    """Anthropic and the Responses API say when a call starts and when it is complete."""
+    """Anthropic and the Responses API mark the start and the end of a call."""
     call = ToolCall(id="a", name="read")
     message, told = assemble(
         ToolCallBegin(1, "a", "read"), delta(1, args="{}"), ToolCallEnd(1), ToolCallEnd(1), END
@@ -323,7 +323,7 @@ def test_an_end_may_name_its_call_by_id() -> None:
     assert told[-1] == ToolCallEnd(0, "a", ToolCall(id="a", name="read"))
 
 
-def test_the_end_of_a_call_that_never_began_says_nothing() -> None:
+def test_the_end_of_a_call_that_never_began_is_ignored() -> None:
     assert assemble(ToolCallEnd(4), ToolCallEnd(None, "x"))[1] == []
 
 
@@ -357,7 +357,7 @@ def test_usage_comes_with_the_end() -> None:
 
 
 @pytest.mark.requirement("S4-05")
-def test_what_was_counted_of_a_turn_that_was_cut_is_its_usage() -> None:
+def test_a_truncated_turn_has_the_usage_so_far() -> None:
     counted, in_the_end = Usage(input_tokens=3), Usage(input_tokens=3, output_tokens=5)
     assembler = Assembler()
     assembler.feed(TextDelta(0, "a"))
@@ -367,7 +367,7 @@ def test_what_was_counted_of_a_turn_that_was_cut_is_its_usage() -> None:
 
 
 @pytest.mark.requirement("S4-05")
-def test_a_turn_that_was_cut_keeps_what_was_said() -> None:
+def test_a_truncated_turn_keeps_the_received_content() -> None:
     assembler = Assembler()
     for event in (TextDelta(0, "I will "), delta(0, "a", "read", '{"path": "RE')):
         assembler.feed(event)
@@ -385,7 +385,7 @@ def test_a_call_that_was_cut_before_its_arguments_cannot_be_run(begun: Event) ->
     [call] = assembler.message(StopReason.ERROR).tool_calls
     assert isinstance(call, InvalidToolCall)
     assert (call.id, call.name) == ("a", "read")
-    assert "broke off before its arguments" in call.reason
+    assert "ended before the arguments" in call.reason
     assembler.feed(END)
     assert assembler.message(StopReason.ERROR).tool_calls == (ToolCall(id="a", name="read"),)
 
@@ -397,7 +397,7 @@ def test_a_turn_without_a_word_is_a_message_too() -> None:
     assert assemble()[0].stop_reason is StopReason.UNKNOWN
 
 
-def test_events_that_arrive_together_are_told_as_one_by_one() -> None:
+def test_feed_all_returns_the_same_events_as_feed() -> None:
     events: list[Event] = [
         TextDelta(0, "a"),
         TextDelta(0, "b"),
@@ -429,7 +429,7 @@ def test_looking_at_the_message_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, "hunter2", b"hunter2", {"text": "hunter2"}, Text("a")])
-def test_what_is_no_event_is_refused_by_the_name_of_its_type(wrong: Any) -> None:
+def test_values_that_are_not_events_are_refused_with_their_type(wrong: Any) -> None:
     assembler = Assembler()
     assembler.feed(TextDelta(0, "a"))
     with pytest.raises(InvalidValue) as caught:

@@ -94,7 +94,7 @@ def codes_in(source: str) -> Iterator[str]:
 
 
 def codes_of_steno() -> list[str]:
-    """Return every code; `steno.testing` also writes codes of providers, which are not ours."""
+    """Return every code; `steno.testing` also writes codes of providers, which are not those of steno."""
     files = [path for path in SOURCE.rglob("*.py") if "testing" not in path.parts]
     return sorted({code for path in files for code in codes_in(path.read_text("utf-8"))})
 

@@ -93,7 +93,7 @@ def test_no_public_name_is_that_of_a_submodule(name: str) -> None:
 
 
 def imports_of(code: str) -> Iterator[tuple[str, str]]:
-    """Yield the module and the name of everything of ours that code imports."""
+    """Yield the module and the name of everything that code imports from steno."""
     for node in ast.walk(ast.parse(code)):
         match node:
             case ast.ImportFrom(module=str(module), names=names) if module.startswith("steno"):
@@ -105,7 +105,7 @@ def imports_of(code: str) -> Iterator[tuple[str, str]]:
 
 
 def code_for_users() -> Iterator[tuple[str, str]]:
-    """Yield every program that users are shown, with the place it stands in."""
+    """Yield every program in the documentation, with its place."""
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     for page in pages:
         if "adr" not in page.parts:  # a record of what was decided then
@@ -224,7 +224,7 @@ FACTORIES = [
 
 @pytest.mark.requirement("NFR-004a-38")
 @pytest.mark.parametrize("factory", FACTORIES, ids=lambda factory: factory.__qualname__)
-def test_a_factory_says_what_it_needs_and_what_it_raises(factory: Any) -> None:
+def test_a_factory_documents_its_parameters_and_errors(factory: Any) -> None:
     doc = inspect.getdoc(factory) or ""
     assert any(f"Raises {name}" in doc for name in steno.__all__)
     assert len(doc.partition("Raises")[0]) > 20
@@ -248,7 +248,7 @@ sys.stderr.write(json.dumps({"files": files, "events": seen}))
 
 @pytest.fixture(scope="module")
 def fresh_import() -> dict[str, Any]:
-    """Import steno in a process of its own; return what it loaded beside msgspec, and did."""
+    """Import steno in a new process; return the modules it loaded besides msgspec, and its effects."""
     run = subprocess.run(
         # -I: no user site and no environment; -B: Python itself would write its bytecode.
         [sys.executable, "-I", "-B", "-W", "error", "-c", IMPORT],
@@ -280,7 +280,7 @@ def test_importing_loads_nothing_heavy(heavy: str, fresh_import: dict[str, Any])
 
 
 @pytest.mark.requirement("NFR-004a-16", "NFR-004a-17", "NFR-004a-15")
-def test_importing_writes_nothing_starts_nothing_and_talks_to_nobody(
+def test_importing_writes_nothing_starts_nothing_and_opens_no_connection(
     fresh_import: dict[str, Any],
 ) -> None:
     events: list[tuple[str, str]] = fresh_import["events"]
@@ -299,7 +299,7 @@ def test_the_version_is_one() -> None:
     assert all(part.isdigit() for part in (major, minor, patch))
 
 
-def test_the_package_says_that_it_is_typed() -> None:
+def test_the_package_is_marked_as_typed() -> None:
     assert (Path(steno.__file__).parent / "py.typed").is_file()
 
 

@@ -51,7 +51,7 @@ def test_list_of_promises_is_complete() -> None:
     assert load_catalog().requirements.keys() == expected
 
 
-def test_every_promise_has_a_source_a_step_and_words_of_its_own() -> None:
+def test_every_requirement_has_a_source_a_step_and_its_own_text() -> None:
     catalog = load_catalog()
     rows = catalog.requirements.values()
     assert {row.source for row in rows} == catalog.sources.keys()

@@ -1,4 +1,4 @@
-"""Closed unions: an alias names every member, and nobody can add one from outside.
+"""Closed unions: an alias names every member, and no other module can add one.
 
 A `match` with `assert_never` is only as complete as the union it is checked against.
 """
@@ -109,7 +109,7 @@ def public_structs() -> list[type[msgspec.Struct]]:
 @pytest.mark.requirement("S4-01")
 @pytest.mark.parametrize("cls", public_structs(), ids=lambda cls: cls.__name__)
 def test_a_public_value_is_final(cls: Any) -> None:
-    """`final` is what lets a type checker see that a `match` is complete."""
+    """Only with `final` can a type checker see that a `match` is complete."""
     assert getattr(cls, "__final__", False)
     assert cls.__struct_config__.frozen
 

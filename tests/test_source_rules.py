@@ -89,7 +89,7 @@ def is_lazy_export(path: Path, node: ast.stmt, module: ast.Module) -> bool:
 
 
 def test_our_own_modules_are_imported_at_the_top_only() -> None:
-    """No import of ours inside a function or under TYPE_CHECKING, except lazy exports."""
+    """No import from steno inside a function or under TYPE_CHECKING, except lazy exports."""
     hidden = [
         f"{name_of(path)}:{node.lineno}: {name}"
         for path, module in MODULES.items()
@@ -102,7 +102,7 @@ def test_our_own_modules_are_imported_at_the_top_only() -> None:
     assert hidden == []
 
 
-def test_no_module_has_a_name_that_says_nothing() -> None:
+def test_no_module_has_a_meaningless_name() -> None:
     empty = {"utils", "util", "helpers", "helper", "common", "misc"}
     assert [name_of(path) for path in FILES if path.stem in empty] == []
 
@@ -180,7 +180,7 @@ def test_the_vocabulary_imports_nothing_from_above_it(module: str) -> None:
 
 
 @pytest.mark.requirement("NFR-004a-33")
-def test_what_lies_below_the_vocabulary_knows_nothing_of_messages_and_tools() -> None:
+def test_the_schema_package_imports_no_messages_and_tools() -> None:
     ours = {
         name
         for path in (SOURCE / "schema").rglob("*.py")

@@ -1,4 +1,4 @@
-"""What all values share: unchangeable, equal by content, strict, and silent about their content.
+"""Rules for all values: immutable, equal by content, strict, and a `repr` without content.
 
 The tests in the first half run over one of everything (`samples.ALL`); the second half is about
 `JsonObject`, `RawJson` and text.
@@ -137,7 +137,7 @@ def test_of_several_fields_only_the_first_may_be_given_by_position(sample: Sampl
 
 @pytest.mark.requirement("NFR-004a-36")
 @every_value
-def test_what_is_not_a_field_cannot_be_passed_to_a_constructor(sample: Sample) -> None:
+def test_unknown_fields_cannot_be_passed_to_a_constructor(sample: Sample) -> None:
     with pytest.raises(TypeError):
         sample.build(brand_new=1)
 
@@ -202,7 +202,7 @@ def test_a_duplicate_is_equal(sample: Sample, duplicate: Callable[[Any], Any]) -
 
 
 def printed(value: object) -> Iterator[str]:
-    """Yield what the usual ways of printing show of a value."""
+    """Yield the output of the usual ways of printing a value."""
     yield from (repr(value), str(value), f"{value}", f"{value!r}", format(value))
     yield from (repr([value]), repr({"a": value}))
     tell = getattr(value, "__rich_repr__", None)
@@ -212,14 +212,14 @@ def printed(value: object) -> Iterator[str]:
 
 @pytest.mark.requirement("NFR-004a-20", "FR-004a-35")
 @every_value
-def test_printing_a_value_tells_its_kind_and_not_its_content(sample: Sample) -> None:
+def test_printing_a_value_shows_its_kind_and_not_its_content(sample: Sample) -> None:
     value = sample.build()
     assert all(SECRET not in shown for shown in printed(value))
     assert repr(value).startswith(f"{sample.type.__name__}(")
 
 
 @pytest.mark.requirement("NFR-004a-20")
-def test_printing_values_in_tuples_with_names_tells_no_content() -> None:
+def test_printing_values_in_named_tuples_shows_no_content() -> None:
     lost = repair([ChatMessage.user(SECRET), ChatMessage.assistant(SECRET, [call()])])
     assert isinstance(lost, RepairResult)
     assert lost.issues
@@ -236,7 +236,7 @@ def test_a_repr_of_many_parts_is_cut() -> None:
 
 
 @pytest.mark.requirement("FR-004a-35")
-def test_a_repr_leaves_out_what_was_not_set() -> None:
+def test_a_repr_leaves_out_unset_fields() -> None:
     assert repr(Text("Hello")) == "Text(text=<5 characters>)"
     assert repr(ToolCall(id="call_1", name="read")) == "ToolCall(id='call_1', name='read')"
 
@@ -252,7 +252,7 @@ CLUTTER: tuple[object, ...] = (
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Tell whether a type checker would let `value` stand where `hint` is asked for."""
+    """Return whether a type checker would accept `value` for `hint`."""
     origin = get_origin(hint)
     if origin in (Union, UnionType):
         return any(fits(value, option) for option in get_args(hint))
@@ -264,7 +264,7 @@ def fits(value: Any, hint: Any) -> bool:
 
 
 def loose_fields(sample: Sample, names: Iterable[str]) -> dict[str, set[str]]:
-    """Return the fields that take what does not fit, or fail otherwise than by a refusal."""
+    """Return the fields that accept a wrong value, or raise another error than a refusal."""
     loose: dict[str, set[str]] = {}
     hints = get_type_hints(sample.type)
     for name, wrong in product(names, CLUTTER):
@@ -312,8 +312,8 @@ def test_half_a_surrogate_pair_is_refused_in_every_text(sample: Sample) -> None:
 
 @pytest.mark.requirement("NFR-004a-27")
 @every_stored_value
-def test_what_was_made_can_be_encoded(sample: Sample) -> None:
-    """No value may exist that cannot be stored or sent; `enc_hook` stands for our encoder."""
+def test_every_value_can_be_encoded(sample: Sample) -> None:
+    """No value may exist that cannot be stored or sent; `enc_hook` replaces the encoder of steno."""
     plain = {JsonObject: dict, RawJson: str}
     encoded = msgspec.json.encode(sample.build(), enc_hook=lambda part: plain[type(part)](part))
     assert encoded.startswith(b"{")
@@ -324,7 +324,7 @@ def test_what_was_made_can_be_encoded(sample: Sample) -> None:
 
 @pytest.mark.requirement("NFR-004a-21", "NFR-004a-22", "NFR-004a-25", "FR-004a-33", "FR-004a-54")
 @pytest.mark.parametrize("name", BROKEN)
-def test_an_error_is_a_value_error_of_ours_that_names_a_rule_and_shows_no_content(
+def test_an_error_is_a_value_error_that_names_a_rule_and_shows_no_content(
     name: str,
 ) -> None:
     error = expect_error(BROKEN[name])
@@ -357,7 +357,7 @@ def test_an_error_survives_the_way_to_another_process(name: str) -> None:
 @pytest.mark.requirement("NFR-004a-24")
 @pytest.mark.parametrize("wrong", [None, b"fs.read"], ids=repr)
 @pytest.mark.parametrize("function", [map_tool_name, replace_lone_surrogates])
-def test_public_functions_refuse_what_is_not_text(
+def test_public_functions_refuse_values_that_are_not_text(
     function: Callable[[Any], object], wrong: object
 ) -> None:
     expect_error(lambda: function(wrong))
@@ -392,7 +392,7 @@ def test_making_a_checked_message_calls_a_handful_of_functions(make: Callable[[]
 
 
 @pytest.mark.requirement("NFR-004a-02", "NFR-004a-10")
-def test_writing_messages_calls_no_function_of_ours_for_each() -> None:
+def test_writing_messages_calls_no_python_function_for_each() -> None:
     few, many = [[new() for new in MAKERS] * times for times in (1, 100)]
     work = [record_calls(lambda m=m: encode_messages(m)) for m in (few, many)]  # type: ignore[misc]
     assert work[0].python == work[1].python
@@ -644,7 +644,7 @@ def test_a_json_object_is_read_only_at_every_depth() -> None:
 
 
 @pytest.mark.requirement("FR-004a-45")
-def test_a_json_object_shares_nothing_with_what_it_was_made_of_or_gave_away() -> None:
+def test_a_json_object_shares_no_container_with_its_source_or_its_copies() -> None:
     source = details()
     value = JsonObject(source)
     source["lines"].append("more")
@@ -696,7 +696,7 @@ def test_numbers_keep_their_value(number: float) -> None:
     assert JsonObject.parse(value.text)["n"] == number
 
 
-def test_what_msgspec_has_words_for_is_taken_as_it_writes_it() -> None:
+def test_values_that_msgspec_can_encode_are_accepted_in_its_encoding() -> None:
     moment = datetime(2026, 5, 1, 12, tzinfo=UTC)
     value = JsonObject({"a": b"\x00\x01", "b": {1}, "c": moment, "d": Measured(1.5)})
     assert value == {"a": "AAE=", "b": [1], "c": "2026-05-01T12:00:00Z", "d": {"reading": 1.5}}
@@ -726,7 +726,9 @@ class Measured:
     ],
     ids=repr,
 )
-def test_what_json_cannot_say_is_refused(wrong: Mapping[str, object], code: str) -> None:
+def test_values_that_json_cannot_represent_are_refused(
+    wrong: Mapping[str, object], code: str
+) -> None:
     assert expect_error(lambda: JsonObject(wrong)).code == code
 
 
@@ -746,7 +748,7 @@ def test_a_json_object_is_made_of_a_mapping(wrong: object) -> None:
     ],
     ids=lambda wrong: repr(wrong)[:20],
 )
-def test_text_that_is_no_json_object_is_refused(wrong: Any) -> None:
+def test_text_that_is_not_a_json_object_is_refused(wrong: Any) -> None:
     expect_error(lambda: JsonObject.parse(wrong))
 
 
@@ -860,5 +862,5 @@ class Shout(str):
 @pytest.mark.requirement("NFR-004a-23")
 @pytest.mark.parametrize("value", [None, b"a", 1, Shout("a"), "\ud83e", "a\udfff"], ids=repr)
 def test_text_is_exactly_a_string_that_utf8_can_carry(value: object) -> None:
-    """A subclass of str may carry state that changes, and is not equal to what is loaded."""
+    """A subclass of str may have mutable state, and does not equal the loaded value."""
     assert not is_utf8_text(value)

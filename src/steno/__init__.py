@@ -1,8 +1,8 @@
-"""steno: the typed, immutable record of what a person, a model and tools exchange.
+"""steno: a typed, immutable record of the messages that users, models and tools exchange.
 
-The names for daily use are here; every other public name is in the `__all__` of its package. What
-is not part of the vocabulary (`Agent`, `Conversation`, `connect`, `open_store`, `tool`) is loaded
-when it is first used, so `import steno` stays cheap.
+The names for daily use are here; every other public name is in the `__all__` of its package.
+`Agent`, `Conversation`, `connect`, `open_store` and `tool` are loaded on first use, so that
+`import steno` stays cheap.
 """
 
 import typing as _typing

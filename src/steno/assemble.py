@@ -1,9 +1,9 @@
 """Turn events into a message, and a message into events.
 
-The `Assembler` gives fragments to a call by its id first, then by index, then to the open call:
-real servers omit, reuse and swap all three. Parts are collected in lists and joined once, so the
-cost is linear in the number of events. No clock, no I/O; an id is made only where the provider
-gave none, by a function that can be passed in.
+The `Assembler` assigns a fragment to a call by id, else by index, else to the open call: real
+servers omit, reuse and swap ids, indexes and names. Parts are collected in lists and joined once,
+so the cost is linear in the number of events. No clock, no I/O; an id is made only if the provider
+sent none, by a function that the caller may pass.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from steno.messages.usage import StopReason, Usage
 from steno.values import RedactedRepr, join_surrogates, replace_lone_surrogates
 
 ExtrasByWire: TypeAlias = dict[str, dict[str, Any]]
-"""Members by wire, as they are collected."""
+"""Extra members by wire, while they are collected."""
 
 
 @final
 class ToolCallPart(RedactedRepr, frozen=True, tag_field="type", tag="part", omit_defaults=True):
-    """A piece of a call as a wire reads it: the Assembler makes the events of calls of it.
+    """A part of a tool call as a wire decodes it; the Assembler turns parts into call events.
 
-    `block` is the wire's number of the block, which the seals and extras of the call have as
-    their index, too. Providers omit, repeat and swap every field; the Assembler sorts.
+    `block` is the wire's number of the block; seals and extras of the call have it as their index.
+    Providers omit, repeat and swap every field; the Assembler finds the call of each part.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "name"})
@@ -59,12 +59,12 @@ class ToolCallPart(RedactedRepr, frozen=True, tag_field="type", tag="part", omit
     name: str | None = None
     arguments: str | None = None
     starts: bool = False
-    """Whether the provider says that a call starts here, unless its id is known."""
+    """Whether the provider marks the start of a call; ignored if a call with this id exists."""
     ends: bool = False
 
 
 WireEvent: TypeAlias = Event | ToolCallPart
-"""An event as a wire emits it and the Assembler takes it."""
+"""An event as a wire emits it and the Assembler receives it."""
 
 
 # -- drafts ----------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ class TextDraft:
         self.extras: ExtrasByWire | None = None
 
     def build(self) -> Text | Thinking | None:
-        """Make the block of the parts so far; None where there are none."""
+        """Return the block of the parts so far; None if it would be empty."""
         text = replace_lone_surrogates("".join(self.parts))
         if not text and self.seal is None and self.extras is None:
             return None
@@ -115,16 +115,16 @@ class ToolCallDraft:
         self.has_ended: bool = False
         self.made_id: str | None = None
         self.built: AnyToolCall | None = None
-        # How many parts `is_complete` has read, and what it found there.
+        # The state of `is_complete`: the number of parts it has read, and the nesting after them.
         self.scanned: int = 0
         self.depth: int = 0
         self.in_string = self.is_escaped = self.has_opened = False
 
     def build(self, new_id: Callable[[], str]) -> AnyToolCall:
-        """Make the call of the parts so far; a second time only if a part was added."""
+        """Return the call of the parts so far; it is built again only after a part was added."""
         if self.built is None:
             if self.id is None and self.made_id is None:
-                self.made_id = new_id()  # kept apart: the provider's own id may still come
+                self.made_id = new_id()  # not in `id`: the provider's own id may still arrive
             call_id = self.id or self.made_id or ""
             arguments = join_surrogates("".join(self.parts))
             self.built = build_call(
@@ -133,20 +133,20 @@ class ToolCallDraft:
         return self.built
 
     def build_truncated(self, new_id: Callable[[], str]) -> AnyToolCall:
-        """Make the call of a truncated response; one without its arguments cannot be run."""
+        """Return the call of a truncated response: invalid if none of its arguments arrived."""
         call = self.build(new_id)
         if self.has_ended or any(self.parts) or isinstance(call, InvalidToolCall):
             return call
         return InvalidToolCall(
             id=call.id,
             name=original_tool_name(call),
-            reason="tool call: the answer broke off before its arguments",
+            reason="tool call: the response ended before the arguments arrived",
             seal=call.seal,
             extras=call.extras,
         )
 
     def is_complete(self) -> bool:
-        """Tell whether every bracket of the arguments is closed; reads each fragment once."""
+        """Return whether every bracket of the arguments is closed; each part is read once."""
         for part in self.parts[self.scanned :]:
             for mark in part:
                 if self.is_escaped:
@@ -166,7 +166,7 @@ BlockDraft: TypeAlias = TextDraft | ToolCallDraft | Image | Opaque
 
 
 def merge_extras(found: ExtrasByWire | None, news: Mapping[str, Mapping[str, Any]]) -> ExtrasByWire:
-    """Add members to those of their wires; later members win."""
+    """Merge extra members by wire; later members win."""
     merged: ExtrasByWire = {} if found is None else found
     for wire, members in news.items():
         merged.setdefault(wire, {}).update(members)
@@ -174,7 +174,10 @@ def merge_extras(found: ExtrasByWire | None, news: Mapping[str, Mapping[str, Any
 
 
 def is_different_call(call: ToolCallDraft, index: int | None, name: str | None) -> bool:
-    """Tell whether a server uses one id for two calls: by index and name, or by arguments."""
+    """Return whether a part with the id of a call begins another call: some servers reuse ids.
+
+    It does if it has another index, and another name or the arguments of the call are complete.
+    """
     if None in (index, call.index, name, call.name) or index == call.index:
         return False
     return name != call.name or call.is_complete()
@@ -188,7 +191,7 @@ class Assembler:
     """Collects the events of one turn; `message()` returns the message at any time."""
 
     def __init__(self, *, new_id: Callable[[], str] = new_call_id) -> None:
-        """Start an empty turn. `new_id` names calls that the provider left without an id."""
+        """Start an empty turn. `new_id` makes the ids of calls that the provider sent without."""
         self._new_id = new_id
         self._drafts: list[BlockDraft] = []
         self._text_drafts: dict[tuple[type, int], TextDraft] = {}
@@ -206,9 +209,9 @@ class Assembler:
     def feed(self, event: WireEvent) -> tuple[Event, ...]:
         """Take one event and return the normalized events for it.
 
-        In these, each call begins once, grows, and ends once with the whole call, all under its
-        number in the message, whatever the provider numbers. Raises InvalidValue for anything but
-        an event.
+        In these, each call begins once, grows, and ends once with the whole call. Their index is
+        the number of the call in the message, not the provider's number. Raises InvalidValue for
+        anything but an event.
         """
         # Most events are more text of one block; `match` would test isinstance first.
         if type(event) is TextDelta and event.index == self._text_index:
@@ -247,7 +250,7 @@ class Assembler:
                 assert_type(event, Never)
                 # In place of `assert_never`, which would show the content.
                 raise InvalidValue(
-                    f"takes events, not {type(event).__name__}",
+                    f"expected an event, not {type(event).__name__}",
                     code="not_an_event",
                     place="assembler",
                 )
@@ -269,9 +272,8 @@ class Assembler:
     ) -> AssistantMessage:
         """Return the message so far; after the end, all of it.
 
-        `stop_reason` is the reason of a response without an end: aborted, error. A call whose
-        arguments had not begun then cannot be run. `usage` is the count so far; the `Finished`
-        event has its own.
+        `stop_reason` is for a response that did not finish (aborted, error): calls without any
+        arguments are then invalid. `usage` is the count so far; that of `Finished` replaces it.
         """
         finished = self._finished
         is_truncated = finished is None and stop_reason is not None
@@ -327,7 +329,7 @@ class Assembler:
         return draft
 
     def _draft_at(self, index: int) -> TextDraft | ToolCallDraft:
-        """Return the latest block at an index, or a new empty text where there is none."""
+        """Return the latest block at an index, or a new empty text if there is none."""
         draft = self._latest_at.get(index) or self._find_text_draft(Text, index, False)
         if isinstance(draft, ToolCallDraft):
             draft.built = None
@@ -348,7 +350,7 @@ class Assembler:
     ) -> tuple[Event, ...]:
         if id is name is None and index is not None and fragment:
             call = self._call_by_index.get(index)
-            if call is not None and not call.has_ended:  # nearly always: more of the same
+            if call is not None and not call.has_ended:  # the usual case: the next fragment
                 call.built = None
                 call.parts.append(fragment)
                 return (ToolCallDelta(call.number, None, None, fragment),)
@@ -365,7 +367,7 @@ class Assembler:
             self._call_by_index[index] = self._latest_at[index] = call
         id, name = self._fill_id_and_name(call, id, name)
         if call.has_ended and not fragment.strip() and not (id or name):
-            return ()  # blanks after the end change nothing
+            return ()  # white space after the end changes nothing
         call.built, call.has_ended = None, False
         call.parts.append(fragment)
         return (ToolCallDelta(call.number, id, name, fragment or None),)
@@ -381,9 +383,9 @@ class Assembler:
         if call is None and self._calls:
             call = self._calls[-1]
             if index is not None and call.index is not None:
-                return None  # a new index beside one that is in use; its name may come last
+                return None  # another index is another call; its id and name may come later
         if call is None or (id is not None and call.id is not None):
-            return None  # nothing is open, or a new id: a new call, even under a used index
+            return None  # no call is open, or the id is new: a new call, even at a used index
         return None if self._starts_another(call, name, fragment) else call
 
     def _starts_another(self, call: ToolCallDraft, name: str | None, fragment: str) -> bool:
@@ -391,13 +393,13 @@ class Assembler:
             return False
         if name != call.name:
             return True
-        # The same name again: a chatty server, or the same tool once more.
+        # The same name again: the server repeats it in every part, or it is another call.
         return fragment.lstrip().startswith("{") and bool(call.parts) and call.is_complete()
 
     def _fill_id_and_name(
         self, call: ToolCallDraft, id: str | None, name: str | None
     ) -> tuple[str | None, str | None]:
-        """Take an id or name that came late; return those that are new."""
+        """Set an id or name that arrived late; return those that are new."""
         late_id = id if call.id is None else None
         late_name = name if call.name is None else None
         if late_id is not None:
@@ -435,7 +437,7 @@ class Assembler:
 
 
 def events_from_message(message: AssistantMessage) -> Iterator[WireEvent]:
-    """Yield the events of which an Assembler makes the same message, to replay it."""
+    """Yield events from which an Assembler rebuilds the same message, to replay it."""
     for index, block in enumerate(message.content):
         match block:
             case Text():

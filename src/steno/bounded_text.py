@@ -1,4 +1,4 @@
-"""The beginning and the end of a long text or of many lines, with a note in place of the middle."""
+"""Truncate a long text or a long list of lines in the middle, with a note in its place."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _Text = TypeVar("_Text", str, bytes, list[str])
 
 
 def truncate_middle(text: str, *, max_head: int, max_tail: int, note: str) -> str:
-    """Return a text without its middle if it is too long.
+    """Return a text, without its middle if it is too long.
 
-    The note is a template: `{omitted}` in it is the number of characters that are left out.
+    `note` replaces the middle; `{omitted}` in it becomes the number of omitted characters.
     """
     omitted = len(text) - max_head - max_tail
     if omitted <= 0:
@@ -26,9 +26,9 @@ def truncate_middle(text: str, *, max_head: int, max_tail: int, note: str) -> st
 def truncate_lines(
     lines: Sequence[_Line], *, max_lines: int, note: Callable[[int], _Line]
 ) -> list[_Line]:
-    """Return lines without their middle if they are too many.
+    """Return lines, without the middle ones if there are too many.
 
-    `note` returns the line in its place from the number of lines that are left out.
+    `note` takes the number of omitted lines and returns the line in their place.
     """
     if len(lines) <= max_lines:
         return list(lines)
@@ -38,12 +38,12 @@ def truncate_lines(
 
 @final
 class BoundedText(Generic[_Text]):
-    """A text, bytes or lines that arrive in pieces, in bounded memory as by `truncate_middle`."""
+    """Text, bytes or lines that arrive in pieces; only the beginning and the end are kept."""
 
     def __init__(
         self, join: Callable[[Iterable[_Text]], _Text], *, max_head: int, max_tail: int
     ) -> None:
-        """Take a function that puts pieces together: `"".join` for a text, `b"".join` for bytes."""
+        """Take the function that joins pieces: `"".join` for text, `b"".join` for bytes."""
         self._join: Callable[[Iterable[_Text]], _Text] = join
         self._max_head = max_head
         self._max_tail = max_tail
@@ -52,7 +52,7 @@ class BoundedText(Generic[_Text]):
     def clear(self) -> None:
         """Drop everything."""
         self.total = 0
-        """The length of everything that was added."""
+        """The length of all pieces that were added."""
         self._head: list[_Text] = []
         self._tail: deque[_Text] = deque()
         self._tail_length = 0
@@ -71,11 +71,11 @@ class BoundedText(Generic[_Text]):
 
     @property
     def missing(self) -> int:
-        """How much of the middle is not kept."""
+        """The length of the middle that is not kept."""
         return max(0, self.total - self._max_head - self._max_tail)
 
     def ends(self) -> tuple[_Text, int, _Text]:
-        """Return the beginning, how much is missing after it, and the end."""
+        """Return the beginning, the length of the missing middle, and the end."""
         tail = self._join(self._tail)
         tail = tail[max(0, len(tail) - self._max_tail) :]
         return self._join(self._head), self.missing, tail

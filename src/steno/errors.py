@@ -6,30 +6,30 @@
     │   ├── InvalidTool               a tool definition, name or result
     │   │   └── InvalidArguments        arguments that do not fit their schema or type
     │   ├── InvalidRequest            a request to a model
-    │   ├── OutOfOrder                a message in a place where it may not stand
+    │   ├── OutOfOrder                a message that may not come at its place
     │   └── InvalidDocument           stored data that is not JSON or not ours
     │       └── UnsupportedVersion      written by a newer steno
     ├── ProtocolError               bytes that their wire format does not allow
     │   └── CutShort                  a stream that ended before the response was complete
     ├── ProviderError               a provider refused a request, or failed
-    │   ├── AuthenticationFailed      the key is missing, wrong, or lacks a right
+    │   ├── AuthenticationFailed      the key is missing, wrong, or lacks a permission
     │   ├── NotFound                  no such model or endpoint
-    │   ├── ContextOverflow           more tokens than the model reads at once
+    │   ├── ContextOverflow           more tokens than the context window of the model
     │   ├── RateLimited               too many requests in too short a time, or no credit left
     │   ├── Overloaded                the provider is busy or down; a later request may succeed
-    │   └── Unreachable               no response: connection, proxy, certificate, time
+    │   └── Unreachable               no response: connection, proxy, certificate, timeout
     ├── LogError                    the log or its store failed; nothing was changed
     │   ├── Missing                   no such session, branch, entry or blob
     │   ├── Conflict                  another writer was first
     │   ├── Damaged                   stored data is not what was written
-    │   └── Unavailable               the store cannot be read or written: disk, rights, server
-    ├── ToolFailed                  a tool call without a result; the model should read why
+    │   └── Unavailable               the store cannot be read or written: disk, permissions, server
+    ├── ToolFailed                  a tool call failed; the message is for the model
     ├── Unresolved                  a reference in a message could not be opened; nothing was sent
     ├── Unrecognised                text in an image could not be recognised
     └── ServerFailed                an MCP server did not start, refused a request, or stopped
 
 Every error has a `code` for programs. An exception names the rule and the place, never the
-content: it may end up in a log that fewer people should read than the conversation.
+content: it may end up in a log that more people can read than the conversation.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class StenoError(Exception):
     """The root of every error that steno raises on purpose.
 
     `code` names the problem for programs, and stays the same from release to release. The
-    message is for people, and its wording may change. `place` names the thing that it is about.
+    message is for people, and its wording may change. `place` names the field, message, file or
+    part of steno that the error is about.
     """
 
     code: str = "error"
@@ -86,11 +87,11 @@ class StenoError(Exception):
             self.code = code
 
     def text_unless_at(self, *places: str) -> str:
-        """Return the text without its place if that is one of these: the caller names it."""
+        """Return the text, without its place if that is one of `places`, which the caller names."""
         return self._with_facts(self.message) if self.place in places else str(self)
 
     def _with_facts(self, text: str) -> str:
-        """Return a text with the facts that follow the message of such an error."""
+        """Return a text followed by the facts of this error, such as an HTTP status."""
         return text
 
 
@@ -98,7 +99,7 @@ class InvalidValue(StenoError, ValueError):
     """A value breaks a rule of the vocabulary; nothing was created.
 
     `field` is the field that breaks it, with the index of an element (`content[1]`); it is empty
-    where the rule is about the value as a whole.
+    if the rule is about the value as a whole.
     """
 
     code = "invalid_value"
@@ -126,9 +127,9 @@ class Problem(NamedTuple):
     """One way in which a value does not fit its schema or type."""
 
     pointer: str
-    """Where: a JSON pointer (RFC 6901); the empty string is the whole value."""
+    """The place as a JSON pointer (RFC 6901); the empty string is the whole value."""
     rule: str
-    """The expectation, in words that a model can act on; never the value found."""
+    """The expectation, as text that a model can act on; it never quotes the value."""
 
     def __str__(self) -> str:
         return f"{self.pointer or '(the whole value)'}: {self.rule}"
@@ -154,9 +155,9 @@ class InvalidRequest(InvalidValue):
 
 
 class OutOfOrder(InvalidValue):
-    """A message may not stand at this place; the history is as it was before.
+    """A message may not come at this place; the history is unchanged.
 
-    `position` is the index of the message, None where that is not known.
+    `position` is the index of the message; None if it is not known.
     """
 
     code = "out_of_order"
@@ -187,7 +188,7 @@ class UnsupportedVersion(InvalidDocument):
 
 
 class ProtocolError(StenoError):
-    """A provider sent bytes that its own format does not allow; what came before them stands."""
+    """A provider sent bytes that its own format does not allow; earlier events stay valid."""
 
     code = "protocol_error"
 
@@ -195,7 +196,7 @@ class ProtocolError(StenoError):
 
 
 class CutShort(ProtocolError):
-    """A stream ended before the response was complete; the events before the end stand."""
+    """A stream ended before the response was complete; earlier events stay valid."""
 
     code = "stream_truncated"
 
@@ -205,7 +206,7 @@ class CutShort(ProtocolError):
 class ProviderError(StenoError):
     """A provider refused a request, or failed during its response.
 
-    The message is the provider's own, since the caller could not act without it.
+    The message quotes the provider, because the caller could not act without it.
     """
 
     code = "provider_error"
@@ -225,7 +226,7 @@ class ProviderError(StenoError):
     ) -> None:
         super().__init__(message, code=code, place=place)
         self.status = status
-        """The HTTP status; 200 where the error came inside a response that had begun well."""
+        """The HTTP status; 200 if the error arrived inside a response that had begun normally."""
         self.provider_type = provider_type
         self.provider_code = provider_code
         """The provider's own names for the error, as it sent them."""
@@ -233,7 +234,7 @@ class ProviderError(StenoError):
         self.retryable = retryable
         """Whether the same request may succeed later."""
         self.retry_after_s = retry_after_s
-        """How long the provider asks to wait, if it gave a time."""
+        """The number of seconds that the provider asks to wait, if it sent one."""
 
     def __str__(self) -> str:
         return self._with_facts(super().__str__())
@@ -252,7 +253,7 @@ class ProviderError(StenoError):
 
 
 class AuthenticationFailed(ProviderError):
-    """The key is missing or wrong, or lacks a right."""
+    """The key is missing or wrong, or lacks a permission."""
 
     code = "authentication_failed"
 
@@ -264,7 +265,7 @@ class NotFound(ProviderError):
 
 
 class ContextOverflow(ProviderError):
-    """The request holds more tokens than the model reads at once."""
+    """The request has more tokens than the context window of the model."""
 
     code = "context_overflow"
 
@@ -282,7 +283,7 @@ class Overloaded(ProviderError):
 
 
 class Unreachable(ProviderError):
-    """There was no response: connection, proxy, certificate or time."""
+    """No response arrived: connection, proxy, certificate or timeout."""
 
     code = "unreachable"
 
@@ -293,7 +294,7 @@ class Unreachable(ProviderError):
 class LogError(StenoError):
     """The log of a conversation, or its store, could not read or write.
 
-    Nothing was changed: the new data is not there, and the old data is as it was.
+    Nothing was changed: the new data is not stored, and the old data is as it was.
     """
 
     code = "log_error"
@@ -330,9 +331,9 @@ class Unavailable(LogError):
 
 
 class ToolFailed(StenoError):
-    """A tool call has no result. The message is for the model, and may repeat its arguments.
+    """A tool call failed. The message is for the model, and may repeat its arguments.
 
-    `recoverable` is true where another call, with other arguments or later, may succeed.
+    `recoverable` is true if another call, with other arguments or later, may succeed.
     """
 
     code = "tool_failed"
@@ -348,7 +349,7 @@ class ToolFailed(StenoError):
 
 
 class Unresolved(StenoError):
-    """A reference in a message could not be opened, so nothing was sent; it may be sent again."""
+    """A reference in a message could not be opened. Nothing was sent; the user may send it again."""
 
     code = "unresolved"
 
@@ -360,7 +361,7 @@ class Unrecognised(StenoError):
 
 
 class ServerFailed(StenoError):
-    """An MCP server could not be started, refused a request, or stopped in the middle."""
+    """An MCP server could not be started, refused a request, or stopped during one."""
 
     code = "server_failed"
 
@@ -371,7 +372,7 @@ class ServerFailed(StenoError):
 class MissingExtra(ImportError):
     """An optional part of steno is not installed; `extra` names it, as in `steno[http]`.
 
-    It stands outside of the tree: an error in the installation, which no caller handles.
+    It is not a StenoError: no caller handles an error of the installation.
     """
 
     code = "missing_extra"

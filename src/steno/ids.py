@@ -1,4 +1,4 @@
-"""Ids and times: the two things that no value makes for itself."""
+"""New ids and the current time. Values never make them; callers pass them in."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Final
 
 _lock: Final = threading.Lock()
 _POOL_IDS: Final = 128
-"""For how many ids random bytes are read at once: reading them for each is half of its cost."""
+"""The number of ids for which random bytes are read at once: a read for each doubles its cost."""
 _VARIANT: Final = bytes([byte & 0x3F | 0x80 for byte in range(256)])
-"""Sets the two bits that say which kind of UUID it is."""
+"""A translation table that sets the two variant bits of a UUID (RFC 9562)."""
 _HEX_DIGITS: Final = "0123456789abcdef"
 _HEX_BYTES: Final = tuple([f"{byte:02x}" for byte in range(256)])
 _last: int = 0
@@ -29,10 +29,10 @@ _fifth_groups: list[str] = []
 def new_id() -> str:
     """Return a UUID of version 7: ids sort in the order in which this process made them.
 
-    The twelve bits behind the milliseconds count fractions of one, so that this holds for ids
-    made in the same millisecond.
+    The twelve bits after the milliseconds are fractions of a millisecond, so that ids of the same
+    millisecond sort as well.
     """
-    global _last, _last_millisecond, _prefix  # noqa: PLW0603 - what is remembered between two ids
+    global _last, _last_millisecond, _prefix  # noqa: PLW0603 - the state between two ids
     stamp = (time_ns() << 12) // 1_000_000
     with _lock:
         if stamp <= _last:
@@ -44,7 +44,7 @@ def new_id() -> str:
             _prefix = f"{digits[:8]}-{digits[8:]}-7"
         if not _fifth_groups:
             _draw_groups()
-        # Tables are faster than a format, and an id is a good part of the cost of an append.
+        # Tables are faster than a format, and an id is a large part of the cost of an append.
         digit, digits = _HEX_DIGITS[stamp >> 8 & 15], _HEX_BYTES[stamp & 255]
         return f"{_prefix}{digit}{digits}-{_fourth_groups.pop()}-{_fifth_groups.pop()}"
 
@@ -62,4 +62,4 @@ if hasattr(os, "register_at_fork"):
 
 
 utc_now: Final[Callable[[], datetime]] = partial(datetime.now, UTC)
-"""Return the time, in UTC."""
+"""Return the current time in UTC."""

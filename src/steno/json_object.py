@@ -1,7 +1,7 @@
-"""JSON objects from elsewhere, read-only all the way down.
+"""JSON objects that are read-only at every level, and the functions that read and write them.
 
-`JsonObject` is the type of tool arguments, details and schemas. This file knows JSON, and
-nothing of its uses.
+`JsonObject` is the type of tool arguments, details and schemas. This module knows JSON, but not
+its uses.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 from steno.errors import InvalidValue
 
 MAX_DEPTH: Final = 200
-"""How deep JSON may be nested to be read. Fixed, so that it does not depend on the call stack."""
+"""The deepest nesting of JSON that is read; fixed, so that it is independent of the call stack."""
 
 MAX_SHALLOW_LENGTH: Final = 2 * MAX_DEPTH
 """Text up to this length cannot be nested too deeply: every level takes two characters."""
@@ -34,11 +34,11 @@ JsonValue: TypeAlias = "bool | int | float | str | tuple[JsonValue, ...] | JsonO
 class JsonObject(Mapping[str, JsonValue]):
     """A JSON object that cannot be changed: members are scalars, tuples and further JsonObjects.
 
-    Two of them are equal when they are the same JSON, whatever the order of their members; so
-    is a plain mapping with the same content.
+    Two objects are equal if they are the same JSON, in any order of their members. A plain mapping
+    with the same content is equal, too.
 
-    The members that it copies need not be plain: as msgspec writes them, bytes become base64
-    text, times and dates ISO 8601 text, sets arrays, and structs and dataclasses objects.
+    The members that it copies need not be plain JSON: as in msgspec, bytes become base64 text,
+    times and dates ISO 8601 text, sets arrays, and structs and dataclasses objects.
     """
 
     __slots__ = ("_members",)
@@ -65,7 +65,7 @@ class JsonObject(Mapping[str, JsonValue]):
         return msgspec.json.encode(self._members).decode()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return an ordinary dictionary of the same content that shares nothing with this."""
+        """Return a plain dictionary of the same content that shares no container with this."""
         return {name: copy_json(value) for name, value in self._members.items()}
 
     def __getitem__(self, name: str) -> JsonValue:
@@ -119,12 +119,12 @@ _set_members = JsonObject.__dict__["_members"].__set__  # faster than object.__s
 
 
 def raw_members(value: JsonObject) -> dict[str, Any]:
-    """Return the members themselves, for an encoder that only reads them."""
+    """Return the members without a copy, for an encoder that only reads them."""
     return value._members  # pyright: ignore[reportPrivateUsage] - the one reader from outside
 
 
 def to_plain(value: object) -> object:
-    """Return the dictionary of a mapping that msgspec cannot encode: an `enc_hook`.
+    """Return a mapping that msgspec cannot encode as a dictionary; used as an `enc_hook`.
 
     Raises InvalidValue for a value of any other type.
     """
@@ -184,11 +184,11 @@ def not_object_error(exc: Exception, text: str | bytes = "") -> InvalidValue:
     if isinstance(exc, RecursionError):
         code, reason = "too_deep", f"nested more than {MAX_DEPTH} levels deep"
     elif isinstance(exc, UnicodeError):
-        code, reason = "lone_surrogate", "a lone surrogate, or bytes that are not UTF-8"
+        code, reason = "lone_surrogate", "contains a lone surrogate, or bytes that are not UTF-8"
     elif isinstance(exc, TypeError):
         code, reason = "not_text", "not text"
     elif _is_object_except_lone_surrogates(text):
-        code, reason = "lone_surrogate", "a lone surrogate"
+        code, reason = "lone_surrogate", "contains a lone surrogate"
     elif "truncated" in str(exc):  # msgspec has no class for it
         code, reason = "truncated_json", str(exc)
     else:
@@ -197,7 +197,7 @@ def not_object_error(exc: Exception, text: str | bytes = "") -> InvalidValue:
 
 
 def _is_object_except_lone_surrogates(text: str | bytes) -> bool:
-    """Tell whether escaped lone surrogates are the only error: msgspec has many names for them."""
+    """Return whether escaped lone surrogates are the only error: msgspec words them differently."""
     clean, replaced = replace_lone_surrogate_escapes(
         text.encode() if isinstance(text, str) else text
     )
@@ -209,7 +209,7 @@ def _is_object_except_lone_surrogates(text: str | bytes) -> bool:
 
 
 _BACKSLASH: Final = ord("\\")
-"""As a number: a single byte is found many times faster than bytes."""
+"""As a number: `in` finds a single byte many times faster than a bytes object."""
 _SURROGATE_ESCAPE: Final = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair
     rb"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
@@ -245,7 +245,7 @@ def parse_object(text: str | bytes) -> dict[str, Any]:
 
 
 def is_json_text(text: str) -> bool:
-    """Tell whether `text` is one JSON value, of any depth, without making values."""
+    """Return whether `text` is one JSON value, of any depth, without making values."""
     try:
         _decode_raw(text)
     except msgspec.MsgspecError:
@@ -267,7 +267,7 @@ _JSON_TOKEN: Final = re.compile(
 
 
 def is_deep_json(text: str) -> bool:
-    """Tell whether text is JSON that msgspec cannot follow, because it is nested too deeply."""
+    """Return whether `text` is valid JSON, without recursion: for nesting too deep for msgspec."""
     text = text.rstrip(" \t\r\n")
     closers: list[str] = []
     state, position = "value", 0
@@ -303,7 +303,7 @@ def json_pointer(steps: Iterable[object]) -> str:
 
 # -- the types of JSON values ------------------------------------------------------------------
 #
-# Read-only mappings and tuples count as objects and arrays: steno's own values are such.
+# Read-only mappings and tuples count as objects and arrays: steno's own values use them.
 
 JSON_TYPES: dict[type, str] = {
     dict: "object",
@@ -347,14 +347,14 @@ def json_type_of(value: object) -> str:
 def encode_json(value: object) -> bytes:
     """Encode a plain Python value as JSON. Raises InvalidValue where JSON has no form for it."""
     try:
-        # First to plain containers, then a check for what msgspec would change in silence.
+        # Convert to plain containers first: msgspec silently writes NaN as null, and keys as text.
         plain = msgspec.to_builtins(value, enc_hook=to_plain)
         _check_representable(plain)
         return msgspec.json.encode(plain)
     except RecursionError:
         code, reason = "too_deep", "nested too deeply"
     except UnicodeError:
-        code, reason = "lone_surrogate", "a lone surrogate"
+        code, reason = "lone_surrogate", "contains a lone surrogate"
     except (TypeError, msgspec.MsgspecError) as exc:
         code, reason = "unsupported_type", str(exc)
     raise InvalidValue(f"not representable as JSON: {reason}", code=code)
@@ -369,7 +369,7 @@ def _check_representable(value: object) -> None:
         for name, member in value.items():
             if type(name) is not str:
                 raise InvalidValue(
-                    f"not representable as JSON: a name of type {type(name).__name__}",
+                    f"not representable as JSON: a member name of type {type(name).__name__}",
                     code="name_not_text",
                 )
             _check_representable(member)

@@ -1,8 +1,8 @@
 """Public names of a package that are loaded when they are first used.
 
 A package lists its names in `__all__`, imports them under `TYPE_CHECKING` for type checkers and
-import-linter, and gives Python the same names by `__getattr__ = lazy_exports(...)`. So importing
-the package stays cheap, whatever its parts cost.
+import-linter, and sets `__getattr__ = lazy_exports(...)` with the same names. Importing the package
+then stays cheap, even if its modules are slow to load.
 """
 
 import sys

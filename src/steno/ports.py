@@ -1,9 +1,9 @@
-"""Protocols of the parts that touch the world; nothing in this file acts.
+"""Protocols of the parts that do I/O; this module itself does none.
 
 A `Provider` answers requests with a `Stream` of events, and a `Transport` carries its bytes. A
-`Tool` runs the calls of a model, once an `Approver` agreed. A `Resolver` opens the references of a
-user message. A `Journal` keeps the entries of a conversation. An implementation of one protocol
-needs nothing else of steno, and a caller needs to know nothing about the implementation.
+`Tool` runs the calls of a model, after an `Approver` has allowed them. A `Resolver` opens the
+references of a user message. A `Journal` stores the entries of a conversation. An implementation of
+one protocol needs no other part of steno, and a caller does not depend on the implementation.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class Stream(Protocol):
     the next event; `message` still returns the part before them. After the end, an error or
     `close`, the iteration ends at once.
 
-    Two more attributes are read where a stream has them: `losses`, a `Change` for each part of
-    the request that the model does not see as it is; and `envelope`, a mapping with the provider's
-    own `id` of the response and name of the `model`.
+    A stream may have two more attributes: `losses`, a `Change` for each part of the request that
+    the model does not see as it is; and `envelope`, a mapping with the `id` of the response and the
+    name of the `model` as the provider sent them.
     """
 
     def __aiter__(self) -> Self:
@@ -83,7 +83,7 @@ class Stream(Protocol):
 
 
 class Provider(Protocol):
-    """A source of responses: a vendor, a server of one's own, a script in a test."""
+    """A source of responses: a vendor, a local server, a script in a test."""
 
     def stream(self, request: Request) -> Stream:
         """Return the response to a request, to be read.
@@ -145,9 +145,9 @@ class HttpResponse(Protocol):
         ...
 
     async def read(self) -> bytes:
-        """Return the next bytes of the body as they arrived; none at its end.
+        """Return the next bytes of the body as they arrived; empty at its end.
 
-        Raises Unreachable if the connection breaks or stays silent too long, ProtocolError if
+        Raises Unreachable if the connection breaks or sends nothing for too long, ProtocolError if
         the body is larger than allowed.
         """
         ...
@@ -166,7 +166,7 @@ class Transport(Protocol):
     async def open(self, request: HttpRequest, /) -> HttpResponse:
         """Send a request and wait for the head of its response.
 
-        Raises Unreachable if there is none. When cancelled it leaves no open connection.
+        Raises Unreachable if no response arrives. When cancelled it leaves no open connection.
         """
         ...
 
@@ -179,17 +179,17 @@ class Transport(Protocol):
 
 
 PrepareImage: TypeAlias = Callable[[bytes], Image]
-"""Makes an image that a model takes: small and without metadata.
+"""Makes an image block that models accept from bytes: small and without metadata.
 
-Raises ToolFailed for bytes that are no image, ImportError where the extra for it is missing.
+Raises ToolFailed for bytes that are not an image, ImportError if the extra is not installed.
 """
 
 UNKNOWN_SUBJECT_PREFIX: Final = "\n"
-"""The beginning of a subject that may turn out to be anything: only the pattern `*` covers it."""
+"""The prefix of a subject that is not known in advance: only the pattern `*` covers it."""
 
 
 class Capability(StrEnum):
-    """The most that a tool may do; for most users each is more than the one before."""
+    """The most that a tool may do. For most users, each one is riskier than the one before."""
 
     READ = "read"
     WRITE = "write"
@@ -232,7 +232,7 @@ class ToolContext(Protocol):
         ...
 
     def is_denied(self, subject: str) -> bool:
-        """Return whether a rule forbids the tool a subject that it found, such as a file.
+        """Return whether a rule denies the tool a subject that it found, such as a file.
 
         May be called from any thread.
         """
@@ -246,9 +246,9 @@ class ToolContext(Protocol):
         ...
 
     def put_blob(self, data: bytes) -> str:
-        """Store bytes beside the log, such as the whole of a long output; return their SHA-256.
+        """Store bytes as a blob, such as the whole of a long output; return their SHA-256.
 
-        Name it in the details of the output: blobs that no entry names are removed later.
+        Put the SHA-256 into the details of the output: blobs that no entry names are removed later.
         """
         ...
 
@@ -272,20 +272,19 @@ class PreviewKind(StrEnum):
 
 
 class PreviewPart(NamedTuple):
-    """A part of a preview; its text may hold any text of a model."""
+    """A part of a preview. Its text is not trusted: a model may have written it."""
 
     kind: PreviewKind
     text: str
     language: str = ""
-    """Of code: the suffix of its file."""
+    """The suffix of the file, for code."""
 
 
 @final
 class CallPreview(RedactedRepr, frozen=True):
     """The effect of a call, for the person who decides: a diff, a command, a note.
 
-    `shown_arguments` names the arguments that a reader of the parts knows already. Lone surrogates
-    are replaced.
+    `shown_arguments` names the arguments that the parts already show. Lone surrogates are replaced.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"shown_arguments"})
@@ -318,7 +317,7 @@ _MAX_HEADLINE_CHARACTERS: Final = 640
 def default_headline(call: AnyToolCall, names: Sequence[str] = ()) -> str:
     """Return the headline of a call of any tool: its main argument, else all arguments as JSON.
 
-    The first of `names` that is present counts, then `command`, `path` and others like them.
+    The main argument is the first of `names` that is present, then `command`, `path` and the like.
     """
     arguments: Mapping[str, Any] = {}
     if isinstance(call, ToolCall):
@@ -347,7 +346,7 @@ class Tool(Protocol):
 
     @property
     def capability(self) -> Capability:
-        """The most that it does."""
+        """The most that the tool may do."""
         ...
 
     @property
@@ -358,18 +357,18 @@ class Tool(Protocol):
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
         """Return the subjects of a call, for permission rules: paths, commands, addresses.
 
-        Rules allow a call if together they cover all of them, and deny it if one covers any. They
-        are in one spelling: paths relative to the workspace with links resolved, commands one by
-        one. A subject that may turn out to be anything begins with `UNKNOWN_SUBJECT_PREFIX`.
+        Rules allow a call if together they cover all subjects, and deny it if one covers any.
+        Subjects have one spelling: paths relative to the workspace with links resolved, commands
+        one by one. A subject that is not known in advance begins with `UNKNOWN_SUBJECT_PREFIX`.
         Without subjects, only rules about the name of the tool apply. Raises ToolFailed for
-        arguments that make no sense.
+        invalid arguments.
         """
         ...
 
     def headline(self, call: AnyToolCall, /) -> str:
         """Return the main part of the call for a list: a command, a path; without the tool's name.
 
-        Accepts any arguments and never raises. A tool without it has `default_headline`.
+        Accepts any arguments and never raises. For a tool without it, `default_headline` is used.
         """
         ...
 
@@ -389,7 +388,7 @@ class Tool(Protocol):
 
 
 class GrantScope(StrEnum):
-    """The reach of a decision."""
+    """The scope of a decision: one call, the session, the project, or all projects of the user."""
 
     ONCE = "once"
     SESSION = "session"
@@ -407,11 +406,11 @@ class ApprovalRequest(RedactedRepr, frozen=True, kw_only=True):
     capability: Capability
     subjects: tuple[str, ...] = ()
     headline: str | None = None
-    """The headline that the tool gives the call; may hold any text of a model, like the preview."""
+    """The headline of the call from its tool; like the preview, it may hold text of a model."""
     preview: CallPreview = CallPreview()
     """The effect of the call, for people to read."""
     rule: str = ""
-    """A rule that would cover this call and similar ones: `bash(git log *)`. Empty if none should."""
+    """A rule to offer for this call and similar ones: `bash(git log *)`. Empty if there is none."""
 
 
 @final
@@ -425,12 +424,12 @@ class ApprovalDecision(RedactedRepr, frozen=True, kw_only=True):
     """The person or program that decided; for the log."""
     scope: GrantScope = GrantScope.ONCE
     rule: str | None = None
-    """The rule that is granted, where the scope is wider than once; that of the request if None."""
+    """The rule to grant if the scope is wider than once; None grants the rule of the request."""
     reason: str | None = None
 
 
 class Approver(Protocol):
-    """Decides about calls, by asking a person or otherwise."""
+    """Decides whether calls may run, for example by asking a person."""
 
     async def ask(self, request: ApprovalRequest, /) -> ApprovalDecision:
         """Return a decision. While it waits, the log shows the approval as pending."""
@@ -438,7 +437,7 @@ class Approver(Protocol):
 
 
 class GrantStore(Protocol):
-    """Rules that a person has allowed beyond one session."""
+    """Storage of the permission rules that a person has granted beyond one session."""
 
     def rules(self) -> tuple[str, ...]:
         """Return the rules that are allowed for this project and this user."""
@@ -460,8 +459,8 @@ class InputAuthorizer(Protocol):
     ) -> str:
         """Return the rule or the approver that allows it, for the log.
 
-        The rules are those of a tool (`read`, `fetch`, ...), and the subject is spelled as they
-        spell it. Raises ToolFailed, with the reason and without the subject.
+        The rules for `tool` (`read`, `fetch`, ...) apply, and `subject` has the spelling that they
+        use. Raises ToolFailed with the reason; its message does not contain the subject.
         """
         ...
 
@@ -471,18 +470,18 @@ class ResolveContext(NamedTuple):
 
     authorize: InputAuthorizer
     vision: bool | None = None
-    """Whether the model takes images; None if that is unknown."""
+    """Whether the model accepts images; None if it is unknown."""
     image_refusal: str = ""
     """The error with which the model refused an earlier image, if it did."""
     report_progress: Callable[[str], object] = lambda _: None
-    """Shows people the current step, where it takes long."""
+    """Shows the current step to people, if it takes long."""
 
     async def require_permission(
         self, tool: str, capability: Capability, subject: str, *, name: str, preview: str = ""
     ) -> str:
         """Return the rule or the person that allows it. Raises ToolFailed with `name` as its place.
 
-        The name stands in errors, so it must hold no secret; the subject may.
+        The name appears in errors, so it must not contain a secret; the subject may.
         """
         try:
             return await self.authorize(tool, capability, subject, preview=preview)
@@ -498,17 +497,17 @@ class ResolvedReference(RedactedRepr, frozen=True, kw_only=True):
 
     content: tuple[Text | Image | Resource | Opaque, ...] = ()
     error: str | None = None
-    """The reason why there is no content, and a remedy; there is content or an error."""
+    """The reason why there is no content, and the remedy; None if there is content."""
     error_code: str | None = None
     """The stable code of the error; not recorded."""
     details: Mapping[str, Any] | None = None
     """Facts about the content: hash, size, mode, engine, confidence. For the log, never sent."""
     notice: str = ""
-    """A notice for a user who would expect another result."""
+    """A notice for the user, if the result is not the expected one."""
 
 
 class Resolver(Protocol):
-    """Opens the references of messages, with the rights of the user."""
+    """Opens the references of messages, with the permissions of the user."""
 
     async def resolve(
         self, reference: ReferenceBlock, context: ResolveContext, /
@@ -519,7 +518,7 @@ class Resolver(Protocol):
     def is_current(
         self, reference: ReferenceBlock, resolution: Resolution, context: ResolveContext, /
     ) -> bool:
-        """Return whether an earlier result can be used again: it is recent, the model can see it."""
+        """Return whether an earlier result can be used again: recent, and readable by the model."""
         ...
 
     async def changes(
@@ -532,7 +531,7 @@ class Resolver(Protocol):
     ) -> tuple[str, ...]:
         """Return the changes since an earlier result, a line each: `notes.md has changed`.
 
-        Files of the workspace whose changes the model knows, by name, are left out.
+        `known` names the files of the workspace whose changes the model knows; they are left out.
         """
         ...
 
@@ -544,7 +543,7 @@ class SetupNotice(NamedTuple):
     """A notice for the user about settings, servers or a prompt; the text is for people."""
 
     code: str
-    """The subject for programs; it stays the same from release to release."""
+    """The name of the notice for programs; it stays the same from release to release."""
     text: str
 
 
@@ -565,29 +564,30 @@ class Journal(Protocol):
     def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
         """Write an entry at the end of a branch; it is durable when this returns.
 
-        `expected` is the last entry of the branch as the writer knows it. Raises Conflict if it
-        is another, Unavailable if nothing can be written; then nothing was.
+        `expected` is the last entry of the branch as the writer knows it. Raises Conflict if the
+        branch ends with another one, Unavailable if the storage cannot be written. After an error,
+        nothing was written.
         """
         ...
 
     def begin_branch(self, name: str, at: str | None) -> None:
-        """Begin a branch after an entry. Raises Conflict if there is one of that name."""
+        """Begin a branch after an entry. Raises Conflict if the name is taken."""
         ...
 
     def heads(self) -> Mapping[str, str | None]:
-        """Return the last entry of every branch; the branch that was written last is the last."""
+        """Return the last entry of every branch, by id; the branch written most recently is last."""
         ...
 
     def read_back(self, entry_id: str) -> Iterator[tuple[Entry, str]]:
-        """Return an entry and its digest, then its parent and so on, up to the first.
+        """Yield an entry and its digest, then its parent and so on, up to the first entry.
 
-        Raises Missing if there is no such entry, Damaged if a stored record cannot be read.
+        Raises Missing if the entry does not exist, Damaged if a stored record cannot be read.
         """
         ...
 
 
 class BlobStore(Protocol):
-    """Bytes under their SHA-256, beside the records that name them. Every store is one."""
+    """Storage of bytes under their SHA-256. Every store is one."""
 
     def put_blob(self, data: bytes) -> str:
         """Store bytes and return their SHA-256; they are durable when this returns."""

@@ -1,8 +1,8 @@
-"""The base of every value of the vocabulary: frozen, comparable, with a `repr` without content.
+"""The base classes of all values: frozen, comparable, and with a `repr` that shows no content.
 
 `Value` is the base of all stored structs and checks its fields against their annotations.
 `RawJson` holds JSON that this version of steno does not understand, so that it can be written
-back unchanged. This file knows no message, no block and no format.
+back unchanged. This module knows no message, no block and no format.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ NonEmptyStr: TypeAlias = Annotated[str, Meta(min_length=1)]
 """A string of at least one character: msgspec checks it on decode, steno on construction."""
 
 PRECHECKED: Final = ContextVar("steno_prechecked", default=False)
-"""True while values are made of checked parts: checked by msgspec's decoder, or by steno.
+"""True while values are made of parts that msgspec's decoder, or steno, has already checked.
 
-Types, UTF-8 and constraints in annotations hold then, and only the other rules are checked.
+Types, UTF-8 and the constraints of annotations are not checked again then, only the other rules.
 """
 is_prechecked: Callable[[], bool] = PRECHECKED.get
 
@@ -52,7 +52,7 @@ is_prechecked: Callable[[], bool] = PRECHECKED.get
 
 
 def is_utf8_text(value: object) -> bool:
-    """Tell whether `value` is a string that UTF-8 can carry."""
+    """Return whether `value` is a string that UTF-8 can encode."""
     if type(value) is not str:
         return False
     if value.isascii() or is_prechecked():
@@ -67,8 +67,8 @@ def is_utf8_text(value: object) -> bool:
 def replace_lone_surrogates(text: str) -> str:
     """Return `text` with surrogate pairs joined and every lone surrogate replaced by U+FFFD.
 
-    Half a surrogate pair cannot be written as UTF-8; providers refuse it, and a history that
-    holds one can never be sent again. Values refuse it, so clean foreign text on input.
+    Half a surrogate pair cannot be written as UTF-8. Providers refuse it, so a history with one
+    could never be sent again, and values refuse it: clean foreign text on input.
     Raises InvalidValue for anything but a string.
     """
     if is_utf8_text(text):
@@ -126,7 +126,7 @@ class RawJson:
         return f"<{len(self.text)} characters kept verbatim>"
 
     def __reduce__(self) -> str | tuple[type[RawJson], tuple[str]]:
-        # A name stands for the one object of that name, which values compare by identity.
+        # By name: values compare NOTHING by identity, so that it must not be copied.
         return (RawJson, (self.text,)) if self.text else "NOTHING"
 
 
@@ -151,7 +151,7 @@ class RedactedRepr(Struct, frozen=True, gc=False):
         return [(name, _ReprText(outline)) for name, outline in self._repr_parts()]
 
     def non_default_fields(self) -> Iterator[tuple[str, Any]]:
-        """Return the fields that do not hold their default, in the order they are stored."""
+        """Yield the fields that do not hold their default, in the order they are stored."""
         defaults = self.__struct_defaults__
         fields = self.__struct_fields__
         first_default = len(fields) - len(defaults)
@@ -171,27 +171,27 @@ class Value(
     """The base of every value that is stored: immutable, equal by content, lossless."""
 
     error_class: ClassVar[type[InvalidValue]] = InvalidMessage
-    """The exception that a field which breaks a rule raises."""
+    """The exception that is raised for a field that breaks a rule."""
 
     unknown: RawJson = NOTHING
-    """Members of the stored JSON that this version has no name for.
+    """Members of the stored JSON that this version does not know.
 
-    No JSON is a `RawJson`, not even null, so a stored member of this name is unknown as well.
+    A stored member that is itself named "unknown" is one of them: no JSON decodes to a `RawJson`.
     """
 
     def __post_init__(self) -> None:
         check_fields(self)
 
     def has_valid_unknown(self) -> bool:
-        """Tell whether the unknown text could stand among the members of this value."""
+        """Return whether the unknown text is valid as members of a JSON object."""
         return is_json_text("{" + self.unknown.text + "}")
 
 
 class Sendable(Value, frozen=True, kw_only=True):
-    """A value that is sent to providers and comes from them."""
+    """A value that is sent to providers and received from them."""
 
     extras: Mapping[str, Any] | None = None
-    """Members that only one wire has a name for, by the name of that wire: there and back.
+    """Members that only one wire knows, by the name of that wire; received from it, sent to it.
 
     `{"anthropic_messages": {"cache_control": {"type": "ephemeral"}}}`
     """
@@ -226,15 +226,15 @@ class _FieldTypes(NamedTuple):
     name: str
     types: frozenset[type]
     elements: frozenset[type]
-    """For a tuple: the types of its elements."""
+    """The types of the elements, if the field is a tuple."""
     needs_normalizing: bool
-    """Whether it is a mapping or a time, which is converted to one form."""
+    """Whether the field is a mapping or a time, which is converted to one form."""
 
 
 def check_fields(value: Value) -> None:
     """Refuse types that the annotations do not allow, text that is not UTF-8, times without zone.
 
-    Mappings become JsonObjects and times UTC on the way. Values that are made by the thousand
+    Mappings are converted to JsonObjects, and times to UTC. Values that are made by the thousand
     check their common fields themselves and call this only if the rare ones are set.
     """
     if is_prechecked():
@@ -282,7 +282,7 @@ def check_sha256(value: Value, name: str) -> None:
 
 
 def refuse(value: Value, rule: str, *, code: str, field: str = "") -> NoReturn:
-    """Raise the error of this kind of value; it names the kind and the rule."""
+    """Raise the error class of a value; the message names the kind of value and the rule."""
     place = class_label(type(value))
     raise value.error_class(rule, code=code, place=place, field=field) from None
 
@@ -303,7 +303,7 @@ def not_text_error(content: object) -> InvalidValue:
     """Return the error for a value for which `is_utf8_text` is false."""
     if type(content) is not str:
         return InvalidValue(f"must be a string, not {type(content).__name__}", code="wrong_type")
-    rule = "holds a lone surrogate; pass it through replace_lone_surrogates() first"
+    rule = "contains a lone surrogate; pass it through replace_lone_surrogates() first"
     return InvalidValue(rule, code="lone_surrogate")
 
 
@@ -333,7 +333,7 @@ def _read_field_types(name: str, hint: Any) -> _FieldTypes:
 
 
 def union_members(hint: Any) -> tuple[Any, ...]:
-    """Return the members of a union; any other type is the only option."""
+    """Return the members of a union; for any other type, the type itself."""
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
@@ -369,4 +369,4 @@ def _as_utc(value: Value, name: str, moment: object) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        refuse(value, f"{name} is no time in UTC", code="time_out_of_range", field=name)
+        refuse(value, f"{name} is out of range in UTC", code="time_out_of_range", field=name)

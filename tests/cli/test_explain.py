@@ -58,12 +58,14 @@ def test_changes_and_losses_are_reported_with_their_entries(address: str, home: 
     output = run_steno("explain", "odd", "--model", "groq/blind")
     lines = output.out.splitlines()
     assert lines[3].startswith("+ system  You are in plan mode")
-    assert lines[4] == "#1 user  see [image: image/png, not shown: this model takes no images]"
+    assert (
+        lines[4] == "#1 user  see [image: image/png, not shown: this model does not accept images]"
+    )
     assert lines[6].startswith("+ tool_result  No result was recorded")
     report = lines[8:]
     assert report[:3] == [
         "#3: the system message tells what the mode plan means (mode)",
-        "#2: call_unanswered: answer it with a result that says none was recorded (repaired)",
+        "#2: call_unanswered: add a result with a note that none was recorded (repaired)",
         "#1: block 1: the model takes no images, which is said instead (image_left_out)",
     ]
     assert any(line.startswith("#2 ") and line.endswith("(seal)") for line in report[3:])
@@ -201,7 +203,7 @@ def test_settings_of_a_model_take_precedence_over_the_row_of_its_vendor(
     assert not left_out("--model", "lab/large")
     assert left_out("--model", "lab/large", "--context-tokens", "1500")
     sealed(address)
-    note = "this model takes no images"
+    note = "this model does not accept images"
     assert note in run_steno("explain", "odd", "--model", "lab/small").out
     assert note not in run_steno("explain", "odd", "--model", "lab/large").out
 
@@ -226,7 +228,9 @@ def test_the_budget_for_the_response_is_that_of_a_run(address: str, home: Path) 
 def test_what_is_known_of_models_that_run_here_counts(address: str, home: Path) -> None:
     sealed(address)
     for name in ("offline", "embedded"):
-        assert "this model takes no images" in run_steno("explain", "odd", "--model", name).out
+        assert (
+            "this model does not accept images" in run_steno("explain", "odd", "--model", name).out
+        )
     write_settings(home, '[models."offline/assistant"]\nvision = true\n')
     assert "takes no images" not in run_steno("explain", "odd", "--model", "offline").out
 

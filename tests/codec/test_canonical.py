@@ -1,4 +1,4 @@
-"""Canonical JSON: its shape, what it keeps, and what it makes of bad input."""
+"""Canonical JSON: its form, the data that it keeps, and its errors for bad input."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_a_tool_definition_is_stored_and_loaded() -> None:
     assert caught.value.code == "not_a_tool"
 
 
-def test_a_loaded_document_goes_on_without_losing_anything() -> None:
+def test_appending_to_a_loaded_document_loses_nothing() -> None:
     stored = (
         b'{"version":2,"id":"s","entries":[{"v":2,"id":"m2","time":"2026-05-01T12:00:00Z",'
         b'"payload":{"type":"user","content":[{"type":"text","text":"a"}]},"extra":5},'
@@ -214,7 +214,7 @@ def test_a_loaded_document_goes_on_without_losing_anything() -> None:
     ],
 )
 @pytest.mark.requirement("S2-09", "NFR-004a-31")
-def test_what_is_not_understood_is_written_back_to_the_letter(
+def test_unknown_data_is_written_back_unchanged(
     raw: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     message = decode_message(raw)
@@ -256,7 +256,7 @@ def test_a_warning_names_the_place_and_not_the_content(caplog: pytest.LogCapture
     assert {"$[0].content[0]", "$[1].content[1]"} <= {place for place, _ in warnings_of(caplog)}
 
 
-def test_what_is_understood_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_known_data_logs_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     decode_messages(encode_messages([ChatMessage.user("a"), ToolResult.success("c", "")]))
     assert caplog.records == []
 
@@ -295,7 +295,7 @@ def stored_call(members: str) -> bytes:
 
 
 def load_call(members: str) -> AnyToolCall:
-    """Load a stored call; see that it stays what it is, and that its result finds it."""
+    """Load a stored call; check that it survives a round trip, and matches its result."""
     message = decode_message(stored_call(members))
     assert isinstance(message, AssistantMessage)
     saved = encode_message(message)
@@ -309,7 +309,7 @@ def load_call(members: str) -> AnyToolCall:
 @pytest.mark.parametrize(
     "text", ["", "null", "[1]", '{"a": ', '{"a": "\\ud83d"}', '{"a":' * 50_000]
 )
-def test_a_stored_call_without_an_object_for_arguments_is_one_that_nobody_can_run(
+def test_a_stored_call_whose_arguments_are_not_an_object_is_invalid(
     text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     call = load_call(f'"x":1.50,"id":"c","name":"read","arguments":{json.dumps(text)}')
@@ -362,7 +362,7 @@ def test_a_stored_call_keeps_everything_that_came_with_it() -> None:
         pytest.param('"id":"c","name":"read","arguments":"[","reason":1', id="a newer member"),
     ],
 )
-def test_what_cannot_be_tied_to_a_result_stays_as_it_was(members: str) -> None:
+def test_a_call_that_cannot_be_matched_to_a_result_is_kept_as_opaque(members: str) -> None:
     raw = stored_call(members)
     message = decode_message(raw)
     assert isinstance(message, AssistantMessage)
@@ -414,7 +414,7 @@ def test_a_replaced_surrogate_is_reported(caplog: pytest.LogCaptureFixture) -> N
     ],
 )
 @pytest.mark.requirement("NFR-004a-18", "NFR-004a-26")
-def test_what_is_not_json_is_an_error_that_says_where(
+def test_invalid_json_is_an_error_with_the_place(
     decode: Callable[[Any], object], data: bytes | str
 ) -> None:
     with pytest.raises(InvalidDocument) as caught:
@@ -427,7 +427,7 @@ DECODERS = [decode_message, decode_messages, decode_tool, decode_entry, decode_d
 
 @pytest.mark.parametrize("decode", DECODERS)
 @pytest.mark.parametrize("wrong", [None, Path("hunter2"), 7, {"hunter2": 1}, ["hunter2"]], ids=repr)
-def test_what_is_neither_text_nor_bytes_is_an_error_that_says_what_to_pass(
+def test_other_types_than_text_and_bytes_are_refused(
     decode: Callable[[Any], object], wrong: object
 ) -> None:
     with pytest.raises(InvalidDocument) as caught:
@@ -466,13 +466,13 @@ def test_json_of_another_kind_is_an_error_with_its_own_code(
     assert caught.value.code == code
 
 
-def test_a_newer_document_is_refused_with_what_to_do() -> None:
+def test_a_newer_document_is_refused_with_a_remedy() -> None:
     with pytest.raises(UnsupportedVersion) as caught:
         decode_document(b'{"version":3,"entries":[]}')
     assert caught.value.code == "unsupported_version"
 
 
-def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
+def test_a_byte_order_mark_is_ignored() -> None:
     raw = b'\xef\xbb\xbf{"type":"user","content":[{"type":"text","text":"a"}]}'
     assert decode_message(raw) == ChatMessage.user("a")
     assert decode_message(raw.decode()) == ChatMessage.user("a")

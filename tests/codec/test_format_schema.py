@@ -1,4 +1,4 @@
-"""The published JSON Schema describes what is really written."""
+"""The published JSON Schema describes the documents that steno writes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_golden_documents_fit_the_schema(path: Path) -> None:
 
 
 @pytest.mark.requirement("S2-08")
-def test_the_schema_refuses_what_we_would_not_write() -> None:
+def test_the_schema_refuses_documents_that_steno_does_not_write() -> None:
     wrong = {
         "version": 2,
         "entries": [{"v": 2, "id": 7, "payload": {"type": "user", "content": []}}],

@@ -1,4 +1,4 @@
-"""Golden files: what every released format looked like, and what it loads as today.
+"""Golden files: documents of every released format, and what they load as today.
 
 `STENO_WRITE_GOLDEN=1` writes the expected files anew; look at the difference before you commit.
 """
@@ -44,7 +44,7 @@ def read(name: str) -> bytes:
 
 @pytest.mark.parametrize("name", OLD)
 @pytest.mark.requirement("S2-10", "FR-004a-24", "FR-004a-26")
-def test_older_versions_load_as_what_they_meant(name: str) -> None:
+def test_older_versions_load_as_the_recorded_documents(name: str) -> None:
     document = decode_document(read(name))
     pretty = msgspec.json.format(encode_document(document), indent=2) + b"\n"
     expected = GOLDEN / f"v2_from_{name}.json"
@@ -99,7 +99,7 @@ def test_calls_in_the_openai_format_keep_their_ids_and_arguments() -> None:
     assert (broken.id, broken.arguments) == ("call_b", '{"text": "half')
 
 
-def test_what_a_flat_list_says_beyond_our_names_is_kept() -> None:
+def test_unknown_members_of_a_flat_list_are_kept() -> None:
     document = decode_document(read("v0_openai_calls"))
     written = encode_document(document)
     assert b'"model":"any"' in written

@@ -42,7 +42,7 @@ def build(entries: tuple[Entry, ...], target: ModelTarget | None = None) -> Buil
 
 
 def codes(built: BuiltRequest) -> list[tuple[str, str | None]]:
-    """Return what was changed, and where."""
+    """Return the code and the entry of each change."""
     return [(change.code.value, change.entry) for change in built.changes]
 
 
@@ -52,7 +52,7 @@ def only_user_message(*blocks: Text | Image | FileReference | Resource) -> UserM
 
 
 def texts(request: Request) -> list[str | None]:
-    """Return what is said in a request."""
+    """Return the text of each message of a request."""
     return [message.text for message in request.messages]
 
 

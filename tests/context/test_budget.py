@@ -75,7 +75,7 @@ def test_the_oldest_results_are_shortened_first_and_the_last_are_left_whole() ->
     assert not built.wants_compaction
 
 
-def test_what_was_shortened_stays_so_and_leaves_room_for_the_turns_to_come() -> None:
+def test_shortened_results_stay_short_and_leave_room_for_later_turns() -> None:
     entries = long_log(60, size=400)
     builder = ContextBuilder(count_tokens=len)
     requests = [
@@ -139,7 +139,7 @@ def test_no_call_is_left_without_its_result_whatever_is_left_out() -> None:
         assert not built.is_over_budget
 
 
-def test_a_last_group_that_does_not_fit_is_sent_as_it_is_and_said_to_be_too_large() -> None:
+def test_a_last_group_that_does_not_fit_is_kept_and_reported_as_over_budget() -> None:
     entries = log(ChatMessage.user("x" * 50), ChatMessage.user("y" * 500))
     built = build(entries, 100)
     assert texts(built.request) == ["x" * 50, "y" * 500]
@@ -155,7 +155,7 @@ def test_room_is_kept_for_the_answer() -> None:
     assert builder.build(entries, ModelTarget(context_tokens=10_600, max_tokens=100)).changes == ()
 
 
-def test_no_more_room_is_kept_than_a_model_can_say() -> None:
+def test_the_reserve_is_at_most_the_longest_response_of_the_model() -> None:
     entries = log(ChatMessage.user("x"))
     rooms = {
         (asked, most): ContextBuilder().build(
@@ -190,7 +190,7 @@ def test_no_more_room_is_kept_than_a_model_can_say() -> None:
     ]
 
 
-def test_who_asks_for_a_long_answer_is_still_heard() -> None:
+def test_a_large_max_tokens_leaves_room_for_the_request() -> None:
     entries = log(*[ChatMessage.user("x" * 96) for _ in range(40)])
     for asked in (5_000, 9_999, 10_000, 50_000):
         target = ModelTarget(context_tokens=10_000, max_tokens=asked)
@@ -198,14 +198,14 @@ def test_who_asks_for_a_long_answer_is_still_heard() -> None:
         assert (built.changes, built.is_over_budget, built.request.max_tokens) == ((), False, asked)
 
 
-def test_what_was_left_out_comes_back_where_a_model_says_less_at_once() -> None:
+def test_omitted_messages_return_if_the_model_needs_a_smaller_reserve() -> None:
     entries = log(*[ChatMessage.user("x" * 96) for _ in range(80)])
     builder, target = ContextBuilder(count_tokens=len), ModelTarget(context_tokens=10_600)
     assert builder.build(entries, target).changes != ()
     assert builder.build(entries, replace(target, max_output_tokens=100)).changes == ()
 
 
-def test_a_summary_takes_the_place_of_what_was_left_out() -> None:
+def test_a_summary_replaces_the_omitted_messages() -> None:
     said = [ChatMessage.user(f"{n} " + "x" * 998) for n in range(20)]
     builder = ContextBuilder(count_tokens=len)
     entries = log(*said)
@@ -250,7 +250,7 @@ def test_a_summary_should_leave_the_last_groups() -> None:
         compaction_point(entries, kept_groups=0)
 
 
-def test_what_is_summed_up_need_not_be_again() -> None:
+def test_summarized_entries_are_not_summarized_again() -> None:
     entries = log(
         *[ChatMessage.user(f"{n}") for n in range(6)], Compaction(through="e2", summary="s")
     )
@@ -280,27 +280,27 @@ def test_one_message_that_is_left_out_is_counted_as_one() -> None:
 
 
 @pytest.mark.parametrize("earlier", [0, 3])
-def test_what_was_said_last_and_does_not_fit_is_told_apart_from_the_rest(earlier: int) -> None:
+def test_the_error_names_the_tokens_of_the_last_message(earlier: int) -> None:
     said = [ChatMessage.user("early " * 20) for _ in range(earlier)]
     entries = log(ChatMessage.system("s"), *said, ChatMessage.user("z" * 5_000))
     built = build(entries, 1_000)
     assert built.is_over_budget
     assert built.last_tokens == 5_000 + 4
     assert built.tokens == 5_004 + earlier * (120 + 4) + 5
-    words = explain_over_budget(
+    text = explain_over_budget(
         built.request.messages[-1], built.last_tokens, model="lab/x", context_tokens=1_001
     )
-    assert words == (
-        "what you say and point at takes about 5,004 tokens, and lab/x reads 1,001 at once; "
-        "name fewer lines, or another model"
+    assert text == (
+        "your message with its attachments (about 5,004 tokens) does not fit the context window of "
+        "lab/x (1,001 tokens); shorten it, attach less, or choose another model"
     )
 
 
-def test_results_count_as_said_last_with_the_calls_they_answer() -> None:
+def test_results_belong_to_the_last_group_with_their_calls() -> None:
     built = build(log(ChatMessage.user("u"), *turn("c1", "r" * 5_000)), 1_000)
     last = built.request.messages[-1]
     assert built.is_over_budget
     assert 5_000 < built.last_tokens < built.tokens
     assert explain_over_budget(last, built.last_tokens, model="", context_tokens=None).startswith(
-        "what tools said last"
+        "the last tool output (about 5,022 tokens) does not fit"
     )

@@ -1,4 +1,4 @@
-"""What a model gets to see of a log."""
+"""The request that the context builder makes of a log."""
 
 from __future__ import annotations
 
@@ -77,14 +77,14 @@ def test_a_model_without_tools_gets_none() -> None:
     assert codes(built) == [("tools_left_out", None)]
 
 
-def test_a_log_in_which_nothing_was_said_cannot_be_sent() -> None:
+def test_a_log_without_messages_cannot_be_sent() -> None:
     with pytest.raises(InvalidRequest) as caught:
         build(log(ModelChange(old="", new="m")))
     assert (caught.value.place, caught.value.code) == ("context", "nothing_to_send")
 
 
 @pytest.mark.requirement("S2-22")
-def test_what_steers_or_decides_never_reaches_a_model() -> None:
+def test_controls_and_decisions_never_reach_a_model() -> None:
     approval = Approval(
         call_id="c", status=ApprovalStatus.APPROVED, arguments_sha256=DIGEST, actor="ada"
     )
@@ -105,14 +105,14 @@ def test_what_steers_or_decides_never_reaches_a_model() -> None:
     assert built.changes == ()
 
 
-def test_what_is_not_understood_is_left_out_and_reported() -> None:
+def test_unknown_entries_are_left_out_and_reported() -> None:
     unknown = Opaque(kind="vote", raw='{"type":"vote"}', origin="steno")
     built = build(log(ChatMessage.user("u"), unknown))
     assert texts(built.request) == ["u"]
     assert codes(built) == [("unknown", "e2")]
 
 
-def test_what_lies_beside_the_record_is_brought_back() -> None:
+def test_content_in_blobs_is_restored() -> None:
     long = "x" * 300_000
     store = MemoryStore()
     conversation = store.new([ChatMessage.user("u"), *turn("c", long)])
@@ -123,7 +123,7 @@ def test_what_lies_beside_the_record_is_brought_back() -> None:
     assert built.request.messages == conversation.messages()
 
 
-def test_only_what_lies_beside_the_record_is_brought_back_and_only_once() -> None:
+def test_only_messages_with_blobs_are_restored_and_only_once() -> None:
     conversation = MemoryStore().new([ChatMessage.user("u"), *turn("c", "x" * 300_000)])
     brought: list[Message] = []
 
@@ -139,7 +139,7 @@ def test_only_what_lies_beside_the_record_is_brought_back_and_only_once() -> Non
     assert second.request.messages == (*first.request.messages, ChatMessage.assistant("a"))
 
 
-def test_what_cannot_be_brought_back_leaves_nothing_half_read() -> None:
+def test_a_failed_restore_leaves_no_partial_state() -> None:
     conversation = MemoryStore().new([ChatMessage.user("u"), *turn("c", "x" * 300_000)])
     builder = ContextBuilder()
 
@@ -166,7 +166,7 @@ def test_an_interrupted_turn_is_answered_and_reported() -> None:
     assert built.sources == ("e1", "e2", None)
 
 
-def test_a_repaired_message_is_from_its_own_entry_even_if_the_same_was_said_before() -> None:
+def test_a_repaired_message_has_its_own_entry_even_if_an_equal_one_exists() -> None:
     same, (call, result) = ChatMessage.user("u"), turn("c")
     entries = log(same, result, same, call, same, call, result)
     assert build(entries).sources == ("e1", "e3", "e4", "e2", "e5", "e6", "e7")
@@ -220,7 +220,7 @@ def test_the_system_message_follows_the_mode() -> None:
     assert in_act.changes == ()
 
 
-def test_a_mode_is_told_where_there_is_no_system_message() -> None:
+def test_a_mode_note_is_added_without_a_system_message() -> None:
     builder = ContextBuilder(mode_notes={Mode.PLAN: "Only look."})
     built = builder.build(
         log(ChatMessage.user("u"), ModeChange(old=Mode.ACT, new=Mode.PLAN)), ModelTarget()
@@ -232,7 +232,7 @@ def test_a_mode_is_told_where_there_is_no_system_message() -> None:
 # -- summaries -------------------------------------------------------------------------------------
 
 
-def test_a_summary_stands_for_everything_up_to_its_entry_but_the_system_message() -> None:
+def test_a_summary_replaces_everything_up_to_its_entry_but_the_system_message() -> None:
     said = (ChatMessage.system("s"), ChatMessage.user("old"), ChatMessage.assistant("older"))
     entries = log(
         *said, ChatMessage.user("new"), Compaction(through="e3", summary="They met."), *turn("c")
@@ -279,7 +279,7 @@ def test_a_summary_never_parts_a_call_from_its_result(through: str, is_early: bo
     assert [code for code, _ in codes(built)] == ["compacted"]
 
 
-def test_a_summary_of_what_is_not_there_changes_nothing() -> None:
+def test_a_summary_through_an_unknown_entry_changes_nothing() -> None:
     built = build(log(ChatMessage.user("u"), Compaction(through="elsewhere", summary="s")))
     assert texts(built.request) == ["u"]
     assert codes(built) == [("ignored", "e2")]
@@ -356,7 +356,7 @@ def test_entries_are_read_once() -> None:
     assert counted == ["one", "two", "three"]
 
 
-def test_a_change_tells_what_happened_and_never_what_was_said() -> None:
+def test_a_change_never_contains_content() -> None:
     secret = "hunter2"
     entries = log(
         SystemMessage((Text(secret),)),

@@ -1,4 +1,4 @@
-"""What holds for any log, any model and any budget."""
+"""Laws of the context builder for any log, any model and any budget."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _DIGEST = "0" * 64
 
 @st.composite
 def beside(draw: DrawFn, length: int) -> Any:
-    """Entries that are no messages, mostly about what is really there."""
+    """Draw entries that are not messages, mostly about entries that exist."""
     target = f"e{draw(st.integers(0, length + 2))}"
     return draw(
         st.one_of(
@@ -139,7 +139,7 @@ def test_a_request_begins_with_the_one_before_it(
 
 
 @given(conversations(alternating=False), st.integers(1, 4))
-def test_a_summary_through_the_point_we_name_parts_no_call_from_its_result(
+def test_a_summary_through_the_compaction_point_separates_no_call_from_its_result(
     messages: tuple[Message, ...], keep: int
 ) -> None:
     entries = log(*messages)
@@ -155,6 +155,6 @@ def test_a_summary_through_the_point_we_name_parts_no_call_from_its_result(
 
 
 @given(logs(), st.integers(1, 4))
-def test_the_point_we_name_lies_on_the_branch(entries: tuple[Entry, ...], keep: int) -> None:
+def test_the_compaction_point_is_on_the_branch(entries: tuple[Entry, ...], keep: int) -> None:
     through = compaction_point(entries, kept_groups=keep)
     assert through is None or through in {entry.id for entry in entries if entry.message}

@@ -23,7 +23,7 @@ def test_a_text_that_holds_a_last_line_does_not_end_its_frame() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[a note]", "no frame\nat all", FORGED])
-def test_any_other_text_is_no_frame(text: str) -> None:
+def test_any_other_text_is_not_a_frame(text: str) -> None:
     assert read_frame(text) is None
 
 

@@ -1,4 +1,4 @@
-"""What a model sees of files, images and resources, and of remarks on messages."""
+"""Files, images, resources and feedback, as a model sees them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.context.sample_logs import (
 # -- references and images -------------------------------------------------------------------------
 
 
-def test_references_are_replaced_by_what_they_turned_out_to_be() -> None:
+def test_references_are_replaced_by_their_resolutions() -> None:
     asked = only_user_message(Text("see "), FileReference(path="a.txt"), PNG)
     found = Resolution(
         target="e1", block=1, status=ResolutionStatus.RESOLVED, content=(Text("A"), Text("B"))
@@ -35,14 +35,14 @@ def test_references_are_replaced_by_what_they_turned_out_to_be() -> None:
     assert codes(built) == [("resolved", "e1")]
 
 
-def test_what_could_not_be_read_says_so() -> None:
+def test_an_unreadable_reference_becomes_a_note() -> None:
     failed = Resolution(target="e1", block=0, status=ResolutionStatus.FAILED, error="no such\nfile")
     built = build(log(only_user_message(FileReference(path="a.txt")), failed))
     assert texts(built.request) == ["[file a.txt could not be read: no such file]"]
     assert codes(built) == [("unreadable", "e1")]
 
 
-def test_what_nobody_resolved_stays_and_is_reported() -> None:
+def test_an_unresolved_reference_stays_and_is_reported() -> None:
     asked = only_user_message(
         FileReference(path="a.txt"),
         Resource(server="s", uri="s://a"),
@@ -55,7 +55,7 @@ def test_what_nobody_resolved_stays_and_is_reported() -> None:
     assert codes(built) == [("unresolved", "e1")] * 3
 
 
-def test_something_empty_is_said_to_be_empty() -> None:
+def test_an_empty_reference_becomes_a_note() -> None:
     empty = Resolution(
         target="e1", block=0, status=ResolutionStatus.RESOLVED, content=(Text(" \n"),)
     )
@@ -70,7 +70,7 @@ def test_a_resolution_of_nothing_is_reported() -> None:
     assert codes(built) == [("ignored", "e2")]
 
 
-def test_a_resolution_that_comes_late_changes_what_was_built() -> None:
+def test_a_late_resolution_changes_the_built_message() -> None:
     builder = ContextBuilder()
     found = Resolution(target="e1", block=0, status=ResolutionStatus.RESOLVED, content=(Text("A"),))
     asked = only_user_message(FileReference(path="a.txt"))
@@ -82,19 +82,19 @@ def test_a_resolution_that_comes_late_changes_what_was_built() -> None:
     assert built.tokens == build(entries).tokens
 
 
-def test_a_model_without_eyes_is_told_of_images() -> None:
+def test_a_model_without_vision_gets_a_note_for_each_image() -> None:
     asked = only_user_message(Text("what is "), PNG)
     result = ChatMessage.tool_result("c", [PNG])
     entries = log(asked, turn("c")[0], result)
     seen = build(entries, ModelTarget(vision=True))
     assert seen.changes == ()
     blind = build(entries, ModelTarget(vision=False))
-    note = "[image: image/png, not shown: this model takes no images]"
+    note = "[image: image/png, not shown: this model does not accept images]"
     assert texts(blind.request) == [f"what is \n\n{note}", None, note]
     assert codes(blind) == [("image_left_out", "e1"), ("image_left_out", "e3")]
 
 
-def test_a_model_without_eyes_reads_what_an_image_says() -> None:
+def test_a_model_without_vision_gets_the_recognised_text() -> None:
     text = Resolution(
         target="e1", block=0, status=ResolutionStatus.RESOLVED, content=(Text("STOP"),)
     )
@@ -107,7 +107,7 @@ def test_a_model_without_eyes_reads_what_an_image_says() -> None:
 
 
 @pytest.mark.requirement("S1-12")
-def test_feedback_reaches_the_model_with_what_it_is_about() -> None:
+def test_feedback_reaches_the_model_with_a_quotation() -> None:
     conversation = Conversation([ChatMessage.user("Is it broken?")])
     answer = conversation.append(ChatMessage.assistant("All\n green. " + "x" * 99))
     conversation.append(Feedback(target=answer.id, text="Please reconsider."))

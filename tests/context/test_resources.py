@@ -1,4 +1,4 @@
-"""What a model sees of resources of servers, and which of them go when there is no room."""
+"""Resources of MCP servers, as a model sees them, and the order in which they are left out."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.context.sample_logs import (
 )
 
 WHEN = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
-LEFT_OUT = "[resource s://{} left out to save room; point at it again to bring it back]"
+LEFT_OUT = "[resource s://{} left out to save room; a new reference to it shows it again]"
 
 
 def link(name: str) -> Resource:
@@ -53,7 +53,7 @@ def resolved(target: int, *content: Any, block: int = 1) -> Resolution:
 
 
 def asking(*names: str, size: int = 5_000, answers: int = 1) -> tuple[Entry, ...]:
-    """Return a log in which somebody points at one resource after the other."""
+    """Return a log in which the user refers to one resource after the other."""
     said: list[Any] = []
     for name in names:
         said.append(only_user_message(Text(f"see {name}"), link(name)))
@@ -68,7 +68,7 @@ def shown(built: BuiltRequest) -> list[str]:
     for message in built.request.messages:
         text = message.text or ""
         if isinstance(message, UserMessage) and text.startswith("see "):
-            kinds = {"left out to save room; point": "gone", "left out to save room …": "some"}
+            kinds = {"left out to save room;": "gone", "left out to save room …": "some"}
             extents.append(next((kind for sign, kind in kinds.items() if sign in text), "all"))
     return extents
 
@@ -127,14 +127,14 @@ def test_names_that_a_server_gave_cannot_end_a_note() -> None:
     assert "\x1b" not in opening
 
 
-def test_bytes_of_a_resource_are_not_sent_but_told_of() -> None:
+def test_bytes_of_a_resource_become_a_note() -> None:
     part = Resource(server="s", uri="s://a", mime_type="application/pdf", data=b"%PDF" * 300)
     built = build(log(only_user_message(Text("see"), link("a")), resolved(1, part)))
     note = Text("\n\n[resource s://a: application/pdf, 1,200 bytes, not shown: it is not text]")
     assert built.request.messages[0].content == (Text("see"), note)
 
 
-def test_an_empty_resource_is_said_to_be_empty() -> None:
+def test_an_empty_resource_becomes_a_note() -> None:
     built = build(log(only_user_message(Text("see"), link("a")), found(1, " \n")))
     assert texts(built.request) == ["see\n\n[resource s://a is empty]"]
 
@@ -147,10 +147,10 @@ def test_a_resource_of_several_parts_shows_them_in_order() -> None:
     assert content[1].text.startswith("\n\n[resource s://a/1 of the MCP server s, unknown type. ")
     assert content[2:] == (PNG, Text("[2 more]"))
     blind = build(entries, ModelTarget(vision=False)).request.messages[0].content
-    assert blind[2] == Text("\n\n[image: image/png, not shown: this model takes no images]")
+    assert blind[2] == Text("\n\n[image: image/png, not shown: this model does not accept images]")
 
 
-def test_an_image_of_a_resource_that_lies_beside_the_record_is_brought_back() -> None:
+def test_an_image_of_a_resource_is_restored_from_its_blob() -> None:
     data = ImageData(b"png")
     aside = Image(source=ImageBlob(sha256="0" * 64, size=3), mime_type="image/png")
     entries = log(only_user_message(Text("see"), link("a")), resolved(1, aside))
@@ -165,7 +165,7 @@ def test_an_image_of_a_resource_that_lies_beside_the_record_is_brought_back() ->
     assert image.source == data
 
 
-def test_a_resource_that_nobody_has_resolved_stays_a_link() -> None:
+def test_an_unresolved_resource_stays_a_link() -> None:
     asked = only_user_message(Text("see"), link("a"))
     assert build(log(asked)).request.messages == (asked,)
 
@@ -235,7 +235,7 @@ def test_the_last_message_is_shortened_only_if_it_would_not_fit_by_itself() -> N
 
 
 @pytest.mark.requirement("S2-33")
-def test_a_resource_that_was_pointed_at_again_was_used_lately_and_its_first_copy_was_not() -> None:
+def test_the_first_copy_of_a_repeated_resource_is_reduced_first() -> None:
     entries = asking("a", "b", "a", "c", size=1_000)
     built = ContextBuilder(count_tokens=len).build(entries, room(size_of(entries) - 1))
     assert shown(built) == ["gone", "all", "all", "all"]
@@ -252,7 +252,7 @@ def test_a_resource_that_was_fetched_again_was_used_lately() -> None:
 
 
 @pytest.mark.requirement("S2-33")
-def test_what_went_stays_away_until_somebody_points_at_it_again() -> None:
+def test_an_omitted_resource_stays_out_until_a_new_reference() -> None:
     entries = asking("a", "b", "c", size=1_000)
     builder = ContextBuilder(count_tokens=len)
     target = room(size_of(entries) - 1)
@@ -298,7 +298,7 @@ def test_another_budget_begins_anew() -> None:
     assert shown(builder.build(entries, ModelTarget())) == ["all"] * 3
 
 
-def test_what_a_summary_stands_for_takes_nothing_of_the_budget() -> None:
+def test_summarized_resources_take_none_of_the_budget() -> None:
     entries = asking("a", "b", "c", size=1_000)
     summary = log(Compaction(through="e6", summary="They looked."), start=len(entries) + 1)
     built = ContextBuilder(count_tokens=len).build(

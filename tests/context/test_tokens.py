@@ -18,7 +18,7 @@ def test_nothing_takes_no_tokens() -> None:
 
 
 @pytest.mark.parametrize("model", ["gpt-4", "gpt-5"])
-def test_the_estimate_is_somewhat_more_than_what_is_counted(model: str) -> None:
+def test_the_estimate_is_slightly_above_the_exact_count(model: str) -> None:
     count = token_counter_for(model)
     prose = "Большая часть текста на свете не написана по-английски. 日本語の文章もある。"
     code = "".join([path.read_text(encoding="utf-8") for path in SOURCES])
@@ -26,7 +26,7 @@ def test_the_estimate_is_somewhat_more_than_what_is_counted(model: str) -> None:
     assert count(prose) <= estimate_tokens(prose)
 
 
-def test_models_of_openai_are_counted_exactly_whoever_serves_them() -> None:
+def test_models_of_openai_are_counted_exactly_for_every_vendor() -> None:
     assert token_counter_for("gpt-4o-mini")("日本語 hello") == 3
     assert token_counter_for("openai/gpt-4o")("hello world") == 2
     assert token_counter_for("GPT-4")("<|endoftext|>") == 7
@@ -34,7 +34,7 @@ def test_models_of_openai_are_counted_exactly_whoever_serves_them() -> None:
 
 
 @pytest.mark.parametrize("model", ["", "claude-opus-4", "llama3", "own/o200k"])
-def test_what_has_no_known_vocabulary_is_estimated(model: str) -> None:
+def test_models_without_a_known_vocabulary_are_estimated(model: str) -> None:
     assert token_counter_for(model) is estimate_tokens
 
 

@@ -1,4 +1,4 @@
-"""Whatever a file holds, it is read or refused; and its format is known by what is in it."""
+"""Any file is read or refused, and its format is detected from its content."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ WRONG: tuple[Any, ...] = (
 
 
 def survives(name: str, data: bytes) -> bool:
-    """Tell whether a file is read; it is stored and written then, too."""
+    """Return whether a file is read; if it is, store it and write it, too."""
     format = FORMATS[name]
     try:
         imported = format.decode(data)
@@ -129,7 +129,7 @@ def test_numbers_that_are_none_are_refused_and_large_ones_survive(name: str, num
 
 
 @pytest.mark.parametrize("number", [b"1e400", b"9" * 5000])
-def test_numbers_that_nobody_can_read_are_refused_where_they_have_to_be_read(
+def test_unreadable_numbers_are_refused_where_they_must_be_read(
     number: bytes,
 ) -> None:
     survives("audit", b'{"entries":[{"message":{"type":"x"},"audit":{"n":' + number + b"}}]}")
@@ -244,7 +244,7 @@ def test_formats_are_known_in_all_their_forms(data: bytes, name: str) -> None:
     "data",
     [b"", b"5", b"[]", b"{}", b"[1]", b"hello", b"\xff", b'{"version":"2"}', b'{"a":1'],
 )
-def test_what_is_in_no_format_is_refused(data: bytes) -> None:
+def test_an_unknown_format_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidDocument):
         detect_format(data)
 
@@ -255,6 +255,6 @@ def test_any_bytes_are_in_a_format_or_refused(data: bytes) -> None:
         assert detect_format(data) in {*FORMATS, "jsonl", "steno"}
 
 
-def test_a_format_is_called_what_it_is_listed_as() -> None:
+def test_a_format_is_listed_under_its_name() -> None:
     assert {format.name for format in FORMATS.values()} == set(FORMATS)
     assert len({format.extension for format in FORMATS.values()}) == len(FORMATS)

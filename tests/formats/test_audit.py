@@ -223,7 +223,7 @@ def test_a_turn_of_text_and_calls_becomes_several_entries_and_one_again() -> Non
 
 
 @pytest.mark.requirement("S1-03", "S1-08")
-def test_what_the_plain_shape_does_not_say_stands_beside_it() -> None:
+def test_data_that_the_plain_form_cannot_express_is_added() -> None:
     message = AssistantMessage(content=(Thinking("Hm."), Text("Yes.")))
     (row,) = rows(Entry(id="e", payload=message))
     assert row["message"] == {"type": "assistant_text", "content": "Yes."}
@@ -231,7 +231,7 @@ def test_what_the_plain_shape_does_not_say_stands_beside_it() -> None:
 
 
 @pytest.mark.requirement("S1-03", "S1-08")
-def test_what_is_no_message_is_context_whose_decision_names_it() -> None:
+def test_other_entries_are_context_whose_decision_names_their_type() -> None:
     conversation = Conversation([ChatMessage.user("Hi")])
     conversation.change_mode(Mode.PLAN)
     conversation.label(conversation.entries()[0].id, "start")
@@ -257,7 +257,7 @@ def decided(*statuses: ApprovalStatus) -> Conversation:
 
 
 @pytest.mark.requirement("S1-03", "S1-08")
-def test_a_call_shows_what_was_decided_about_it() -> None:
+def test_a_call_shows_its_decision() -> None:
     conversation = decided(ApprovalStatus.APPROVED, ApprovalStatus.DENIED, ApprovalStatus.PENDING)
     listed = rows(*conversation.entries())
     assert [(row["decision"], row["audit"]) for row in listed[1:5]] == [
@@ -295,7 +295,7 @@ def test_a_decision_that_an_entry_has_itself_is_the_one_that_is_shown() -> None:
 
 @pytest.mark.requirement("S1-08")
 @given(json_members(max_leaves=3), json_members(max_leaves=3), json_members(max_leaves=3))
-def test_what_others_add_is_kept_and_written_back(
+def test_members_of_other_programs_are_kept_and_written_back(
     message: dict[str, Any], row: dict[str, Any], top: dict[str, Any]
 ) -> None:
     message = {name: part for name, part in message.items() if name != "$entry"}
@@ -335,12 +335,12 @@ def test_results_without_an_id_answer_the_first_call_of_their_tool() -> None:
     )
 
 
-def test_a_call_that_nobody_can_run_is_read_as_one() -> None:
+def test_a_call_that_cannot_be_run_is_read_as_invalid() -> None:
     (entry,) = read(element({"type": "assistant_action", "tool_name": "no name at all"}))
     assert isinstance(calls_of(entry)[0], InvalidToolCall)
 
 
-def test_parts_that_say_something_of_their_own_stay_entries_of_their_own() -> None:
+def test_parts_with_further_data_stay_separate_entries() -> None:
     text = {"type": "assistant_text", "content": "a"}
     for more in ({"decision": "d"}, {"audit": {"a": 1}}, {"x": 1}, {"timestamp": None}):
         assert len(read(element(text, id="t"), element(text, id="t#1") | more)) == 2
@@ -394,9 +394,7 @@ def test_parts_that_say_something_of_their_own_stay_entries_of_their_own() -> No
     ],
 )
 @pytest.mark.requirement("S1-08")
-def test_what_is_not_of_the_shape_is_refused_with_its_place(
-    row: Any, place: str, code: str
-) -> None:
+def test_an_invalid_document_is_refused_with_the_place(row: Any, place: str, code: str) -> None:
     with pytest.raises(InvalidDocument) as refusal:
         read(row)
     assert (refusal.value.place, refusal.value.code) == (place, code)
@@ -408,7 +406,7 @@ def test_a_log_without_entries_is_refused() -> None:
             AUDIT.decode(data)
 
 
-def test_what_is_remembered_of_a_file_cannot_stand_for_its_entries() -> None:
+def test_kept_members_of_a_file_cannot_replace_its_entries() -> None:
     entry = Entry(id="e", payload=ChatMessage.user("Hi"))
     for kept in ("x", {"entries": "[]"}, {"entries": None}, {"a": "nonsense"}):
         header = Header(id="s", about={"audit": kept})
@@ -419,7 +417,7 @@ def test_what_is_remembered_of_a_file_cannot_stand_for_its_entries() -> None:
 
 
 @pytest.mark.requirement("S1-08", "S1-09")
-def test_an_imported_log_is_a_session_that_verifies_and_goes_on() -> None:
+def test_an_imported_log_is_a_session_that_verifies_and_continues() -> None:
     store = MemoryStore()
     header, found = AUDIT.decode(AUDIT_EXAMPLE)
     store.add_session(header, build_records(found))

@@ -73,7 +73,7 @@ def test_messages_are_written_flat() -> None:
 
 
 @pytest.mark.parametrize("name", ["v0_flat_chat", "v0_openai_calls"])
-def test_the_golden_lists_say_the_same_when_they_are_written(name: str) -> None:
+def test_the_golden_lists_are_written_with_the_same_content(name: str) -> None:
     imported = CHAT.decode((GOLDEN / f"{name}.json").read_bytes())
     again = CHAT.decode(CHAT.encode(*imported).data)
     assert [entry.payload for entry in again.entries] == [
@@ -83,7 +83,7 @@ def test_the_golden_lists_say_the_same_when_they_are_written(name: str) -> None:
 
 
 @given(flat_chats(), st.data())
-def test_any_list_that_was_read_says_the_same_when_it_is_written(
+def test_any_list_that_was_read_is_written_with_the_same_content(
     chat: OldDocument, data: st.DataObject
 ) -> None:
     imported = CHAT.decode(render(chat.tree, data.draw(spacings())).encode())
@@ -103,7 +103,7 @@ def test_roles_that_only_others_know_are_kept_and_written_back() -> None:
     assert json.loads(CHAT.encode(*imported).data) == json.loads(data)
 
 
-def test_what_a_list_has_no_words_for_is_told() -> None:
+def test_content_that_a_list_cannot_express_is_reported() -> None:
     found = listed(
         AssistantMessage(content=(Thinking("Hm."), Text("a")), raw_stop_reason="stop"),
         ChatMessage.tool_result("x", "a", tool_name="read", outcome=Outcome.TIMEOUT),
@@ -119,7 +119,7 @@ def test_what_a_list_has_no_words_for_is_told() -> None:
 
 
 @given(st.lists(entries(), max_size=3))
-def test_whatever_is_read_otherwise_was_told(found: list[Entry]) -> None:
+def test_every_difference_after_a_round_trip_is_reported(found: list[Entry]) -> None:
     exported = CHAT.encode(HEADER, found)
     reported = {loss.place for loss in exported.losses}
     back = [entry.payload for entry in CHAT.decode(exported.data).entries]
@@ -136,7 +136,7 @@ def test_whatever_is_read_otherwise_was_told(found: list[Entry]) -> None:
     "data",
     [b"{}", b'{"messages":5}', b'{"version":1,"messages":[]}', b'[{"kind":"user"}]', b"5"],
 )
-def test_what_is_no_flat_list_is_refused(data: bytes) -> None:
+def test_documents_that_are_not_a_flat_list_are_refused(data: bytes) -> None:
     with pytest.raises(InvalidDocument):
         CHAT.decode(data)
 

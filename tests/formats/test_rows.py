@@ -81,7 +81,7 @@ def test_a_tool_call_row_is_a_call(arguments: Any) -> None:
 
 
 @pytest.mark.requirement("S3-02")
-def test_arguments_that_a_model_got_wrong_are_a_call_that_nobody_can_run() -> None:
+def test_invalid_arguments_make_an_invalid_call() -> None:
     message = message_of_row(call("c1", "read", '{"path'))
     assert message is not None
     assert isinstance(message.tool_calls[0], InvalidToolCall)
@@ -120,7 +120,7 @@ def test_data_json_may_be_parsed_already() -> None:
 
 @pytest.mark.requirement("S3-03", "S3-08")
 @pytest.mark.parametrize("kind", ["system", *OTHER_KINDS])
-def test_a_system_row_and_what_is_no_conversation_make_no_message(kind: str) -> None:
+def test_system_rows_and_other_kinds_are_not_messages(kind: str) -> None:
     assert message_of_row(row(kind, "words")) is None
 
 
@@ -202,13 +202,13 @@ def test_calls_that_await_their_results_together_become_one_turn() -> None:
 
 
 @pytest.mark.requirement("S3-02")
-def test_a_turn_goes_on_behind_words_marks_and_results_while_calls_await_theirs() -> None:
+def test_a_turn_continues_after_texts_other_rows_and_results_while_results_are_missing() -> None:
     rows = [call("a"), row("usage"), call("b"), result("a"), row("assistant", "Hm."), result("b")]
     assert check_order(messages_of(rows)) == ()
     assert [len(message.content) for message in messages_of(rows)] == [3, 1, 1]
 
 
-def test_a_turn_ends_where_somebody_else_speaks() -> None:
+def test_a_turn_ends_at_a_message_of_another_role() -> None:
     assert [
         len(message.tool_calls)
         for message in messages_of([call("a"), row("user", "Hi"), call("b")])
@@ -220,7 +220,7 @@ def test_a_turn_ends_where_somebody_else_speaks() -> None:
 
 @pytest.mark.requirement("S3-08")
 @pytest.mark.parametrize("kind", OTHER_KINDS)
-def test_rows_that_are_no_conversation_are_kept_and_never_sent(kind: str) -> None:
+def test_rows_of_other_kinds_are_kept_and_never_sent(kind: str) -> None:
     rows = [row("user", "Hi"), row(kind, "label", {"n": 1}, id=7), row("assistant", "Yes?")]
     kept = read(rows)[1].payload
     assert isinstance(kept, Opaque)
@@ -230,7 +230,7 @@ def test_rows_that_are_no_conversation_are_kept_and_never_sent(kind: str) -> Non
 
 
 @pytest.mark.requirement("S3-08")
-def test_what_a_user_said_in_blanks_is_kept_and_never_sent() -> None:
+def test_a_blank_user_row_is_kept_and_never_sent() -> None:
     (entry,) = read([row("user", " ")])
     assert isinstance(entry.payload, Opaque)
 
@@ -248,7 +248,7 @@ def test_ids_and_times_of_rows_are_those_of_the_entries() -> None:
     assert len({entry.id for entry in found}) == 3
 
 
-def test_rows_may_stand_one_a_line() -> None:
+def test_rows_may_be_one_per_line() -> None:
     rows = [row("user", "a\u2028b"), call("a"), result("a")]
     lines = "\r\n".join([json.dumps(columns, ensure_ascii=False) for columns in rows]) + "\n\n"
     found = ROWS.decode(lines.encode()).entries
@@ -305,7 +305,7 @@ def test_rows_that_were_read_are_written_as_they_were(rows: list[dict[str, Any]]
 
 
 @pytest.mark.requirement("S3-02", "S3-03")
-def test_what_was_said_elsewhere_is_written_as_rows_and_read_again() -> None:
+def test_messages_of_other_origin_are_written_as_rows_and_read_again() -> None:
     conversation = Conversation([ChatMessage.system("Be brief."), ChatMessage.user("Hi")])
     calls = [ToolCall(id=id, name="read", arguments='{"n": 1.0}') for id in "ab"]
     conversation.append(ChatMessage.assistant("I look.", calls))
@@ -337,7 +337,7 @@ def test_what_was_said_elsewhere_is_written_as_rows_and_read_again() -> None:
     assert isinstance(found[-1].payload, ModeChange)
 
 
-def test_what_a_row_has_no_words_for_is_told() -> None:
+def test_content_that_a_row_cannot_express_is_reported() -> None:
     losses = ROWS.encode(Header(id="s", title="t"), DOCUMENT.entries).losses
     assert {loss.reason for loss in losses} == {"fields"}
     names = {loss.place: loss.names for loss in losses}
@@ -359,7 +359,7 @@ def test_any_entries_can_be_written_and_read_again(found: list[Entry]) -> None:
 @pytest.mark.parametrize(
     "kept", ["x", [], [5], [{"at": -1}], [{"columns": {"kind": "nonsense"}}], [{"columns": 5}]]
 )
-def test_audit_data_under_our_name_changes_nothing_that_was_said(kept: Any) -> None:
+def test_forged_audit_data_does_not_change_the_messages(kept: Any) -> None:
     plain = Entry(id="e", payload=ChatMessage.user("a"))
     odd = Entry(id="e", payload=ChatMessage.user("a"), audit={"rows": kept})
     assert ROWS.encode(Header(id="s"), [odd]).data == ROWS.encode(Header(id="s"), [plain]).data

@@ -111,7 +111,7 @@ def test_odd_headers_are_written_as_they_were(name: str, value: Any) -> None:
 
 
 @pytest.mark.requirement("S4-11")
-def test_a_session_that_went_on_in_a_store_is_written_with_what_was_added() -> None:
+def test_a_session_that_continued_in_a_store_is_written_with_the_new_entries() -> None:
     store = MemoryStore()
     imported = SESSION.decode(SESSION_EXAMPLE)
     store.add_session(imported.header, build_records(imported.entries))
@@ -129,7 +129,7 @@ def test_a_session_that_went_on_in_a_store_is_written_with_what_was_added() -> N
 
 
 @pytest.mark.requirement("S4-11")
-def test_messages_are_written_in_the_words_of_version_1() -> None:
+def test_messages_are_written_in_the_form_of_version_1() -> None:
     turn = AssistantMessage(
         content=(
             Thinking("Hm."),
@@ -182,7 +182,7 @@ def test_messages_are_written_in_the_words_of_version_1() -> None:
 
 
 @pytest.mark.requirement("S4-11")
-def test_what_version_1_has_no_words_for_is_told() -> None:
+def test_content_that_version_1_cannot_express_is_reported() -> None:
     header = Header(id="s", title="t", about={"folder": "x"})
     exported = SESSION.encode(header, DOCUMENT.entries)
     losses = {loss.place: loss for loss in exported.losses}
@@ -202,7 +202,7 @@ def test_what_version_1_has_no_words_for_is_told() -> None:
 
 @pytest.mark.requirement("S4-11")
 @given(st.lists(entries(), max_size=3, unique_by=lambda entry: entry.id))
-def test_whatever_is_read_otherwise_was_told(found: list[Entry]) -> None:
+def test_every_difference_after_a_round_trip_is_reported(found: list[Entry]) -> None:
     exported = SESSION.encode(Header(id="s"), found)
     reported = {loss.place for loss in exported.losses}
     kept = [entry.payload for n, entry in enumerate(found) if f"entries[{n}]" not in reported]
@@ -218,7 +218,7 @@ def test_messages_that_only_version_1_knows_are_kept_and_never_sent() -> None:
     assert (weather.kind, weather.origin) == ("weather_report", "session")
 
 
-def test_audit_data_under_our_name_changes_nothing_that_was_said() -> None:
+def test_forged_audit_data_does_not_change_the_messages() -> None:
     for kept in ("x", {"type": '"tool_result"'}, {"content": "nonsense"}, {"content": 5}, [1]):
         entry = Entry(id="m1", time=NOON, payload=ChatMessage.user("a"), audit={"session": kept})
         document = json.loads(SESSION.encode(Header(id="s", about={"session": kept}), [entry]).data)
@@ -236,6 +236,6 @@ def test_audit_data_under_our_name_changes_nothing_that_was_said() -> None:
         b'{"version":1,"messages":null}',
     ],
 )
-def test_what_is_no_session_of_version_1_is_refused(data: bytes) -> None:
+def test_documents_that_are_not_sessions_of_version_1_are_refused(data: bytes) -> None:
     with pytest.raises(InvalidDocument):
         SESSION.decode(data)

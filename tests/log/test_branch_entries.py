@@ -13,7 +13,7 @@ def talk(length: int) -> Conversation:
 
 
 @pytest.mark.parametrize("length", [0, 1, 5])
-def test_the_past_is_what_the_entries_are(length: int) -> None:
+def test_a_view_equals_the_entries(length: int) -> None:
     conversation = talk(length)
     past, entries = conversation.entries_view(), conversation.entries()
     assert (tuple(past), len(past), len(conversation)) == (entries, length, length)
@@ -33,7 +33,7 @@ def test_an_entry_is_found_by_its_number_from_either_end() -> None:
             past[number]
 
 
-def test_what_is_said_later_is_not_in_it() -> None:
+def test_a_view_does_not_contain_later_entries() -> None:
     conversation = talk(2)
     past, entries = conversation.entries_view(), conversation.entries()
     conversation.append(ChatMessage.user("later"))

@@ -22,7 +22,7 @@ def begun(is_stored: bool) -> Conversation:
 
 @pytest.mark.requirement("S3-06")
 @stored
-def test_after_a_fork_neither_branch_sees_what_the_other_does(is_stored: bool) -> None:
+def test_after_a_fork_neither_branch_sees_entries_of_the_other(is_stored: bool) -> None:
     conversation = begun(is_stored)
     past = conversation.entries()
     conversation.fork("idea")
@@ -37,7 +37,7 @@ def test_after_a_fork_neither_branch_sees_what_the_other_does(is_stored: bool) -
 
 
 @stored
-def test_a_fork_may_begin_anywhere_and_knows_what_is_outstanding_there(is_stored: bool) -> None:
+def test_a_fork_may_begin_anywhere_and_knows_the_outstanding_calls_there(is_stored: bool) -> None:
     conversation = begun(is_stored)
     conversation.fork("early", at=conversation.entries()[2].id)
     assert conversation.messages("early") == TALK[:3]
@@ -59,7 +59,7 @@ def test_a_fork_of_nothing_is_empty(is_stored: bool) -> None:
 
 
 @stored
-def test_a_fork_may_begin_behind_an_entry_of_another_branch(is_stored: bool) -> None:
+def test_a_fork_may_begin_after_an_entry_of_another_branch(is_stored: bool) -> None:
     conversation = begun(is_stored)
     conversation.fork("one")
     entry = conversation.append(ChatMessage.user("on one"), branch="one")
@@ -88,7 +88,7 @@ def test_a_switch_is_recorded_with_both_names_where_it_happened(is_stored: bool)
 
 
 @stored
-def test_a_rewind_goes_on_from_before_and_keeps_what_was_left(is_stored: bool) -> None:
+def test_a_rewind_continues_from_an_earlier_entry_and_keeps_the_later_ones(is_stored: bool) -> None:
     conversation = begun(is_stored)
     past = conversation.entries()
     entry = conversation.rewind(past[1].id)
@@ -136,7 +136,7 @@ def test_an_empty_branch_cannot_be_rewound() -> None:
 
 @pytest.mark.requirement("S3-05", "S3-06")
 @stored
-def test_after_a_clone_neither_sees_what_the_other_does(is_stored: bool) -> None:
+def test_after_a_clone_neither_sees_entries_of_the_other(is_stored: bool) -> None:
     conversation = begun(is_stored)
     conversation.fork("idea")
     twin = conversation.clone()
@@ -172,7 +172,7 @@ def test_a_clone_writes_to_no_journal() -> None:
     assert journal.open().messages() == TALK
 
 
-def test_a_clone_of_what_is_not_loaded_yet_is_whole() -> None:
+def test_a_clone_of_branches_that_are_not_loaded_is_complete() -> None:
     journal = Journal()
     conversation = Conversation(TALK, journal=journal)
     conversation.fork("idea")

@@ -105,7 +105,7 @@ def test_a_conversation_without_a_journal_has_the_same_digests() -> None:
 # -- redaction ---------------------------------------------------------------------------------
 
 
-def test_what_is_redacted_has_no_content_and_the_same_digest() -> None:
+def test_a_redacted_entry_has_no_content_and_the_same_digest() -> None:
     without = redact_entry(ENTRY)
     assert isinstance(without.payload, Redacted)
     assert without.payload.kind == "user"
@@ -153,7 +153,7 @@ def test_why_something_was_taken_out_stays() -> None:
         decode_entry('{"v":2,"id":"e1"}'),
     ],
 )
-def test_what_is_not_understood_or_gone_cannot_be_redacted(entry: Entry) -> None:
+def test_unknown_and_redacted_entries_cannot_be_redacted(entry: Entry) -> None:
     with pytest.raises(InvalidValue) as caught:
         redact_entry(entry)
     assert (caught.value.place, caught.value.code) == ("entry", "nothing_to_redact")
@@ -167,7 +167,7 @@ def test_a_payload_of_a_newer_version_can_be_redacted() -> None:
 # -- verification ------------------------------------------------------------------------------
 
 
-def test_an_untouched_record_is_intact_and_tells_the_heads() -> None:
+def test_an_unchanged_session_is_intact_and_its_heads_are_reported() -> None:
     records = recorded()
     found = verify_records(records)
     assert found.is_intact
@@ -269,7 +269,7 @@ def test_records_that_are_lost_doubled_or_moved_are_found(change: Any, seq: int,
     assert (bad.seq, bad.code) == (seq, code)
 
 
-def test_only_a_rewind_of_the_last_entry_lets_a_branch_go_on_from_elsewhere() -> None:
+def test_only_a_rewind_of_the_last_entry_may_continue_from_an_earlier_one() -> None:
     journal = Journal()
     conversation = Conversation(TALK, journal=journal)
     rewind = conversation.rewind(conversation.entries()[1].id)
@@ -291,7 +291,7 @@ def test_a_bad_branch_is_named_without_an_entry() -> None:
     assert str(bad) == f"record 2: {bad.problem}"
 
 
-def test_what_was_redacted_is_counted_and_has_to_be_explained() -> None:
+def test_redacted_entries_are_counted_and_need_a_redaction_record() -> None:
     records = recorded()
     gone, last = entry_of(records[1]), records[5]
     records[1] = replace(records[1], entry=redact_entry(gone))
@@ -320,8 +320,8 @@ def test_entries_of_a_newer_version_are_counted_and_not_looked_into() -> None:
 
 
 @pytest.mark.parametrize("version", ["2", "1", '"3"', "null", "3.5"])
-def test_a_record_that_cannot_be_read_is_no_record_of_a_newer_version(version: str) -> None:
-    """Otherwise a broken record would hide its content."""
+def test_an_unreadable_record_does_not_count_as_a_newer_version(version: str) -> None:
+    """If it counted as newer, a damaged record would not be found."""
     text = encode_record(recorded()[0]).decode()
     assert '"v":2' in text
     broken = text.replace('"v":2', f'"v":{version}').replace('"time":"2', '"time":"X')
@@ -340,7 +340,7 @@ def test_an_odd_record_that_was_stored_with_its_digest_is_intact() -> None:
     assert verify_records([record]).foreign == 0
 
 
-def test_a_record_that_only_a_newer_version_knows_is_no_fault() -> None:
+def test_a_record_of_a_newer_version_is_not_damage() -> None:
     entry = Entry(id="e1", payload=ChatMessage.user("Hi"))
     first = Record(seq=1, branch=MAIN_BRANCH, entry=entry, digest=entry_digest(entry, None))
     newer = decode_record('{"seq":2,"branch":"main","note":{"of":"a newer version"}}')

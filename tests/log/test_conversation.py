@@ -63,7 +63,7 @@ def test_an_entry_has_an_id_a_time_the_message_the_decision_and_the_audit() -> N
 
 
 @pytest.mark.requirement("S1-04")
-def test_without_being_told_it_makes_ids_and_times_itself() -> None:
+def test_ids_and_times_are_made_by_default() -> None:
     conversation = Conversation(TALK)
     entries = conversation.entries()
     assert len({entry.id for entry in entries} | {conversation.id}) == len(TALK) + 1
@@ -71,7 +71,7 @@ def test_without_being_told_it_makes_ids_and_times_itself() -> None:
     assert [entry.parent for entry in entries[1:]] == [entry.id for entry in entries[:-1]]
 
 
-def test_it_holds_what_was_said_in_order() -> None:
+def test_messages_are_kept_in_order() -> None:
     conversation = Conversation(TALK, id="talk")
     assert conversation.id == "talk"
     assert conversation.messages() == TALK
@@ -89,7 +89,7 @@ def test_an_empty_one_has_a_main_branch_with_nothing_in_it() -> None:
     assert len(conversation) == 0
 
 
-def test_what_was_read_does_not_change_when_it_goes_on() -> None:
+def test_a_read_snapshot_does_not_change_later() -> None:
     conversation = Conversation(TALK)
     entries, messages, branches = (
         conversation.entries(),
@@ -141,7 +141,7 @@ def test_users_and_models_need_not_take_turns() -> None:
     assert Conversation(messages).messages() == messages
 
 
-def test_what_is_no_message_may_stand_anywhere() -> None:
+def test_other_payloads_than_messages_may_come_anywhere() -> None:
     conversation = Conversation(TALK[:3])
     conversation.change_mode(Mode.PLAN)
     conversation.append(Repair(code="x", explanation="y"))
@@ -174,7 +174,9 @@ def test_a_blank_question_an_action_without_a_tool_and_a_result_without_a_call_a
 
 @pytest.mark.parametrize("thing", [None, 41, object(), b"bytes", {"a": "user"}])
 @pytest.mark.parametrize("stored", [False, True])
-def test_what_is_no_payload_is_refused_without_being_quoted(stored: bool, thing: Any) -> None:
+def test_values_that_are_not_payloads_are_refused_without_being_quoted(
+    stored: bool, thing: Any
+) -> None:
     conversation = Conversation(journal=Journal() if stored else None)
     with pytest.raises(InvalidMessage) as caught:
         conversation.append(thing)
@@ -188,7 +190,7 @@ def test_what_is_no_payload_is_refused_without_being_quoted(stored: bool, thing:
     "wrong",
     [{"decision": "\ud800"}, {"decision": 1}, {"audit": {"a": object()}}, {"audit": "text"}],
 )
-def test_what_cannot_be_recorded_beside_it_is_refused(wrong: Any) -> None:
+def test_an_invalid_decision_or_audit_is_refused(wrong: Any) -> None:
     journal = Journal()
     conversation = journal.open()
     with pytest.raises(InvalidValue):
@@ -233,7 +235,7 @@ def test_a_change_of_model_is_recorded_with_both_models_and_never_sent() -> None
 
 @pytest.mark.requirement("S2-22")
 @pytest.mark.parametrize("stored", [False, True])
-def test_it_tells_the_mode_and_the_model_of_the_active_branch(stored: bool) -> None:
+def test_mode_and_model_are_those_of_the_active_branch(stored: bool) -> None:
     journal = Journal() if stored else None
     conversation = Conversation(journal=journal)
     assert (conversation.mode, conversation.model) == (Mode.ACT, None)
@@ -281,7 +283,7 @@ def test_nothing_but_messages_is_ever_among_the_messages() -> None:
 # -- decisions ---------------------------------------------------------------------------------
 
 
-def test_a_decision_is_bound_to_the_arguments_and_says_who_took_it() -> None:
+def test_a_decision_is_bound_to_the_arguments_and_names_its_actor() -> None:
     conversation = Conversation(TALK[:3])
     entry = conversation.decide("c1", ApprovalStatus.APPROVED, actor="ann", reason="fine")
     digest = sha256(b'{"path":"a"}').hexdigest()
@@ -300,7 +302,7 @@ def test_a_decision_is_bound_to_the_arguments_and_says_who_took_it() -> None:
     assert set(approvals_of(conversation.entries())) == {"c1", "c2"}
 
 
-def test_what_was_decided_with_it_is_kept_beside_a_decision() -> None:
+def test_a_decision_keeps_its_audit_data() -> None:
     conversation = Conversation(TALK[:3])
     granted = {"granted": {"tool": "read", "for": "session"}}
     entry = conversation.decide("c1", "approved", actor="ann", audit=granted)
@@ -308,7 +310,7 @@ def test_what_was_decided_with_it_is_kept_beside_a_decision() -> None:
     assert conversation.decide("c2", "pending").audit is None
 
 
-def test_an_outstanding_call_can_be_asked_for_whatever_was_recorded_behind_it() -> None:
+def test_an_outstanding_call_is_found_after_later_entries() -> None:
     conversation = Conversation(TALK[:3])
     conversation.change_mode(Mode.PLAN)
     conversation.decide("c1", ApprovalStatus.PENDING)
@@ -320,7 +322,7 @@ def test_an_outstanding_call_can_be_asked_for_whatever_was_recorded_behind_it() 
             conversation.outstanding_call(answered)
 
 
-def test_what_awaits_a_decision_is_known_until_it_is_taken_or_the_call_answered() -> None:
+def test_pending_approvals_end_with_a_decision_or_a_result() -> None:
     conversation = Conversation(TALK[:3])
     assert pending_approvals(conversation.entries()) == ()
     conversation.decide("c2", ApprovalStatus.PENDING)
@@ -342,7 +344,7 @@ def test_only_an_outstanding_call_can_be_decided_about(before: Any) -> None:
     assert len(conversation) == len(before)
 
 
-def test_a_decision_without_anybody_who_took_it_is_refused() -> None:
+def test_a_decision_without_an_actor_or_rule_is_refused() -> None:
     conversation = Conversation(TALK[:3])
     with pytest.raises(InvalidValue):
         conversation.decide("c1", ApprovalStatus.APPROVED)
@@ -368,7 +370,7 @@ def test_an_id_that_is_used_again_is_another_call_with_a_decision_of_its_own() -
 # -- journals ----------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_stored_is_not_there() -> None:
+def test_an_entry_that_cannot_be_stored_is_not_visible() -> None:
     journal = Journal()
     conversation = Conversation(TALK[:3], journal=journal)
     entries = conversation.entries()
@@ -402,7 +404,7 @@ def test_an_entry_is_stored_before_it_is_seen() -> None:
     assert seen == [0, 1]
 
 
-def test_who_lost_a_race_is_told_and_can_go_on_after_a_refresh() -> None:
+def test_the_loser_of_a_race_gets_a_conflict_and_can_continue_after_a_refresh() -> None:
     journal = Journal()
     first, second = journal.open(), journal.again().open()
     first.append(TALK[0])
@@ -459,7 +461,7 @@ def test_a_session_opens_on_the_branch_that_was_written_to_last() -> None:
     assert journal.open().messages("idea")[-1].text == "there"
 
 
-def test_a_reopened_session_knows_what_is_outstanding() -> None:
+def test_a_reopened_session_knows_the_outstanding_calls() -> None:
     journal = Journal()
     Conversation(TALK[:4], journal=journal)
     found = journal.open()
@@ -471,7 +473,7 @@ def test_a_reopened_session_knows_what_is_outstanding() -> None:
 
 
 @pytest.mark.parametrize("stored", [False, True])
-def test_what_is_not_there_is_missing(stored: bool) -> None:
+def test_unknown_branches_and_entries_are_missing(stored: bool) -> None:
     conversation = Conversation(TALK, journal=Journal() if stored else None)
     first = conversation.entries()[0].id
     acts: list[Callable[[], object]] = [
@@ -492,7 +494,7 @@ def test_what_is_not_there_is_missing(stored: bool) -> None:
     assert list(conversation.branches) == [MAIN_BRANCH]
 
 
-def test_refusals_are_errors_of_ours_that_name_no_content() -> None:
+def test_refusals_are_steno_errors_without_content() -> None:
     conversation = Conversation(TALK)
     with pytest.raises(InvalidValue) as caught:
         conversation.fork(" ")
@@ -521,7 +523,7 @@ def test_content_is_not_taken_out_by_appending() -> None:
     assert len(conversation) == 1
 
 
-def test_plain_text_is_nobodys_and_the_refusal_says_whose_it_may_be() -> None:
+def test_plain_text_is_refused_with_a_hint_at_the_factory() -> None:
     conversation = Conversation()
     text: Any = "my text"
     with pytest.raises(InvalidMessage) as caught:
@@ -552,7 +554,7 @@ def test_labels_are_found_on_every_branch() -> None:
     assert conversation.labels == {"the answer": second.id, "the question": first.id}
 
 
-def test_words_of_an_enumeration_are_taken_and_others_refused() -> None:
+def test_values_of_an_enumeration_are_accepted_and_others_refused() -> None:
     call = ToolCall(id="c1", name="read")
     conversation = Conversation([ChatMessage.assistant(None, [call])])
     conversation.decide("c1", "approved", actor="ann")
@@ -566,7 +568,7 @@ def test_words_of_an_enumeration_are_taken_and_others_refused() -> None:
     assert (caught.value.place, caught.value.code) == ("mode", "unknown_value")
 
 
-def test_an_interrupted_turn_can_be_answered_and_goes_on() -> None:
+def test_an_interrupted_turn_can_be_answered_and_continued() -> None:
     calls = [ToolCall(id="c1", name="read"), ToolCall(id="c2", name="read")]
     conversation = Conversation([ChatMessage.assistant(None, calls)])
     conversation.append(ToolResult.success("c1", "done"))

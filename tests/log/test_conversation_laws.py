@@ -28,7 +28,7 @@ from tests.log.journals import Journal
 
 
 class Operation(NamedTuple):
-    """Something to do to a conversation; numbers are taken modulo what there is."""
+    """An operation on a conversation; numbers are taken modulo the number of entries or branches."""
 
     name: str
     act: Callable[[Conversation], object]
@@ -75,7 +75,7 @@ def make_turn(ids: list[str]) -> Any:
 
 @st.composite
 def operations(draw: st.DrawFn) -> Operation:
-    """Draw one thing that a program may do, right or wrong."""
+    """Draw one operation of a program, valid or not."""
     kind = draw(st.sampled_from(KINDS))
     number, second, name, ids = draw(NUMBERS), draw(NUMBERS), draw(SMALL), draw(CALLS)
     label = f"{kind}({number}, {second}, {name!r}, {ids})"
@@ -114,7 +114,7 @@ def operations(draw: st.DrawFn) -> Operation:
 
 
 def outcome_of(act: Callable[[Conversation], object], conversation: Conversation) -> object:
-    """Do it; return what came of it in a form that can be compared."""
+    """Run the operation; return its result in a form that can be compared."""
     try:
         return act(conversation)
     except StenoError as exc:
@@ -150,7 +150,7 @@ STEPS = st.lists(operations(), max_size=25)
 
 @pytest.mark.requirement("S3-05", "S3-06")
 @given(STEPS)
-def test_a_stored_conversation_does_what_a_plain_one_does(steps: list[Operation]) -> None:
+def test_a_stored_conversation_behaves_like_one_in_memory(steps: list[Operation]) -> None:
     plain = Conversation(id="talk", **foretold())
     stored = Conversation(id="talk", journal=Journal(), **foretold())
     for step in steps:
@@ -253,7 +253,7 @@ REPLACEMENTS = b'0129afxAZ"\\{}[],: \n\x00\x7f\x80\xc3\xff'
 
 
 def examine(number: int, line: bytes) -> object:
-    """Return what a reader finds out if one line is another; None if it cannot be read."""
+    """Return the verification after one line was replaced; None if it cannot be read."""
     try:
         record = decode_record(line)
     except InvalidDocument:
@@ -314,7 +314,7 @@ def test_a_record_that_is_missing_doubled_or_moved_shows(steps: list[Operation],
         assert verify_records(changed) != wanted
 
 
-def test_a_store_may_be_changed_behind_its_back_and_says_so() -> None:
+def test_a_changed_record_is_found_by_verify() -> None:
     store = MemoryStore()
     conversation = store.new([ChatMessage.user("a"), ChatMessage.assistant("b")])
     record = next(store.records(conversation.id))

@@ -1,4 +1,4 @@
-"""Views: what follows from the entries of a branch."""
+"""Queries: facts that follow from the entries of a branch."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_every_entry_falls_into_one_of_six_kinds(message: Any, kinds: list[str])
 
 @pytest.mark.requirement("S1-01")
 @pytest.mark.parametrize("kind", get_args(Payload), ids=lambda kind: kind.__name__)
-def test_every_payload_has_a_kind_and_what_is_not_said_is_context(kind: type) -> None:
+def test_every_payload_has_a_kind_and_other_payloads_than_messages_are_context(kind: type) -> None:
     found = entry_kinds(entry(PAYLOADS[kind]))
     assert set(found) <= set(EntryKind)
     assert len(found) >= 1
@@ -146,12 +146,12 @@ def test_every_payload_has_a_kind_and_what_is_not_said_is_context(kind: type) ->
         (Feedback(target="e1", text="a"), []),
     ],
 )
-def test_the_types_of_content_are_told_in_order(message: Any, types: list[str]) -> None:
+def test_the_types_of_content_are_in_order(message: Any, types: list[str]) -> None:
     assert [str(found) for found in content_types(entry(message))] == types
 
 
 @pytest.mark.parametrize("kind", get_args(Control), ids=lambda kind: kind.__name__)
-def test_what_steers_is_system_control(kind: type) -> None:
+def test_control_payloads_are_system_control(kind: type) -> None:
     assert content_types(entry(PAYLOADS[kind])) == (ContentType.SYSTEM_CONTROL,)
 
 
@@ -205,7 +205,7 @@ def test_the_latest_decision_holds() -> None:
     assert pending_approvals([entry(pending)]) == ()
 
 
-def test_what_a_reference_turned_out_to_be_is_found_by_its_place() -> None:
+def test_a_resolution_is_found_by_entry_and_block() -> None:
     found = [
         Resolution(target="e1", block=0, status=ResolutionStatus.PENDING),
         Resolution(target="e1", block=1, status=ResolutionStatus.FAILED, error="gone"),
@@ -215,7 +215,7 @@ def test_what_a_reference_turned_out_to_be_is_found_by_its_place() -> None:
     assert resolutions_of(entries) == {("e1", 0): found[2], ("e1", 1): found[1]}
 
 
-def test_remarks_are_told_in_order() -> None:
+def test_feedback_is_in_order() -> None:
     remarks = [("e1", "a"), ("e2", "b"), ("e1", "c")]
     entries = [entry(Feedback(target=target, text=text)) for target, text in remarks]
     assert feedback_by_entry(entries) == {"e1": ("a", "c"), "e2": ("b",)}
@@ -228,7 +228,7 @@ def turn(**usage: Any) -> AssistantMessage:
     return ChatMessage.assistant("a", usage=Usage(**usage))
 
 
-def test_tokens_add_up_and_what_nobody_reported_stays_unknown() -> None:
+def test_tokens_add_up_and_unreported_counts_stay_none() -> None:
     entries = [
         entry(payload)
         for payload in (
@@ -242,7 +242,7 @@ def test_tokens_add_up_and_what_nobody_reported_stays_unknown() -> None:
     assert total_usage([]) == Usage()
 
 
-def test_what_a_summary_took_counts_too() -> None:
+def test_the_tokens_of_a_summary_count_too() -> None:
     used = Usage(input_tokens=1_000_000, output_tokens=10)
     summed_up = [
         entry(ModelChange(old="", new="large")),
@@ -253,7 +253,7 @@ def test_what_a_summary_took_counts_too() -> None:
     assert spent == ModelCost(used, Decimal(3))
 
 
-def test_cost_is_told_by_the_model_that_answered() -> None:
+def test_cost_is_listed_by_model() -> None:
     conversation = Conversation()
     conversation.append(turn(input_tokens=1))
     conversation.change_model("large")
@@ -278,7 +278,7 @@ def test_cost_is_told_by_the_model_that_answered() -> None:
         (Price(Decimal(10), Decimal(0), Decimal(1), Decimal(20)), "6.6"),
     ],
 )
-def test_what_was_cached_is_counted_once_at_its_own_price(price: Price, cost: str) -> None:
+def test_cached_tokens_are_counted_once_at_their_own_price(price: Price, cost: str) -> None:
     used = turn(input_tokens=1_000_000, cache_read_tokens=600_000, cache_write_tokens=200_000)
     [spent] = cost_by_model([entry(used)], lambda _: price).values()
     assert spent.cost == Decimal(cost)
@@ -370,7 +370,7 @@ def test_an_entry_without_a_time_is_outside_of_every_period() -> None:
         (ModeChange(old=Mode.PLAN, new=Mode.ACT), ""),
     ],
 )
-def test_the_text_of_an_entry_is_what_a_person_could_have_read(payload: Any, text: str) -> None:
+def test_the_text_of_an_entry_is_all_text_that_a_person_could_read(payload: Any, text: str) -> None:
     assert searchable_text(entry(payload)) == text
 
 
@@ -411,7 +411,7 @@ def test_a_shell_command_is_a_text_beside_a_user_message(
 
 @pytest.mark.parametrize("status", [True, "1", None, 2.5, [], {}])
 def test_a_status_of_another_type_is_none(status: Any) -> None:
-    """An audit holds what a program wrote; one odd record must not hide a session."""
+    """Other programs may write audit data; one odd record must not make a session unreadable."""
     recorded = entry(ChatMessage.user("$ ls\n"), audit={"shell": "ls", "status": status})
     assert shell_command_of(recorded) == ShellCommand(command="ls", output="")
 

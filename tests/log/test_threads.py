@@ -133,7 +133,7 @@ def test_each_call_is_answered_once_however_many_threads_try(is_stored: bool) ->
 
 @pytest.mark.requirement("S1-05")
 @stored
-def test_nothing_is_decided_about_a_call_that_was_answered_meanwhile(is_stored: bool) -> None:
+def test_no_decision_is_recorded_for_a_call_that_got_its_result_first(is_stored: bool) -> None:
     calls = [ToolCall(id=f"c{number}", name="read") for number in range(100)]
     conversation = Conversation(
         [ChatMessage.assistant(None, calls)], journal=Journal() if is_stored else None
@@ -225,7 +225,7 @@ def test_clones_and_refreshes_beside_writers_are_whole() -> None:
 # -- races, step by step -----------------------------------------------------------------------
 
 
-def test_a_reader_that_loads_a_branch_does_not_undo_what_was_written_meanwhile() -> None:
+def test_a_reader_that_loads_a_branch_does_not_undo_a_concurrent_write() -> None:
     journal = Journal()
     Conversation(TALK, journal=journal)
     conversation = journal.open()
@@ -249,7 +249,7 @@ def test_a_reader_that_loads_a_branch_does_not_undo_what_was_written_meanwhile()
 
 
 @pytest.mark.requirement("S1-05")
-def test_asking_what_is_outstanding_does_not_undo_an_answer() -> None:
+def test_reading_outstanding_calls_does_not_undo_a_concurrent_result() -> None:
     many = 400
     calls = [ToolCall(id=f"c{number}", name="read") for number in range(many)]
     answered = [ToolResult.success(call.id, "") for call in calls[:-30]]
@@ -308,7 +308,7 @@ def test_many_tasks_append_and_nothing_is_lost() -> None:
     assert journal.store.verify(journal.session).is_intact
 
 
-def test_appending_in_a_task_takes_what_appending_takes_and_raises_what_it_raises() -> None:
+def test_append_async_takes_and_raises_the_same_as_append() -> None:
     conversation = Conversation(TALK)
     conversation.fork("idea")
 
@@ -325,7 +325,7 @@ def test_appending_in_a_task_takes_what_appending_takes_and_raises_what_it_raise
     assert conversation.messages(MAIN_BRANCH) == TALK
 
 
-def test_the_event_loop_goes_on_while_the_disk_works() -> None:
+def test_the_event_loop_continues_during_a_write() -> None:
     journal = Journal()
     conversation = Conversation(TALK, journal=journal)
     may_go_on = Event()

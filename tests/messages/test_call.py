@@ -125,7 +125,7 @@ def test_a_call_without_arguments_has_the_empty_object() -> None:
     ],
     ids=lambda text: repr(text)[:20],
 )
-def test_arguments_that_are_no_json_object_are_refused(arguments: str) -> None:
+def test_arguments_that_are_not_a_json_object_are_refused(arguments: str) -> None:
     error = expect_error(lambda: calling(arguments))
     assert isinstance(error, InvalidMessage)
     assert (error.place, error.field) == ("tool call", "arguments")
@@ -156,7 +156,7 @@ def test_arguments_that_end_within_a_character_are_called_cut(arguments: str) ->
     assert expect_error(lambda: calling(arguments)).code == "truncated_json"
 
 
-def test_an_escaped_backslash_is_no_half_of_a_character() -> None:
+def test_an_escaped_backslash_is_not_a_lone_surrogate() -> None:
     text = '{"a": "\\\\ud83d \\ud83d\\ude00"}'
     assert calling(text).get("a", str) == "\\ud83d \U0001f600"
 
@@ -170,7 +170,7 @@ def test_arguments_are_text(arguments: Any) -> None:
 
 @pytest.mark.requirement("FR-004a-55", "NFR-004a-30")
 def test_calls_are_equal_by_their_text_and_order_of_arguments() -> None:
-    """The text is what is sent back and cached by, so another spelling is another call."""
+    """The text is sent back, and providers cache by it, so another spelling is another call."""
     assert calling(ARGUMENTS) == calling(ARGUMENTS)
     assert hash(calling(ARGUMENTS)) == hash(calling(ARGUMENTS))
     assert calling('{"a":1}') != calling('{"a": 1}')
@@ -231,7 +231,7 @@ def test_a_fresh_id_suits_every_provider() -> None:
     ],
     ids=repr,
 )
-def test_a_call_is_not_made_of_what_is_not_json(arguments: Any, code: str) -> None:
+def test_arguments_that_are_not_json_are_refused_by_create(arguments: Any, code: str) -> None:
     error = expect_error(lambda: ToolCall.create("read_file", arguments))
     assert isinstance(error, InvalidMessage)
     assert (error.place, error.code, error.field) == ("tool call", code, "arguments")
@@ -442,8 +442,8 @@ def test_an_argument_that_does_not_fit_is_named_with_its_place(
     [(datetime, "datetime"), (UUID, "UUID"), (Decimal, "decimal"), (bytes, "base64")],
     ids=str,
 )
-def test_an_argument_in_the_wrong_notation_is_told_the_right_one(type: Any, word: str) -> None:
-    """`Problem.rule` is "in words that a model can act on": these have no list to choose from."""
+def test_the_error_for_a_wrong_notation_names_the_expected_one(type: Any, word: str) -> None:
+    """`Problem.rule` is "text that a model can act on": these types have no list of choices."""
     error = expect_error(lambda: ToolCall.create("read_file", {"a": SECRET}).get("a", type))
     assert isinstance(error, InvalidArguments)
     [problem] = error.problems
@@ -518,7 +518,7 @@ def test_an_object_that_does_not_fit_is_named_with_its_place(type: Any) -> None:
 
 @pytest.mark.requirement("FR-004a-52", "NFR-004a-21", "NFR-004a-22")
 @pytest.mark.parametrize("type", SHAPES)
-def test_an_object_that_lacks_a_member_says_which(type: Any) -> None:
+def test_a_missing_member_is_named_in_the_error(type: Any) -> None:
     error = expect_error(
         lambda: calling(f'{{"edits": [], "other": "{SECRET}"}}').arguments_as(type)
     )
@@ -534,7 +534,7 @@ class ChoosyModel(pydantic.BaseModel):
 
 
 @pytest.mark.requirement("FR-004a-52", "NFR-004a-21")
-def test_every_fault_that_pydantic_finds_is_told() -> None:
+def test_every_error_of_pydantic_is_reported() -> None:
     arguments = {"mode": SECRET, "when": SECRET, "count": 1}
     error = expect_error(lambda: ToolCall.create("open", arguments).arguments_as(ChoosyModel))
     assert isinstance(error, InvalidArguments)
@@ -626,9 +626,7 @@ def test_the_calls_in_openais_shape_become_calls_with_the_same_ids() -> None:
         ("call_1", "read", '{"a": "\\ud83d"}'),
     ],
 )
-def test_a_call_that_cannot_be_run_keeps_its_id_and_its_words(
-    id: str, name: str, arguments: str
-) -> None:
+def test_an_invalid_call_keeps_its_id_and_its_text(id: str, name: str, arguments: str) -> None:
     call = build_call(id, name, arguments, seal=seal())
     assert isinstance(call, InvalidToolCall)
     assert (call.id, call.name, call.arguments) == (id, name, arguments)
@@ -638,7 +636,7 @@ def test_a_call_that_cannot_be_run_keeps_its_id_and_its_words(
 
 
 @pytest.mark.parametrize("arguments", ["", " ", "\n"])
-def test_arguments_that_never_came_are_no_arguments(arguments: str) -> None:
+def test_blank_arguments_become_an_empty_object(arguments: str) -> None:
     assert build_call("call_1", "read", arguments) == ToolCall(id="call_1", name="read")
 
 
@@ -651,7 +649,7 @@ def test_a_name_from_outside_is_mapped_and_kept() -> None:
 
 
 @pytest.mark.requirement("NFR-004a-30")
-def test_half_a_surrogate_pair_in_a_models_words_is_replaced() -> None:
+def test_a_lone_surrogate_in_the_output_of_a_model_is_replaced() -> None:
     call = build_call("call_1", "read", '{"a": "\ud83d')
     assert isinstance(call, InvalidToolCall)
     assert call.arguments == '{"a": "\ufffd'
@@ -686,7 +684,7 @@ def test_names_from_outside_are_mapped_without_collisions() -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ", "a b", "größe", "a\n", "x" * 129, "a\0", "a\ud83d"])
-def test_what_nobody_uses_as_a_name_is_not_mapped(name: str) -> None:
+def test_text_that_is_never_a_tool_name_is_not_mapped(name: str) -> None:
     with pytest.raises(InvalidTool) as caught:
         map_tool_name(name)
     check_no_secret(caught.value)

@@ -1,4 +1,4 @@
-"""Content blocks: text, thinking, images, references, resources, and what we have no name for."""
+"""Content blocks: text, thinking, images, references, resources, and unknown blocks."""
 
 from __future__ import annotations
 
@@ -92,14 +92,14 @@ def test_an_image_comes_from_bytes_a_blob_an_address_or_a_file(source: Any) -> N
 
 @pytest.mark.requirement("S2-02")
 @pytest.mark.parametrize("mode", RecognitionMode)
-def test_an_image_says_how_it_is_to_be_recognised(mode: RecognitionMode) -> None:
+def test_an_image_has_a_recognition_mode(mode: RecognitionMode) -> None:
     image = Image(source=ImageUrl("https://example.org/a.png"), mode=mode)
     assert round_trip(image) == (image,)
     assert {mode.value for mode in RecognitionMode} == {"auto", "vision", "ocr"}
 
 
 @pytest.mark.requirement("S2-02")
-def test_what_was_recognised_or_went_wrong_is_recorded_beside_the_image() -> None:
+def test_the_recognised_text_or_the_error_is_recorded_in_a_resolution() -> None:
     found = Resolution(
         target="e1",
         block=0,
@@ -123,7 +123,7 @@ def test_bytes_of_an_image_need_their_type(source: Any) -> None:
 
 
 @pytest.mark.parametrize("source", SOURCES[2:], ids=["url", "file"])
-def test_the_type_behind_an_address_need_not_be_known(source: Any) -> None:
+def test_an_image_url_needs_no_mime_type(source: Any) -> None:
     assert Image(source=source).mime_type is None
 
 
@@ -265,7 +265,7 @@ def test_a_range_of_lines_does_not_run_backwards(
 
 
 @pytest.mark.requirement("S2-03")
-def test_what_a_reference_resolved_to_is_recorded_beside_it() -> None:
+def test_the_content_of_a_reference_is_recorded_in_a_resolution() -> None:
     pending = Resolution(target="e1", block=1, status=ResolutionStatus.PENDING)
     assert pending.content == ()
     found = Resolution(
@@ -366,7 +366,7 @@ def test_a_block_of_a_newer_version_is_kept_word_for_word() -> None:
     assert encode_message(loaded) == data
 
 
-def test_a_block_of_a_provider_is_kept_as_a_block_of_ours() -> None:
+def test_an_unknown_block_of_a_provider_is_kept_as_opaque() -> None:
     block = Opaque(kind="input_audio", raw='{"format": "wav"}', origin="openai_chat")
     assert not block.unknown
     assert round_trip(block) == (block,)
@@ -383,8 +383,8 @@ def test_an_opaque_block_is_made_of_text(field: str, wrong: object) -> None:
 
 @pytest.mark.requirement("NFR-004a-18")
 @pytest.mark.parametrize("raw", ["", "{", "not json", '{"a":1} {"b":2}', '"}],"x":['])
-def test_what_is_written_back_word_for_word_must_be_json(raw: str) -> None:
-    """Otherwise one such block makes the whole document unreadable."""
+def test_raw_data_that_is_written_back_must_be_json(raw: str) -> None:
+    """If it were not, one such block would make the whole document unreadable."""
     try:
         block = Opaque(kind="x", raw=raw, origin="steno")
     except InvalidMessage:

@@ -37,8 +37,8 @@ def assemble(*events: Event) -> AssistantMessage:
 
 
 @pytest.mark.requirement("S4-05")
-def test_events_say_only_what_a_model_says() -> None:
-    """A fault of transport or protocol is raised; no event stands for one."""
+def test_events_carry_only_output_of_a_model() -> None:
+    """An error of transport or protocol is raised; no event represents one."""
     assert set(get_args(Event)) == {
         *(TextDelta, ThinkingDelta, ToolCallBegin, ToolCallDelta, ToolCallEnd),
         *(BlockSealed, BlockAdded, ExtrasAdded, Finished),
@@ -90,7 +90,7 @@ def test_a_fragment_cannot_be_altered(field: str) -> None:
 
 
 @pytest.mark.requirement("FR-004a-94")
-def test_the_index_tells_to_which_of_several_calls_a_fragment_belongs() -> None:
+def test_the_index_assigns_a_fragment_to_its_call() -> None:
     message = assemble(
         ToolCallDelta(0, "call_a", "read", '{"path"'),
         ToolCallDelta(1, "call_b", "write", '{"text"'),

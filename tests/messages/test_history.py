@@ -41,7 +41,7 @@ def result(id: str) -> Message:
 
 
 def refused(history: ConversationHistory, message: Message) -> str:
-    """Add what may not come next; see that nothing changed, and return the code."""
+    """Add a message that may not come next; check that nothing changed, and return the code."""
     before, waiting = history.messages, history.outstanding
     with pytest.raises(OutOfOrder) as caught:
         history.add(message)
@@ -168,7 +168,7 @@ def test_a_history_that_begins_wrong_is_not_made() -> None:
 
 
 @pytest.mark.requirement("FR-004a-109")
-def test_what_was_given_cannot_be_changed_and_does_not_grow() -> None:
+def test_a_snapshot_of_messages_never_changes() -> None:
     history = ConversationHistory([SYSTEM])
     given = history.messages
     assert type(given) is tuple
@@ -252,7 +252,7 @@ def test_a_whole_history_can_be_checked_at_once() -> None:
 # -- without the rules of a plain chat -----------------------------------------------------------
 
 
-def test_turns_need_not_alternate_where_nobody_asks_for_it() -> None:
+def test_turns_need_not_alternate_without_alternating() -> None:
     messages = (USER, USER, ASSISTANT, ASSISTANT, SYSTEM, calling("a"), result("a"), USER)
     history = ConversationHistory(messages, alternating=False)
     assert history.messages == messages
@@ -287,7 +287,7 @@ def test_a_duplicate_keeps_the_rules_of_its_original(again: Callable[[Any], Any]
 
 
 @pytest.mark.requirement("NFR-004a-20")
-def test_a_history_tells_its_size_and_not_its_content() -> None:
+def test_the_repr_of_a_history_shows_its_size_and_no_content() -> None:
     history = ConversationHistory([ChatMessage.system(SECRET), ChatMessage.user(SECRET)])
     history.add(calling("a"))
     assert repr(history) == str(history) == "ConversationHistory(<3 messages>, outstanding=1)"
@@ -343,7 +343,7 @@ THREADS = 8
 
 @pytest.fixture
 def impatient() -> Iterator[None]:
-    """Let Python switch threads all the time, so that what can be torn is torn."""
+    """Let Python switch threads all the time, so that races are likely."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -351,7 +351,7 @@ def impatient() -> Iterator[None]:
 
 
 def run_together(*jobs: Callable[[], object]) -> list[Any]:
-    """Run jobs in threads that start at the same moment; return what each returned.
+    """Run jobs in threads that start at the same moment; return the result of each.
 
     The threads are daemons and waited for no longer than LIMIT_S: a deadlock fails the test
     instead of stopping it.
@@ -379,7 +379,7 @@ def run_together(*jobs: Callable[[], object]) -> list[Any]:
 
 
 def is_prefix_of_a_talk(messages: tuple[Message, ...]) -> bool:
-    """Tell whether the messages could be the beginning of a valid history."""
+    """Return whether the messages could be the beginning of a valid history."""
     ConversationHistory(messages)
     return True
 
@@ -429,7 +429,7 @@ def test_of_many_threads_that_want_one_place_exactly_one_gets_it() -> None:
 
 @pytest.mark.requirement("FR-004a-102", "FR-004a-109", "FR-004a-113", "NFR-004a-32")
 @pytest.mark.usefixtures("impatient")
-def test_readers_see_whole_snapshots_while_a_writer_goes_on() -> None:
+def test_readers_see_whole_snapshots_during_writes() -> None:
     history = ConversationHistory([SYSTEM])
     done = Event()
 
@@ -465,7 +465,7 @@ def test_readers_see_whole_snapshots_while_a_writer_goes_on() -> None:
 
 @pytest.mark.requirement("FR-004a-102", "FR-004a-110", "FR-004a-113", "NFR-004a-32")
 @pytest.mark.usefixtures("impatient")
-def test_clearing_disturbs_nobody_who_reads_or_adds() -> None:
+def test_clearing_does_not_disturb_readers_and_writers() -> None:
     history = ConversationHistory([SYSTEM, USER])
     done = Event()
 

@@ -77,7 +77,7 @@ def made_by_factories() -> list[Message]:
 
 
 @pytest.mark.requirement("FR-004a-11", "FR-004a-27", "S4-02")
-def test_chat_message_stands_for_four_types_and_has_a_factory_for_each() -> None:
+def test_chat_message_has_four_subclasses_and_a_factory_for_each() -> None:
     messages = made_by_factories()
     assert [type(message) for message in messages] == [*get_args(Message)]
     assert [type(message).__name__ for message in messages] == [
@@ -222,7 +222,7 @@ def test_a_message_comes_back_equal_from_json(sample: Sample) -> None:
 
 
 @pytest.mark.requirement("FR-004a-35")
-def test_the_repr_of_a_message_tells_kind_role_and_sizes() -> None:
+def test_the_repr_of_a_message_shows_kind_role_and_sizes() -> None:
     for message in made_by_factories():
         assert repr(message).startswith(f"{type(message).__name__}(content=") or (
             "content=" in repr(message)
@@ -257,7 +257,7 @@ def test_every_block_is_in_the_table_of_blocks() -> None:
 @pytest.mark.requirement("S4-12", "S2-34", "FR-004a-33")
 @pytest.mark.parametrize("name", BLOCKS)
 @pytest.mark.parametrize("type", ALLOWED)
-def test_a_block_stands_only_where_it_has_business(type: Any, name: str) -> None:
+def test_a_message_accepts_only_its_own_kinds_of_blocks(type: Any, name: str) -> None:
     if name in ALLOWED[type]:
         assert with_content(type, Text("a"), BLOCKS[name]).content[1] is BLOCKS[name]
         return
@@ -271,7 +271,7 @@ def test_a_block_stands_only_where_it_has_business(type: Any, name: str) -> None
 @pytest.mark.requirement("S4-12", "FR-004a-32")
 @pytest.mark.parametrize("wrong", [None, "Hello", b"Hello", 7, [Text("a")], (), {}, Text, NOON])
 @pytest.mark.parametrize("type", ALLOWED)
-def test_what_is_no_block_stands_nowhere(type: Any, wrong: object) -> None:
+def test_values_that_are_not_blocks_are_refused(type: Any, wrong: object) -> None:
     expect_error(lambda: with_content(type, Text("a"), wrong))
 
 
@@ -370,7 +370,7 @@ def test_an_assistant_message_needs_text_or_a_call() -> None:
 
 
 @pytest.mark.requirement("FR-004a-30", "NFR-004a-28")
-def test_assistant_text_may_be_empty_and_stands_before_its_calls() -> None:
+def test_assistant_text_may_be_empty_and_comes_before_its_calls() -> None:
     assert ChatMessage.assistant("").text == ""
     assert ChatMessage.assistant("").content == (Text(""),)
     both = ChatMessage.assistant("I look.", (call for call in [CALL, OTHER_CALL]))
@@ -485,7 +485,7 @@ def test_a_tool_that_reports_failure_differs_from_one_that_was_not_run() -> None
 
 
 @pytest.mark.requirement("FR-004a-67")
-def test_the_success_factory_makes_a_result_of_what_was_returned() -> None:
+def test_the_success_factory_makes_an_ok_result() -> None:
     assert ToolResult.success("call_1", "ok") == ChatMessage.tool_result("call_1", "ok")
     assert ToolResult.success("call_1", "ok").failure is None
 
@@ -574,7 +574,7 @@ def test_the_details_of_a_result_are_a_json_object(details: Any, code: str) -> N
 
 @pytest.mark.requirement("S2-05")
 @pytest.mark.parametrize("duration", [-1, -0.001, math.nan, math.inf, -math.inf])
-def test_a_duration_is_a_number_of_seconds_that_json_can_say(duration: float) -> None:
+def test_a_duration_is_a_finite_number_of_seconds(duration: float) -> None:
     error = expect_error(lambda: ChatMessage.tool_result("call_1", "", duration_s=duration))
     assert (error.code, error.field) == ("out_of_range", "duration_s")
 
@@ -612,7 +612,7 @@ def test_a_result_counts_only_for_the_call_with_its_id() -> None:
 
 
 @pytest.mark.requirement("FR-004a-34", "FR-004a-70")
-def test_messages_of_the_same_content_are_equal_whoever_made_them() -> None:
+def test_messages_of_the_same_content_are_equal() -> None:
     for first, second in zip(made_by_factories(), made_by_factories(), strict=True):
         assert first == second
         assert hash(first) == hash(second)
@@ -632,7 +632,7 @@ def test_messages_of_the_same_content_are_equal_whoever_made_them() -> None:
 
 
 @pytest.mark.requirement("FR-004a-23", "FR-004a-25", "S2-08")
-def test_a_message_in_json_is_tagged_and_has_only_what_was_said() -> None:
+def test_a_message_in_json_is_tagged_and_omits_defaults() -> None:
     written = [json.loads(encode_message(message)) for message in made_by_factories()]
     assert written == [
         {"type": "system", "content": [{"type": "text", "text": "Be brief."}]},
@@ -659,7 +659,7 @@ def test_a_message_in_json_is_tagged_and_has_only_what_was_said() -> None:
 
 @pytest.mark.requirement("FR-004a-25")
 @pytest.mark.parametrize("sample", MESSAGES, ids=name_of)
-def test_no_null_is_written_for_what_is_not_there(sample: Sample) -> None:
+def test_no_null_is_written_for_missing_values(sample: Sample) -> None:
     optional = [f.name for f in msgspec.structs.fields(sample.type) if f.default is None]
     for name in optional:
         written = json.loads(encode_message(sample.build(**{name: None})))
@@ -669,7 +669,7 @@ def test_no_null_is_written_for_what_is_not_there(sample: Sample) -> None:
 
 
 @pytest.mark.requirement("FR-004a-26", "S2-10")
-def test_what_the_json_does_not_have_takes_its_default() -> None:
+def test_members_that_are_missing_in_the_json_have_their_default() -> None:
     loaded = decode_message(b'{"type":"tool_result","tool_call_id":"call_1","content":[]}')
     assert loaded == ToolResult(tool_call_id="call_1", content=())
     assert isinstance(loaded, ToolResult)
@@ -697,8 +697,8 @@ def test_what_the_json_does_not_have_takes_its_default() -> None:
         b'{"type":"tool_result","tool_call_id":"a","content":[],"duration_s":-1}',
     ],
 )
-def test_the_rules_hold_for_what_is_loaded(data: bytes) -> None:
-    """Loading fails on no odd record: it is kept as it was, and is no message."""
+def test_the_rules_apply_to_loaded_messages(data: bytes) -> None:
+    """No odd record makes loading fail: it is kept unchanged, and is not a message."""
     loaded = decode_message(data)
     if isinstance(loaded, UserMessage):
         assert type(loaded.content[0]) is Opaque
@@ -712,7 +712,7 @@ def test_the_rules_hold_for_what_is_loaded(data: bytes) -> None:
     "data",
     [b"", b" ", b"{", b"null", b"[]", b'"user"', b"7", b"\xff", b'{"type":"user"', b"{}}", b"{]"],
 )
-def test_json_that_is_no_message_is_an_invalid_document(data: bytes) -> None:
+def test_json_that_is_not_a_message_is_an_invalid_document(data: bytes) -> None:
     error = expect_error(lambda: decode_message(data))
     assert isinstance(error, InvalidDocument)
     assert isinstance(error, ValueError)
@@ -752,7 +752,7 @@ def test_each_part_of_a_message_is_checked() -> None:
 
 
 @pytest.mark.requirement("S2-01")
-def test_text_can_be_said_in_every_role() -> None:
+def test_every_role_can_send_text() -> None:
     for make in (ChatMessage.system, ChatMessage.user, ChatMessage.assistant):
         factory: Callable[[str], Message] = make
         assert factory("Hello").text == "Hello"

@@ -62,7 +62,7 @@ def test_an_assistant_message_may_follow_tool_results() -> None:
     ],
 )
 @pytest.mark.requirement("FR-004a-104", "FR-004a-105", "FR-004a-106")
-def test_a_plain_chat_alternates_behind_its_system_message(
+def test_a_plain_chat_alternates_after_its_system_message(
     messages: tuple[Message, ...], code: str
 ) -> None:
     with pytest.raises(OutOfOrder) as caught:
@@ -152,7 +152,7 @@ def test_a_plain_chat_is_checked_for_alternation_as_well() -> None:
     ]
 
 
-def test_an_issue_says_how_bad_it_is_and_what_to_do() -> None:
+def test_an_issue_has_a_severity_and_a_remedy() -> None:
     (late,) = check_order([calling("a"), USER, result("a")])
     assert late.severity is Severity.ERROR
     assert late.call_id == "a"

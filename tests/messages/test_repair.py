@@ -1,4 +1,4 @@
-"""Repair: whatever happened, every call is answered exactly once in what is sent."""
+"""Repair: after any history, every call has exactly one result in the request."""
 
 from __future__ import annotations
 
@@ -81,7 +81,9 @@ def missing(id: str) -> Message:
         ),
     ],
 )
-def test_what_is_sent_answers_every_call_once(given: list[Message], sent: list[Message]) -> None:
+def test_after_a_repair_every_call_has_one_result(
+    given: list[Message], sent: list[Message]
+) -> None:
     repaired = repair(given)
     assert list(repaired.messages) == sent
     assert repaired.issues
@@ -118,6 +120,6 @@ def test_other_blocks_keep_their_place_when_a_call_is_renamed() -> None:
     assert renamed.content == (first, Text("and"), ToolCall(id="a_2", name="write"))
 
 
-def test_positions_count_in_what_was_given() -> None:
+def test_positions_are_those_of_the_input() -> None:
     issues = repair([USER, calling("a"), USER, result("a")]).issues
     assert [(issue.code.value, issue.position) for issue in issues] == [("result_late", 3)]

@@ -31,7 +31,7 @@ def ask(**changes: Any) -> Request:
 
 
 @pytest.mark.requirement("S4-07")
-def test_a_request_leaves_to_the_provider_what_is_not_said() -> None:
+def test_a_request_leaves_unset_settings_to_the_provider() -> None:
     request = ask()
     assert request.messages == (SYSTEM, USER)
     assert (request.model, request.tools) == ("", ())
@@ -120,7 +120,7 @@ def test_a_model_is_named_by_text(model: Any) -> None:
 
 
 @pytest.mark.requirement("S4-07", "NFR-004a-25")
-def test_what_is_wrong_with_a_request_is_a_value_error() -> None:
+def test_an_invalid_request_is_a_value_error() -> None:
     assert issubclass(InvalidRequest, InvalidValue)
     assert issubclass(InvalidRequest, ValueError)
 

@@ -200,7 +200,7 @@ MALFORMED: list[dict[str, Any]] = [
 
 @pytest.mark.requirement("FR-004a-80")
 @pytest.mark.parametrize("wrong", MALFORMED, ids=str)
-def test_parameters_that_are_no_well_formed_schema_are_refused(wrong: dict[str, Any]) -> None:
+def test_parameters_that_are_not_a_valid_schema_are_refused(wrong: dict[str, Any]) -> None:
     """Held against the meta-schema of 2020-12; a list of `items` is left out, as it once was fine."""
     schema = {"type": "object"} | wrong
     with pytest.raises(jsonschema.SchemaError):
@@ -286,7 +286,7 @@ DEEP: dict[str, Any] = {
 
 
 @pytest.mark.requirement("FR-004a-83", "FR-004a-84")
-def test_a_definition_is_strict_unless_told_otherwise() -> None:
+def test_a_definition_is_strict_by_default() -> None:
     assert define().strict is True
     assert define().parameters == SCHEMA | {"additionalProperties": False}
     assert ToolDefinition.from_type(Write).strict is True
@@ -560,7 +560,7 @@ def tagged(meta: msgspec.Meta) -> Any:
 
 @pytest.mark.requirement("FR-004a-79")
 @pytest.mark.parametrize("strict", [True, False])
-def test_what_an_author_changes_later_does_not_change_the_definition(strict: bool) -> None:
+def test_later_changes_to_the_schema_do_not_change_the_definition(strict: bool) -> None:
     examples = [["red"]]
     type = tagged(msgspec.Meta(examples=examples, extra_json_schema={"x": examples}))
     definition = ToolDefinition.from_type(type, description="Tags.", strict=strict)
@@ -579,7 +579,7 @@ def test_what_an_author_changes_later_does_not_change_the_definition(strict: boo
     ],
     ids=["object", "nan", "keyword"],
 )
-def test_notes_of_an_author_that_are_no_json_are_refused(meta: msgspec.Meta, strict: bool) -> None:
+def test_keywords_that_are_not_json_are_refused(meta: msgspec.Meta, strict: bool) -> None:
     error = expect_error(
         lambda: ToolDefinition.from_type(tagged(meta), description="Tags.", strict=strict)
     )
@@ -649,7 +649,7 @@ def test_a_function_that_no_model_could_call_is_refused(function: Any) -> None:
 
 
 @pytest.mark.requirement("FR-004a-76", "FR-004a-89")
-def test_a_tool_without_words_is_told_where_they_may_stand() -> None:
+def test_the_error_for_a_missing_description_names_the_places_for_it() -> None:
     for make in (
         lambda: ToolDefinition.from_function(wordless),
         lambda: ToolDefinition.from_type(Wordless),
@@ -660,13 +660,13 @@ def test_a_tool_without_words_is_told_where_they_may_stand() -> None:
     assert ToolDefinition.from_type(Wordless, description="Read it.").description == "Read it."
 
 
-def test_a_class_that_is_no_function_is_told_what_describes_it() -> None:
+def test_a_class_passed_as_a_function_gets_a_hint_at_from_type() -> None:
     error = expect_error(lambda: ToolDefinition.from_function(cast("Any", Write)))
     assert error.code == "not_a_function"
 
 
 @pytest.mark.requirement("S4-08")
-def test_a_definition_knows_what_a_tool_is_like_and_not_how_it_runs() -> None:
+def test_a_definition_describes_a_tool_and_cannot_run_it() -> None:
     definition = ToolDefinition.from_function(write)
     assert set(definition.__struct_fields__) == {
         *("name", "description", "parameters", "strict", "original_name", "extras", "unknown"),
@@ -716,7 +716,7 @@ def test_every_fault_in_arguments_is_named_with_its_place(
 
 
 @pytest.mark.requirement("NFR-004a-14")
-def test_a_call_is_checked_against_what_its_type_says() -> None:
+def test_a_call_is_checked_against_its_type() -> None:
     definition = ToolDefinition.from_type(Write)
     fitting = ToolCall.create("Write", {"path": "a", "lines": ["x"], "tone": "loud"})
     assert definition.check(fitting) == ()
@@ -732,7 +732,7 @@ def test_a_call_is_checked_against_what_its_type_says() -> None:
 def test_a_call_of_another_tool_does_not_fit_whatever_its_arguments() -> None:
     definition, call = define(), ToolCall.create("read_file", {"path": "a"})
     (problem,) = definition.check(call)
-    assert problem == Problem("", "is a call of another tool, not of write_file")
+    assert problem == Problem("", "must be a call of write_file, not of another tool")
     with pytest.raises(InvalidArguments) as caught:
         definition.check_arguments(call)
     assert caught.value.problems == (problem,)

@@ -1,4 +1,4 @@
-"""Why a model stopped, and what its turn cost."""
+"""The stop reason of a model, and the tokens of its turn."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_reasons_to_stop_are_a_fixed_set_with_room_for_the_unknown() -> None
         (reason, reason.value) for reason in StopReason
     ]],
 )  # fmt: skip
-def test_the_providers_own_word_is_kept_beside_ours(mapped: StopReason, word: str) -> None:
+def test_the_stop_reason_of_the_provider_is_kept(mapped: StopReason, word: str) -> None:
     assembler = Assembler()
     assembler.feed(TextDelta(0, "Hello"))
     assembler.feed(Finished(mapped, word))
@@ -42,7 +42,7 @@ def test_the_providers_own_word_is_kept_beside_ours(mapped: StopReason, word: st
 
 @pytest.mark.requirement("S4-09")
 @pytest.mark.parametrize("wrong", ["end_turn", "stop", 7, None.__class__], ids=repr)
-def test_a_reason_to_stop_is_one_of_ours(wrong: Any) -> None:
+def test_a_stop_reason_is_a_member_of_the_enumeration(wrong: Any) -> None:
     expect_error(lambda: ChatMessage.assistant("Hello", stop_reason=wrong))
 
 
@@ -59,7 +59,7 @@ def test_tokens_are_counted_with_the_message() -> None:
 
 
 @pytest.mark.requirement("S4-10")
-def test_what_was_not_reported_is_not_zero() -> None:
+def test_an_unreported_count_is_not_zero() -> None:
     assert Usage() == Usage(input_tokens=None)
     assert Usage() != Usage(input_tokens=0)
     assert Usage(input_tokens=0) != Usage(output_tokens=0)
@@ -84,7 +84,7 @@ def test_usage_adds_up_field_by_field() -> None:
     assert Usage(input_tokens=10**20) + Usage(input_tokens=1) == Usage(input_tokens=10**20 + 1)
 
 
-def test_what_nobody_knows_how_to_add_is_left_out_of_a_sum() -> None:
+def test_unknown_members_are_left_out_of_a_sum() -> None:
     newer = Usage(input_tokens=1, unknown=RawJson('"watts":3'))
     assert newer + newer == Usage(input_tokens=2)
 

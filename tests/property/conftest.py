@@ -1,4 +1,4 @@
-"""What holds for the laws: thousands of odd documents are read, and nobody reads the warnings."""
+"""Settings of the property tests: no warnings, since thousands of odd documents are read."""
 
 from __future__ import annotations
 

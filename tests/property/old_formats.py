@@ -1,4 +1,4 @@
-"""JSON of the two older formats, as text, each with what it says.
+"""JSON of the two older formats, as text, each with its meaning.
 
 Version 0 is the flat chat list of S0 and of OpenAI's API, version 1 the session file of S4.
 Unknown members are mixed in everywhere.
@@ -23,7 +23,7 @@ OLD_NAMES = {
 
 
 class OldCall(NamedTuple):
-    """What a call in an old format says."""
+    """The meaning of a call in an old format."""
 
     id: str
     name: str
@@ -31,7 +31,7 @@ class OldCall(NamedTuple):
 
 
 class OldMessage(NamedTuple):
-    """What a message in an old format says."""
+    """The meaning of a message in an old format."""
 
     role: str
     text: str | None = None

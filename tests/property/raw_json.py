@@ -59,7 +59,7 @@ _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+)\s*', re.
 
 
 def parse(text: str | bytes) -> Node:
-    """Read JSON. Scalars keep their text, and so does all of an object whose type is not ours."""
+    """Read JSON. Scalars keep their text, and so does an object of a type that steno does not know."""
     node, _ = _read(text if isinstance(text, str) else text.decode(), 0)
     return node
 

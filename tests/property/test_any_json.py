@@ -1,4 +1,4 @@
-"""Whatever is read, it is a value or an InvalidDocument; and what was read can be written."""
+"""Any input is a value or an InvalidDocument, and a value that was read can be written."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ WORDS = (*sorted(KNOWN_TAGS), "steno", "ok", "error", "end_turn", "aW1hZ2U=", "i
 
 @cache
 def almost_ours() -> SearchStrategy[str]:
-    """JSON text that is made of our words and numbers, in no sensible order."""
+    """JSON text that is made of names and numbers of the format, in random order."""
     words = st.sampled_from(WORDS).map(quote) | st.sampled_from(("1", "2", "0", "-1", "2.5"))
     names = st.sampled_from(sorted(KNOWN_NAMES | {"unknown", "messages", "role"})).map(quote)
     scalars = words | words | values() | values().map(quote)
@@ -188,7 +188,7 @@ def test_a_document_with_an_odd_header_still_has_its_entries(
 
 
 def slots(node: Node) -> Iterator[tuple[Array | Object, int]]:
-    """Yield every place in the tree at which a value stands."""
+    """Yield the place of every value in the tree."""
     if isinstance(node, Raw):
         return
     parts = node.parts if isinstance(node, Array) else [part for _, part in node.members]
@@ -276,7 +276,7 @@ def test_a_tool_that_was_read_keeps_the_rules_of_one_that_was_made(
 
 
 def check_use(call: ToolCall) -> None:
-    """The arguments are JSON; where Python has no value for them, everybody is told."""
+    """The arguments are JSON; if Python has no value for them, every access raises an error."""
     try:
         assert call.parsed is not None
     except InvalidArguments:

@@ -1,4 +1,4 @@
-"""Whatever a provider does with ids, indexes and fragments, the message is the same."""
+"""The message is the same for all ways in which providers send ids, indexes and fragments."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ HABITS = [
 
 @pytest.mark.parametrize(("index", "ids", "names"), HABITS)
 def test_every_habit_of_providers_is_understood(index: Any, ids: Any, names: Any) -> None:
-    """Two calls of the same tool, told with each habit."""
+    """Two calls of the same tool, sent with each habit of servers."""
     habits = StreamHabits(index=index, ids=ids, names=names, announces=False, ends=False)
     assert habits == habits.made_decodable()
 
@@ -109,7 +109,7 @@ def test_any_events_in_any_order_become_a_message(found: list[Event]) -> None:
 
 
 @given(streams)
-def test_what_comes_back_tells_every_call_in_full(stream: EventStream) -> None:
+def test_normalized_events_contain_every_call_in_full(stream: EventStream) -> None:
     assembler = Assembler()
     told = [answer for event in stream.events for answer in assembler.feed(event)]
     calls = assembler.message().tool_calls
@@ -133,7 +133,7 @@ CALL_EVENTS = (ToolCallBegin, ToolCallDelta, ToolCallEnd)
 
 
 def check_call(call: ToolCall | InvalidToolCall, told: list[Any]) -> None:
-    """Check all that was said about one call, under its number."""
+    """Check all events of one call, under its number."""
     assert isinstance(told[0], ToolCallBegin)
     assert not any(isinstance(event, ToolCallEnd) for event in told[:-1])
     deltas = [event for event in told if isinstance(event, ToolCallDelta)]
@@ -149,7 +149,7 @@ def check_call(call: ToolCall | InvalidToolCall, told: list[Any]) -> None:
 
 
 @given(streams)
-def test_words_and_blocks_come_back_as_they_are(stream: EventStream) -> None:
+def test_texts_and_blocks_are_returned_unchanged(stream: EventStream) -> None:
     assembler = Assembler()
     for event in stream.events:
         answers = assembler.feed(event)
@@ -165,8 +165,8 @@ def test_words_and_blocks_come_back_as_they_are(stream: EventStream) -> None:
 
 
 @given(streams)
-def test_what_was_told_in_full_means_the_same(stream: EventStream) -> None:
-    """Who records the answers instead of the events can assemble them again."""
+def test_normalized_events_make_the_same_message(stream: EventStream) -> None:
+    """A caller that records the normalized events can assemble them again."""
     assembler = Assembler()
     told = [answer for event in stream.events for answer in assembler.feed(event)]
     if stream.habits.index == "block" and any(isinstance(event, CALL_EVENTS) for event in told):
@@ -197,7 +197,7 @@ def test_it_does_not_matter_where_fragments_are_cut(
 
 
 def cut(event: Event, data: st.DataObject) -> list[Event]:
-    """Cut a fragment in two; what it said beside stays with the first half."""
+    """Cut a fragment in two; its id and name stay with the first half."""
     match event:
         case TextDelta(index, text) if len(text) > 1:
             place = data.draw(st.integers(1, len(text) - 1))
@@ -226,7 +226,7 @@ def test_it_does_not_matter_whether_fragments_are_cut(stream: EventStream) -> No
 
 
 def merge(found: Iterable[Event]) -> list[Event]:
-    """Join neighbours that speak of the same thing."""
+    """Join adjacent events of the same block or call."""
     merged: list[Event] = []
     for event in found:
         match (merged[-1] if merged else None, event):
@@ -251,7 +251,7 @@ def merge(found: Iterable[Event]) -> list[Event]:
 def test_blanks_after_the_arguments_do_not_begin_a_call(
     arguments: str, blanks: str, index: int | None
 ) -> None:
-    """A server that repeats the name with every fragment says it with the last line feed too."""
+    """A server that repeats the name in every fragment also sends it with the last line feed."""
     message = assemble([ToolCallDelta(index, None, "read", part) for part in (arguments, blanks)])
     assert [call.arguments for call in message.tool_calls] == [arguments + blanks]
 
@@ -305,7 +305,7 @@ def test_half_a_character_in_any_event_does_no_harm(pieces: list[str], field: st
 
 
 @given(streams, st.data())
-def test_a_stream_that_is_cut_off_leaves_what_was_said(
+def test_a_truncated_stream_keeps_the_received_content(
     stream: EventStream, data: st.DataObject
 ) -> None:
     place = data.draw(st.integers(0, len(stream.events)))
@@ -327,7 +327,7 @@ def thoughts(message: AssistantMessage) -> list[str]:
 
 @pytest.mark.parametrize("stop_reason", [StopReason.ABORTED, StopReason.ERROR])
 @given(stream=streams, data=st.data())
-def test_who_cuts_a_stream_off_can_say_why(
+def test_a_truncated_message_has_the_stop_reason_of_the_caller(
     stop_reason: StopReason, stream: EventStream, data: st.DataObject
 ) -> None:
     place = data.draw(st.integers(0, len(stream.events)))

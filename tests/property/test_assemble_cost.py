@@ -78,7 +78,7 @@ def test_the_work_grows_with_the_number_of_fragments_and_no_faster(kind: str) ->
 
 
 def count_work(found: list[Event]) -> Counter[str]:
-    """Count the functions called, ours and those of C, while a stream is assembled."""
+    """Count the Python and C functions that are called while a stream is assembled."""
     calls: Counter[str] = Counter()
 
     def count(frame: Any, kind: str, function: Any) -> None:

@@ -1,4 +1,4 @@
-"""A history behaves like a list that refuses what is out of order."""
+"""A history behaves like a list that refuses messages that are out of order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A value never changes, equals its equals, and says nothing about its content."""
+"""A value never changes, equals values of the same content, and prints no content."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_nothing_that_can_change_is_reachable(value: Any) -> None:
 
 
 def reachable(value: Any) -> Iterator[Any]:
-    """Yield everything that can be had from a value without touching what is private."""
+    """Yield every object that can be reached from a value through public attributes."""
     yield value
     if isinstance(value, tuple):
         inner = list(value)

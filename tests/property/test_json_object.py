@@ -118,7 +118,7 @@ def spoil(value: Any) -> None:
 
 
 @given(json_members())
-def test_it_shares_nothing_with_what_it_was_made_from(members: dict[str, Any]) -> None:
+def test_it_shares_no_container_with_its_source(members: dict[str, Any]) -> None:
     frozen = JsonObject(members)
     before = frozen.text
     spoil(members)
@@ -158,7 +158,9 @@ OUTSIDE = st.sampled_from((math.nan, math.inf, -math.inf, "\ud800", object(), 1j
 
 
 @given(json_members(), OUTSIDE, st.booleans())
-def test_what_is_not_json_is_refused(members: dict[str, Any], odd: Any, is_deep: bool) -> None:
+def test_values_that_are_not_json_are_refused(
+    members: dict[str, Any], odd: Any, is_deep: bool
+) -> None:
     with pytest.raises(InvalidValue):
         JsonObject({**members, "odd": [None, {"a": odd}] if is_deep else odd})
     assert JsonObject(members) != {**members, "odd": odd}

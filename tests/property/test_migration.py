@@ -20,7 +20,7 @@ old_documents = flat_chats() | sessions()
 
 @pytest.mark.requirement("S2-10", "S2-15", "FR-004a-06")
 @given(flat_chats(), st.data())
-def test_a_flat_chat_says_what_it_said(chat: OldDocument, data: st.DataObject) -> None:
+def test_a_migrated_flat_chat_has_the_same_content(chat: OldDocument, data: st.DataObject) -> None:
     text = render(chat.tree, data.draw(spacings()))
     document = decode_document(text)
     assert tuple(map(read, document.messages)) == chat.said
@@ -29,7 +29,7 @@ def test_a_flat_chat_says_what_it_said(chat: OldDocument, data: st.DataObject) -
 
 @pytest.mark.requirement("S2-10")
 @given(sessions(), st.data())
-def test_a_session_of_version_1_says_what_it_said(
+def test_a_migrated_session_of_version_1_has_the_same_content(
     session: OldDocument, data: st.DataObject
 ) -> None:
     text = render(session.tree, data.draw(spacings()))
@@ -68,7 +68,7 @@ SHAPES = ("{}", "[{}]", '{{"x":{}}}', '[{{"x":{}}}]', '{{"function":{}}}', '[{{"
     st.sampled_from(SHAPES),
     st.booleans(),
 )
-def test_what_a_flat_message_holds_of_another_shape_is_kept(
+def test_members_of_unexpected_shape_in_a_flat_message_are_kept(
     role: str, member: str, shape: str, has_content: bool
 ) -> None:
     """Never silent loss: data that no migration expects is still data."""
@@ -80,7 +80,7 @@ def test_what_a_flat_message_holds_of_another_shape_is_kept(
 
 
 @given(st.booleans(), st.sampled_from(("id", "name", "arguments", "type")), st.sampled_from(SHAPES))
-def test_what_a_call_of_an_old_format_holds_of_another_shape_is_kept(
+def test_members_of_unexpected_shape_in_an_old_call_are_kept(
     is_flat: bool, member: str, shape: str
 ) -> None:
     members = {"type": '"tool_call"', "id": '"a"', "name": '"read"', "arguments": "{}"}
@@ -100,7 +100,7 @@ def test_what_a_call_of_an_old_format_holds_of_another_shape_is_kept(
     st.sampled_from(("id", "name", "arguments", "type", "function")),
     st.sampled_from(SHAPES),
 )
-def test_what_a_call_of_openai_holds_of_another_shape_is_kept(
+def test_members_of_unexpected_shape_in_a_call_of_openai_are_kept(
     outer: str, inner: str, shape: str
 ) -> None:
     function = {"name": '"read"', "arguments": '"{}"', inner: shape.format(quote("inside"))}
@@ -122,7 +122,7 @@ SESSION_MEMBERS = ("content", "is_error", "stop_reason", "raw_stop_reason", "usa
     st.sampled_from(SESSION_MEMBERS),
     st.sampled_from(SHAPES),
 )
-def test_what_a_session_message_holds_of_another_shape_is_kept(
+def test_members_of_unexpected_shape_in_a_session_message_are_kept(
     tag: str, member: str, shape: str
 ) -> None:
     members = {"type": quote(tag), "tool_call_id": '"a"', "content": '[{"type":"text","text":"b"}]'}
@@ -139,7 +139,7 @@ def test_a_document_of_a_newer_version_is_refused_by_name(version: int, rest: st
 
 
 @given(values().filter(lambda raw: not raw.lstrip("-").isdigit()))
-def test_a_version_that_is_no_number_is_refused(version: str) -> None:
+def test_a_version_that_is_not_a_number_is_refused(version: str) -> None:
     with pytest.raises(InvalidDocument):
         decode_document(f'{{"version":{version},"messages":[]}}')
 
@@ -148,7 +148,7 @@ def test_a_version_that_is_no_number_is_refused(version: str) -> None:
 
 
 def assert_saved(document: Document, old: OldDocument) -> None:
-    """Saved in the current version, a document is what it was."""
+    """A document that is saved in the current version keeps its content."""
     saved = encode_document(document)
     assert decode_document(saved) == document
     assert encode_document(decode_document(saved)) == saved
@@ -157,7 +157,7 @@ def assert_saved(document: Document, old: OldDocument) -> None:
 
 
 def read(message: Any) -> OldMessage:
-    """Say of a message of ours what the generators say of an old one."""
+    """Return the meaning of a message, in the form of the generators of old ones."""
     calls = tuple(OldCall(call.id, call.name, call.arguments) for call in message.tool_calls)
     assert all(isinstance(call, ToolCall) for call in message.tool_calls)
     stop = getattr(message, "stop_reason", None)

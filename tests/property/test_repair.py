@@ -1,4 +1,4 @@
-"""Every conversation can be sent after a repair, and loses nothing that anybody said."""
+"""Every conversation can be sent after a repair, and loses no content."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_repairing_twice_changes_nothing_more(messages: tuple[Message, ...]) -> 
 
 
 @given(st.booleans().flatmap(lambda alternating: conversations(alternating=alternating)))
-def test_what_needs_no_repair_comes_back_as_it_is(messages: tuple[Message, ...]) -> None:
+def test_a_valid_sequence_is_returned_unchanged(messages: tuple[Message, ...]) -> None:
     repaired = repair(messages)
     assert repaired.issues == ()
     assert len(repaired.messages) == len(messages)
@@ -84,7 +84,7 @@ def test_every_call_is_answered_once_and_at_once(messages: tuple[Message, ...]) 
 
 
 @given(any_conversations)
-def test_everything_that_was_said_is_kept_in_order(messages: tuple[Message, ...]) -> None:
+def test_a_repair_keeps_all_content_in_order(messages: tuple[Message, ...]) -> None:
     repaired = repair(messages).messages
     assert list(people(repaired)) == list(people(messages))
     assert turns(repaired) == turns(messages)
@@ -95,7 +95,7 @@ def people(messages: Iterable[Message]) -> Iterable[Message]:
 
 
 def turns(messages: Iterable[Message]) -> list[list[Block | tuple[str, str]]]:
-    """Return the blocks of every turn that has any; of calls, what does not change in a repair."""
+    """Return the blocks of every turn that has any; for calls, the fields that a repair keeps."""
     return [
         [
             (block.name, block.arguments) if isinstance(block, AnyToolCall) else block
@@ -133,7 +133,7 @@ def test_a_result_is_lost_only_if_its_call_has_another_or_does_not_exist(
 
 
 def answerable(messages: Iterable[Message]) -> Counter[str]:
-    """Count, for each id, the results that are no repetition of one before them."""
+    """Count, for each id, the results that do not repeat an earlier one."""
     waiting: Counter[str] = Counter()
     early: Counter[str] = Counter()
     answered: Counter[str] = Counter()
@@ -156,7 +156,7 @@ def answerable(messages: Iterable[Message]) -> Counter[str]:
 
 
 @given(any_conversations)
-def test_a_result_that_is_invented_says_so(messages: tuple[Message, ...]) -> None:
+def test_an_added_result_states_that_none_was_recorded(messages: tuple[Message, ...]) -> None:
     given_results = {message.content for message in messages if isinstance(message, ToolResult)}
     for message in repair(messages).messages:
         if isinstance(message, ToolResult) and message.content not in given_results:
@@ -166,6 +166,6 @@ def test_a_result_that_is_invented_says_so(messages: tuple[Message, ...]) -> Non
 
 @pytest.mark.requirement("FR-004a-59")
 @given(any_conversations)
-def test_what_was_changed_is_reported(messages: tuple[Message, ...]) -> None:
+def test_a_repair_reports_its_changes(messages: tuple[Message, ...]) -> None:
     repaired = repair(messages)
     assert (repaired.messages == messages) == (not repaired.issues)

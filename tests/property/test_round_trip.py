@@ -1,4 +1,4 @@
-"""What is written can be read, and is written the same way every time."""
+"""Written values can be read, and are written in the same way every time."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ each_kind = pytest.mark.parametrize("kind", CODECS)
 
 @each_kind
 @given(data=st.data())
-def test_writing_what_was_read_gives_the_same_bytes(kind: str, data: st.DataObject) -> None:
+def test_a_round_trip_gives_the_same_bytes(kind: str, data: st.DataObject) -> None:
     codec = CODECS[kind]
     encoded = codec.encode(data.draw(codec.values))
     assert codec.encode(codec.decode(encoded)) == encoded
@@ -114,7 +114,7 @@ def test_equal_values_are_written_as_equal_bytes(kind: str, data: st.DataObject)
 
 @each_kind
 @given(data=st.data())
-def test_what_is_written_is_strict_json_on_one_line(kind: str, data: st.DataObject) -> None:
+def test_output_is_strict_json_on_one_line(kind: str, data: st.DataObject) -> None:
     codec = CODECS[kind]
     encoded = codec.encode(data.draw(codec.values))
     assert not set(b"\r\n") & set(encoded)
@@ -123,7 +123,7 @@ def test_what_is_written_is_strict_json_on_one_line(kind: str, data: st.DataObje
 
 @pytest.mark.requirement("FR-004a-25", "FR-004a-26")
 @given(messages())
-def test_what_a_message_does_not_have_is_left_out(message: Message) -> None:
+def test_defaults_are_not_written(message: Message) -> None:
     written = json.loads(encode_message(message))
     present = {name for name in message.__struct_fields__ if getattr(message, name) is not None}
     assert written.keys() <= {"type", *present}

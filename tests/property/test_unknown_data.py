@@ -1,4 +1,4 @@
-"""What a newer steno wrote survives load and save byte for byte, and hinders nobody."""
+"""Data of a newer steno survives load and save byte for byte, and never prevents reading."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ UNKNOWN_MEMBERS = objects(values(), unknown_names())
 
 @st.composite
 def unknown_objects(draw: st.DrawFn) -> str:
-    """The text of an object whose type nobody knows; `record` is a word that the codec uses."""
+    """Draw an object of an unknown type, as text; the codec uses the name `record` itself."""
     tag = draw(TAGS, label="tag")
     rest = draw(UNKNOWN_MEMBERS)
     member = f'"type":{quote(tag)}'
@@ -243,7 +243,7 @@ def test_an_image_from_an_unknown_source_survives(source: str, others: list[str]
 
 
 def our_objects(node: Node) -> Iterator[Object]:
-    """Yield every object that is a value of ours, at every level."""
+    """Yield every object that is a value of steno, at every level."""
     if isinstance(node, Array):
         for part in node.parts:
             yield from our_objects(part)

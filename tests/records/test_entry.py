@@ -91,7 +91,7 @@ def test_no_other_payload_is_ever_sent(sample: Sample) -> None:
 
 
 @pytest.mark.requirement("S2-06", "S2-09")
-def test_what_is_not_understood_is_never_sent() -> None:
+def test_unknown_entries_are_never_sent() -> None:
     entry = decode_entry(b'{"v":2,"id":"e1","payload":{"type":"hologram","x":1}}')
     assert isinstance(entry.payload, Opaque)
     assert entry.message is None
@@ -152,7 +152,7 @@ def test_an_entry_has_an_id(id: Any) -> None:
     ],
     ids=lambda payload: type(payload).__name__,
 )
-def test_what_is_no_payload_makes_no_entry(payload: Any) -> None:
+def test_values_that_are_not_payloads_make_no_entry(payload: Any) -> None:
     error = expect_error(lambda: record(payload))
     assert isinstance(error, InvalidMessage)
     assert (error.place, error.code, error.field) == ("entry", "wrong_type", "payload")
@@ -179,7 +179,7 @@ def test_a_time_at_the_edge_of_the_calendar_loads_or_is_kept(time: str) -> None:
     assert decode_entry(data).id == "e1"
 
 
-def test_what_was_audited_is_read_only() -> None:
+def test_audit_data_is_read_only() -> None:
     audit = details()
     entry = record(USER, audit=audit)
     audit["lines"].clear()
@@ -257,7 +257,7 @@ def test_an_approval_is_one_of_a_fixed_set(status: Any) -> None:
 
 
 @pytest.mark.requirement("S2-36")
-def test_a_decision_names_who_or_what_decided() -> None:
+def test_a_decision_names_its_actor_or_rule() -> None:
     for status in (ApprovalStatus.APPROVED, ApprovalStatus.DENIED):
         error = expect_error(partial(Approval, call_id="a", status=status, arguments_sha256=SHA))
         assert error.code == "actor_mismatch"
@@ -345,7 +345,7 @@ def test_a_reference_resolves_to_blocks_that_a_model_can_read(wrong: Any) -> Non
 
 
 @pytest.mark.requirement("FR-004a-114", "S2-06")
-def test_a_document_gives_back_what_was_said() -> None:
+def test_a_document_returns_its_messages() -> None:
     said: list[Message] = [ChatMessage.system("s"), USER, ChatMessage.assistant("a")]
     document = Document.of(said, id="d1")
     assert document.messages == tuple(said)

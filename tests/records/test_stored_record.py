@@ -96,13 +96,13 @@ def test_a_header_that_breaks_a_rule_is_refused(wrong: Any, code: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"v":2}', '{"v":2,"id":""}', '{"v":2,"id":7}'])
-def test_what_is_no_header_is_refused(text: str) -> None:
+def test_json_that_is_not_a_header_is_refused(text: str) -> None:
     with pytest.raises(InvalidDocument):
         decode_header(text)
 
 
 @pytest.mark.parametrize("text", ['{"v":3,"id":"a"}', '{"v":1,"id":"a"}'])
-def test_a_header_of_another_version_is_not_taken_for_ours(text: str) -> None:
+def test_a_header_of_another_version_is_refused(text: str) -> None:
     with pytest.raises(UnsupportedVersion) as caught:
         decode_header(text)
     assert (caught.value.place, caught.value.code) == ("header of a session", "unsupported_version")
@@ -129,11 +129,11 @@ def test_a_record_is_one_line_and_comes_back(record: Record) -> None:
 @pytest.mark.parametrize(
     ("wrong", "rule"),
     [
-        ({"seq": 0, "branch": MAIN_BRANCH}, "seq counts from 1"),
+        ({"seq": 0, "branch": MAIN_BRANCH}, "seq must be at least 1"),
         ({"seq": "1", "branch": MAIN_BRANCH}, "seq must be int, not str"),
         ({"seq": 1, "branch": ""}, "branch must not be empty"),
-        ({"seq": 1, "branch": MAIN_BRANCH, "entry": ENTRY}, "an entry comes with its digest"),
-        ({"seq": 1, "branch": MAIN_BRANCH, "digest": DIGEST}, "an entry comes with its digest"),
+        ({"seq": 1, "branch": MAIN_BRANCH, "entry": ENTRY}, "set entry and digest together"),
+        ({"seq": 1, "branch": MAIN_BRANCH, "digest": DIGEST}, "set entry and digest together"),
         (
             {"seq": 1, "branch": MAIN_BRANCH, "entry": ENTRY, "digest": "0" * 63},
             "digest must be 64 lower-case hexadecimal digits",
@@ -144,7 +144,7 @@ def test_a_record_is_one_line_and_comes_back(record: Record) -> None:
         ),
         (
             {"seq": 1, "branch": MAIN_BRANCH, "entry": ENTRY, "digest": DIGEST, "at": "e1"},
-            "an entry has a parent, and only a new branch an at",
+            "set entry or at, not both",
         ),
     ],
 )
@@ -166,12 +166,12 @@ def test_a_record_that_breaks_a_rule_is_refused(wrong: Any, rule: str) -> None:
         '{"seq":1,"branch":"a","digest":"0"}',
     ],
 )
-def test_what_is_no_record_is_refused(text: str) -> None:
+def test_json_that_is_not_a_record_is_refused(text: str) -> None:
     with pytest.raises(InvalidDocument):
         decode_record(text)
 
 
-def test_a_record_keeps_what_it_does_not_understand() -> None:
+def test_a_record_keeps_unknown_data() -> None:
     line = (
         b'{"seq":1,"branch":"main","entry":{"v":4,"id":"n1","x":1.50},'
         b'"digest":"' + DIGEST.encode() + b'","y":[ 1e400 ]}'

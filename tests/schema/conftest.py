@@ -1,4 +1,4 @@
-"""What needs a newer Python than the oldest we support is collected there only."""
+"""Collect the tests that need a newer Python only on that Python."""
 
 import sys
 

@@ -46,7 +46,7 @@ ARGUMENTS = {"extra": {"a": [1, {"b": 2}]}, "lines": [[1, 2], [3]]}
 
 @pytest.mark.requirement("FR-004a-51", "FR-004a-52", "NFR-004a-12")
 @pytest.mark.parametrize("type", [Loose, LooseData, LooseModel])
-def test_what_was_converted_can_be_changed_without_changing_the_call(type: Any) -> None:
+def test_a_converted_value_can_be_changed_without_changing_the_call(type: Any) -> None:
     call = ToolCall.create("edit", ARGUMENTS)
     converted = call.arguments_as(type)
     converted.extra["a"].append("more")
@@ -78,7 +78,7 @@ def test_a_null_is_an_argument_and_not_a_missing_one() -> None:
         call.get("path", str)
 
 
-def test_a_problem_in_one_argument_is_told_from_the_whole() -> None:
+def test_the_pointer_of_a_problem_begins_at_the_arguments() -> None:
     with pytest.raises(InvalidArguments) as caught:
         ToolCall.create("edit", {"a/b": {"c": [1, "x"]}}).get("a/b", dict[str, list[int]])
     assert caught.value.problems[0].pointer == "/a~1b"
@@ -143,7 +143,7 @@ def test_json_that_python_has_no_value_for_does_not_fit(arguments: str) -> None:
             assert tool.check(call) == (problem,)
 
 
-def test_what_another_thread_makes_during_a_load_is_checked() -> None:
+def test_values_made_by_another_thread_during_a_load_are_checked() -> None:
     caught: list[Exception] = []
 
     def make() -> None:

@@ -114,7 +114,7 @@ def test_every_style_gives_the_same_text_and_entries(doc: str) -> None:
 
 
 @pytest.mark.parametrize("doc", [None, "", "   \n   "])
-def test_no_docstring_is_no_text(doc: str | None) -> None:
+def test_without_a_docstring_the_text_is_empty(doc: str | None) -> None:
     found = read_docstring(doc)
     assert (found.text, found.entries) == ("", {})
 
@@ -135,11 +135,11 @@ def test_a_docstring_without_sections_is_all_text() -> None:
         "One.\n\n:mod:`x` is used.",
     ],
 )
-def test_what_only_looks_like_a_section_is_text(doc: str) -> None:
+def test_text_that_only_looks_like_a_section_stays_text(doc: str) -> None:
     assert read_docstring(doc).text == doc
 
 
-def test_a_section_ends_where_prose_goes_on() -> None:
+def test_a_section_ends_where_prose_continues() -> None:
     found = read_docstring("One.\n\nArgs:\n    x: This.\nAnd more.\ny: no")
     assert (found.text, found.entries) == ("One.", {"x": "This."})
 

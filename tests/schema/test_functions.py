@@ -1,4 +1,4 @@
-"""Functions of every kind, and what no model could call."""
+"""Functions of every kind, and those that no model could call."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def test_everything_that_can_be_called_is_described(function: t.Any, name: str) 
     )
 
 
-def test_what_a_partial_has_bound_is_the_authors_and_not_shown() -> None:
+def test_arguments_bound_by_a_partial_are_not_shown() -> None:
     def fetch(url: str, client: t.Callable[..., t.Any], retries: int = 3) -> None: ...
 
     assert properties(functools.partial(fetch, client=print)).keys() == {"url", "retries"}
@@ -208,7 +208,7 @@ class Size(enum.Enum):
     BIG = "big"
 
 
-def test_a_parameter_without_annotation_is_what_its_default_is() -> None:
+def test_a_parameter_without_annotation_has_the_type_of_its_default() -> None:
     def f(a, *, b=1, c="x", d=None, e=(1,), f=Size.BIG, g=print, h=UNSET, i=True): ...  # type: ignore[no-untyped-def]
 
     assert described(f).parameters == {
@@ -261,7 +261,9 @@ def unsupported(x: int, call: t.Callable[[], int]) -> None: ...
         (string_annotations.syntax, "syntax: parameter wrong", "unresolved_annotation"),
     ],
 )
-def test_what_cannot_be_given_by_name_is_refused(function: t.Any, place: str, code: str) -> None:
+def test_parameters_that_cannot_be_passed_by_name_are_refused(
+    function: t.Any, place: str, code: str
+) -> None:
     with pytest.raises(InvalidTool) as caught:
         schema_of_function(function)
     assert (caught.value.place, caught.value.code) == (place, code)

@@ -1,4 +1,4 @@
-"""Laws: the same verdict as jsonschema, and whatever msgspec reads fits the schema of its type."""
+"""Laws: the same result as jsonschema, and any value that msgspec reads fits its schema."""
 
 from __future__ import annotations
 

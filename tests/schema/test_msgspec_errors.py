@@ -48,7 +48,7 @@ def test_each_rule_has_a_code(value: Any, code: str, path: str, details: tuple[s
     assert not problem.is_key
 
 
-def test_a_key_that_breaks_a_rule_is_no_value() -> None:
+def test_a_key_that_breaks_a_rule_is_distinguished_from_a_value() -> None:
     with pytest.raises(msgspec.ValidationError) as caught:
         msgspec.convert({"numbers": {"x": 1}}, Row)
     problem = read_validation_error(caught.value)

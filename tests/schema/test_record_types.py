@@ -214,7 +214,7 @@ def test_an_init_var_is_refused() -> None:
     assert (caught.value.place, caught.value.code) == ("WithInitVar.x", "init_var")
 
 
-def test_a_class_inside_a_function_finds_itself_and_what_is_in_it() -> None:
+def test_a_class_inside_a_function_resolves_itself_and_its_fields() -> None:
     @dataclass
     class Local:
         class Inner(Struct):
@@ -439,7 +439,7 @@ def test_a_pydantic_model_without_a_schema_is_refused_with_its_place() -> None:
 # -- definitions ----
 
 
-def test_a_described_reference_stands_in_an_any_of() -> None:
+def test_a_described_reference_is_put_into_an_any_of() -> None:
     """OpenAI's strict mode refuses a description beside a `$ref`."""
     line = msgspec.defstruct("Line", [("start", t.Annotated[Point, "From here."]), ("end", Point)])
     assert properties(line) == {

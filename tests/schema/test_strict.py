@@ -48,7 +48,7 @@ def closed(*names: str, **keywords: t.Any) -> Schema:
         (record("a", additionalProperties={"type": "string"}), closed("a")),
     ],
 )  # fmt: skip
-def test_a_record_is_closed_wherever_it_stands(before: Schema, after: Schema) -> None:
+def test_a_record_is_closed_at_every_level(before: Schema, after: Schema) -> None:
     assert close_objects(before) == after
 
 
@@ -71,7 +71,7 @@ def test_a_record_is_closed_wherever_it_stands(before: Schema, after: Schema) ->
         {"$ref": 5},
     ],
 )
-def test_what_is_not_a_record_stays_as_it_is(schema: Schema) -> None:
+def test_schemas_that_are_not_records_stay_unchanged(schema: Schema) -> None:
     assert close_objects(schema) == schema
 
 

@@ -23,7 +23,7 @@ def properties(hint: t.Any) -> t.Any:
 
 
 @pytest.mark.parametrize("header", ["", "from __future__ import annotations"])
-def test_type_parameters_of_a_function_stand_for_their_bound(header: str) -> None:
+def test_type_parameters_of_a_function_become_their_bound(header: str) -> None:
     namespace: dict[str, t.Any] = {}
     source = f"{header}\ndef f[T: int](x: T, y: list[T]): ..."
     exec(compile(source, "<test>", "exec", dont_inherit=True), namespace)

@@ -103,7 +103,7 @@ def test_whatever_holds_many_is_an_array(hint: t.Any) -> None:
 
 
 @pytest.mark.parametrize("hint", [list, tuple, set, t.List, t.Tuple, abc.Sequence])  # noqa: UP006 - likewise
-def test_an_array_of_anything_still_says_items(hint: t.Any) -> None:
+def test_an_array_of_anything_still_has_items(hint: t.Any) -> None:
     """OpenAI refuses an array without `items`."""
     assert described(hint) == {"type": "array", "items": {}}
 
@@ -134,7 +134,7 @@ def test_a_mapping_is_an_object_of_any_names(hint: t.Any) -> None:
 
 
 @pytest.mark.parametrize("hint", [dict, t.Dict, abc.Mapping, dict[str, t.Any], dict[t.Any, object]])  # noqa: UP006 - likewise
-def test_a_mapping_to_anything_says_that_it_is_open(hint: t.Any) -> None:
+def test_a_mapping_to_anything_is_explicitly_open(hint: t.Any) -> None:
     assert described(hint) == {"type": "object", "additionalProperties": True}
 
 
@@ -202,7 +202,7 @@ def test_a_union_with_anything_is_anything() -> None:
     assert described(Union[int, t.Any]) == {}
 
 
-def test_unset_in_a_union_only_says_that_the_field_may_be_left_out() -> None:
+def test_unset_in_a_union_only_makes_the_field_optional() -> None:
     assert described(int | msgspec.UnsetType) == INTEGER
 
 
@@ -326,7 +326,7 @@ def test_a_result_may_be_changed_without_changing_the_next_one() -> None:
 
 
 class Nested:
-    """What `type Nested = int | list[Nested]` makes, on a Python that has no such statement."""
+    """A stand-in for `type Nested = int | list[Nested]` on a Python without that statement."""
 
     __type_params__ = ()
 
@@ -341,7 +341,7 @@ class Nested:
 Pair = te.TypeAliasType("Pair", tuple[T, T], type_params=(T,))
 
 
-def test_an_alias_is_what_it_stands_for() -> None:
+def test_an_alias_has_the_schema_of_its_value() -> None:
     assert described(Names) == {"type": "array", "items": STRING}
     assert described(Pair[int])["prefixItems"] == [INTEGER, INTEGER]
 

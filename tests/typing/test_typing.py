@@ -1,8 +1,8 @@
-"""What a strict type checker lets pass, and what it must not.
+"""Code that a strict type checker accepts, and code that it must report.
 
 Lines of the files in `must_fail` that end in `# E: code` have to be reported, with that code among
-others, and no other line may be. The files are no Python files, so no other tool reads them; they are
-copied and checked together with `must_pass.py`, all in one run.
+others, and no other line may be. The files are not Python files, so no other tool reads them; they
+are copied and checked together with `must_pass.py`, all in one run.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def expected(path: Path) -> Iterator[tuple[int, str]]:
 
 
 @pytest.mark.requirement("NFR-004a-35")
-def test_what_people_write_every_day_passes(reports: Reports) -> None:
+def test_everyday_code_passes(reports: Reports) -> None:
     assert reports.get(MUST_PASS.name, set()) == set()
 
 
@@ -71,7 +71,7 @@ def test_the_source_itself_passes(reports: Reports) -> None:
 
 @pytest.mark.requirement("S4-01", "S4-12", "FR-004a-12", "NFR-004a-35", "NFR-004a-37")
 @pytest.mark.parametrize("path", MUST_FAIL, ids=lambda path: path.name.partition(".")[0])
-def test_what_must_not_pass_is_reported_line_by_line(path: Path, reports: Reports) -> None:
+def test_wrong_code_is_reported_line_by_line(path: Path, reports: Reports) -> None:
     wanted = set(expected(path))
     assert wanted
     found = reports.get(path.name.removesuffix(".txt"), set())

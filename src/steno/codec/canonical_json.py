@@ -1,6 +1,6 @@
 """Encode and decode messages, tools, entries, records and documents.
 
-A value is decoded whole, by msgspec; where that fails, part by part, by `lossless`.
+msgspec decodes a value as a whole; if that fails, `lossless` reads it part by part.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ AnyMessage: TypeAlias = Message | Opaque
 """A stored message as it loads: a message, or the unknown message of a newer steno."""
 
 _OPTIONAL_DOCUMENT_FIELDS = frozenset({"id", "created_at", "updated_at"})
-"""The members without which a conversation can still be read."""
+"""The members that a conversation can be read without."""
 
 
 # -- messages ---------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ def encode_message(message: ChatMessage | Opaque) -> bytes:
 
 
 def decode_message(data: bytes | str) -> AnyMessage:
-    """Decode one message; an unknown one comes back as `Opaque`, and a warning is logged.
+    """Decode one message; an unknown one is returned as `Opaque`, and a warning is logged.
 
     Raises InvalidDocument if `data` is not JSON, or not an object.
     """
@@ -58,7 +58,7 @@ def decode_message(data: bytes | str) -> AnyMessage:
     except _DECODE_ERRORS:
         raw = _read_input(data)
     if not raw.lstrip().startswith(b"{"):
-        raise InvalidDocument("a message is an object with a type", code="not_an_object")
+        raise InvalidDocument("a message must be a JSON object", code="not_an_object")
     return _read_message(raw, "$")
 
 
@@ -66,7 +66,7 @@ def encode_messages(messages: Iterable[ChatMessage | Opaque]) -> bytes:
     """Encode messages as one canonical JSON array."""
     found = tuple(messages)
     if not _MESSAGE_TYPES.issuperset(map(type, found)):
-        raise InvalidValue("cannot encode what is not a message", code="not_encodable")
+        raise InvalidValue("only messages can be encoded here", code="not_encodable")
     try:
         return _encode_fast(found)
     except _NeedsLosslessEncoder:
@@ -81,7 +81,7 @@ def decode_messages(data: bytes | str) -> tuple[AnyMessage, ...]:
         parts = split_array(_read_input(data))
     if parts is None:
         raise InvalidDocument(
-            "not an array of messages; decode_document reads whole sessions", code="not_an_array"
+            "not an array of messages; use decode_document for a session", code="not_an_array"
         )
     return tuple([_decode_message_part(part, f"$[{number}]") for number, part in enumerate(parts)])
 
@@ -107,7 +107,7 @@ def encode_tool(tool: ToolDefinition) -> bytes:
 
 
 def decode_tool(data: bytes | str) -> ToolDefinition:
-    """Decode a tool definition. Raises InvalidDocument if it is none."""
+    """Decode a tool definition. Raises InvalidDocument if it is not one."""
     try:
         return _decode_tool(data)
     except _DECODE_ERRORS:
@@ -122,7 +122,7 @@ def decode_tool(data: bytes | str) -> ToolDefinition:
 
 
 def encode_entry(entry: Entry) -> bytes:
-    """Encode one entry of the log: one line, unless unknown data came with line breaks."""
+    """Encode one entry of the log: on one line, unless its unknown data has line breaks."""
     return _encode_value(entry, Entry)
 
 
@@ -148,7 +148,7 @@ class Document(Value, frozen=True, tag_field="version", tag=BASE_VERSION, kw_onl
 
     @classmethod
     def of(cls, messages: Iterable[ChatMessage], *, id: str | None = None) -> Document:
-        """Make a document of plain messages, one after the other, with no times."""
+        """Make a document of plain messages in order, without times."""
         entries: list[Entry] = []
         for number, message in enumerate(as_messages(messages), start=1):
             parent = entries[-1].id if entries else None
@@ -179,9 +179,9 @@ def encode_document(document: Document) -> bytes:
 
 
 def decode_document(data: bytes | str) -> Document:
-    """Decode a conversation of any version: ours, a session of version 1, a flat chat list.
+    """Decode a conversation: a document of steno, a session of version 1, or a flat chat list.
 
-    Raises InvalidDocument if it is neither, UnsupportedVersion if it is too new.
+    Raises InvalidDocument if it is none of these, UnsupportedVersion if it is too new.
     """
     try:
         return _decode_document(data)
@@ -206,7 +206,7 @@ def encode_payload(payload: Payload) -> bytes:
 
 
 def encode_sorted(value: Payload | JsonObject) -> bytes:
-    """Encode with the members sorted by name: the bytes that a digest is made of."""
+    """Encode with the members sorted by name: the bytes for a digest."""
     try:
         return _encode_sorted(value)
     except _NeedsLosslessEncoder:
@@ -235,7 +235,8 @@ def decode_header(data: bytes | str) -> Header:
     version = next((member.value for member in split_object(raw) or () if member.name == "v"), b"")
     if version != str(BASE_VERSION).encode():
         raise UnsupportedVersion(
-            f"this steno reads format {BASE_VERSION}; upgrade it", place="header of a session"
+            f"unsupported format; this steno reads version {BASE_VERSION}: upgrade steno",
+            place="header of a session",
         )
     return header
 
@@ -261,7 +262,7 @@ def decode_record(data: bytes | str) -> Record:
 
 
 class _NeedsLosslessEncoder(Exception):
-    """The fast encoder met a value that has to be written unchanged."""
+    """The fast encoder found a value that must be written unchanged."""
 
 
 def _encode_json_object(value: object) -> Any:
@@ -275,9 +276,9 @@ _encode_sorted = msgspec.json.Encoder(enc_hook=_encode_json_object, order="sorte
 
 
 def _encode_value(value: object, kind: type | tuple[type, ...]) -> bytes:
-    # A value of another type is refused, before its bytes overwrite a valid file.
+    # Refuse other types before their bytes can overwrite a valid file.
     if not isinstance(value, kind):
-        message = f"cannot encode {type(value).__name__} here; a history is Document.of(it)"
+        message = f"cannot encode {type(value).__name__} here; for a history use Document.of()"
         raise InvalidValue(message, code="not_encodable")
     try:
         return _encode_fast(value)
@@ -324,7 +325,7 @@ def _read_input(data: bytes | str) -> bytes:
 
 
 def _log_warning(place: str, code: str, text: str) -> None:
-    import logging  # noqa: PLC0415 - only when needed: it is a third of `import steno`
+    import logging  # noqa: PLC0415 - slow: a third of the time of `import steno`
 
     facts = {"code": code, "place": place}
     logging.getLogger("steno.codec").warning("%s: %s", place, text, extra=facts)

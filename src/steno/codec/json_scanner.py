@@ -1,6 +1,6 @@
 """Split JSON text into its members without parsing them, so that they stay unchanged.
 
-The scanner is not recursive, so nesting of any depth passes. It does not validate: callers
+The scanner is not recursive, so it accepts nesting of any depth. It does not validate: callers
 call `check_syntax` first.
 """
 
@@ -32,7 +32,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 def clean_input(data: bytes | str) -> tuple[bytes, int]:
-    """Return UTF-8 bytes without a byte order mark, and how many lone surrogates were replaced.
+    """Return UTF-8 bytes without a byte order mark, and the number of replaced lone surrogates.
 
     Raises InvalidDocument if it is neither text nor bytes, or the bytes are not UTF-8.
     """
@@ -62,12 +62,12 @@ def check_syntax(raw: bytes) -> None:
         raise InvalidDocument(f"not valid JSON: {exc}", code="not_json") from None
     except RecursionError:
         if not is_deep_json(raw.decode()):
-            rule = "not valid JSON: somewhere in deep nesting"
+            rule = "not valid JSON: an error in deeply nested data"
             raise InvalidDocument(rule, code="not_json") from None
 
 
 def replace_line_breaks(raw: bytes) -> bytes:
-    """Return the same JSON without line breaks: they stand between its parts, never in them."""
+    """Return the same JSON on one line: strings in JSON contain no raw line breaks."""
     return raw.replace(b"\r", b" ").replace(b"\n", b" ") if b"\n" in raw or b"\r" in raw else raw
 
 
@@ -98,8 +98,8 @@ def split_object(raw: bytes) -> list[RawMember] | None:
             RawMember(msgspec.json.decode(key, type=str), key, value)
             for key, value in zip(parts[0::2], parts[1::2], strict=True)
         ]
-    except ValueError:  # an odd number of parts, or a name that is no string
-        rule = "not valid JSON: an object without names or values"
+    except ValueError:  # an odd number of parts, or a name that is not a string
+        rule = "not valid JSON: an object with a missing name or value"
         raise InvalidDocument(rule, code="not_json") from None
 
 
@@ -121,5 +121,5 @@ def _split_container(raw: bytes) -> list[bytes]:
         if depth == 0:
             break
     if depth != 0 or start != len(raw):
-        raise InvalidDocument("not valid JSON: brackets that do not match", code="not_json")
+        raise InvalidDocument("not valid JSON: brackets do not match", code="not_json")
     return parts

@@ -1,9 +1,8 @@
 """The slow path of the codec, which keeps unknown data unchanged.
 
-Reading goes down to the smallest part that is not understood. A member without a name in our
-vocabulary stays with its value; a block, message or record that cannot be read becomes `Opaque`.
-Writing puts both back where they were found. A call that breaks a rule is still a call, since
-its result may follow.
+Reading keeps the smallest part that is not understood: an unknown member stays in its value; a
+block, message or record that cannot be read becomes `Opaque`. Writing puts both back in place. A
+call that breaks a rule becomes an InvalidToolCall, because its result may follow.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ WarningCallback = Callable[[str, str, str], None]
 
 
 class UnreadablePart(Exception):
-    """A part cannot be read, and its place does not take `Opaque`."""
+    """A part cannot be read, and `Opaque` is not allowed at its place."""
 
 
 # -- writing ---------------------------------------------------------------------------------
@@ -53,7 +52,7 @@ def encode_lossless(value: object) -> bytes:
 def _encode_unchanged(entry: Entry) -> bytes:
     raw = entry.unknown.text.encode()
     if read_entry(raw, "$", lambda _place, _code, _text: None) != entry:
-        message = "a record that is not understood can be kept, not changed"
+        message = "a record of an unknown format cannot be changed"
         raise InvalidValue(message, code="unknown_entry_changed", place="entry")
     return raw
 
@@ -79,7 +78,7 @@ def _encode_member(name: str, content: object) -> bytes:
 
 
 class _NestedField(NamedTuple):
-    """A field that holds values: their classes, and whether it is one or a tuple."""
+    """A field that holds one value or a tuple of values, and their classes."""
 
     by_tag: dict[object, type[Value]]
     tag_field: str | None
@@ -96,10 +95,10 @@ def read_value(
     optional: frozenset[str] = frozenset(),
     is_trusted: bool = True,
 ) -> ValueT:
-    """Read one object as `cls`, and keep members that the class has no name for.
+    """Read one object as `cls`, and keep members that the class does not know.
 
     `optional` members that cannot be read are kept in the same way. An object that is not trusted
-    is checked like a value that a caller makes. Raises UnreadablePart.
+    is checked like a value from a caller. Raises UnreadablePart.
     """
     members = split_object(raw)
     if members is None:
@@ -146,7 +145,7 @@ def read_entry(raw: bytes, place: str, warn: WarningCallback) -> Entry:
     members = {name: value for name, _, value in split_object(raw) or ()}
     try:
         if members.get("v") not in _ENTRY_VERSIONS:
-            raise UnreadablePart("another version")
+            raise UnreadablePart("an unsupported version")
         return read_value(raw, Entry, place, warn)
     except UnreadablePart as exc:
         warn(place, "unknown_entry", f"kept a record that is not understood: {exc}")
@@ -213,12 +212,12 @@ def _read_call(raw: bytes, place: str, warn: WarningCallback) -> AnyToolCall:
         call = read_value(b"{" + text + b"}", ToolCall, place, warn)
     except UnreadablePart as exc:
         if any(member.name == "reason" for member in members):
-            raise  # a member of a newer format, which ours would replace
+            raise  # a `reason` of a newer format, which must not be overwritten
         reason = b',"reason":' + msgspec.json.encode(str(exc))
         invalid = read_value(b"{" + text + reason + b"}", InvalidToolCall, place, warn)
-        warn(place, "invalid_call", f"read a call that nobody can run: {exc}")
+        warn(place, "invalid_call", f"read a call that cannot be run: {exc}")
         return invalid
-    warn(place, "arguments_as_text", "took the arguments of a call for their text")
+    warn(place, "arguments_as_text", "converted the arguments of a call to JSON text")
     return call
 
 

@@ -1,8 +1,8 @@
 """Read older formats: a chain of pure functions, each from one version to the next.
 
 Version 0 is the flat chat list that providers made common: role, content, tool_calls. Version 1
-is a session file with tagged messages and their times. Version 2 is ours. A step works on the
-text of the members, so what it has no name for arrives unchanged.
+is a session file with tagged messages and their times. Version 2 is the current document. A step
+works on the text of the members, so unknown members are kept unchanged.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ RawObject = dict[str, bytes]
 
 
 def migrate_document(raw: bytes) -> bytes:
-    """Bring a document of any known version to the current one.
+    """Convert a document of any known version to the current one.
 
-    Raises InvalidDocument if it has no version that we know, UnsupportedVersion if it is newer.
+    Raises InvalidDocument if its version is not known, UnsupportedVersion if it is newer.
     """
     version = _read_version(raw)
     for step in _MIGRATIONS[version:]:
@@ -57,7 +57,7 @@ def _read_version(raw: bytes) -> int:
         raise InvalidDocument(rule, code="invalid_version") from None
     if version > BASE_VERSION:
         raise UnsupportedVersion(
-            f"written in format {version}; this steno reads up to {BASE_VERSION}: upgrade it"
+            f"written in format {version}; this steno reads up to {BASE_VERSION}: upgrade steno"
         )
     if version < 0:
         rule = "not a conversation: version is negative"
@@ -117,7 +117,7 @@ def _to_session_content(raw: bytes) -> list[bytes]:
 
 
 def _to_session_call(raw: bytes) -> bytes:
-    """Read a call as we write it in a flat list, or with OpenAI's `function` inside."""
+    """Convert a call as steno writes it in a flat list, or with OpenAI's `function` inside."""
     call = _split_members(raw)
     if call is None:
         return raw

@@ -4,8 +4,8 @@
     built = builder.build(conversation.entries(), ModelTarget(model="…", context_tokens=200_000))
     built.request, built.changes
 
-Pure: no clock, no files, no network. A builder keeps its state for a conversation, so that a turn
-costs only its new entries.
+The package uses no clock, no files and no network. A builder keeps its state for a conversation,
+so that a turn costs only its new entries.
 """
 
 from steno.context.builder import BuiltRequest, ContextBuilder, ModelTarget

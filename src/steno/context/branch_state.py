@@ -1,9 +1,9 @@
 """The messages of one branch as a model sees them; each entry is read once.
 
-Only messages get through, and messages that stand for feedback and summaries. The log is never
-changed: later entries decide how earlier ones are seen. This module does not know how much a model
-can read: the builder decides how much of a resource is shown. The content of an MCP resource is
-framed, so that the model does not take it for text of the user.
+The model sees only messages, and messages made from feedback and summaries. The log is never
+changed: later entries decide how earlier ones are shown. This module does not know the size of the
+context window: the builder decides how much of a resource is shown. The content of an MCP resource
+is framed, so that the model does not mistake it for text of the user.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ from steno.records.entry import (
 _MODEL_VISIBLE_KINDS: Final = frozenset(
     {"system", "user", "shell_command", "assistant", "tool_result", "feedback", "compaction"}
 )
-"""The kinds of entries that a model would see, had they not been redacted."""
+"""The kinds of entries that a model would see if they were not redacted."""
 
 
 class CompactionSummary(NamedTuple):
-    """The message that stands for the beginning of a conversation."""
+    """The message that replaces the beginning of a conversation."""
 
     message: UserMessage
     entry_id: str
@@ -112,7 +112,7 @@ class BranchState:
         """Messages with references, as they were recorded."""
         self._resolutions: dict[int, dict[int, Resolution]] = {}
         self._extents: dict[int, dict[int, ResourceExtent]] = {}
-        """How much is shown of resources; all of those that are not in it."""
+        """The extents of resources by message and block; others are shown whole."""
         self._changes: dict[int, tuple[Change, ...]] = {}
         """Changes, by the number of their entry."""
 
@@ -129,7 +129,7 @@ class BranchState:
         return bool(self._order.outstanding)
 
     def is_ordered_from(self, position: int) -> bool:
-        """Return whether a repair would not change the messages from a position on."""
+        """Return whether a repair would leave the messages from a position on unchanged."""
         return (
             self._last_misplaced < position <= self.changed_from and not self.has_outstanding_calls
         )
@@ -166,7 +166,7 @@ class BranchState:
         ]
 
     def clear_changed(self) -> None:
-        """Note that the caller has taken all messages."""
+        """Mark all messages as known to the caller."""
         self.changed_from = len(self.messages)
 
     def reduce_resources(self, extents: Mapping[ResourcePosition, ResourceExtent]) -> None:
@@ -258,7 +258,7 @@ class BranchState:
     # -- entries about earlier entries ---------------------------------------------------------
 
     def _compact(self, entry_id: str, compaction: Compaction) -> None:
-        """Let a summary stand for the beginning, without splitting a turn from its results."""
+        """Replace the beginning by a summary, without separating a turn from its results."""
         through = self._numbers.get(compaction.through)
         if through is None or through >= len(self._message_counts):
             self._add_change(entry_id, ChangeCode.IGNORED, "summary_of_other_branch")
@@ -274,7 +274,7 @@ class BranchState:
         self.summary = CompactionSummary(summary_message(compaction.summary), entry_id, through)
 
     def _resolve(self, entry_id: str, resolution: Resolution) -> None:
-        """Show a message again, with the resolution of one of its blocks."""
+        """Rebuild a message with the resolution of one of its blocks."""
         position = self.position_of(resolution.target)
         message = None if position is None else self._messages_with_references.get(position)
         if position is None or not isinstance(message, UserMessage):
@@ -315,7 +315,7 @@ class BranchState:
 
 
 class ResourceExtent(IntEnum):
-    """How much of a resource is shown."""
+    """The part of a resource that is shown."""
 
     WHOLE = 0
     SHORTENED = 1
@@ -331,7 +331,7 @@ class MessageResource(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Its server and its URI."""
+        """The server and the URI of the resource."""
         return self.reference.server, self.reference.uri
 
     def blocks_for(self, extent: ResourceExtent) -> tuple[Block, ...]:
@@ -348,7 +348,7 @@ class MessageResource(NamedTuple):
 
 
 class ModelView(NamedTuple):
-    """A message as it is shown, and the changes that this took."""
+    """A message as a model sees it, and how it differs from the log."""
 
     message: Message
     changes: tuple[Change, ...] = ()
@@ -364,7 +364,7 @@ def build_model_view(
     resolutions: Mapping[int, Resolution],
     extents: Mapping[int, ResourceExtent],
 ) -> ModelView:
-    """Return a message as it is shown; keys of `resolutions` and `extents` are block numbers."""
+    """Return a message as a model sees it; `resolutions` and `extents` are by block number."""
     if not has_references(message.content) or isinstance(message, SystemMessage):
         return ModelView(message)
     is_from_user = isinstance(message, UserMessage)
@@ -397,13 +397,13 @@ def build_model_view(
         content += blocks if blocks == (block,) else _separate_texts(content, blocks)
     if content == [*message.content]:
         return ModelView(message, tuple(changes), resources)
-    struct: Any = message  # every block here may stand in a message of this type
+    struct: Any = message  # every block here is allowed in a message of this type
     new = cast("Message", replace(struct, content=tuple(content)))
     return ModelView(new, tuple(changes), resources)
 
 
 def _separate_texts(before: Sequence[Block], blocks: Iterable[Block]) -> Iterator[Block]:
-    """Begin every text on a line of its own: some APIs join blocks."""
+    """Begin every text after an empty line: some APIs join the text of blocks."""
     follows_text = bool(before) and isinstance(before[-1], Text)
     for block in blocks:
         if follows_text and isinstance(block, Text):
@@ -423,7 +423,7 @@ _EXTENT_CHANGES: Final = {
     ResourceExtent.LEFT_OUT: (ChangeCode.RESOURCE_LEFT_OUT, "to_save_room"),
 }
 _CODES_WITH_CONTENT: Final = frozenset({None, ChangeCode.RESOLVED})
-"""The codes of blocks that hold content; None: the block itself does."""
+"""The codes of blocks with content; None means that the block itself holds it."""
 
 
 def _resolve_block(
@@ -445,7 +445,7 @@ def _is_blank(part: Block) -> bool:
 
 
 def _frame_part(part: Block) -> Block:
-    """Frame text of a resource, and describe its bytes: neither the user nor the model wrote it."""
+    """Frame the text of a resource, or describe its bytes: the user did not write them."""
     if isinstance(part, Resource) and part.text is not None:
         return frame_resource_text(part, part.text)
     if isinstance(part, Resource) and part.data is not None:
@@ -473,21 +473,21 @@ ResourcePosition: TypeAlias = tuple[int, int]
 
 @final
 class ResourceIndex:
-    """The MCP resources in the messages of a conversation, and which of them to reduce first.
+    """The MCP resources in the messages of a conversation, and the order to reduce them in.
 
-    The least recently used go first. A resource that was referred to again stands in the
-    conversation twice, and the earlier copy goes before all others.
+    The least recently used are reduced first. If a resource is in the conversation twice, the
+    earlier copy is reduced before all others.
     """
 
     def __init__(self) -> None:
         self._copies: Final[dict[int, dict[int, _ResourceCopy]]] = {}
         self._last_used: Final[dict[tuple[str, str], int]] = {}
-        """The number of the last entry that refers to each, or resolves it."""
+        """The number of the last entry that refers to each resource, or resolves it."""
         self._latest: Final[dict[tuple[str, str], ResourcePosition]] = {}
         self._tokens: Final[dict[ResourcePosition, int]] = {}
 
     def mark_used(self, block: object, number: int) -> None:
-        """Note that an entry is about a block, if that is a resource."""
+        """Record that an entry uses a block, if the block is a resource."""
         if isinstance(block, Resource):
             self._last_used[block.server, block.uri] = number
 
@@ -511,7 +511,7 @@ class ResourceIndex:
             self._latest[resource.key] = max((position, block), latest)
 
     def tokens(self, positions: range, count_tokens: CountTokens) -> int:
-        """Return how many tokens resources take in the messages at these positions."""
+        """Return the number of tokens of resources in the messages at these positions."""
         copies = self._within(positions)
         return sum([self._copy_tokens(place, copy, count_tokens) for place, copy in copies])
 
@@ -524,7 +524,7 @@ class ResourceIndex:
         excess: int,
         spare: int,
     ) -> dict[ResourcePosition, ResourceExtent]:
-        """Return how much less to show of resources at these positions, to save tokens.
+        """Return smaller extents for resources at these positions, to save tokens.
 
         The first extent is applied until the excess and the spare tokens are saved; the next one
         is used only if the first did not save the excess.

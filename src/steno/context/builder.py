@@ -38,28 +38,28 @@ _RestoreBlobs: TypeAlias = Callable[[Message], Message]
 _PLACEHOLDER_MESSAGES: Final = (ChatMessage.user("?"),)
 _MAX_RESERVE_TOKENS: Final = 8_192
 _RESERVE_DIVISOR: Final = 4
-"""A response of unknown length is left this share of the context window."""
+"""One part in this many of the context window is reserved for a response of unknown length."""
 
 
 @final
 class ModelTarget(RedactedRepr, frozen=True, kw_only=True):
-    """The model that a request is for. None: not known, or the default of the provider."""
+    """The model that a request is for. None means not known, or the default of the provider."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"model", "tool_choice"})
 
     model: str = ""
     context_tokens: int | None = None
-    """The size of the context window, the response included; None: the conversation is not cut."""
+    """The size of the context window, with the response; None does not limit the conversation."""
     max_tokens: int | None = None
-    """The greatest length of a response; room is left for it."""
+    """The maximum length of a response; room is reserved for it."""
     max_output_tokens: int | None = None
-    """The longest response of the model: `max_tokens` is lowered to it."""
+    """The longest response that the model can give: `max_tokens` is lowered to it."""
     resource_tokens: int | None = None
-    """How much of the window all MCP resources together may take; None: all that is free."""
+    """The most tokens that all MCP resources together may take; None does not limit them."""
     vision: bool | None = None
-    """False: it takes no images."""
+    """Whether the model accepts images."""
     tools: bool | None = None
-    """False: it takes no tools."""
+    """Whether the model accepts tools."""
     temperature: float | None = None
     top_p: float | None = None
     stop: tuple[str, ...] = ()
@@ -67,30 +67,30 @@ class ModelTarget(RedactedRepr, frozen=True, kw_only=True):
 
     @property
     def response_tokens(self) -> int | None:
-        """The greatest length of a response to ask for; None leaves it to the provider."""
+        """The maximum length of a response to request; None leaves it to the provider."""
         requested, limit = self.max_tokens, self.max_output_tokens
         return requested if requested is None or limit is None else min(requested, limit)
 
 
 class BuiltRequest(NamedTuple):
-    """A request, and a report of how it was built."""
+    """A request, and a report on how it was built."""
 
     request: Request
     changes: tuple[Change, ...]
     tokens: int
-    """About how many tokens the request takes, tools included."""
+    """The approximate number of tokens of the request, tools included."""
     sources: Sequence[str | None]
     """The entry of each message of the request; None for a message that is in no entry."""
     wants_compaction: bool = False
-    """Whether shortening old tool results was not enough: a summary would be better than the
-    messages that are left out now."""
+    """Whether messages are left out because shortening old tool results was not enough; a summary
+    of them would be better."""
     is_over_budget: bool = False
-    """Whether the last message alone does not fit the context window, so that nothing is left
-    out."""
+    """Whether the last message alone does not fit the context window; no message is left out
+    then."""
     last_tokens: int = 0
-    """About how many of the tokens the last message takes, which is never left out."""
+    """The approximate number of tokens of the last message, which is never left out."""
     budget_tokens: int | None = None
-    """How many tokens the messages may take; None if that is not known."""
+    """The number of tokens that the messages may take; None if it is not known."""
 
 
 @final
@@ -121,7 +121,7 @@ class ContextBuilder:
 
         `entries` are those of one branch. `restore_blobs` is called once for each message with
         content in blobs, and returns it with all of its content. Raises InvalidRequest if there is
-        nothing to send, or a setting of the target is not allowed.
+        no message to send, or a setting of the target is not allowed.
         """
         self._read(entries, target, restore_blobs)
         settings = self._settings_for(target, tuple(tools))
@@ -133,12 +133,12 @@ class ContextBuilder:
         if target.resource_tokens is not None:
             self._limit_resources(start, target.resource_tokens)
         if target.context_tokens is not None:
-            reserve = _answer_reserve(target, target.context_tokens)
+            reserve = _response_reserve(target, target.context_tokens)
             budget_tokens = target.context_tokens - reserve - fixed_tokens
             fits = self._fit(start, budget_tokens)
         sent = self._lay_out_messages(leading, window.first_sent(start))
         if not sent.messages:
-            message = "there is nothing to send; append a message first"
+            message = "the branch has no message to send; append one first"
             raise InvalidRequest(message, code="nothing_to_send", place="context")
         changes = chain(
             settings.changes,
@@ -174,7 +174,7 @@ class ContextBuilder:
     def _read(
         self, entries: Sequence[Entry], target: ModelTarget, restore_blobs: _RestoreBlobs | None
     ) -> None:
-        """Read the new entries; all of them if they do not continue those that were read."""
+        """Read the new entries; all entries if they do not continue those that were read."""
         if not self._is_continuation(entries, target):
             self._reset(target)
         branch = self._branch
@@ -190,7 +190,7 @@ class ContextBuilder:
     def _is_continuation(self, entries: Sequence[Entry], target: ModelTarget) -> bool:
         """Return whether entries begin with those that were read.
 
-        An entry names its parent, so all before the last one are the same if it is.
+        An entry names its parent, so if the last one is the same, all before it are.
         """
         if self._layout != _layout_key(target):
             return False
@@ -286,7 +286,7 @@ class ContextBuilder:
         return is_reduced and window.fit(start, budget_tokens, save=save)
 
     def _limit_resources(self, start: int, max_tokens: int) -> None:
-        """Show at most so many tokens of resources."""
+        """Show at most `max_tokens` tokens of resources."""
         for in_last_message, spare in ((False, spare_tokens(max_tokens)), (True, 0)):
             shown = range(self._first_sent(start), len(self._branch.messages))
             tokens = self._branch.resources.tokens(shown, self._count_tokens)
@@ -315,7 +315,7 @@ class ContextBuilder:
         return bool(reductions)
 
     def _first_sent(self, start: int) -> int:
-        """Return the position in the branch of the first message that is sent, except results."""
+        """Return the position in the branch of the first message that is sent."""
         branch, window = self._branch, self._window
         first = window.first_sent(start)
         if first == start:
@@ -325,7 +325,7 @@ class ContextBuilder:
         return len(branch.messages) if position is None else position
 
     def _lay_out_messages(self, leading: _LeadingMessages, first: int) -> _SentMessages:
-        """Return the messages to send; the first are those of the last request that still hold."""
+        """Return the messages to send, with as many as possible taken from the last request."""
         window, last = self._window, self._last_sent
         omitted, unchanged = window.omitted, first
         if (
@@ -410,11 +410,11 @@ class _WindowContent(NamedTuple):
     first_uncovered: int = 0
     """The position of that message in the branch."""
     final_count: int = 0
-    """How many messages of the branch are final; -1 if the next build repairs all of them again."""
+    """The number of final messages of the branch; -1 if the next build repairs all of them again."""
 
 
 class _SentMessages(NamedTuple):
-    """The messages of the last request and their entries: the next one begins with most of them."""
+    """The messages of the last request and their entries; the next request reuses most of them."""
 
     leading: _LeadingMessages
     omitted: OmittedRange | None
@@ -422,11 +422,11 @@ class _SentMessages(NamedTuple):
     """The position in the window of the first message after the leading messages and the note."""
     messages: tuple[Message, ...]
     ids: list[str | None]
-    """It only grows, or is replaced by another list: a view of it keeps its content."""
+    """The entries. The list only grows or is replaced, so that a view of it keeps its content."""
 
 
 def _layout_key(target: ModelTarget) -> tuple[object, ...]:
-    """Return the settings that decide how messages are shown, and how much room they have."""
+    """Return the settings that decide how messages are shown, and how much of them."""
     return (
         target.vision,
         target.context_tokens,
@@ -448,7 +448,7 @@ def _restored_payload(entry: Entry, restore_blobs: _RestoreBlobs) -> Payload | N
     return restore_blobs(message) if message is not None and blob_digests(message) else None
 
 
-def _answer_reserve(target: ModelTarget, context_tokens: int) -> int:
+def _response_reserve(target: ModelTarget, context_tokens: int) -> int:
     if target.response_tokens is not None:
         # A limit as large as the context window must leave room for the request.
         return min(target.response_tokens, context_tokens // 2)
@@ -457,7 +457,7 @@ def _answer_reserve(target: ModelTarget, context_tokens: int) -> int:
 
 
 def _with_messages(request: Request, messages: tuple[Message, ...]) -> Request:
-    """Return a request with other messages, which were checked when they were read."""
+    """Return a request with other messages; these were checked when they were read."""
     token = PRECHECKED.set(True)
     try:
         return replace(request, messages=messages)
@@ -486,9 +486,9 @@ def _repaired_sources(messages: Sequence[Message], ids: Sequence[str]) -> list[s
 
 
 def _position_of_turn(messages: Sequence[Message], turns: int) -> int:
-    """Return the position after so many messages that are no results, and their results.
+    """Return the position after a number of turns (all messages but results) and their results.
 
-    A repair moves only results: all other messages stay in their order.
+    A repair moves only results: all other messages keep their order.
     """
     for position, message in enumerate(messages):
         if not isinstance(message, ToolResultMessage):

@@ -1,6 +1,7 @@
-"""Text that steno adds to a request: notes, headings, and frames around content of other origin.
+"""Text that steno adds to a request: notes, headings, and frames around foreign content.
 
-All text that the context builder writes for a model is here.
+All text that the context builder writes for a model is here. `ATTACHMENT_START` and `read_frame`
+recognise headings and frames, also those in sessions that older versions have recorded.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from steno.records.entry import Mode
 
 MODE_NOTES: Final[Mapping[Mode, str]] = MappingProxyType(
     {
-        Mode.PLAN: "You are in plan mode: look, and change nothing. Use only tools that read; "
-        "calls of others are denied. Work out what should be done, and answer with a plan."
+        Mode.PLAN: "You are in plan mode: read only, and change nothing. Use only tools that read; "
+        "calls of other tools are denied. Work out what should be done, and answer with a plan."
     }
 )
 """The note that each mode adds to the system message."""
@@ -28,7 +29,7 @@ MODE_NOTES: Final[Mapping[Mode, str]] = MappingProxyType(
 ATTACHMENT_START: Final = re.compile(
     r"\[|[^\n]*(?:, lines? [\d,]+(?: to [\d,]+)? of [\d,]+|/ holds [^\n]* ignored):(?:\n|\Z)"
 )
-"""The beginnings of attachments: a note, or `file_heading`, or `folder_heading`."""
+"""Matches the beginning of an attachment: a note, `file_heading` or `folder_heading`."""
 
 _MAX_QUOTE_CHARACTERS: Final = 80
 _MAX_REASON_CHARACTERS: Final = 200
@@ -45,13 +46,13 @@ def append_system_note(system: SystemMessage | None, note: str) -> SystemMessage
 
 
 def summary_message(summary: str) -> UserMessage:
-    """Return the message that stands for everything that a summary covers."""
+    """Return the message that replaces all messages that a summary covers."""
     text = f"[Summary of the conversation so far, which is left out here]\n\n{summary}"
     return UserMessage((Text(text),))
 
 
 def omitted_message(count: int) -> UserMessage:
-    """Return the message that stands for messages without room."""
+    """Return the message that replaces messages that are left out."""
     messages = "1 message" if count == 1 else f"{count:,} messages"
     return UserMessage((Text(f"[{messages} left out here: the conversation became too long]"),))
 
@@ -59,22 +60,23 @@ def omitted_message(count: int) -> UserMessage:
 def explain_over_budget(
     last: Message, tokens: int, *, model: str, context_tokens: int | None
 ) -> str:
-    """Return the message of the error that the last message does not fit the context window.
+    """Return the text of the error that the last message does not fit the context window.
 
-    `tokens` is about how many tokens it takes, `context_tokens` the size of the window, if that is
-    known.
+    `tokens` is its approximate size, `context_tokens` the size of the window, if it is known.
     """
-    is_prompt = isinstance(last, UserMessage)
-    subject = "what you say and point at takes" if is_prompt else "what tools said last takes"
-    limit = "less" if context_tokens is None else f"{context_tokens:,}"
-    advice = (
-        "name fewer lines, or another model" if is_prompt else "ask for less, or name another model"
+    if isinstance(last, UserMessage):
+        subject, advice = "your message with its attachments", "shorten it, attach less"
+    else:
+        subject, advice = "the last tool output", "ask for less"
+    window = "" if context_tokens is None else f" ({context_tokens:,} tokens)"
+    return (
+        f"{subject} (about {tokens:,} tokens) does not fit the context window of "
+        f"{model or 'the model'}{window}; {advice}, or choose another model"
     )
-    return f"{subject} about {tokens:,} tokens, and {model or 'the model'} reads {limit} at once; {advice}"
 
 
 def feedback_message(target: Message | None, *, entry_id: str, feedback: str) -> UserMessage:
-    """Return feedback on an earlier message as a message of its own, with a quotation."""
+    """Return feedback on an earlier message as a separate message, with a quotation."""
     quote = "" if target is None else collapse_whitespace(target.text or "", _MAX_QUOTE_CHARACTERS)
     if target is None or not quote:
         what = f"the message of entry {collapse_whitespace(entry_id, _MAX_QUOTE_CHARACTERS)}"
@@ -86,7 +88,7 @@ def feedback_message(target: Message | None, *, entry_id: str, feedback: str) ->
 def image_omitted_note(image: Image) -> Text:
     """Return the note in place of an image, for a model without vision."""
     kind = image.mime_type or "unknown type"
-    return Text(f"[image: {kind}, not shown: this model takes no images]")
+    return Text(f"[image: {kind}, not shown: this model does not accept images]")
 
 
 def unreadable_note(block: FileReference | Image | Resource, error: str) -> Text:
@@ -102,7 +104,7 @@ def empty_reference_note(block: FileReference | Image | Resource) -> Text:
 
 
 def frame_resource_text(resource: Resource, text: str) -> Text:
-    """Return the text of a resource as information of the system, not of the user."""
+    """Return the text of a resource, framed as information from the system."""
     kind = _safe_label(resource.mime_type or "unknown type", _MAX_TYPE_CHARACTERS)
     when = resource.retrieved_at
     retrieved = "" if when is None else f", retrieved {when:%Y-%m-%d %H:%M} UTC"
@@ -123,21 +125,21 @@ def folder_heading(name: str, counts: str) -> str:
 
 
 class FramedText(NamedTuple):
-    """A text between two lines that mark it as information of the system."""
+    """A text between two lines that mark it as information from the system."""
 
     label: str
     text: str
 
 
 def frame_text(label: str, text: str, *, noun: str) -> str:
-    """Return a text as information of the system, between a line that describes it and a last line.
+    """Return a text between two lines that mark it as information from the system.
 
-    Both lines hold a mark that is computed from the text, so that no text can contain its own last
-    line and continue as another author.
+    The first line describes the text. Both contain a mark that is computed from the text, so that
+    no text can contain its own last line and continue as text of the user.
     """
     mark = blake2b(text.encode(), digest_size=_MARK_BYTES).hexdigest()
     return (
-        f"[{label}{_FRAME_NOTE}{mark}; nobody here has said it]\n"
+        f"[{label}{_FRAME_NOTE}{mark}; the user did not write it]\n"
         f"{text}\n[end of the {noun}, mark {mark}]"
     )
 
@@ -160,14 +162,14 @@ def binary_resource_note(resource: Resource, size: int) -> Text:
 
 
 def resource_omitted_note(resource: Resource) -> Text:
-    """Return the note in place of a resource without room."""
+    """Return the note in place of a resource that is left out."""
     return Text(
-        f"[{_reference_text(resource)} left out to save room; point at it again to bring it back]"
+        f"[{_reference_text(resource)} left out to save room; a new reference to it shows it again]"
     )
 
 
 def _reference_text(block: FileReference | Image | Resource) -> str:
-    """Return a label of the thing that a block refers to."""
+    """Return a label for the target of a reference."""
     match block:
         case FileReference():
             return f"file {collapse_whitespace(block.path, _MAX_REASON_CHARACTERS)}"
@@ -178,7 +180,7 @@ def _reference_text(block: FileReference | Image | Resource) -> str:
 
 
 def collapse_whitespace(text: str, max_characters: int) -> str:
-    """Return the beginning of a text, with one blank in place of each run of white space."""
+    """Return the beginning of a text, with one space in place of each run of white space."""
     collapsed = " ".join(text[: 8 * max_characters].split())  # a text may be very long
     return collapsed if len(collapsed) <= max_characters else f"{collapsed[: max_characters - 1]}…"
 

@@ -1,7 +1,7 @@
 """Count the tokens of texts, messages and tools, or estimate them.
 
-An estimate is good enough to keep a conversation within bounds, and costs next to nothing. The
-vocabularies of OpenAI's models come with `rs-bpe`; those of other vendors are not public.
+An estimate is good enough to keep a conversation within limits, and is cheap. The vocabularies of
+OpenAI's models come with `rs-bpe`; those of other vendors are not public.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _MODEL_VOCABULARIES: Final = (
 
 
 def estimate_tokens(text: str) -> int:
-    """Return about how many tokens a text takes: a token for every 3.5 bytes of UTF-8, and one.
+    """Return an estimate of the tokens of a text: one for every 3.5 bytes of UTF-8, and one more.
 
-    For prose and code that is some more than the usual vocabularies need, whatever the language.
-    It is too few for text that no vocabulary covers, such as long digests and encoded bytes.
+    For prose and code of any language that is slightly more than the usual vocabularies need. It
+    is too few for text that no vocabulary covers, such as long digests and encoded bytes.
     """
     size = len(text) if text.isascii() else len(text.encode())
     return size * 2 // 7 + 1 if size else 0
@@ -54,7 +54,7 @@ def estimate_tokens(text: str) -> int:
 def token_counter_for(model: str) -> CountTokens:
     """Return an exact counter for a model, with or without a vendor before its name.
 
-    Where its vocabulary is not known, or `rs-bpe` is not installed, that is `estimate_tokens`.
+    If its vocabulary is not known, or `rs-bpe` is not installed, return `estimate_tokens`.
     """
     name = model.rpartition("/")[2].lower()
     vocabulary = next(
@@ -86,7 +86,7 @@ def block_tokens(block: Block, count_tokens: CountTokens) -> int:
         case Text():
             return count_tokens(block.text)
         case Thinking():
-            # The provider reads thinking without text again from its seal.
+            # For thinking without text, the provider reads the seal.
             return count_tokens(block.text or ("" if block.seal is None else block.seal.data))
         case ToolCall() | InvalidToolCall():
             return _CALL_OVERHEAD + count_tokens(block.name) + count_tokens(block.arguments)

@@ -1,8 +1,8 @@
 """The messages of a request, made to fit the context window of a model.
 
 Old tool results are shortened first, then the oldest messages are left out; in between, the caller
-may save room elsewhere. A reduction also makes room for the next turns, and is never undone: so
-consecutive requests begin with the same bytes, and the cache of a provider stays valid.
+may save room elsewhere. A reduction also makes room for the next turns, and is never undone.
+Consecutive requests therefore begin with the same bytes, and the cache of a provider stays valid.
 
 A group is a message and the results of its calls; a group is never split.
 """
@@ -35,11 +35,11 @@ from steno.messages.order import CallPairing
 from steno.records.entry import Compaction, Entry
 
 RECENT_GROUPS: Final = 4
-"""How many of the last groups are never shortened."""
+"""The number of last groups that are never shortened."""
 _FILL_RATIO: Final = 0.8
-"""How much of the room is used after a reduction."""
+"""The share of the room that is used after a reduction."""
 _LONG_TEXT_CHARACTERS: Final = 1_500
-"""A text of more characters loses its middle."""
+"""The length above which a text is truncated in the middle."""
 _without_middle: Final = partial(
     truncate_middle,
     max_head=800,
@@ -71,7 +71,7 @@ class MessageWindow:
         """The position of the first message that is new or changed since `clear_changed`."""
         self._count_tokens = count_tokens
         self._token_sums = [0]
-        """How many tokens the messages before each position take."""
+        """The number of tokens of all messages before each position."""
         self._shortened_to = 0
         """Results before this position are shortened."""
         self._shortened: Final[dict[int, Change]] = {}
@@ -95,11 +95,11 @@ class MessageWindow:
             self._shorten(start, min(self._shortened_to, len(self.messages)), excess=inf)
 
     def clear_changed(self) -> None:
-        """Note that the caller has taken all messages."""
+        """Mark all messages as known to the caller."""
         self.changed_from = len(self.messages)
 
     def set_start(self, start: int) -> None:
-        """Set the first message that may be sent; messages that were left out may come back."""
+        """Set the first message that may be sent; messages that were left out may be sent again."""
         if self.omitted is not None and not self._is_still_valid(self.omitted, start):
             self.omitted = None
 
@@ -108,12 +108,12 @@ class MessageWindow:
         return start if self.omitted is None else self.omitted.end
 
     def tokens(self, start: int) -> int:
-        """Return how many tokens the messages from a position on take, without those left out."""
+        """Return the number of tokens of the messages from a position on that are sent."""
         note = 0 if self.omitted is None else self.omitted.tokens
         return note + self._token_sums[-1] - self._token_sums[self.first_sent(start)]
 
     def last_tokens(self, start: int) -> int:
-        """Return how many tokens the last group takes."""
+        """Return the number of tokens of the last group."""
         last = max(start, start_of_last_groups(self.messages, 1))
         return self._token_sums[-1] - self._token_sums[last]
 
@@ -149,7 +149,7 @@ class MessageWindow:
         )
 
     def _is_still_valid(self, omitted: OmittedRange, start: int) -> bool:
-        """Return whether the omitted range still holds: a repair may have moved messages."""
+        """Return whether the omitted range is still valid: a repair may have moved messages."""
         return (
             omitted.start == start
             and omitted.end < len(self.messages)
@@ -184,7 +184,7 @@ class MessageWindow:
         self._token_sums[start:] = accumulate(sizes, initial=self._token_sums[start])
 
     def _omit_oldest(self, start: int, *, budget_tokens: int, spare: int) -> bool:
-        """Leave out the oldest groups, if the last one fits at all; return whether it does."""
+        """Leave out the oldest groups, if the last one alone fits; return whether it does."""
         total, last = self._token_sums[-1], max(start, start_of_last_groups(self.messages, 1))
         note = message_tokens(omitted_message(last), self._count_tokens)
         if last == start or total - self._token_sums[last] + note > budget_tokens:
@@ -200,7 +200,7 @@ class MessageWindow:
 
 
 def spare_tokens(budget_tokens: int) -> int:
-    """Return how much room a reduction makes for the next turns."""
+    """Return the number of tokens that a reduction frees for the next turns."""
     return max(0, int(budget_tokens * (1 - _FILL_RATIO)))
 
 
@@ -240,12 +240,12 @@ def shorten_block(block: ResultBlock) -> ResultBlock:
 def compaction_point(entries: Sequence[Entry], *, kept_groups: int = RECENT_GROUPS) -> str | None:
     """Return the id of the last entry that a summary should cover.
 
-    The last `kept_groups` groups stay as they are. None if nothing is left to summarize. Raises
+    The last `kept_groups` groups are not covered. None if no message is left to summarize. Raises
     InvalidValue if `kept_groups` is below 1.
     """
     if kept_groups < 1:
         raise InvalidValue(
-            "keep at least one group", code="out_of_range", place="compaction", field="keep"
+            "kept_groups must be at least 1", code="out_of_range", place="compaction", field="keep"
         )
     numbers = [number for number, entry in enumerate(entries) if entry.message is not None]
     messages = [message for entry in entries if (message := entry.message) is not None]
@@ -262,7 +262,7 @@ def compaction_point(entries: Sequence[Entry], *, kept_groups: int = RECENT_GROU
 def _align_to_groups(messages: Sequence[Message], start: int) -> int:
     """Return a position at or before `start` that does not separate a call from its result.
 
-    In a log out of order a result may stand far from its call.
+    In a log that is out of order, a result may be far from its call.
     """
     answered = [(turn, found) for (turn, _), found in CallPairing(messages).result_of.items()]
     while split_starts := [min(pair) for pair in answered if min(pair) < start <= max(pair)]:

@@ -1,10 +1,10 @@
 """Files of other programs: read as entries, and written from entries.
 
     imported = FORMATS["audit"].decode(data)
-    store.add_session(imported.header, seal(imported.entries))
+    store.add_session(imported.header, build_records(imported.entries))
 
-Every format reports what it cannot express (`ExportedFile.losses`), and keeps members of a file
-that steno has no field for, so that a file that was read is written back as it was.
+Every format reports the parts that it cannot express (`ExportedFile.losses`), and keeps members of
+a file that steno does not know, so that a file that was read is written back unchanged.
 """
 
 from __future__ import annotations

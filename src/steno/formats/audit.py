@@ -9,11 +9,11 @@
 
 A message is `user`, `assistant_text`, `system_context` (with `content`), `assistant_action`,
 `tool_result` or `tool_error`. A turn of several texts and calls becomes as many entries, `ID`,
-`ID#1` and so on. An entry that is no message is a `system_context` whose decision names its type. A
-call with an approval shows that as its decision, if its turn has no decision of its own.
+`ID#1` and so on. An entry that is not a message is a `system_context` whose decision names its
+type. The approval of a call is its decision, unless its turn has another decision.
 
-Reading it again gives equal entries. If the plain form does not hold all of a payload, the payload
-is added to `audit` under `steno`, in the stored format; if it does not hold all of an entry, the
+Reading it again gives equal entries. If the plain form cannot express all of a payload, the payload
+is added to `audit` under `steno`, in the stored format; if it cannot express all of an entry, the
 entry is added under `steno_entry`. A reader uses these; the members beside them are for people.
 Members of other programs are kept in the extras of the message, and messages of other types as
 `Opaque`.
@@ -71,7 +71,7 @@ NAME: Final = "audit"
 _PAYLOAD_KEY: Final = "steno"
 _ENTRY_KEY: Final = "steno_entry"
 _SURROUNDING_KEY: Final = "$entry"
-"""The key, among the extras of a message, of members that others put beside the message."""
+"""The key, in the extras of a message, of members that other programs put beside the message."""
 _EMPTY_OBJECT: Final = write_json({})
 _DECISION_BY_STATUS: Final = {
     ApprovalStatus.APPROVED: "tool_call_approved",
@@ -110,7 +110,7 @@ _Decision: TypeAlias = tuple[str, JsonObject]
 
 @final
 class _Context:
-    """The approvals and calls of the other entries, which an entry is shown and read with."""
+    """The approvals and calls of other entries, which are needed to write or read an entry."""
 
     def __init__(self, payloads: Iterable[Payload]) -> None:
         self._approvals = {
@@ -128,7 +128,7 @@ class _Context:
             self._outstanding.pop(payload.tool_call_id, None)
 
     def decision_for(self, call_id: str, tool_name: str) -> _Decision | None:
-        """Return what is shown beside an action; None if there was no decision about it."""
+        """Return the decision and audit data to show beside an action; None without a decision."""
         approval = self._approvals.get(call_id)
         decision = None if approval is None else _DECISION_BY_STATUS.get(approval.status)
         if approval is None or decision is None:
@@ -144,7 +144,7 @@ class _Context:
         return original_tool_name(call) if call is not None and is_ours else result.tool_name
 
     def own_tool_name(self, call_id: str, shown: str) -> str:
-        """Return our name for the tool of a result."""
+        """Return the name in steno of the tool of a result."""
         call = self._calls.get(call_id)
         return call.name if call is not None and original_tool_name(call) == shown else shown
 
@@ -170,7 +170,7 @@ def decode(data: bytes) -> ImportedSession:
     """Read an audit log, also one of another program. Raises InvalidDocument."""
     members = parse_object(read_json_input(data), "audit log")
     if "entries" not in members:
-        raise InvalidDocument("has no entries", code="entries_missing", place="audit log")
+        raise InvalidDocument("entries is missing", code="entries_missing", place="audit log")
     parts = parse_array(members.pop("entries"), "entries")
     rows = [_read_row(part, f"entries[{number}]") for number, part in enumerate(parts)]
     stored = [row.stored for row in rows if row.stored is not None]
@@ -185,14 +185,14 @@ def decode(data: bytes) -> ImportedSession:
 
 
 def _read_row(raw: bytes, place: str) -> _Row:
-    """Read one element, without regard to the others."""
+    """Read one element, independently of the others."""
     members = parse_object(raw, place)
     message_raw = members.pop("message", b"null")
     message = parse_object(message_raw, f"{place}.message")
     kind = parse_string(message.pop("type", None), f"{place}.message.type")
     if not kind:
         raise InvalidDocument(
-            "must name the type of the message", code="type_missing", place=f"{place}.message.type"
+            "the type of the message is missing", code="type_missing", place=f"{place}.message.type"
         )
     audit_raw = members.pop("audit", b"null")
     audit = {} if audit_raw == b"null" else parse_object(audit_raw, f"{place}.audit")
@@ -230,7 +230,7 @@ def _group_rows(rows: Iterable[_Row], context: _Context) -> Iterator[list[_Row]]
 
 
 def _continues_turn(row: _Row, group: Sequence[_Row], context: _Context) -> bool:
-    """Return whether an element is the next part of a turn and has no data of its own."""
+    """Return whether an element is the next part of a turn and has no further data."""
     first = group[0]
     return (
         row.id == f"{first.id}#{len(group)}"
@@ -245,7 +245,7 @@ def _continues_turn(row: _Row, group: Sequence[_Row], context: _Context) -> bool
 
 
 def _repeats_decision(row: _Row, context: _Context) -> bool:
-    """Return whether decision and audit data only repeat what another entry records."""
+    """Return whether decision and audit data only repeat the approval in another entry."""
     if row.kind != EntryKind.ASSISTANT_ACTION:
         return False
     name = parse_string(row.message.get("tool_name"), f"{row.place}.message.tool_name")
@@ -310,7 +310,7 @@ def _build_block(row: _Row) -> Text | AnyToolCall:
     name = parse_string(row.message.get("tool_name"), f"{place}.tool_name")
     if not name:
         raise InvalidDocument(
-            "an action must name its tool", code="tool_name_missing", place=f"{place}.tool_name"
+            "the name of the tool is missing", code="tool_name_missing", place=f"{place}.tool_name"
         )
     arguments = row.message.get("tool_args", b"null")
     if arguments == b"null":
@@ -329,7 +329,7 @@ def _build_result(row: _Row, context: _Context, extras: dict[str, Any] | None) -
     has_failed = row.kind == EntryKind.TOOL_ERROR
     if message.get("success", b"null") not in (b"null", b"false" if has_failed else b"true"):
         raise InvalidDocument(
-            "must be true in a tool_result, else false",
+            "must be true in a tool_result, and false in a tool_error",
             code="success_mismatch",
             place=f"{place}.success",
         )
@@ -338,7 +338,7 @@ def _build_result(row: _Row, context: _Context, extras: dict[str, Any] | None) -
     call_id = named_id or context.find_unanswered(shown)
     if call_id is None:
         raise InvalidDocument(
-            "must name the call that is answered", code="call_id_missing", place=f"{place}.tool_id"
+            "the id of the call is missing", code="call_id_missing", place=f"{place}.tool_id"
         )
     content: tuple[Text, ...]
     details: dict[str, Any] | None = None
@@ -352,7 +352,7 @@ def _build_result(row: _Row, context: _Context, extras: dict[str, Any] | None) -
             content = ()
         elif raw.startswith(b'"'):
             content = (Text(msgspec.json.decode(raw, type=str)),)
-        else:  # JSON is the text for the model, and the details
+        else:  # JSON is both the text for the model and the details
             content, details = (Text(raw.decode()),), _parse_details(raw)
     return ToolResultMessage(
         tool_call_id=call_id,
@@ -379,7 +379,7 @@ def _parse_details(raw: bytes) -> dict[str, Any] | None:
 
 
 def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
-    """Write the entries of a branch; data that the plain form lacks is added to it."""
+    """Write the entries of a branch; data that the plain form cannot express is added to it."""
     entries = [as_version_2(entry) for entry in entries]
     losses = ExportLossCollector(NAME, {})
     losses.add_header(header)
@@ -529,7 +529,7 @@ def _result_message(message: ToolResultMessage, context: _Context) -> JsonMember
 
 
 def _encode_result(message: ToolResultMessage) -> bytes:
-    """Write a result as JSON if its text is that and equals its details, else as a string."""
+    """Write a result as JSON if its text is the JSON of its details, else as a string."""
     if not message.content:
         return b"null"
     text = message.text

@@ -61,7 +61,7 @@ _SUPPORTED_FIELDS: Final[SupportedFields] = {
     SystemMessage: frozenset({"content", "unknown"}),
     UserMessage: frozenset({"content", "unknown"}),
     AssistantMessage: frozenset({"content", "unknown"}),
-    # The call that a result answers has the name of the tool.
+    # The call of a result has the name of the tool.
     ToolResultMessage: frozenset({"tool_call_id", "tool_name", "content", "outcome", "unknown"}),
     Text: frozenset({"text", "unknown"}),
     ToolCall: frozenset({"id", "name", "original_name", "arguments", "unknown"}),
@@ -74,12 +74,12 @@ _SUPPORTED_FIELDS: Final[SupportedFields] = {
 
 
 def decode(data: bytes) -> ImportedSession:
-    """Read a flat chat list, bare or in an object. Raises InvalidDocument if it is none."""
+    """Read a flat chat list, bare or in an object. Raises InvalidDocument."""
     raw = read_json_input(data)
     outer_members: JsonMembers = {} if raw.lstrip().startswith(b"[") else parse_object(raw, "chat")
     if outer_members.get("version", b"0") != b"0":
         raise InvalidDocument(
-            "a flat list has no version; name another format",
+            "a flat chat list has no version; choose another format",
             code="invalid_version",
             place="chat",
         )
@@ -166,7 +166,7 @@ def _encode_message(message: Message) -> bytes | None:
 
 
 def _encode_content(message: Message) -> bytes | None:
-    """Write one text as a string, several as parts; None if there is none."""
+    """Write one text as a string, several as parts; None without any text."""
     parts: list[bytes] = []
     is_plain = True
     for block in message.content:

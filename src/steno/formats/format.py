@@ -1,6 +1,6 @@
 """Formats of other programs: detection, the types of an import and an export, losses.
 
-Nothing here knows a particular format.
+This module knows no particular format.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FORMAT_BY_MEMBER: Final = {
     "entries": "audit",
     "messages": "chat",
 }
-"""The members that show a format; the first that an object has counts."""
+"""The members that identify a format; the first that an object has is used."""
 
 
 def detect_format(data: bytes) -> str:
@@ -53,20 +53,20 @@ def detect_format(data: bytes) -> str:
         version = members[name]
         if not version.isdigit():
             raise InvalidDocument(
-                "its version is no number; name the format that it is in",
+                "the version is not a number; name the format of the file",
                 code="invalid_version",
                 place="file",
             )
         return _FORMAT_BY_VERSION.get(version, NATIVE_FORMAT)
     raise InvalidDocument(
-        "is in no format that is known; name the one that it is in",
+        "unknown format; name the format of the file",
         code="unknown_format",
         place="file",
     )
 
 
 def _candidate_objects(raw: bytes) -> Iterator[dict[str, bytes]]:
-    """Yield the objects that may show the format: the first line, the whole, or list elements."""
+    """Yield the objects that may identify the format: the first line, the file, or list elements."""
     if raw.startswith(b"["):
         check_syntax(raw)
         for part in split_array(raw) or ():
@@ -88,18 +88,18 @@ def _split_members(raw: bytes) -> dict[str, bytes]:
 
 
 class ExportedFile(NamedTuple):
-    """A file for other programs, and a change for everything that it does not hold."""
+    """A file for other programs, and a change for each part of the session that it lacks."""
 
     data: bytes
     losses: tuple[Change, ...]
-    """Each at `entries[3]`, with the entry; at `entries` for all of them; or at `session`."""
+    """The place is `entries[3]`, with its entry; `entries` for all of them; or `session`."""
 
 
 class ImportedSession(NamedTuple):
     """The content of a file of another program."""
 
     header: Header
-    """Its id is a new one if the file has none."""
+    """The header; it has a new id if the file has none."""
     entries: tuple[Entry, ...]
     """One branch in order: ids are unique, and each entry has the one before it as its parent."""
 
@@ -110,15 +110,15 @@ class Format(NamedTuple):
     name: str
     extension: str
     encode: Callable[[Header, Sequence[Entry]], ExportedFile]
-    """Write the entries of one branch, in their order."""
+    """Writes the entries of one branch, in their order."""
     decode: Callable[[bytes], ImportedSession]
-    """Read a whole file. Raises InvalidDocument, with the place."""
+    """Reads a whole file. Raises InvalidDocument, with the place."""
 
 
 def build_records(entries: Iterable[Entry]) -> tuple[Record, ...]:
     """Turn entries into the records of a new session, on its main branch.
 
-    An id that was used before is replaced by a new one.
+    An id that an earlier entry has is replaced by a new one.
     """
     records: list[Record] = []
     digest: str | None = None
@@ -151,7 +151,7 @@ def link_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
 
 _PLAIN_OUTCOMES: Final = (Outcome.OK, Outcome.ERROR)
 OUTCOME_FIELD: Final = "outcome"
-"""The field that is left out of a result where its outcome is written as an error."""
+"""The field that is left out of a result if its outcome is written as an error."""
 
 SupportedFields: TypeAlias = Mapping[type, frozenset[str]]
 """The fields that a format can express, by the type of the message, block or count."""
@@ -159,7 +159,7 @@ SupportedFields: TypeAlias = Mapping[type, frozenset[str]]
 
 @final
 class ExportLossCollector:
-    """Collects what an export leaves out."""
+    """Collects the parts of a session that an export leaves out."""
 
     def __init__(self, format: str, supported: SupportedFields) -> None:
         self._format = format
@@ -175,14 +175,14 @@ class ExportLossCollector:
         names: tuple[str, ...] = (),
         value: str = "",
     ) -> None:
-        """Note one more loss."""
+        """Add one loss."""
         entry_id = None if entry is None else entry.id
         self._found.append(
             Change(ChangeCode.NOT_EXPORTED, reason, place, entry_id, value=value, names=names)
         )
 
     def add_omitted(self, place: str, entry: Entry, names: Iterable[str]) -> bool:
-        """Note the fields of an entry that are left out; return whether there are any."""
+        """Add the fields of an entry that are left out; return whether there are any."""
         found = tuple(names)
         if found:
             outcome = str(getattr(entry.payload, "outcome", "")) if OUTCOME_FIELD in found else ""
@@ -190,7 +190,7 @@ class ExportLossCollector:
         return bool(found)
 
     def add_header(self, header: Header, supported: frozenset[str] = frozenset()) -> None:
-        """Note what is known of the session and has no place."""
+        """Add the fields of the header that are left out."""
         about = set(header.about or ()) - {self._format}
         names = [
             name

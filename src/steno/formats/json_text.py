@@ -1,6 +1,6 @@
 """JSON of other programs as text: split and joined without decoding more than needed.
 
-To write a file back as it was, the members that steno would write differently are kept as text.
+To write a file back unchanged, the members that steno would write differently are kept as text.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from steno.records.entry import Entry, Payload
 from steno.values import NOTHING, RawJson
 
 JsonMembers: TypeAlias = dict[str, bytes]
-"""The members of a JSON object, each as text; of two that share a name, the second."""
+"""The members of a JSON object, each as text; if two share a name, the second one."""
 UNSET_TIME: Final = b'"0001-01-01T00:00:00Z"'
 """The JSON of a time that was never set."""
 write_json: Final = msgspec.json.encode
@@ -84,18 +84,20 @@ def parse_time(raw: bytes | None, place: str) -> datetime | None:
     moment = try_parse_time(raw)
     if moment is None:
         raise InvalidDocument(
-            "must be a time with a zone, as 2026-02-18T12:00:00Z", code="time_invalid", place=place
+            "must be a time with a time zone, such as 2026-02-18T12:00:00Z",
+            code="time_invalid",
+            place=place,
         )
     return moment
 
 
 def try_parse_time(raw: bytes) -> datetime | None:
-    """Return the time in a string; None if it holds none."""
+    """Return the time in a string; None if it is not a time with a zone."""
     try:
         text = msgspec.json.decode(raw, type=str)
         try:
             moment = msgspec.json.decode(raw, type=datetime)
-        except msgspec.MsgspecError:  # it knows only RFC 3339
+        except msgspec.MsgspecError:  # msgspec reads only RFC 3339
             moment = datetime.fromisoformat(text)
         return None if moment.tzinfo is None else moment.astimezone(UTC)
     except (*_DECODE_ERRORS, ValueError, OverflowError):
@@ -112,7 +114,9 @@ def parse_payload(raw: bytes, place: str) -> Payload:
     """Return a payload from its canonical JSON. Raises InvalidDocument."""
     entry = decode_entry(b'{"v":2,"id":"payload","payload":' + raw + b"}")
     if not entry.is_understood:
-        raise InvalidDocument("is no payload of an entry", code="payload_invalid", place=place)
+        raise InvalidDocument(
+            "must be the payload of an entry", code="payload_invalid", place=place
+        )
     return entry.payload
 
 
@@ -128,7 +132,7 @@ def report_invalid_at(place: str) -> Generator[None]:
 
 
 def opaque_entry(entry: Entry, raw: bytes, origin: str) -> Entry:
-    """Return an entry with the JSON of a message that only its own format understands."""
+    """Return an entry with the JSON of a message that only its own format knows."""
     payload = entry.payload
     kind = payload.kind if isinstance(payload, Opaque) else ""
     return Entry(
@@ -140,7 +144,7 @@ def opaque_entry(entry: Entry, raw: bytes, origin: str) -> Entry:
 
 
 def foreign_json(payload: Payload, origin: str) -> bytes | None:
-    """Return the JSON of a payload that came from this format and only it understands."""
+    """Return the JSON of a payload that only this format knows; None for any other payload."""
     if isinstance(payload, Opaque) and payload.origin == origin and is_json_text(payload.raw):
         return payload.raw.strip().encode()
     return None
@@ -172,12 +176,12 @@ def write_array(parts: Iterable[bytes]) -> bytes:
 
 
 def write_time(moment: datetime | None) -> bytes:
-    """Write a time in UTC; None as the time that was never set."""
+    """Write a time in UTC; None is written as `UNSET_TIME`."""
     return UNSET_TIME if moment is None else write_json(moment)
 
 
 def arguments_object(arguments: str) -> bytes | None:
-    """Return the arguments of a call as a JSON object; None if they are no object."""
+    """Return the arguments of a call as a JSON object; None if they are not an object."""
     try:
         check_object_syntax(arguments)
     except _DECODE_ERRORS:
@@ -189,7 +193,7 @@ def arguments_object(arguments: str) -> bytes | None:
 
 
 def changed_members(original: JsonMembers, plain: JsonMembers) -> dict[str, str | None]:
-    """Return the members whose original text differs from `plain`; None if there was none."""
+    """Return the members whose original text differs from `plain`; None for missing ones."""
     changed: dict[str, str | None] = {}
     for name in original | plain:
         before, after = original.get(name), plain.get(name)
@@ -203,7 +207,7 @@ def changed_members(original: JsonMembers, plain: JsonMembers) -> dict[str, str 
 
 
 def restore_members(plain: JsonMembers, changed: Any) -> JsonMembers | None:
-    """Put back the result of `changed_members`; None if `changed` is no such result."""
+    """Return `plain` with the result of `changed_members` put back; None if that is invalid."""
     if not isinstance(changed, Mapping):
         return None
     restored = dict(plain)

@@ -5,13 +5,13 @@ r"""Rows of a database: kind, content and data_json, as an array or one row a li
 
 `user` and `assistant` rows are messages, `tool_call` is a call and `tool_result` (once `tool`) its
 result. `system` rows are joined to the system message, which comes first. Each row
-becomes an entry, except in two cases: while calls await their results, further calls and texts of
-the assistant belong to the same turn, since no other turn may begin there; and rows that were
-written for one turn (`ID`, `ID#1`, ...) become one again. Any other kind of row is kept as it is,
-never sent, and written back where it was.
+becomes an entry, except in two cases: while results are missing, further calls and texts of the
+assistant belong to the same turn, because no other turn may begin there; and rows that were
+written for one turn (`ID`, `ID#1`, ...) become one turn again. Any other kind of row is kept
+unchanged, never sent, and written back at its place.
 
 The columns that steno would write differently are kept in the audit data of the entry, so that
-rows that were read are written back as they were.
+rows that were read are written back unchanged.
 """
 
 from __future__ import annotations
@@ -105,15 +105,15 @@ class _RowAudit(Struct):
 
 
 def message_of_row(row: Mapping[str, Any]) -> Message | None:
-    """Return the message of one row; None for a row that is no message of its own.
+    """Return the message of one row; None for a row that is not a message by itself.
 
-    These are system rows, which are joined to the system prompt, kinds that are no messages, and
-    blank user rows. `data_json` may be text or parsed. Raises InvalidDocument.
+    These are system rows, which are joined to the system prompt, rows of other kinds, and blank
+    user rows. `data_json` may be text or parsed. Raises InvalidDocument.
     """
     try:
         raw = {str(name): write_json(value) for name, value in row.items()}
     except (TypeError, UnicodeError, RecursionError):
-        raise InvalidDocument("must be plain JSON", code="not_json", place="row") from None
+        raise InvalidDocument("must be JSON", code="not_json", place="row") from None
     return _DatabaseRow("row", raw).message()
 
 
@@ -146,7 +146,7 @@ def _split_rows(data: bytes) -> list[bytes]:
 
 @final
 class _EntryDraft:
-    """The payload of a future entry, and the rows that it is built from."""
+    """The payload of an entry that is not built yet, and its rows."""
 
     def __init__(self, row: _DatabaseRow, payload: Payload) -> None:
         self.rows = [row]
@@ -297,7 +297,7 @@ class _DatabaseRow:
         id = parse_string(members.get("tool_call_id"), f"{place}.tool_call_id")
         if not id:
             raise InvalidDocument(
-                "must be a string, and not empty",
+                "must be a non-empty string",
                 code="call_id_missing",
                 place=f"{place}.tool_call_id",
             )
@@ -328,7 +328,7 @@ class _DatabaseRow:
         )
 
     def to_other_payload(self) -> Payload:
-        """Return the payload of a row that is no message: one of ours, or an opaque one."""
+        """Return the payload of a row that is not a message: one of steno, or an opaque one."""
         foreign = Opaque(kind=self.kind, raw=self.raw.decode(), origin=NAME)
         try:
             data = self._data()
@@ -352,7 +352,7 @@ def _json_as_text(raw: bytes) -> str:
 
 
 def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
-    """Write an array of rows; those that were read are written back as they were."""
+    """Write an array of rows; those that were read are written back unchanged."""
     entries = [as_version_2(entry) for entry in entries]
     losses = ExportLossCollector(NAME, _SUPPORTED_FIELDS)
     losses.add_header(header)
@@ -374,7 +374,7 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
 
 
 def _read_differences(entry: Entry, count: int) -> list[_RowDifference]:
-    """Return the differences of each row of an entry; none, if its audit data was changed."""
+    """Return the differences of each row of an entry; empty ones if its audit data is invalid."""
     nothing = [_RowDifference()] * count
     if NAME not in (entry.audit or {}):
         return nothing
@@ -401,7 +401,7 @@ def _omitted_fields(
 
 
 def _build_rows(entry: Entry) -> list[JsonMembers]:
-    """Return the rows of an entry; none if rows cannot express it."""
+    """Return the rows of an entry; an empty list if rows cannot express it."""
     foreign = foreign_json(entry.payload, NAME)
     if foreign is not None and foreign.startswith(b"{"):
         return [parse_object(foreign, "row")]

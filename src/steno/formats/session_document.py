@@ -1,8 +1,8 @@
 """Session files of version 1: a system prompt, messages with their times, tool calls as blocks.
 
-The codec reads the file. This module keeps the members that version 1 could write differently
-(times with a zone or to the nanosecond, missing members, stop reasons without a name of ours), and
-so writes a file back as it was.
+The codec reads the file. This module keeps the members that a file may have in another form (times
+with a zone or to the nanosecond, missing members, stop reasons that steno does not know), so that
+it is written back unchanged.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def decode(data: bytes) -> ImportedSession:
     parts = parse_array(original.pop("messages", b"[]"), "messages")
     document = decode_document(raw)
     leading = len(document.entries) - len(parts)
-    # An empty prompt stays in the header, as it was.
+    # An empty prompt stays in the header unchanged.
     entries = [e for e in document.entries[:leading] if isinstance(e.payload, SystemMessage)]
     entries += map(_with_original_members, document.entries[leading:], parts)
     found = link_entries(entries)
@@ -201,7 +201,7 @@ def _encode_entry(entry: Entry) -> bytes | None:
 
 
 def _message_members(message: Message, time: datetime | None) -> JsonMembers:
-    """Return the members of a message; none if version 1 cannot express any of it."""
+    """Return the members of a message; empty if version 1 cannot express any of it."""
     blocks = [block for block in map(_encode_block, message.content) if block is not None]
     content = write_array(blocks)
     timestamp = write_time(time)

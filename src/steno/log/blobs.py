@@ -1,7 +1,7 @@
 """Move large parts of a payload, images and long results, to blobs under their SHA-256.
 
-A reference with the digest takes their place. Nothing here stores anything: the caller passes
-the functions that put and get bytes.
+A reference with the digest replaces them. This module stores nothing: the caller passes the
+functions that put and get bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _BLOCKS_WITH_BLOBS: Final = frozenset({Image, Resource})
 
 def extract_blobs(payload: ContentT, put_blob: Callable[[bytes], str]) -> ContentT:
     """Return a payload with references in place of large parts; `put_blob` stores those."""
-    if not any(map(_may_be_large, _blocks(payload))):  # nearly always, and for every entry
+    if not any(map(_may_be_large, _blocks(payload))):  # the usual case; this runs for every entry
         return payload
 
     def extract(block: Any) -> Any:
@@ -67,7 +67,7 @@ def restore_blobs(payload: ContentT, get_blob: Callable[[str], bytes]) -> Conten
 
 def blob_digests(payload: object) -> tuple[str, ...]:
     """Return the SHA-256 of every blob of a payload."""
-    # Nearly always there is none, and this runs for every entry.
+    # Most payloads have none, and this runs for every entry.
     if _BLOCKS_WITH_BLOBS.isdisjoint(map(type, _blocks(payload))):
         return ()
     found = [_blob_digest(block) for block in _blocks(payload)]

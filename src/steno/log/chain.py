@@ -1,11 +1,11 @@
-"""The hash chain: a digest ties every entry to all that came before it.
+"""The hash chain: a digest ties every entry to all entries before it.
 
 The digest of an entry is the SHA-256 of the JSON array
 
     [2, digest of the parent, id, parent, time, decision, unknown members, payload, audit]
 
-in which the last three stand as the SHA-256 of their own JSON, its members sorted by name. So a
-redaction that keeps these three digests breaks no link, any other change is found, and the order
+in which the last three are the SHA-256 of their own JSON, with its members sorted by name. A
+redaction keeps these three digests, so it breaks no link; any other change is found, and the order
 in which a newer version writes its members does not matter.
 """
 
@@ -27,7 +27,7 @@ from steno.records.stored_record import MAIN_BRANCH, Record
 from steno.values import NOTHING
 
 CHAIN_VERSION: Final = 2
-"""Changes only with the way digests are made; the format may grow without that."""
+"""Changes only if digests are computed differently; the format may grow without that."""
 
 
 _encode_link: Final = msgspec.json.Encoder().encode
@@ -51,17 +51,19 @@ def entry_digest(entry: Entry, parent_digest: str | None) -> str:
 
 
 def redact_entry(entry: Entry) -> Entry:
-    """Return the entry without its content; its digest stays what it was.
+    """Return the entry without its content; its digest does not change.
 
-    Raises InvalidValue for an unknown entry, one that was redacted before, and a redaction.
+    Raises InvalidValue for an unknown entry, one that is redacted already, and a redaction.
     """
     if isinstance(entry.payload, Redaction):
         raise InvalidValue(
-            "why something was taken out stays on record", code="redaction_is_kept", place="entry"
+            "the record of a redaction cannot be redacted", code="redaction_is_kept", place="entry"
         )
     if isinstance(entry.payload, Redacted) or not entry.is_understood:
         raise InvalidValue(
-            "there is nothing to take out of it", code="nothing_to_redact", place="entry"
+            "it is redacted already, or of an unknown format",
+            code="nothing_to_redact",
+            place="entry",
         )
     content = _content_digests(entry)
     redacted = Redacted(
@@ -121,7 +123,7 @@ class Verification(NamedTuple):
     foreign: int
     """Entries and records of a newer version, whose content only a newer steno can verify."""
     heads: Mapping[str, str | None]
-    """The digest at the end of each branch. With a copy elsewhere, a rewritten past is found."""
+    """The digest at the end of each branch. A copy kept elsewhere reveals a rewritten log."""
     bad: BadRecord | None
 
     @property
@@ -168,30 +170,28 @@ class _ChainVerifier:
         self._last_seq = 0
 
     def check_record(self, record: Record) -> _Damage | None:
-        """Take one more record; return its damage."""
+        """Check the next record; return its damage, if there is any."""
         expected, self._last_seq = self._last_seq + 1, record.seq
         if record.seq != expected:
-            return _Damage("wrong_seq", f"record {expected} should come here")
+            return _Damage("wrong_seq", f"expected record {expected} here")
         entry = record.entry
         if entry is None:
             return self._check_branch(record)
         self.entries += 1
         if entry.id in self.digests:
-            return _Damage("repeated_id", "its id was used before")
+            return _Damage("repeated_id", "an earlier entry has the same id")
         if entry.parent is not None and entry.parent not in self.digests:
-            return _Damage("parent_missing", "its parent is not there")
+            return _Damage("parent_missing", "its parent is missing")
         parent_digest = None if entry.parent is None else self.digests[entry.parent]
         if record.branch not in self.heads and record.branch != MAIN_BRANCH:
-            return _Damage("branch_not_begun", "its branch was never begun")
+            return _Damage("branch_not_begun", "no record begins its branch")
         head = self.heads.get(record.branch)
         if entry.parent != head and not _is_rewind(entry, head):
-            return _Damage(
-                "not_after_head", "it does not stand behind the last entry of its branch"
-            )
+            return _Damage("not_after_head", "it does not follow the last entry of its branch")
         if _is_newer_version(entry):
             self.foreign += 1
         elif entry_digest(entry, parent_digest) != record.digest:
-            problem = "its digest does not fit: it, or what came before it, was changed"
+            problem = "its digest does not match: this entry or an earlier one was changed"
             return _Damage("digest_mismatch", problem)
         assert record.digest is not None
         self.digests[entry.id] = record.digest
@@ -210,7 +210,7 @@ class _ChainVerifier:
             return _Damage("branch_exists", "the branch exists already")
         if record.at is not None and record.at not in self.digests:
             return _Damage(
-                "missing_branch_start", "the branch begins behind an entry that is not there"
+                "missing_branch_start", "the branch begins after an entry that is missing"
             )
         self.heads[record.branch] = record.at
         return None
@@ -218,13 +218,13 @@ class _ChainVerifier:
     def find_unexplained_redaction(self) -> BadRecord | None:
         for entry_id, seq in self.redacted.items():
             if entry_id not in self._explained:
-                problem = "its content was taken out, and no record says why"
+                problem = "its content was removed, and no redaction records the reason"
                 return BadRecord(seq, entry_id, problem, "unexplained_redaction")
         return None
 
 
 def _is_newer_version(entry: Entry) -> bool:
-    """Return whether a newer steno wrote it; other unreadable entries were changed."""
+    """Return whether a newer steno wrote it; any other unreadable entry was changed."""
     if entry.is_understood:
         return False
     try:
@@ -234,13 +234,13 @@ def _is_newer_version(entry: Entry) -> bool:
 
 
 class _VersionedRecord(msgspec.Struct):
-    """The version of a record of any version."""
+    """The version member, which records of every version have."""
 
     v: int = 0
 
 
 def _is_rewind(entry: Entry, head: str | None) -> bool:
-    """Return whether an entry may continue its branch from elsewhere than its last entry."""
+    """Return whether an entry may continue its branch from an earlier entry than the last one."""
     match entry.payload:
         case Rewind(left=left):
             return left == head

@@ -1,8 +1,8 @@
 """The log of a conversation: a tree of entries that only grows, and named branches in it.
 
 An entry knows its parent, so branches share their past and a fork costs nothing. The order of
-messages is checked on append; decisions, changes and names are entries, too. With a journal, every
-entry is durable before it is visible. Nothing here knows how it is stored.
+messages is checked on append; decisions, changes and labels are entries, too. With a journal, every
+entry is durable before it is visible. This module does not know how a journal stores entries.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ EnumT = TypeVar("EnumT", bound=StrEnum)
 class Conversation:
     """The entries of one conversation, in branches. Any number of threads may use it at once.
 
-    Reading methods take the name of a branch; without one they mean the active branch. Readers
+    Reading methods take the name of a branch; without one they read the active branch. Readers
     see durable entries only, and never wait for a disk.
     """
 
@@ -107,7 +107,7 @@ class Conversation:
         """Put a message or another payload at the end of a branch, and return its entry.
 
         Raises OutOfOrder if a message may not come next, Missing for an unknown branch, Conflict
-        if another writer has written to it meanwhile, Unavailable if it cannot be stored.
+        if another writer has added an entry to it, Unavailable if the entry cannot be stored.
         """
         with self._write_lock:
             name = self._active if branch is None else branch
@@ -131,9 +131,9 @@ class Conversation:
         decision: str | None = None,
         audit: Mapping[str, Any] | None = None,
     ) -> Entry:
-        """Append without blocking the event loop while the disk writes.
+        """Append without blocking the event loop during the write.
 
-        If the task is cancelled meanwhile, the entry may be stored nevertheless.
+        If the task is cancelled during the write, the entry may be stored nevertheless.
         """
         import asyncio  # noqa: PLC0415 - it takes as long to load as all of steno
 
@@ -141,16 +141,18 @@ class Conversation:
         return await asyncio.to_thread(write)
 
     def fork(self, name: str, *, at: str | Entry | None = None) -> None:
-        """Begin a branch after the entry `at`, or after the last one. It shares the entries before.
+        """Begin a branch after the entry `at`, or after the last one; it shares the earlier entries.
 
         The active branch stays active; `switch` changes it. Raises Conflict if the name is taken,
         Missing if there is no such entry.
         """
         if not is_utf8_text(name) or not name.strip():
-            raise InvalidValue("a branch needs a name", code="blank", place="fork", field="name")
+            raise InvalidValue("name must not be blank", code="blank", place="fork", field="name")
         with self._write_lock:
             if name in self._branches:
-                raise Conflict("there is a branch of this name", code="branch_exists", place="fork")
+                raise Conflict(
+                    "a branch of this name already exists", code="branch_exists", place="fork"
+                )
             source = self._branches[self._active]
             new = Branch(source.head, source.head_id) if at is None else branch_at(self._node(at))
             if self._journal is not None:
@@ -159,7 +161,7 @@ class Conversation:
                 self._branches[name] = new
 
     def switch(self, name: str) -> Entry:
-        """Make another branch the active one, which is recorded there. Raises Missing."""
+        """Make another branch the active one, and record that on it. Raises Missing."""
         with self._write_lock:
             target = self._writable(name)
             switch = BranchSwitch(old=self._active, new=name)
@@ -194,7 +196,7 @@ class Conversation:
         """Record a decision about an outstanding call, bound to exactly its arguments.
 
         Further facts of the decision go into `audit`. Raises Missing if no call of the active
-        branch awaits a result under this id.
+        branch with this id waits for a result.
         """
         decided = _parse_enum_member(ApprovalStatus, status)
 
@@ -211,12 +213,12 @@ class Conversation:
         return self._append_built(approval, decision=str(decided), audit=audit)
 
     def change_mode(self, new: Mode | str) -> Entry:
-        """Record that from here on the agent may read (plan) or also change things (act)."""
+        """Record that from here on the agent may only read (plan) or also make changes (act)."""
         mode = _parse_enum_member(Mode, new)
         return self._append_built(lambda: ModeChange(old=self.mode, new=mode))
 
     def change_model(self, new: str) -> Entry:
-        """Record that another model answers from here on."""
+        """Record that another model is used from here on."""
         return self._append_built(lambda: ModelChange(old=self.model or "", new=new))
 
     def label(self, target: str | Entry, text: str) -> Entry:
@@ -224,9 +226,9 @@ class Conversation:
         return self.append(Label(target=self.entry(target).id, text=text))
 
     def answer_outstanding(self, text: str = NO_RESULT_TEXT) -> tuple[Entry, ...]:
-        """Answer the calls of an interrupted turn, so that the conversation can continue.
+        """Add results for the calls of an interrupted turn, so that the conversation can continue.
 
-        Each gets a result with the outcome cancelled, and `text` for the model.
+        Each result has the outcome cancelled, and `text` for the model.
         """
         return tuple(
             [
@@ -241,9 +243,9 @@ class Conversation:
             self._read_heads(self._journal)
 
     def clone(self) -> Conversation:
-        """Return an independent conversation with the same past, kept in memory.
+        """Return an independent conversation with the same past, in memory.
 
-        Changes of one are never seen in the other.
+        Changes to one never affect the other.
         """
         copy = Conversation(new_id=self._new_id, now=self._now)
         with self._write_lock:
@@ -279,7 +281,7 @@ class Conversation:
             return PrefixView(target.load_path().entries)
 
     def messages(self, branch: str | None = None) -> tuple[Message, ...]:
-        """Return the messages of a branch, in order; nothing else may ever reach a model.
+        """Return the messages of a branch, in order; only these may reach a model.
 
         Images and results that are stored as blobs are restored; a missing blob stays a reference.
         """
@@ -319,11 +321,11 @@ class Conversation:
 
     @property
     def outstanding(self) -> tuple[str, ...]:
-        """Ids of the calls of the active branch that await their result."""
+        """Ids of the calls of the active branch that have no result yet."""
         return self._order(self._loaded(self._active)).outstanding
 
     def outstanding_call(self, call_id: str) -> AnyToolCall:
-        """Return a call of the active branch that awaits its result. Raises Missing."""
+        """Return a call of the active branch that has no result yet. Raises Missing."""
         target = self._loaded(self._active)
         is_waiting = call_id in self._order(target).outstanding
         call = find_call_in_last_turn(target.head, call_id) if is_waiting else None
@@ -340,7 +342,7 @@ class Conversation:
 
     @property
     def model(self) -> str | None:
-        """The model that answers on the active branch; None if no change was ever recorded."""
+        """The model of the active branch; None if no model change was ever recorded."""
         return settings_at(self._loaded(self._active).head).model
 
     def __len__(self) -> int:
@@ -362,8 +364,8 @@ class Conversation:
     ) -> Entry:
         """Append the payload that `build_payload` returns to the active branch.
 
-        `build_payload` runs under the write lock, so that the state which it reads still holds when
-        the entry is written. It may not write, and its payload is no message.
+        `build_payload` runs under the write lock, so that the state that it reads is still current
+        when the entry is written. It must not write, and must not return a message.
         """
         with self._write_lock:
             name = self._active
@@ -384,7 +386,7 @@ class Conversation:
     ) -> Entry:
         """Store an entry, then make it visible.
 
-        `order` is the order state after it. It comes after the last entry, unless after `parent`.
+        `order` is the order state after it. `parent` defaults to the last entry of the branch.
         """
         journal, parent = self._journal, parent or target.head
         # Every message is one of the four; the entry refuses any other payload.
@@ -407,7 +409,7 @@ class Conversation:
             except LogError:
                 raise
             except BaseException:
-                self._unconfirmed.add(name)  # it may have been written before we were interrupted
+                self._unconfirmed.add(name)  # it may have been written before the interruption
                 raise
         node = add_node(entry, parent, digest)
         with self._state_lock:
@@ -425,13 +427,11 @@ class Conversation:
     def _loaded(self, name: str) -> Branch:
         branch = self._branches.get(name)
         if branch is None:
-            raise Missing(
-                "there is no branch of this name", code="branch_missing", place="conversation"
-            )
+            raise Missing("no branch has this name", code="branch_missing", place="conversation")
         if branch.head is None and branch.head_id is not None:
             node = self._node(branch.head_id)
             with self._state_lock:
-                if branch.head is None:  # else another thread has written to it meanwhile
+                if branch.head is None:  # another thread may have written to it
                     branch.head = node
         return branch
 
@@ -440,15 +440,13 @@ class Conversation:
         id = entry.id if isinstance(entry, Entry) else entry
         if not isinstance(id, str):
             raise InvalidValue(
-                "an entry is named by its id", code="wrong_type", place="conversation"
+                "expected an entry or its id", code="wrong_type", place="conversation"
             )
         node = self._nodes.get(id)
         if node is not None:
             return node
         if self._journal is None:
-            raise Missing(
-                "there is no entry of this id", code="entry_missing", place="conversation"
-            )
+            raise Missing("no entry has this id", code="entry_missing", place="conversation")
         read_entries: list[tuple[Entry, str]] = []
         parent: EntryNode | None = None
         nodes = self._nodes
@@ -487,7 +485,7 @@ class Conversation:
 
 
 def _digest_of(node: EntryNode) -> str:
-    """Return the digest of an entry; it and those before it are computed once."""
+    """Return the digest of an entry; it and the digests before it are computed once."""
     without_digest: list[EntryNode] = []
     before: EntryNode | None = node
     while before is not None and before.digest is None:
@@ -508,11 +506,11 @@ def arguments_digest(call: AnyToolCall) -> str:
 def _check_payload(payload: object) -> None:
     """Refuse values that callers mistake for payloads. Raises InvalidMessage."""
     if isinstance(payload, str):
-        code, message = "bare_text", "text is said by somebody; ChatMessage.user(text)?"
+        code, message = "bare_text", "expected a message, not str; use ChatMessage.user(text)"
     elif isinstance(payload, dict):
-        code, message = "dictionary", "use ChatMessage.user(…) or steno.formats, not dict"
+        code, message = "dictionary", "expected a message, not dict; see ChatMessage, steno.formats"
     elif isinstance(payload, Redacted):
-        code, message = "redacted", "content is taken out by a store, with `redact`"
+        code, message = "redacted", "only a store can redact an entry; use its method `redact`"
     else:
         return
     raise InvalidMessage(message, code=code, place="conversation")

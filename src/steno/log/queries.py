@@ -47,7 +47,7 @@ def current_mode(entries: Iterable[Entry], default: Mode = Mode.ACT) -> Mode:
 
 
 def current_model(entries: Iterable[Entry]) -> str | None:
-    """Return the model that answers at the end, if a change was ever recorded."""
+    """Return the model in force at the end; None if no model change was ever recorded."""
     changes = [entry.payload for entry in entries if isinstance(entry.payload, ModelChange)]
     return changes[-1].new if changes else None
 
@@ -59,13 +59,13 @@ def labels_of(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def check_label_text(text: str) -> None:
-    """Refuse a label that is blank or reads like the number of an entry. Raises InvalidValue."""
+    """Refuse a label that is blank or looks like the number of an entry. Raises InvalidValue."""
     name = text.strip()
     if not name:
-        rule = "it is blank; say what the entry is to be called"
+        rule = "must not be blank"
         raise InvalidValue(rule, code="blank", place="label")
     if name.startswith("#") or name.isdigit():
-        rule = "it reads like the number of an entry; call it otherwise"
+        rule = "must not look like the number of an entry; choose another"
         raise InvalidValue(rule, code="label_is_number", place="label")
 
 
@@ -82,7 +82,7 @@ def last_message(entries: Sequence[Entry], *, with_shell: bool = False) -> Entry
 def approvals_of(entries: Iterable[Entry]) -> dict[str, Approval]:
     """Return the latest decision about each call, by the id of the call.
 
-    A provider may use an id again; a decision about the earlier call is not about this one.
+    A provider may reuse an id; a decision about the earlier call does not apply to the later one.
     """
     approvals: dict[str, Approval] = {}
     for entry in entries:
@@ -96,7 +96,7 @@ def approvals_of(entries: Iterable[Entry]) -> dict[str, Approval]:
 
 
 def pending_approvals(entries: Sequence[Entry]) -> tuple[AnyToolCall, ...]:
-    """Return the calls that await a decision: marked as pending, and not answered."""
+    """Return the calls that wait for a decision: pending, and without a result."""
     calls: dict[str, AnyToolCall] = {}
     for entry in entries:
         payload = entry.payload
@@ -117,7 +117,7 @@ def resolutions_of(entries: Iterable[Entry]) -> dict[tuple[str, int], Resolution
 
 
 def feedback_by_entry(entries: Iterable[Entry]) -> dict[str, tuple[str, ...]]:
-    """Return the remarks on each entry, by its id."""
+    """Return the feedback on each entry, by its id."""
     texts: dict[str, tuple[str, ...]] = {}
     for entry in entries:
         if isinstance(entry.payload, Feedback):
@@ -143,7 +143,7 @@ class ModelCost(NamedTuple):
 
     usage: Usage
     cost: Decimal | None
-    """None where the model has no known price."""
+    """The cost; None if the price of the model is not known."""
 
 
 def total_usage(entries: Iterable[Entry]) -> Usage:
@@ -155,7 +155,7 @@ def total_usage(entries: Iterable[Entry]) -> Usage:
 
 
 def entry_usage(entry: Entry) -> Usage:
-    """Return the tokens of an entry: a turn, or a summary that a model made."""
+    """Return the tokens of an entry: a turn, or a summary that a model wrote."""
     payload = entry.payload
     usage = payload.usage if isinstance(payload, (AssistantMessage, Compaction)) else None
     return Usage() if usage is None else usage
@@ -164,7 +164,7 @@ def entry_usage(entry: Entry) -> Usage:
 def cost_by_model(
     entries: Iterable[Entry], price_of: Callable[[str], Price | None]
 ) -> dict[str, ModelCost]:
-    """Add up tokens and cost by model: the one in force at the turn, "" if unknown."""
+    """Add up tokens and cost by the model in force at the turn; "" if it is unknown."""
     usages: dict[str, Usage] = {}
     model = ""
     for entry in entries:
@@ -180,7 +180,7 @@ def cost_by_model(
 
 
 def cost_of(usage: Usage, price: Price) -> Decimal:
-    """Return the cost of tokens; those of a cache at their own price, where they have one."""
+    """Return the cost of tokens; cached tokens have their own price, if there is one."""
     parts = [(usage.output_tokens or 0, price.output)]
     uncached = usage.input_tokens or 0
     for tokens, cache_price in (
@@ -209,7 +209,7 @@ class EntryKind(StrEnum):
 
 
 def entry_kinds(entry: Entry) -> tuple[EntryKind, ...]:
-    """Return the kinds of an entry: a turn may hold text and actions. No message is context."""
+    """Return the kinds of an entry: a turn may have text and actions. Non-messages are context."""
     message = entry.message
     match message:
         case UserMessage():
@@ -285,14 +285,14 @@ class EntryQuery(NamedTuple):
 def select_entries(
     entries: Iterable[Entry], query: EntryQuery, *, call_entries: Iterable[Entry] | None = None
 ) -> tuple[Entry, ...]:
-    """Return the entries that match a query. One without a time is outside of every period.
+    """Return the entries that match a query. An entry without a time is in no period.
 
-    A tool is that of a call, of its result and of the decisions about it; where the calls are in
-    other entries, pass those as `call_entries`. Raises InvalidValue for a time without a zone.
+    `tool` matches calls, their results and the decisions about them; if the calls are in other
+    entries, pass those as `call_entries`. Raises InvalidValue for a time without a zone.
     """
     for time in (query.since, query.until):
         if time is not None and time.tzinfo is None:
-            raise InvalidValue("a time needs a zone", code="no_time_zone", place="query")
+            raise InvalidValue("a time needs a time zone", code="no_time_zone", place="query")
     candidates = list(entries)
     tools = tools_by_call(candidates if call_entries is None else call_entries)
     return tuple([entry for entry in candidates if _matches_query(entry, query, tools)])
@@ -368,8 +368,8 @@ def _block_text(block: Block) -> str:
 
 # -- payloads that version 2 had no type for ---------------------------------------------------
 
-# Version 2 of the format kept a shell command of the user as a message with these keys in the
-# audit, and a revoked grant as a repair with this code, and these keys. Never change them.
+# Version 2 of the format stored a shell command of the user as a message with these keys in its
+# audit data, and a revoked grant as a repair with this code, key and text. Never change them.
 _SHELL_KEY: Final = "shell"
 _STATUS_KEY: Final = "status"
 _REVOKED_CODE: Final = "grant_revoked"
@@ -378,7 +378,7 @@ _REVOKED_SUFFIX: Final = " is no longer allowed for this session"
 
 
 def shell_command_of(entry: Entry) -> ShellCommand | None:
-    """Return the shell command of the user that an entry records, also one of version 2."""
+    """Return the shell command of the user that an entry records, also in version 2."""
     payload, audit = entry.payload, entry.audit or {}
     if isinstance(payload, ShellCommand):
         return payload
@@ -393,7 +393,7 @@ def shell_command_of(entry: Entry) -> ShellCommand | None:
 
 
 def revoked_grant_of(entry: Entry) -> GrantRevoked | None:
-    """Return the grant that an entry revokes, also one of version 2."""
+    """Return the grant that an entry revokes, also in version 2."""
     payload = entry.payload
     if isinstance(payload, GrantRevoked):
         return payload
@@ -410,7 +410,7 @@ def as_version_2(entry: Entry) -> Entry:
     payload, audit = entry.payload, dict(entry.audit or {})
     match payload:
         case ShellCommand(unknown=unknown) | GrantRevoked(unknown=unknown) if unknown:
-            return entry  # the old form has no place for members of a newer version
+            return entry  # version 2 cannot express members of a newer version
         case ShellCommand():
             audit[_SHELL_KEY] = payload.command
             if payload.status is not None:
@@ -440,5 +440,5 @@ def result_code(result: ToolResultMessage) -> str | None:
 
 
 def is_agent_result(result: ToolResultMessage) -> bool:
-    """Return whether no tool made this result. Older versions wrote such results without a code."""
+    """Return whether the agent wrote this result, not a tool. Older versions wrote it without code."""
     return result.is_error and not result.tool_name and result.started_at is None

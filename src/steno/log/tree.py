@@ -1,6 +1,6 @@
 """The tree of a conversation: nodes that know their parent, and branches as named heads.
 
-A node never changes, so branches share their common past. Nothing here locks or stores.
+A node never changes, so branches share their common past. This module neither locks nor stores.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class EffectiveSettings(NamedTuple):
 _DEFAULT_SETTINGS: Final = EffectiveSettings()
 
 
-# In cycles for the garbage collector: without it, msgspec frees a long chain recursively.
+# Not `gc=False`: without the garbage collector, msgspec would free a long chain recursively.
 @final
 class EntryNode(Struct, eq=False):
     """An entry in its place. Its ancestors never change, so they are shared."""
@@ -39,9 +39,9 @@ class EntryNode(Struct, eq=False):
     entry: Entry
     parent: EntryNode | None
     settings: EffectiveSettings
-    """The settings in force after the entry; reading them never takes a walk."""
+    """The settings in force after the entry; kept here, so that reading them needs no walk."""
     digest: str | None = None
-    """None until it is needed, for an entry that no store has."""
+    """The digest; None until it is needed, if the entry is not in a store."""
 
 
 def add_node(entry: Entry, parent: EntryNode | None, digest: str | None = None) -> EntryNode:
@@ -67,7 +67,7 @@ class PrefixView(Sequence[T]):
     __slots__ = ("_elements", "_length")
 
     def __init__(self, elements: list[T]) -> None:
-        """Take a list; elements that are added to it later are not visible."""
+        """Take a list; elements that are added to it later are not part of the view."""
         self._elements = elements
         self._length = len(elements)
 
@@ -104,7 +104,7 @@ class BranchPath:
 
     def __init__(self, head: EntryNode | None) -> None:
         self.entries: list[Entry] = []
-        """It only grows; a branch that is rewound gets another path."""
+        """The entries. The list only grows; a branch that is rewound gets another path."""
         self.messages: list[Message] = []
         self.with_blobs: list[int] = []
         """The numbers of the messages that have blobs."""
@@ -121,14 +121,14 @@ class BranchPath:
             self.messages.append(message)
 
 
-# Nothing in the tree points to a branch, so it is in no cycle for the garbage collector.
+# `gc=False`: nothing in the tree points to a branch, so it is never part of a cycle.
 @final
 class Branch(Struct, gc=False, eq=False):
     """A head of the tree. Its path and order are derived on first use."""
 
     head: EntryNode | None = None
     head_id: str | None = None
-    """Known before the entry is loaded."""
+    """The id of the last entry; known before the entry is loaded."""
     path: BranchPath | None = None
     order: OrderState | None = None
 
@@ -170,7 +170,7 @@ def order_after(head: EntryNode | None) -> OrderState:
 
 
 def find_call_in_last_turn(head: EntryNode | None, call_id: str) -> AnyToolCall | None:
-    """Find a call that may still await its result; calls of earlier turns never do."""
+    """Find a call of the last turn; calls of earlier turns never wait for a result."""
     for turn in _last_turn(head)[-1:]:
         for call in turn.tool_calls:
             if call.id == call_id:

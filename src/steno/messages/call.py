@@ -1,8 +1,8 @@
-"""Tool calls: those that can be run, and those that a model got wrong.
+"""Tool calls: those that can be run, and invalid ones.
 
 The arguments are kept as the JSON text that was received, because providers cache prompts by
 their bytes. Making a call checks that they are a JSON object; they are parsed once, on first use.
-This file knows no tool and no result.
+This module knows no tool and no result.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ BUILTIN_TOOL_NAMES: Final = (
 )
 """The names of the built-in tools, which permission rules know."""
 MCP_TOOL_PREFIX: Final = "mcp__"
-"""The beginning of the names of tools that MCP servers bring."""
+"""The prefix of the names of tools of MCP servers."""
 NO_ARGUMENTS: Final = "{}"
 TOOL_NAME_RULE: Final = f"name must be 1 to {MAX_TOOL_NAME_LENGTH} letters, digits and underscores"
 _TOOL_NAME = re.compile(rf"[A-Za-z0-9_]{{1,{MAX_TOOL_NAME_LENGTH}}}")
@@ -60,7 +60,7 @@ _MAX_KNOWN_NAMES = 4096
 
 
 def is_tool_name(name: str) -> bool:
-    """Return whether `name` is a tool name of ours, by `TOOL_NAME_RULE`."""
+    """Return whether `name` follows `TOOL_NAME_RULE`."""
     if name in _known_names:
         return True
     if _TOOL_NAME.fullmatch(name) is None:
@@ -71,16 +71,16 @@ def is_tool_name(name: str) -> bool:
 
 
 def map_tool_name(outside: str) -> str:
-    """Return the name in our vocabulary for a tool name from elsewhere (`fs.read`, `get-sum`).
+    """Return a valid tool name for an external one (`fs.read`, `get-sum`).
 
-    A name that fits stays as it is. Any other gets a readable stem and a hash of the original,
-    so that `a.b`, `a-b` and `a_b` remain three tools. Raises InvalidTool for text that no
+    A valid name is returned unchanged. Any other becomes a readable stem and a hash of the
+    original, so that `a.b`, `a-b` and `a_b` remain three tools. Raises InvalidTool for text that no
     provider or server would use as a name.
     """
     if type(outside) is str and is_tool_name(outside):
         return outside
     if type(outside) is not str or _EXTERNAL_TOOL_NAME.fullmatch(outside) is None:
-        message = "outside names have 1 to 128 letters, digits and any of _ . : / -"
+        message = "must be 1 to 128 letters, digits and any of _ . : / -"
         raise InvalidTool(message, code="invalid_external_name", place="tool name")
     import hashlib  # noqa: PLC0415 - it loads OpenSSL, and most programs never need it
 
@@ -126,7 +126,7 @@ class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only
     name: str
     arguments: str = NO_ARGUMENTS
     original_name: str | None = None
-    """The name the model used, where it does not fit our vocabulary."""
+    """The name that the model used, if it is not a valid tool name."""
     seal: Seal | None = None
 
     def __post_init__(self) -> None:
@@ -180,10 +180,10 @@ class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only
 
     @property
     def parsed(self) -> JsonObject:
-        """The arguments, parsed on first use and read-only all the way down.
+        """The arguments, parsed on first use and read-only at every level.
 
-        Raises InvalidArguments if Python has no value for them: numbers beyond a double, or
-        nesting beyond reason.
+        Raises InvalidArguments if they cannot be represented in Python: numbers beyond a double, or
+        nesting beyond `MAX_DEPTH`.
         """
         return _parse_cached(self.arguments)
 
@@ -196,7 +196,7 @@ class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only
     @overload
     def get(self, name: str, type: Any = ..., default: Any = ...) -> Any: ...
     def get(self, name: str, type: Any = Any, default: Any = None) -> Any:
-        """Return one argument as `type`, or `default` where the call does not have it.
+        """Return one argument as `type`, or `default` if the call does not have it.
 
         Raises InvalidArguments if the argument does not fit the type.
         """
@@ -274,7 +274,7 @@ def build_call(
 ) -> AnyToolCall:
     """Make a call from the output of a model: a ToolCall if it can be run, else an InvalidToolCall.
 
-    Blank arguments are no arguments. A name from outside our vocabulary is mapped.
+    Blank arguments become `{}`. An external name is mapped by `map_tool_name`.
     """
     try:
         ours = map_tool_name(name)

@@ -1,8 +1,8 @@
-"""A change: something is sent, seen or written otherwise than it is in the log.
+"""Changes: content that is sent, shown to a model or exported differently from the log.
 
 Wires, the context builder and file formats report changes as data. `code` is the kind of the
-change and `reason` the case of it; both are stable. The sentences for people are in
-`steno.render.changes`. The exception is `explain_repair`: the log stores its text.
+change and `reason` the particular case; both are stable. `steno.render.changes` has the sentences
+for people, except that of `explain_repair`, which the log stores.
 """
 
 from __future__ import annotations
@@ -32,29 +32,29 @@ class ChangeCode(StrEnum):
     TOOL_NAME = "tool_name"
     """A tool name that the target forbids, replaced by the name that steno has for it."""
     EXTRAS = "extras"
-    """Members that only another wire has a name for, or that contradict the request itself."""
+    """Members that only another wire knows, or that contradict the request itself."""
     OPAQUE = "opaque"
     """A block of another wire that is not understood."""
     IMAGE = "image"
-    """An image, where the target takes none, or not here."""
+    """An image, if the target accepts none, or not at this place."""
     REFERENCE = "reference"
     """A file or resource that was not resolved, sent as its name."""
     OUTCOME = "outcome"
-    """That a call failed, where the target has no flag for it."""
+    """The failure of a call, if the target has no flag for it."""
     INVALID_CALL = "invalid_call"
     """A call that cannot be run, sent with its raw text as its only argument."""
     SYSTEM = "system"
-    """A system message in a place where the target takes none."""
+    """A system message at a place where the target accepts none."""
     ORDER = "order"
     """Adjacent messages that had to be merged, or the order of blocks in a message."""
     BLANK = "blank"
-    """Text of blanks alone, which the target refuses."""
+    """Text of white space only, which the target refuses."""
     TOOL = "tool"
-    """Something of a tool definition that the target does not know."""
+    """A part of a tool definition that the target does not support."""
     SETTING = "setting"
-    """A setting of the request that the target does not know."""
+    """A setting of the request that the target does not support."""
 
-    # Content that the model sees otherwise than it is in the log.
+    # Content that the model sees differently from the log.
     REPAIRED = "repaired"
     """A call or a result that no provider would have accepted; the reason is an `OrderCode`."""
     COMPACTED = "compacted"
@@ -66,17 +66,17 @@ class ChangeCode(StrEnum):
     RESOLVED = "resolved"
     """A file, an image or a resource that is shown with its content."""
     UNRESOLVED = "unresolved"
-    """One that was never resolved: the model sees its name."""
+    """A reference that was never resolved: the model sees its name."""
     UNREADABLE = "unreadable"
-    """One that could not be read."""
+    """A reference that could not be read: the model sees a note."""
     IMAGE_LEFT_OUT = "image_left_out"
-    """An image, for a model that takes none."""
+    """An image, for a model that accepts none."""
     RESOURCE_LEFT_OUT = "resource_left_out"
-    """A resource of a server that was not used lately, left out to save room."""
+    """A resource of an MCP server that was not used recently, left out to save room."""
     TOOLS_LEFT_OUT = "tools_left_out"
-    """The definitions of tools, for a model that takes none."""
+    """The definitions of tools, for a model that accepts none."""
     FEEDBACK = "feedback"
-    """A remark on an earlier message, sent as a message of its own."""
+    """Feedback on an earlier message, sent as a separate message."""
     MODE = "mode"
     """The note that a mode adds to the system message."""
     REDACTED = "redacted"
@@ -86,9 +86,9 @@ class ChangeCode(StrEnum):
     IGNORED = "ignored"
     """An entry about another that is not on this branch."""
 
-    # Content that a file of another program does not hold.
+    # Content that a file of another program does not contain.
     NOT_EXPORTED = "not_exported"
-    """Something of the session that the format has no place for."""
+    """A part of the session that the format cannot express."""
 
 
 class PlaceParts(NamedTuple):
@@ -97,35 +97,35 @@ class PlaceParts(NamedTuple):
     member: str
     """The member of the request: `messages`, `tools`, `max_tokens`."""
     position: int | None
-    """The element of it; None if it is no list, or all of it is meant."""
+    """The index in that member; None if it is not a list, or the place is the whole member."""
     rest: str
-    """The place in that element: `content[1]`."""
+    """The place in the element at that index: `content[1]`."""
 
 
 @final
 class Change(RedactedRepr, frozen=True):
-    """One thing that is sent, seen or written otherwise than it is in the log, without content."""
+    """One part of the log that is sent, shown or exported differently. It contains no content."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"reason", "place", "entry", "value", "names"})
 
     code: ChangeCode
     reason: str
-    """The case of the code, in snake_case: stable, for programs."""
+    """The particular case of the code, in snake_case: stable, for programs."""
     place: str = ""
-    """Where in the request or the file: `messages[3].content[1]`; empty where `entry` is set."""
+    """The place in the request or file: `messages[3].content[1]`; empty if `entry` is set."""
     entry: str | None = None
-    """The id of the entry that it is about; None where that is none in particular."""
+    """The id of the entry that changed; None if the change is not about one entry."""
 
     value: str = ""
-    """The name or id that is sent instead, or the wire, tool, outcome or mode that it is about."""
+    """The name or id that is sent instead, or the wire, tool, outcome or mode concerned."""
     names: tuple[str, ...] = ()
     """The members, keywords or fields that are left out."""
     number: int | None = None
-    """The block of the message, how many items are left out, or the limit that was set."""
+    """The number of the block, the number of items left out, or the limit that was set."""
 
     @property
     def place_parts(self) -> PlaceParts:
-        """The place in its parts."""
+        """The place, split into its parts."""
         found = _PLACE.fullmatch(self.place)
         assert found is not None
         position = None if found["position"] is None else int(found["position"])
@@ -137,7 +137,7 @@ class Change(RedactedRepr, frozen=True):
 
 
 def explain_repair(change: Change) -> str:
-    """Return the explanation that the log keeps of a change that it records."""
+    """Return the explanation of a change, as the log records it."""
     if change.code is ChangeCode.REPAIRED:
         return f"{change.reason}: {ORDER_REMEDIES[OrderCode(change.reason)]}"
-    return f"block {change.number}: the resource is left out to save room, which is said instead"
+    return f"block {change.number}: the resource is left out to save room; the model sees a note"

@@ -33,7 +33,7 @@ OWN_FORMAT = "steno"
 
 
 class _ContentBlock(Sendable, frozen=True, tag_field="type"):
-    """Shared settings; never named outside this file."""
+    """The struct settings that all blocks share."""
 
 
 class _SealedBlock(_ContentBlock, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ class Thinking(_RedactableBlock, frozen=True, tag="thinking"):
         if not is_prechecked() or self.extras is not None:
             check_fields(self)
         if self.redacted and self.seal is None:
-            rule = "redacted without a seal says nothing to anybody"
+            rule = "a redacted block needs a seal"
             refuse(self, rule, code="redacted_without_seal", field="seal")
 
 
@@ -82,7 +82,7 @@ class Thinking(_RedactableBlock, frozen=True, tag="thinking"):
 
 
 class RecognitionMode(StrEnum):
-    """How an image reaches a model: as an image, as recognised text, or whichever works."""
+    """The form in which a model receives an image: as image, as recognised text, or either."""
 
     AUTO = "auto"
     VISION = "vision"
@@ -90,7 +90,7 @@ class RecognitionMode(StrEnum):
 
 
 class _ImageSource(Value, frozen=True, tag_field="type"):
-    """Shared settings; never named outside this file."""
+    """The struct settings that all image sources share."""
 
 
 @final
@@ -107,7 +107,7 @@ class ImageData(_ImageSource, frozen=True, tag="data"):
 
 @final
 class ImageBlob(_ImageSource, frozen=True, tag="blob", kw_only=True):
-    """The bytes of an image, stored apart from the messages under their SHA-256."""
+    """The bytes of an image, stored as a blob under their SHA-256."""
 
     sha256: str
     size: int
@@ -148,7 +148,7 @@ ImageSource: TypeAlias = ImageData | ImageBlob | ImageUrl | ImageFile
 
 @final
 class Image(_ContentBlock, frozen=True, tag="image", kw_only=True):
-    """An image, and how it should be recognised. The log records the result."""
+    """An image, and the form in which a model should receive it. The log records the result."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"mime_type"})
 
@@ -186,7 +186,7 @@ class FileReference(_ContentBlock, frozen=True, tag="file_reference", kw_only=Tr
                 rule = "end_line needs a start_line"
                 refuse(self, rule, code="end_without_start", field="end_line")
         elif self.start_line < 1:
-            refuse(self, "start_line counts from 1", code="out_of_range", field="start_line")
+            refuse(self, "start_line must be at least 1", code="out_of_range", field="start_line")
         elif self.end_line is not None and self.end_line < self.start_line:
             rule = "end_line must not come before start_line"
             refuse(self, rule, code="end_before_start", field="end_line")
@@ -211,7 +211,7 @@ class Resource(_ContentBlock, frozen=True, tag="resource", kw_only=True):
             field = "uri" if self.server else "server"
             refuse(self, "server and uri must not be empty", code="empty", field=field)
         if self.text is not None and self.data is not None:
-            refuse(self, "text and data exclude each other", code="text_and_data", field="data")
+            refuse(self, "set text or data, not both", code="text_and_data", field="data")
 
 
 # -- unknown blocks --------------------------------------------------------------------------
@@ -219,10 +219,10 @@ class Resource(_ContentBlock, frozen=True, tag="resource", kw_only=True):
 
 @final
 class Opaque(_ContentBlock, frozen=True, tag="opaque", kw_only=True):
-    """JSON that is kept but not understood; it is sent only to its origin.
+    """JSON that steno keeps but does not understand; it is sent only to its origin.
 
-    `origin` is the wire that it came from, or "steno" for data of a newer steno, which is written
-    back unchanged.
+    `origin` is the wire that sent it, or "steno" for data of a newer steno, which is written back
+    unchanged.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"kind", "origin"})
@@ -237,15 +237,15 @@ class Opaque(_ContentBlock, frozen=True, tag="opaque", kw_only=True):
         check_fields(self)
         if self.origin == OWN_FORMAT:
             if is_prechecked():
-                rule = "what is ours is stored as it was, not wrapped up"
+                rule = 'origin must not be "steno": such data is stored without a wrapper'
                 refuse(self, rule, code="own_format_wrapped", field="origin")
             if not is_json_text(self.raw):
-                rule = "raw must be JSON, since it is written back as it is"
+                rule = "raw must be JSON, because it is written back unchanged"
                 refuse(self, rule, code="not_json", field="raw")
             force_setattr(self, "unknown", RawJson(self.raw))
 
     def has_valid_unknown(self) -> bool:
-        """Return whether the unknown members are valid; all of a newer block are unknown."""
+        """Return whether the unknown members are valid; in a newer block all are unknown."""
         return self.origin == OWN_FORMAT or super().has_valid_unknown()
 
 
@@ -254,7 +254,7 @@ Block: TypeAlias = (
 )
 
 ReferenceBlock: TypeAlias = FileReference | Image | Resource
-"""A block that refers to content elsewhere, or holds content that a model cannot take as it is."""
+"""A block that refers to content elsewhere, or holds content that not every model accepts."""
 _REFERENCE_TYPES: Final = frozenset({FileReference, Image, Resource})
 
 
@@ -266,13 +266,13 @@ def has_references(content: Iterable[Block]) -> bool:
 def _normal_path(value: ImageFile | FileReference) -> str:
     """Return the path without empty, `.` and inner `..` steps.
 
-    A path that leaves its root is refused here; whether the file lies in an allowed folder is
-    decided when it is opened.
+    A path that leaves its root is refused here; permission to read the file is checked when it is
+    opened.
     """
     if not value.path:
         refuse(value, "path must not be empty", code="empty", field="path")
     if "\0" in value.path:
-        refuse(value, "path holds a NUL character", code="nul_character", field="path")
+        refuse(value, "path contains a NUL character", code="nul_character", field="path")
     normal = posixpath.normpath(value.path)
     if normal == ".." or normal.startswith("../"):
         rule = "path must not lead out of its root with .."

@@ -2,8 +2,8 @@
 
 Wires decode bytes into events, and the Assembler makes a message of them. An event carries the
 new part, never the message so far; errors of transport and protocol are raised instead. Events
-are short-lived and many, so they are frozen but not checked: the rules are applied to the message
-that the Assembler makes.
+are many and short-lived, so they are frozen but not checked: the Assembler applies the rules to
+the message.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from steno.values import RedactedRepr
 
 
 class _Event(RedactedRepr, frozen=True, tag_field="type", omit_defaults=True):
-    """Shared settings; never named outside this file."""
+    """The struct settings that all events share."""
 
 
 @final
 class TextDelta(_Event, frozen=True, tag="text_delta"):
-    """More text of the block at `index`: one index is one block, wherever its text arrives."""
+    """More text of the block at `index`; all text at one index belongs to one block."""
 
     index: int
     text: str
@@ -59,7 +59,7 @@ class ToolCallBegin(_Event, frozen=True, tag="tool_call_begin"):
 class ToolCallDelta(_Event, frozen=True, tag="tool_call_delta"):
     """More of the call with the number `index` in its message.
 
-    A caller that does not know the number passes None, or any that tells its calls apart.
+    A caller that does not know the number passes None, or any number that is unique for each call.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "name"})
@@ -99,7 +99,7 @@ class BlockAdded(_Event, frozen=True, tag="block_added"):
 
 @final
 class ExtrasAdded(_Event, frozen=True, tag="extras_added"):
-    """Members that only one wire has a name for, of the block at `index` or (None) the message.
+    """Members that only one wire knows, of the block at `index` or (None) the message.
 
     `extras` is keyed by wire, as in `Text.extras`.
     """
@@ -113,7 +113,7 @@ class ExtrasAdded(_Event, frozen=True, tag="extras_added"):
 
 @final
 class Finished(_Event, frozen=True, tag="finished"):
-    """The turn is over. `stop_reason` is ours, `raw_stop_reason` the provider's own word."""
+    """The turn is over. `stop_reason` is normalized, `raw_stop_reason` is as sent."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"raw_stop_reason"})
 

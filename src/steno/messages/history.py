@@ -35,7 +35,7 @@ class ConversationHistory:
         self._reset()
         if not isinstance(messages, Iterable):
             raise InvalidMessage(
-                "starts with a sequence of messages", code="not_iterable", place="history"
+                "messages must be an iterable of messages", code="not_iterable", place="history"
             )
         for message in messages:
             self.add(message)
@@ -78,27 +78,27 @@ class ConversationHistory:
 
     @property
     def outstanding(self) -> tuple[str, ...]:
-        """Ids of the calls that await their result."""
+        """Ids of the calls that have no result yet."""
         with self._lock:
             return self._order.outstanding
 
     def check_complete(self) -> None:
-        """Raise OutOfOrder unless the history could be sent or stored as a whole now."""
+        """Raise OutOfOrder if the history is empty, or a call has no result yet."""
         with self._lock:
             order, length = self._order, len(self._messages)
         if order.last_role is None:
             raise OutOfOrder(OrderCode.SYSTEM_MISSING, "the history is empty")
         if order.outstanding:
-            waiting = len(order.outstanding)
+            missing = len(order.outstanding)
             turn = length - 1 - len(order.answered)
             raise OutOfOrder(
-                OrderCode.CALL_UNANSWERED, f"{waiting} calls await their result", position=turn
+                OrderCode.CALL_UNANSWERED, f"tool results are missing ({missing})", position=turn
             )
 
     def __reduce__(
         self,
     ) -> tuple[Callable[[tuple[Message, ...]], ConversationHistory], tuple[tuple[Message, ...]]]:
-        # Copies and pickles are made of the messages; the lock stays here.
+        # Copies and pickles are made from the messages, because a lock cannot be copied.
         return partial(ConversationHistory, alternating=self._alternating), (self.messages,)
 
     def __len__(self) -> int:

@@ -1,8 +1,8 @@
 """Messages of the system, the user, the assistant and tools.
 
 Four sealed types with one base, `ChatMessage`, which also has the factories. A message carries
-no id, no time and no status: equal content is equal, and the log has the rest. The type of
-`content` decides which block may stand in which message.
+no id, no time and no status: messages of equal content are equal, and the log has the rest. The
+type of `content` decides which blocks a message may hold.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class MessageRole(StrEnum):
 
     @property
     def number(self) -> int:
-        """The place of the role, from 0."""
+        """The number of the role, from 0."""
         return self._number
 
     def __int__(self) -> int:
@@ -98,7 +98,7 @@ class ChatMessage(Sendable, frozen=True, tag_field="type"):
     def __init_subclass__(cls, **settings: Any) -> None:
         """Seal the union: no `match` would handle a fifth message."""
         if cls.__module__ != __name__:
-            raise TypeError("ChatMessage is sealed: it has four subclasses and takes no more")
+            raise TypeError("ChatMessage is sealed: it cannot be subclassed outside of steno")
         super().__init_subclass__(**settings)
 
     def __post_init__(self) -> None:
@@ -107,7 +107,7 @@ class ChatMessage(Sendable, frozen=True, tag_field="type"):
 
     @property
     def text(self) -> str | None:
-        """The text blocks joined; None where there is none."""
+        """The text blocks joined; None if there is none."""
         return None
 
     @property
@@ -211,13 +211,13 @@ class _NonBlankMessage(ChatMessage, frozen=True):
 
     @property
     def text(self) -> str:
-        """The text blocks joined; empty where there are only other blocks."""
+        """The text blocks joined; empty if there are only other blocks."""
         return _join_text(self.content) or ""
 
 
 @final
 class SystemMessage(_NonBlankMessage, frozen=True, tag="system"):
-    """The instructions of the model: its role and its rights; first in a history."""
+    """The instructions for the model; the first message of a history."""
 
     role: ClassVar[MessageRole] = MessageRole.SYSTEM
     _allowed_blocks: ClassVar[frozenset[type]] = frozenset({Text})
@@ -246,7 +246,7 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
     content: tuple[AssistantBlock, ...]
     stop_reason: StopReason | None = None
     raw_stop_reason: str | None = None
-    """The provider's own word for it, where there was one."""
+    """The stop reason as the provider sent it, if it did."""
     usage: Usage | None = None
 
     def __post_init__(self) -> None:
@@ -264,7 +264,7 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
             if kind is not Text and kind is not ToolCall and kind not in _ASSISTANT_BLOCKS:
                 check_elements(self, "content", content, _ASSISTANT_BLOCKS)
         if self.stop_reason is None:
-            # A turn that a model ended without output is a fact; one that we make is a mistake.
+            # A model may end a turn without output; an empty turn of a caller is a mistake.
             if not content:
                 self._refuse_empty()
         elif type(self.stop_reason) is not StopReason:
@@ -283,7 +283,7 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
 
     @property
     def text(self) -> str | None:
-        """The text blocks joined; None where there is only thinking or calls."""
+        """The text blocks joined; None if there is only thinking or calls."""
         return _join_text(self.content)
 
     @property
@@ -361,7 +361,7 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
 
     @property
     def text(self) -> str:
-        """The text blocks joined; empty where there are only other blocks."""
+        """The text blocks joined; empty if there are only other blocks."""
         return _join_text(self.content) or ""
 
     @property
@@ -391,7 +391,7 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
 
 
 ToolResult: TypeAlias = ToolResultMessage
-"""The same class under its other name: a result is a message."""
+"""Another name of the same class: a result is a message."""
 
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolResultMessage
 """The closed union, for `match`. `ChatMessage` is the same set as a class, for arguments."""
@@ -402,7 +402,7 @@ def as_messages(messages: Iterable[ChatMessage]) -> tuple[Message, ...]:
     found = tuple(messages)
     for position, message in enumerate(found):
         if not isinstance(message, ChatMessage):
-            text = f"{type(message).__name__} is not a message; leave it out"
+            text = f"expected a message, not {type(message).__name__}"
             raise InvalidMessage(text, code="not_a_message", place=f"messages[{position}]")
     return cast("tuple[Message, ...]", found)
 
@@ -427,7 +427,7 @@ def _as_blocks(parts: Iterable[BlockT], place: str) -> tuple[BlockT, ...]:
 
 
 def _check_blocks(message: _NonBlankMessage | ToolResultMessage, allowed: frozenset[type]) -> bool:
-    """Refuse blocks that may not stand here; return whether there is more than blank text."""
+    """Refuse blocks that are not allowed here; return whether there is more than blank text."""
     content = message.content
     if type(content) is not tuple:
         _refuse_content(message)

@@ -56,7 +56,7 @@ class OrderCode(StrEnum):
 
 
 class Severity(StrEnum):
-    """How bad it is: a provider refuses an error, and may dislike a warning."""
+    """The severity of an issue: providers refuse an error, and some refuse a warning."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -67,11 +67,11 @@ ORDER_REMEDIES: Final = {
     OrderCode.SYSTEM_NOT_FIRST: "move the instruction to the first message",
     OrderCode.NOT_ALTERNATING: "merge it with the message before",
     OrderCode.TURN_EMPTY: "leave the empty turn out",
-    OrderCode.CALL_ID_REPEATED: "give the second call an id of its own",
-    OrderCode.CALL_UNANSWERED: "answer it with a result that says none was recorded",
+    OrderCode.CALL_ID_REPEATED: "give the second call another id",
+    OrderCode.CALL_UNANSWERED: "add a result with a note that none was recorded",
     OrderCode.RESULT_ORPHANED: "leave the result out",
     OrderCode.RESULT_REPEATED: "keep the first result",
-    OrderCode.RESULT_EARLY: "move the result behind its call",
+    OrderCode.RESULT_EARLY: "move the result after its call",
     OrderCode.RESULT_LATE: "move the result up to its call",
     OrderCode.RESULTS_REORDERED: "put the results in the order of their calls",
 }
@@ -90,7 +90,7 @@ class OrderIssue(RedactedRepr, frozen=True, kw_only=True):
 
     @property
     def remedy(self) -> str:
-        """The action that puts it right, in words; `repair` does it where it can."""
+        """The action that fixes the issue, as text; `repair` applies it if it can."""
         return ORDER_REMEDIES[self.code]
 
 
@@ -99,7 +99,7 @@ class OrderIssue(RedactedRepr, frozen=True, kw_only=True):
 
 @final
 class OrderState(Struct, frozen=True, kw_only=True):
-    """The state of a sequence of messages, which decides what may come next.
+    """The state of a sequence of messages, which decides which message may come next.
 
     `alternating` adds the rules of a plain chat: the system message first, and neither two user
     nor two assistant messages in a row.
@@ -110,7 +110,7 @@ class OrderState(Struct, frozen=True, kw_only=True):
     outstanding: tuple[str, ...] = ()
     """Ids of the calls that have no result yet."""
     answered: tuple[str, ...] = ()
-    """Ids of the calls of this turn that have one."""
+    """Ids of the calls of this turn that have a result."""
 
     def after(self, message: ChatMessage) -> OrderState:
         """Return the state after `message`. Raises OutOfOrder if it may not come here."""
@@ -119,7 +119,7 @@ class OrderState(Struct, frozen=True, kw_only=True):
         if self.outstanding:
             raise OutOfOrder(
                 OrderCode.CALL_UNANSWERED,
-                f"calls of the last turn await their result first ({len(self.outstanding)})",
+                f"add the missing tool results of the last turn first ({len(self.outstanding)})",
             )
         calls = message.tool_calls if isinstance(message, AssistantMessage) else ()
         if self.alternating:
@@ -149,12 +149,14 @@ class OrderState(Struct, frozen=True, kw_only=True):
         is_first = self.last_role is None
         if role is MessageRole.SYSTEM:
             if not is_first:
-                raise OutOfOrder(OrderCode.SYSTEM_NOT_FIRST, "only the first message may be one")
+                raise OutOfOrder(
+                    OrderCode.SYSTEM_NOT_FIRST, "only the first message may be a system message"
+                )
         elif is_first:
             raise OutOfOrder(OrderCode.SYSTEM_MISSING, "the first message must be a system message")
         elif role is self.last_role:
             raise OutOfOrder(
-                OrderCode.NOT_ALTERNATING, f"two {role} messages may not follow each other"
+                OrderCode.NOT_ALTERNATING, f"two {role} messages in a row are not allowed"
             )
 
 
@@ -249,7 +251,7 @@ class CallPairing:
 def check_order(
     messages: Iterable[ChatMessage], *, alternating: bool = False
 ) -> tuple[OrderIssue, ...]:
-    """Return every message that stands in the wrong place, by position.
+    """Return an issue for every message in the wrong place, sorted by position.
 
     `alternating` adds the rules of a plain chat, as `ConversationHistory` does. Raises
     InvalidMessage for anything but a message in the sequence.
@@ -281,15 +283,15 @@ def _check_roles(messages: Sequence[Message], alternating: bool) -> list[OrderIs
 
 
 class RepairResult(NamedTuple):
-    """Messages in a valid order, and everything that was changed for it."""
+    """Messages in a valid order, and the issues that were repaired."""
 
     messages: tuple[Message, ...]
     issues: tuple[OrderIssue, ...]
-    """Positions count in the sequence that was given."""
+    """The issues; their positions are those of the input."""
 
 
 def repair(messages: Iterable[ChatMessage]) -> RepairResult:
-    """Answer every call exactly once, in its place, and leave out results without a call.
+    """Give every call exactly one result, after its turn, and leave out results without a call.
 
     Covers orphaned, repeated, early, late and reordered results, calls that share an id,
     interrupted turns and empty turns.
@@ -306,7 +308,7 @@ def _rebuild(messages: Sequence[Message], pairing: CallPairing) -> Iterator[Mess
     used_ids = {call.id for message in messages for call in message.tool_calls}
     for position, message in enumerate(messages):
         if isinstance(message, ToolResultMessage):
-            continue  # every result stands after its call, or nowhere
+            continue  # results are put after their calls below, or left out
         if not isinstance(message, AssistantMessage):
             yield message
             continue
@@ -323,7 +325,7 @@ def _rebuild(messages: Sequence[Message], pairing: CallPairing) -> Iterator[Mess
 def _with_distinct_ids(
     calls: tuple[AnyToolCall, ...], used_ids: set[str]
 ) -> tuple[AnyToolCall, ...]:
-    """Rename the second and later calls of one id; always to the same new id."""
+    """Give new ids to the second and later calls with one id; a second run gives the same ids."""
     turn_ids: set[str] = set()
     distinct: list[AnyToolCall] = []
     for call in calls:

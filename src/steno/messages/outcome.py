@@ -9,7 +9,7 @@ from steno.values import Value
 
 
 class Outcome(StrEnum):
-    """How a tool call ended."""
+    """The outcome of a tool call."""
 
     OK = "ok"
     ERROR = "error"
@@ -22,7 +22,7 @@ class Outcome(StrEnum):
 
 @final
 class Failure(Value, frozen=True, kw_only=True):
-    """Why a tool call failed, for people and audit; the model reads the result's content."""
+    """The reason of a failed call, for people and audits; the model reads the result's content."""
 
     message: str
     traceback: str | None = None

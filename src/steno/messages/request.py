@@ -16,7 +16,7 @@ _MAX_TEMPERATURE: Final = 2
 class Request(Sendable, frozen=True, kw_only=True):
     """The input of one turn. None and the empty model mean the provider's own default.
 
-    The rules here hold for every provider; a wire adds those of its own.
+    The rules here apply to every provider; a wire adds its own.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"model"})
@@ -52,6 +52,6 @@ class Request(Sendable, frozen=True, kw_only=True):
 
     @property
     def system_prompt(self) -> str | None:
-        """The text of the system messages, for wires that send it apart from the messages."""
+        """The text of the system messages, for wires that send it separately."""
         texts = [m.text for m in self.messages if m.role is MessageRole.SYSTEM and m.text]
         return "\n\n".join(texts) if texts else None

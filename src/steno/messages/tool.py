@@ -41,7 +41,7 @@ class LongDescriptionWarning(UserWarning):
 class ToolDefinition(Sendable, frozen=True, kw_only=True):
     """A tool as a model sees it: a name, a description, and the schema of its arguments.
 
-    `strict` closes the schema: no object in it takes members that it does not name.
+    `strict` closes the schema: no object in it accepts members that it does not declare.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"name", "original_name"})
@@ -52,12 +52,12 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
     parameters: Mapping[str, Any]
     strict: bool = True
     original_name: str | None = None
-    """The tool's name where it came from, if that does not fit our vocabulary."""
+    """The external name of the tool, if it is not a valid tool name."""
 
     def __post_init__(self) -> None:
         check_fields(self)
         if not is_tool_name(self.name):
-            rule = f"{TOOL_NAME_RULE}; map a name from elsewhere with map_tool_name()"
+            rule = f"{TOOL_NAME_RULE}; map an external name with map_tool_name()"
             refuse(self, rule, code="invalid_name", field="name")
         if not self.description.strip():
             refuse(self, "description must not be blank", code="blank", field="description")
@@ -89,7 +89,7 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
         """Describe a tool whose arguments are the fields of `type`.
 
         `type` is a msgspec Struct, dataclass, TypedDict, attrs class or pydantic model; its name
-        and docstring serve where `name` and `description` are not given. Raises InvalidTool.
+        and docstring are the defaults of `name` and `description`. Raises InvalidTool.
         """
         schema = schema_of_type(type)
         found = schema.pop("description", "")
@@ -112,7 +112,7 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
         """Describe a plain or async function by its parameters and its docstring.
 
         Raises InvalidTool for a function that a model could not call by name (*args, lambdas), and
-        without a docstring or description.
+        for one without a docstring if there is no `description`.
         """
         found = schema_of_function(function)
         return cls._from_schema(
@@ -126,9 +126,9 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
     def _from_schema(
         cls, name: str, description: str, schema: dict[str, Any], *, strict: bool
     ) -> ToolDefinition:
-        """Make a definition of a schema that we generated, so that it need not be validated.
+        """Make a definition of a schema that steno generated and need not validate.
 
-        Examples and further keywords are the author's own objects, and may not even be JSON.
+        Examples and further keywords are objects of the caller, and may not even be JSON.
         """
         try:
             parameters = JsonObject(schema)
@@ -152,7 +152,7 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
         if isinstance(call, InvalidToolCall):
             return (Problem("", call.reason),)
         if call.name != self.name:
-            return (Problem("", f"is a call of another tool, not of {self.name}"),)
+            return (Problem("", f"must be a call of {self.name}, not of another tool"),)
         try:
             arguments = call.parsed
         except InvalidArguments as exc:
@@ -169,7 +169,7 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
 def _check_schema(tool: ToolDefinition) -> None:
     problems = validate_schema(raw_members(as_json_object(tool.parameters)))
     if problems:
-        rule = f"parameters are no JSON Schema: {problems[0]}"
+        rule = f"parameters are not a JSON Schema: {problems[0]}"
         refuse(tool, rule, code="invalid_schema", field="parameters")
 
 
@@ -183,6 +183,6 @@ def _require_description(found: str) -> str:
 def _tool_name_of_type(type: Any) -> str:
     name = getattr(type, "__name__", None)
     if not isinstance(name, str):
-        message = "from_type needs a class with fields, or a name"
+        message = "no name; pass a class with fields, or name="
         raise InvalidTool(message, code="no_name", place="tool definition")
     return map_tool_name(name)

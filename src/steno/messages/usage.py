@@ -29,8 +29,8 @@ class StopReason(StrEnum):
 class Usage(Value, frozen=True, kw_only=True):
     """Tokens counted by the provider. None means not reported, which is not 0.
 
-    `input_tokens` and `output_tokens` are totals: they contain the tokens of caches and of
-    thinking, whatever the provider's own habit.
+    `input_tokens` and `output_tokens` are totals: they include the tokens of caches and of
+    thinking, even if the provider reports those separately.
     """
 
     input_tokens: _TokenCount | None = None
@@ -68,7 +68,7 @@ class Usage(Value, frozen=True, kw_only=True):
     def __add__(self, other: Usage) -> Usage:
         """Add two counts, field by field; a field stays None only if both are.
 
-        Members that this version has no name for are not added: their meaning is unknown.
+        Members that this version does not know are not added.
         """
         if not isinstance(other, Usage):
             return NotImplemented

@@ -1,7 +1,7 @@
 """Entries: the elements of the log of a conversation.
 
-An entry gives a payload its identity, its time and its place. Payloads that are not messages
-control or explain the conversation and never reach a model. This file makes no ids and reads no
+An entry gives a payload its id, its time and its place. Payloads that are not messages
+control or explain the conversation and never reach a model. This module makes no ids and reads no
 clock.
 """
 
@@ -34,7 +34,7 @@ BASE_VERSION: Final = 2
 
 
 class _Payload(Value, frozen=True, tag_field="type"):
-    """Shared settings; never named outside this file."""
+    """The struct settings that all payloads except messages share."""
 
     _required: ClassVar[tuple[str, ...]] = ()
     """Fields that must not be empty."""
@@ -50,7 +50,7 @@ class _Payload(Value, frozen=True, tag_field="type"):
 
 
 class Mode(StrEnum):
-    """The rights of the agent: it may read (plan), or also change things (act)."""
+    """The mode of the agent: it may only read (plan), or also make changes (act)."""
 
     PLAN = "plan"
     ACT = "act"
@@ -88,7 +88,7 @@ class Rewind(_Payload, frozen=True, tag="rewind", kw_only=True):
 
 @final
 class ModelChange(_Payload, frozen=True, tag="model_change", kw_only=True):
-    """Another model answers from here on."""
+    """Another model is used from here on."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"old", "new"})
     _required: ClassVar[tuple[str, ...]] = ("new",)
@@ -116,7 +116,7 @@ class Compaction(_Payload, frozen=True, tag="compaction", kw_only=True):
     through: str
     summary: str
     usage: Usage | None = None
-    """The tokens that the summary took, where a model made it."""
+    """The tokens that the summary took, if a model wrote it."""
 
 
 # -- decisions and results about other entries -----------------------------------------------
@@ -143,7 +143,7 @@ class Approval(_Payload, frozen=True, tag="approval", kw_only=True):
     actor: str | None = None
     """The person or program that decided."""
     rule: str | None = None
-    """The rule that decided, where no approver was asked."""
+    """The permission rule that decided, if no approver was asked."""
     reason: str | None = None
 
     def __post_init__(self) -> None:
@@ -151,7 +151,7 @@ class Approval(_Payload, frozen=True, tag="approval", kw_only=True):
         check_sha256(self, "arguments_sha256")
         decided = self.actor is not None or self.rule is not None
         if decided == (self.status is ApprovalStatus.PENDING):
-            rule = "a decision names its actor or rule, a pending one has neither"
+            rule = "a decision needs an actor or a rule; a pending approval has neither"
             refuse(self, rule, code="actor_mismatch", field="actor")
 
 
@@ -167,8 +167,8 @@ class ResolutionStatus(StrEnum):
 class Resolution(_Payload, frozen=True, tag="resolution", kw_only=True):
     """The content of a file reference, an image or a resource, as it was read.
 
-    The model sees `content` in its place. `details` (mode used, engine, confidence, language,
-    hash) are never sent.
+    The model sees `content` in place of the reference. `details` (mode used, engine, confidence,
+    language, hash) are never sent.
     """
 
     _required: ClassVar[tuple[str, ...]] = ("target",)
@@ -185,18 +185,18 @@ class Resolution(_Payload, frozen=True, tag="resolution", kw_only=True):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.block < 0:
-            refuse(self, "block counts from 0", code="out_of_range", field="block")
+            refuse(self, "block must be 0 or more", code="out_of_range", field="block")
         if bool(self.content) != (self.status is ResolutionStatus.RESOLVED):
-            rule = "content is there when it is resolved, and only then"
+            rule = "content must be set if the status is resolved, and only then"
             refuse(self, rule, code="status_mismatch", field="content")
         if (self.error is not None) != (self.status is ResolutionStatus.FAILED):
-            rule = "error is there when it failed, and only then"
+            rule = "error must be set if the status is failed, and only then"
             refuse(self, rule, code="status_mismatch", field="error")
 
 
 @final
 class Feedback(_Payload, frozen=True, tag="feedback", kw_only=True):
-    """A remark on an earlier entry that reaches the model with the next turn."""
+    """Feedback on an earlier entry, which the model receives with the next turn."""
 
     _required: ClassVar[tuple[str, ...]] = ("target", "text")
 
@@ -206,7 +206,7 @@ class Feedback(_Payload, frozen=True, tag="feedback", kw_only=True):
 
 @final
 class Repair(_Payload, frozen=True, tag="repair", kw_only=True):
-    """A repair of messages before they were sent or shown; the log is as it was."""
+    """A repair of messages before they were sent or shown; the log itself is unchanged."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"code"})
     _required: ClassVar[tuple[str, ...]] = ("code", "explanation")
@@ -226,7 +226,7 @@ class ShellCommand(_Payload, frozen=True, tag="shell_command", kw_only=True):
     command: str
     output: str
     status: int | None = None
-    """As in shells: 128 plus the number of a signal. None if the command was stopped."""
+    """The exit status as in shells: 128 plus the number of a signal. None if it was stopped."""
 
     @property
     def message(self) -> UserMessage:
@@ -236,7 +236,7 @@ class ShellCommand(_Payload, frozen=True, tag="shell_command", kw_only=True):
 
 @final
 class GrantRevoked(_Payload, frozen=True, tag="grant_revoked", kw_only=True):
-    """A permission rule that was granted for the session is not allowed any more."""
+    """A permission rule that was granted for the session is no longer allowed."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"grant", "target"})
     _required: ClassVar[tuple[str, ...]] = ("grant", "target")
@@ -252,7 +252,7 @@ class GrantRevoked(_Payload, frozen=True, tag="grant_revoked", kw_only=True):
 
 @final
 class Redacted(_Payload, frozen=True, tag="redacted", kw_only=True):
-    """The place of removed content: only the digests that the hash chain needs."""
+    """A placeholder for removed content: it holds only the digests that the hash chain needs."""
 
     shown: ClassVar[frozenset[str]] = frozenset(
         {"kind", "sha256", "audit_sha256", "unknown_sha256"}
@@ -264,9 +264,9 @@ class Redacted(_Payload, frozen=True, tag="redacted", kw_only=True):
     sha256: str
     """The digest of the removed payload."""
     audit_sha256: str | None = None
-    """The digest of the removed audit data, where there was any."""
+    """The digest of the removed audit data, if there was any."""
     unknown_sha256: str | None = None
-    """The digest of the members of the entry that were not understood, where there were any."""
+    """The digest of the removed unknown members of the entry, if there were any."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -278,7 +278,7 @@ class Redacted(_Payload, frozen=True, tag="redacted", kw_only=True):
 
 @final
 class Redaction(_Payload, frozen=True, tag="redaction", kw_only=True):
-    """The content of an entry was removed from the log: by whom, and why."""
+    """The record of a removal of content from the log: the entry, the actor and the reason."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"target", "actor"})
     _required: ClassVar[tuple[str, ...]] = ("target", "actor", "reason")
@@ -314,7 +314,7 @@ Payload: TypeAlias = (
 
 
 PayloadT = TypeVar("PayloadT", bound=Payload)
-"""A payload of one kind, for functions that return the kind they take."""
+"""A payload type, for functions that return the type that they take."""
 
 _PAYLOADS_OF_VERSION_2: Final[frozenset[type]] = frozenset(get_args(Payload)) - {
     ShellCommand,
@@ -324,11 +324,11 @@ _PAYLOADS_OF_VERSION_2: Final[frozenset[type]] = frozenset(get_args(Payload)) - 
 
 @final
 class Entry(Value, frozen=True, kw_only=True):
-    """One line of the log: a payload with its identity, time, place and decision."""
+    """One line of the log: a payload with its id, time, place and decision."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "parent", "decision"})
 
-    # Of a factory, since a plain default would not be stored.
+    # From a factory: msgspec does not store a plain default.
     v: Annotated[int, Meta(ge=BASE_VERSION, le=FORMAT_VERSION)] = field(
         default_factory=repeat(BASE_VERSION).__next__
     )
@@ -336,14 +336,14 @@ class Entry(Value, frozen=True, kw_only=True):
     id: str
     parent: str | None = None
     time: datetime | None = None
-    """None where an imported format has no time."""
+    """The time of the entry; None if it was imported from a format without times."""
     payload: Payload
     decision: str | None = None
     audit: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         id, parent, time, decision = self.id, self.parent, self.time, self.decision
-        # Most entries are made by a conversation, and hold nothing that has to be checked again.
+        # Most entries are made by a conversation, and need no further check.
         if not (
             type(id) is str
             and id
@@ -366,21 +366,22 @@ class Entry(Value, frozen=True, kw_only=True):
             refuse(self, "id and parent must not be empty", code="empty", field=name)
         if type(self.payload) not in _PAYLOADS_OF_VERSION_2:
             force_setattr(self, "v", FORMAT_VERSION)
-        # A digest does not cover the version, so that no other one may stand there. The version
-        # of a payload that is not known cannot be known, either.
+        # The digest does not cover the version, so each payload has only one valid version. That
+        # of an unknown payload cannot be checked.
         elif self.v != BASE_VERSION and type(self.payload) is not Opaque:
-            refuse(self, f"v is {BASE_VERSION} for this payload", code="out_of_range", field="v")
+            rule = f"v must be {BASE_VERSION} for this payload"
+            refuse(self, rule, code="out_of_range", field="v")
 
     def _repr_parts(self) -> Iterator[tuple[str, str]]:
         return (part for part in super()._repr_parts() if part[0] != "v")
 
     def has_valid_unknown(self) -> bool:
-        """Return whether the unknown members are valid; all of a newer record are unknown."""
+        """Return whether the unknown members are valid; in a newer record all are unknown."""
         return not self.is_understood or super().has_valid_unknown()
 
     @property
     def is_understood(self) -> bool:
-        """Whether the record is of this version; else it is kept unchanged."""
+        """Whether this version can read the record; others are kept unchanged."""
         payload = self.payload
         return not (isinstance(payload, Opaque) and payload.raw == self.unknown.text)
 

@@ -20,7 +20,7 @@ MAIN_BRANCH: Final = "main"
 
 
 def unused_branch_name(stem: str, taken: Container[str], *, first: int = 1) -> str:
-    """Return a name that no branch has yet: `fork-1`, or the next number that is free."""
+    """Return a branch name that is not taken: `fork-1`, or the next free number."""
     return next(name for number in count(first) if (name := f"{stem}-{number}") not in taken)
 
 
@@ -33,10 +33,10 @@ class Header(Value, frozen=True, tag_field="v", tag=BASE_VERSION, kw_only=True):
 
     id: str
     created_at: datetime | None = None
-    """None where an imported format has no time."""
+    """The time of creation; None if the session was imported from a format without times."""
     title: str | None = None
     cloned_from: str | None = None
-    """The session whose past this one shares."""
+    """The id of the session that this one was cloned from."""
     about: Mapping[str, Any] | None = None
     """Further facts: the folder, the program, its version."""
 
@@ -54,10 +54,10 @@ class Record(Value, frozen=True, kw_only=True):
     error_class: ClassVar[type[InvalidValue]] = InvalidDocument
 
     seq: int
-    """Counts the records of a session from 1."""
+    """The number of the record in its session, from 1."""
     branch: str
     entry: Entry | None = None
-    """The new last entry of its branch; None where a branch begins."""
+    """The new last entry of its branch; None if the record begins a branch."""
     digest: str | None = None
     at: str | None = None
     """The entry after which the branch begins; None also for an empty branch."""
@@ -66,21 +66,21 @@ class Record(Value, frozen=True, kw_only=True):
         if not is_prechecked() and not self._has_only_the_usual_fields():
             check_fields(self)
         if self.seq < 1:
-            refuse(self, "seq counts from 1", code="out_of_range", field="seq")
+            refuse(self, "seq must be at least 1", code="out_of_range", field="seq")
         if not self.branch:
             refuse(self, "branch must not be empty", code="empty", field="branch")
         entry, digest = self.entry, self.digest
         if (entry is None) != (digest is None):
-            rule = "an entry comes with its digest, and only an entry does"
+            rule = "set entry and digest together"
             refuse(self, rule, code="digest_mismatch", field="digest")
         if digest is not None:
             check_sha256(self, "digest")
         if self.at is not None and entry is not None:
-            rule = "an entry has a parent, and only a new branch an at"
+            rule = "set entry or at, not both: only a new branch has an at"
             refuse(self, rule, code="entry_with_at", field="at")
 
     def _has_only_the_usual_fields(self) -> bool:
-        """Return whether it has the fields that stores set for every entry; they need no check."""
+        """Return whether only the fields of a plain entry are set; these need no further check."""
         return (
             type(self.seq) is int
             and type(self.branch) is str

@@ -6,7 +6,7 @@
                       JSON value ────────► convert ──► value of a Python type
 
 `build` reads classes and annotations with `type_hints` and `docstrings`. The schemas are plain
-dictionaries of JSON Schema 2020-12. Nothing in here knows a tool, a message or a provider.
+dictionaries of JSON Schema 2020-12. This package knows no tool, no message and no provider.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Every class with named fields is described once, under `$defs`, and referred to; that also
 ends recursion. Enums, literals and aliases are small and are written in place, so that
-servers which drop `$ref` (Ollama) still see them. The signature of a function gives the
-properties, its docstring their descriptions.
+servers that drop `$ref` (Ollama) still see them. The properties of a function come from its
+signature, their descriptions from its docstring.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _MAX_TYPE_DEPTH: Final = 100
 def schema_of_type(hint: Any) -> Schema:
     """Return the JSON Schema of a type, with the classes it refers to under `$defs`.
 
-    Raises InvalidTool, naming the field, for a type that JSON cannot carry.
+    Raises InvalidTool, naming the field, for a type that JSON cannot represent.
     """
     builder = _SchemaBuilder()
     base, metadata, _ = strip_annotations(hint)
@@ -88,8 +88,8 @@ def schema_of_function(function: Any) -> FunctionSchema:
     """Return name, description and parameters of anything callable by name.
 
     Parameters that a `functools.partial` has bound are left out.
-    Raises InvalidTool if the parameters cannot be given by name, or for a type that JSON
-    cannot carry.
+    Raises InvalidTool if the parameters cannot be passed by name, or for a type that JSON
+    cannot represent.
     """
     target, given, named = function, (), set[str]()
     while isinstance(target, partial):
@@ -102,7 +102,7 @@ def schema_of_function(function: Any) -> FunctionSchema:
             "is not a function; use from_type for a class", code="not_a_function", place=name
         )
     if name == "<lambda>":
-        raise InvalidTool("a lambda has no name to call it by; use def", code="lambda")
+        raise InvalidTool("a lambda has no name; use def", code="lambda")
     written: str | None = target.__doc__
     if not hasattr(target, "__name__"):  # an object with a __call__
         written = type(target).__call__.__doc__ or written
@@ -120,17 +120,15 @@ def schema_of_function(function: Any) -> FunctionSchema:
 def _parameters(
     target: Any, given: tuple[Any, ...], named: set[str], name: str
 ) -> dict[str, Parameter]:
-    """Return the parameters that are not bound, all of them to be given by name."""
+    """Return the parameters that are not bound; all of them can be passed by name."""
     # Imported here: inspect takes longer to load than all of this package.
     from inspect import signature  # noqa: PLC0415
 
     try:
-        # A partial made anew: one that `update_wrapper` gave a name shows nothing as bound.
+        # A new partial: after `update_wrapper`, `signature` ignores the bound arguments.
         found = signature(partial(target, *given) if given else target).parameters
     except (TypeError, ValueError) as exc:
-        raise InvalidTool(
-            "has no signature that could be read", code="no_signature", place=name
-        ) from exc
+        raise InvalidTool("the signature cannot be read", code="no_signature", place=name) from exc
     parameters = {key: value for key, value in found.items() if key not in named}
     for i, parameter in enumerate(parameters.values()):
         _check_parameter_kind(parameter, name, is_first=i == 0)
@@ -138,18 +136,18 @@ def _parameters(
 
 
 def _check_parameter_kind(parameter: Parameter, name: str, *, is_first: bool) -> None:
-    """Raise InvalidTool for a parameter that a model could not give by name."""
+    """Raise InvalidTool for a parameter that a model cannot pass by name."""
     at = f"{name}: parameter {parameter.name}"
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         raise InvalidTool(
-            "* and ** take anything; name every parameter", code="variable_arguments", place=at
+            "* and ** are not supported; name every parameter", code="variable_arguments", place=at
         )
     if parameter.kind is parameter.POSITIONAL_ONLY:
-        message = "is positional-only, but arguments come by name; remove the /"
+        message = "is positional-only, but arguments are passed by name; remove the /"
         raise InvalidTool(message, code="positional_only", place=at)
     if is_first and parameter.name in ("self", "cls") and parameter.annotation is parameter.empty:
         raise InvalidTool(
-            "the method is not bound; take it from an instance", code="unbound_method", place=at
+            "the method is not bound; pass that of an instance", code="unbound_method", place=at
         )
 
 
@@ -228,7 +226,10 @@ class _SchemaBuilder:
     def build_object(
         self, fields: Iterable[InputField], *, entries: Mapping[str, str], description: str, at: str
     ) -> Schema:
-        """Return the schema of an object; `entries` describes its fields, `at` goes before them."""
+        """Return the schema of an object.
+
+        `entries` describes its fields; an error names a field as `at` and its name.
+        """
         properties: Schema = {}
         required: list[str] = []
         for field in fields:
@@ -285,10 +286,10 @@ class _SchemaBuilder:
         return {"$ref": _REFERENCE_PREFIX + self._names[key]}
 
     def _define_class(self, name: str, record: ClassFields, cls: type, at: str) -> None:
-        self._defs[name] = {}  # takes its place before the ones it refers to
+        self._defs[name] = {}  # reserves its position before the classes that it refers to
         written = vars(cls).get("__doc__")
         if written and written.startswith(f"{cls.__name__}("):
-            written = None  # made up by dataclasses or NamedTuple
+            written = None  # generated by dataclasses or NamedTuple
         doc = read_docstring(written)
         if record.is_positional:
             items = [
@@ -322,7 +323,7 @@ class _SchemaBuilder:
         return {"$ref": _REFERENCE_PREFIX + self._names[key]}
 
     def _free_name(self, wanted: str) -> str:
-        # It stands in a URI fragment: `Page[int]` becomes `Page_int`.
+        # The name is part of a URI fragment: `Page[int]` becomes `Page_int`.
         wanted = re.sub(r"\W+", "_", wanted, flags=re.ASCII).strip("_") or "Type"
         name, count = wanted, 1
         while name in self._defs:
@@ -357,9 +358,9 @@ def _contains_reference(schema: object, ref: str) -> bool:
 
 def _unsupported_type_error(hint: Any, at: str) -> InvalidTool:
     return InvalidTool(
-        f"{_type_name(hint)} has no form in JSON; use a plain type, a list or dict of those,"
+        f"JSON cannot represent {_type_name(hint)}; use a plain type, a list or dict of those,"
         " or a class with typed fields (msgspec, dataclass, TypedDict, attrs, pydantic)."
-        " What no model should give can be bound with functools.partial",
+        " Bind an argument that the model should not pass with functools.partial",
         code="unsupported_type",
         place=at,
     )
@@ -367,9 +368,9 @@ def _unsupported_type_error(hint: Any, at: str) -> InvalidTool:
 
 # -- types without a definition ---------------------------------------------------------------
 #
-# `Optional[X]` is `anyOf` of X and null, not a list of types: it is the one form that also
-# holds for an X that is a reference, an enum or an object, and that OpenAI's strict mode,
-# Ollama and Gemini all accept.
+# `Optional[X]` is `anyOf` of X and null, not a list of types: only this form also works for an X
+# that is a reference, an enum or an object, and OpenAI's strict mode, Ollama and Gemini all
+# accept it.
 
 
 # The JSON that `msgspec.convert` reads for each of them.
@@ -422,7 +423,7 @@ def _build_annotated(hint: Any, build: _BuildSchema, at: str) -> Schema:
 
 def _build_array(hint: Any, build: _BuildSchema, at: str) -> Schema:
     arguments = get_args(hint)
-    # `items` even where any item is allowed: OpenAI refuses an array without it.
+    # `items` even if any item is allowed: OpenAI refuses an array without it.
     return {"type": "array", "items": build(arguments[0], f"{at}[]") if arguments else {}}
 
 
@@ -441,7 +442,7 @@ def _build_mapping(hint: Any, build: _BuildSchema, at: str) -> Schema:
     schema: Schema = {"type": "object"}
     if names := _property_names(build(key, f"{at}{{key}}"), at):
         schema["propertyNames"] = names
-    # Explicit even where any value is allowed: `close_objects` recognises a mapping by it.
+    # Explicit even if any value is allowed: `close_objects` recognises a mapping by it.
     schema["additionalProperties"] = build(value, f"{at}{{}}") or True
     return schema
 
@@ -497,7 +498,7 @@ def _enum_schema(enum: type[Enum], at: str) -> dict[str, Any]:
 
 
 def _literal_schema(literal: Any, at: str) -> dict[str, Any]:
-    """Return the schema of a `Literal`; `None` in it has the meaning that it has in `Optional`."""
+    """Return the schema of a `Literal`; `None` in it means the same as in `Optional`."""
     values = list(_flatten_literal(get_args(literal)))
     kinds: set[type] = {type(value) for value in values}
     if not kinds <= {str, int, bool, NoneType}:
@@ -528,13 +529,13 @@ _TYPE_NAMES = {str: "string", int: "integer", bool: "boolean"}
 
 # -- pydantic models --------------------------------------------------------------------------
 #
-# A pydantic model describes itself better than we could, with its own `$defs`. Those move
-# up to the root, under new names where ours or another model's are already taken.
+# A pydantic model describes itself better than steno could, with its own `$defs`. These move
+# to the root, under new names if their names are already taken.
 # The code knows the shape of `model_json_schema()`, never pydantic itself.
 
 
 class _PydanticDefinitions:
-    """Takes the definitions of pydantic models into `defs`, each of them once."""
+    """Adds the definitions of pydantic models to `defs`, each of them once."""
 
     def __init__(self, defs: dict[str, Any], free_name: Callable[[str], str]) -> None:
         self._defs = defs
@@ -542,13 +543,13 @@ class _PydanticDefinitions:
         self._taken: dict[str, tuple[Any, str]] = {}
 
     def add_model(self, model: Any, at: str) -> str:
-        """Take over a model and all it refers to; return its key in `defs`.
+        """Add a model and all definitions that it refers to; return its key in `defs`.
 
         Raises InvalidTool for a model that pydantic cannot describe.
         """
         try:
             schema = model.model_json_schema()
-        except (RuntimeError, NameError, TypeError) as exc:  # what pydantic's errors are made of
+        except (RuntimeError, NameError, TypeError) as exc:  # the bases of pydantic's errors
             message = f"pydantic has no schema for {model.__name__}"
             raise InvalidTool(message, code="no_pydantic_schema", place=at) from exc
         found: dict[str, Any] = schema.pop("$defs", {})
@@ -574,7 +575,7 @@ class _PydanticDefinitions:
 
 
 def _rename_references(schema: Any, names: dict[str, str]) -> Any:
-    """Return a copy in which every reference, also those of a discriminator, has its new name."""
+    """Return a copy in which every reference, also in a discriminator, has its new name."""
     if is_mapping(schema):
         return {keyword: _rename_references(part, names) for keyword, part in schema.items()}
     if is_array(schema):

@@ -1,7 +1,7 @@
-"""Convert parsed JSON to a type of the caller, and typed text to the values of a schema.
+"""Convert parsed JSON to a type of the caller, and text of a user to the values of a schema.
 
 msgspec converts, at C speed; pydantic models validate themselves. The result shares no container
-with the input. Misfits are reported as problems with JSON pointers, which never quote the value.
+with the input. Errors are reported as problems with JSON pointers, which never quote the value.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNSAFE_CODES: Final = frozenset({"invalid_value", "field_unknown"})
 
 
 def convert_value(value: Any, type: Any, at: tuple[str, ...] = ()) -> Any:
-    """Return `value`, which stays unchanged, as `type`; `at` is its place in the arguments.
+    """Return `value` converted to `type`; `at` is its place in the arguments.
 
     Raises InvalidArguments.
     """
@@ -68,7 +68,7 @@ def _converter(type: Any) -> Callable[[Any], Any] | None:
 
 
 def _validate_pydantic_model(type: Any, value: Any) -> Any:
-    """Read a type that msgspec does not know: a pydantic model somewhere inside."""
+    """Convert a value to a type that msgspec does not know: a nested pydantic model."""
     validate = getattr(type, "model_validate", None)
     if validate is None:
         raise TypeError(f"arguments cannot be read as {type!r}")
@@ -79,9 +79,9 @@ def _validate_pydantic_model(type: Any, value: Any) -> Any:
 
 
 def _may_share_containers(type: Any) -> bool:
-    """Return whether a converted value could share a part of its input: where the type is Any.
+    """Return whether a converted value could share a part of its input: if the type has an Any.
 
-    For every other type msgspec builds new containers, and a copy would be wasted.
+    For every other type msgspec builds new containers, so that no copy is needed.
     """
     from msgspec import inspect  # noqa: PLC0415 - slow to load, and only used here
 
@@ -103,18 +103,18 @@ def _may_share_containers(type: Any) -> bool:
 
 
 def _rule_from_msgspec(problem: ValidationProblem) -> str:
-    """Pass on msgspec's text about types and rules, and nothing that may quote the value."""
+    """Return msgspec's text about types and rules, without text that may quote the value."""
     if problem.code == "not_a_choice":
         return "not one of the allowed values"
     if problem.code in _UNSAFE_CODES:
-        return "refused by the type it was read as"
+        return "refused by the type that it is converted to"
     return f"{problem.message} (a key)" if problem.is_key else problem.message
 
 
 def parse_text_arguments(texts: Mapping[str, str], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of an object that a person typed: `5`, `true`, `["a"]`, or plain text.
+    """Return the members of an object that a user typed: `5`, `true`, `["a"]`, or plain text.
 
-    A text is read as JSON where that fits the schema, and else it stays text.
+    A text is parsed as JSON if the result fits the schema; otherwise it stays text.
     """
     return {name: _parse_text_value(name, text, schema) for name, text in texts.items()}
 

@@ -1,8 +1,8 @@
 """Split docstrings into a description and the entries of parameters.
 
-Google, NumPy and Sphinx style are read alike: find where sections begin, cut there, and
-collect the entries of those sections that describe parameters or attributes.
-Text under "Note" or "Warning" is meant for the caller, so it is not a section here.
+Google, NumPy and Sphinx style are read in the same way: find the beginnings of sections, split
+there, and collect the entries of sections that describe parameters or attributes.
+Text under "Note" or "Warning" is meant for the caller, so it stays in the description.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OTHER_SECTIONS = frozenset(
     | {"examples", "see also", "references", "todo", "methods"}
 )
 
-# Strings, not compiled patterns: `re` compiles and keeps them at first use, not at import.
+# Strings, not compiled patterns: `re` compiles and caches them at first use, not at import.
 _GOOGLE_ENTRY = r"\s*(?P<names>\*{0,2}\w+(?:, *\*{0,2}\w+)*) *(?:\(.*?\))? *:(?P<text>.*)"
 _NUMPY_ENTRY = r"(?P<names>\*{0,2}\w+(?:, *\*{0,2}\w+)*) *(?::.*)?(?P<text>)$"
 _SPHINX_FIELD = (
@@ -103,7 +103,7 @@ def _list_entries(lines: list[str], pattern: str) -> Iterator[tuple[list[str], s
     texts: list[str] = []
     for line in lines:
         if line and _indent(line) < margin:
-            break  # the section is over and prose continues
+            break  # the section is over, and more prose follows
         found = re.match(pattern, line) if line and _indent(line) == margin else None
         if found:
             if names:

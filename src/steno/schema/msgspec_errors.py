@@ -1,7 +1,7 @@
 """Errors of msgspec as codes and fields.
 
-msgspec's ValidationError has nothing but a sentence that ends with a path. This is the one module
-that reads such sentences; the rest of steno sees a `ValidationProblem`.
+A ValidationError of msgspec has only a message that ends with a path. No other module of steno
+parses these messages; the others use `ValidationProblem`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MESSAGE_CODES: Final = (
     ("not_a_choice", re.compile(r"Invalid (?:enum )?value .*", re.DOTALL)),
     ("malformed", re.compile(r"Invalid .*", re.DOTALL)),
 )
-"""Codes, and the messages that each is for; the first that matches counts."""
+"""Codes and the pattern of their messages; the first match is used."""
 
 
 class ValidationProblem(NamedTuple):

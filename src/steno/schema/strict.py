@@ -5,9 +5,9 @@ A record is an object that names members, or one with no keyword about them. A m
 
 Several schemas may describe one and the same object: `allOf`, or `properties` next to
 an `anyOf`. Closing one of them alone would forbid the members of the others, so each gets
-the names of the others. Alternatives that stand by themselves (`anyOf` and nothing
-else) are closed each on its own. Conditions (`not`, `if`, `contains`, …) are copied as
-they are: closing one would change which values it matches.
+the names of the others. Alternatives without other keywords beside them (`anyOf` alone) are
+closed one by one. Conditions (`not`, `if`, `contains`, …) are copied unchanged: closing one would
+change which values it matches.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _NO_NAMES: frozenset[str] = frozenset()
 def close_objects(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy that allows no undeclared property, at any level; mappings stay open.
 
-    Raises InvalidTool for a schema that is nested or entangled beyond reason.
+    Raises InvalidTool for a schema that is nested too deeply, or inlines too many definitions.
     """
     try:
         check_depth(schema)
@@ -51,7 +51,7 @@ class _ObjectCloser:
         self._inlined = 0
 
     def close(self, schema: Any, around: frozenset[str]) -> Any:
-        """Return the closed copy; `around` are names that other schemas declare for the object."""
+        """Return the closed copy; `around` has names that other schemas declare for the object."""
         if not is_mapping(schema):
             return schema
         if isinstance(ref := schema.get("$ref"), str):
@@ -96,7 +96,7 @@ class _ObjectCloser:
         is_object = kind == "object" or (is_array(kind) and "object" in kind)
         if "additionalProperties" in schema or not (is_object or "properties" in schema):
             return False
-        # Where only its parts name members, closing the parts is enough.
+        # If only its parts name members, closing the parts is enough.
         return not self._names(schema, without=_CONDITIONAL_KEYWORDS)
 
     def _names_around(
@@ -116,7 +116,7 @@ class _ObjectCloser:
             return {"$ref": ref}
         self._inlined += 1
         if self._inlined > _MAX_INLINED:
-            message = "too many of its definitions are parts of one another"
+            message = "too many of its definitions include each other"
             raise InvalidTool(message, code="schema_too_entangled", place="schema")
         part = {k: v for k, v in target.items() if k not in ("$defs", "definitions")}
         return self.close(part, around)

@@ -1,11 +1,11 @@
 """Read annotations and classes with named fields, as input for a JSON Schema.
 
 Metadata of `Annotated` is read by attribute name, not by class: msgspec's `Meta`, annotated-types,
-pydantic's `FieldInfo` and PEP 727's `Doc` spell the same facts the same way. Annotations are
-resolved by the rules of `typing.get_type_hints`; what it cannot resolve becomes an error that
-names the parameter or field. A class is recognised by the attribute its maker leaves on it, so
-neither attrs nor dataclasses nor pydantic has to be imported. Which fields are inputs, and their
-names in JSON, follows `msgspec.convert`, which will read the arguments.
+pydantic's `FieldInfo` and PEP 727's `Doc` use the same names. Annotations are resolved by the rules
+of `typing.get_type_hints`; one that cannot be resolved is an error that names the parameter or
+field. A class is recognised by the attribute that its library sets, so neither attrs nor
+dataclasses nor pydantic has to be imported. The fields and their names in JSON are those of
+`msgspec.convert`, which will read the arguments.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from steno.json_object import is_array, is_mapping
 
 _QUALIFIERS = {Required: "Required", NotRequired: "NotRequired", Final: "Final"}
 
-# attribute of the metadata → keyword, and the types that JSON can carry there
+# attribute of the metadata → keyword, and the types of values that are used
 _METADATA_KEYWORDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "title": ("title", str),
     "description": ("description", str),
@@ -59,7 +59,7 @@ _METADATA_KEYWORDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "max_length": ("max_length", int),
 }
 
-# The two lengths are one Python word for three keywords each.
+# A length has another keyword for each type.
 _LENGTH_KEYWORDS = {
     "string": {"min_length": "minLength", "max_length": "maxLength"},
     "array": {"min_length": "minItems", "max_length": "maxItems"},
@@ -75,7 +75,7 @@ def strip_annotations(hint: Any) -> tuple[Any, tuple[Any, ...], frozenset[str]]:
         if origin is Annotated:
             metadata = (*hint.__metadata__, *metadata)
             hint = hint.__origin__
-        # `ReadOnly` came with 3.13; before, it is the one of typing_extensions, known by name.
+        # `ReadOnly` is new in 3.13; before that it is in typing_extensions, recognised by name.
         elif getattr(origin, "_name", None) == "ReadOnly":
             hint = get_args(hint)[0]
         elif not isinstance(origin, type) and (qualifier := _QUALIFIERS.get(origin)):
@@ -87,7 +87,7 @@ def strip_annotations(hint: Any) -> tuple[Any, tuple[Any, ...], frozenset[str]]:
 
 
 def read_metadata(metadata: Iterable[Any]) -> dict[str, Any]:
-    """Return the keywords that the metadata of an `Annotated` stands for; the last one wins."""
+    """Return the schema keywords for the metadata of an `Annotated`; the last one wins."""
     notes: dict[str, Any] = {}
     for item in metadata:
         if isinstance(item, str):
@@ -97,7 +97,7 @@ def read_metadata(metadata: Iterable[Any]) -> dict[str, Any]:
             fact = getattr(item, attribute, None)
             if isinstance(fact, carried):
                 notes[keyword] = fact
-        # pydantic keeps the constraints of a field in a list of their own
+        # pydantic keeps the constraints of a field in a separate list
         inner = getattr(item, "metadata", None)
         if is_array(inner):
             notes |= read_metadata(inner)
@@ -110,8 +110,8 @@ def read_metadata(metadata: Iterable[Any]) -> dict[str, Any]:
 def add_keywords(schema: dict[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
     """Return the schema with more keywords in addition to its own.
 
-    A `$ref` is put into an `anyOf` of one first: drafts before 2019 ignore what stands
-    next to a reference, and OpenAI's strict mode refuses the whole tool for it.
+    A `$ref` is put into an `anyOf` of one first: drafts before 2019 ignore keywords next to a
+    reference, and OpenAI's strict mode refuses the whole tool because of them.
     """
     if not notes:
         return schema
@@ -139,9 +139,9 @@ _HINT_ERRORS = (NameError, AttributeError, SyntaxError, TypeError)
 
 
 def function_hints(function: Any, names: Container[str], *, at: str) -> dict[str, Any]:
-    """Return the types of the parameters asked for; `at` goes before a name in an error.
+    """Return the types of the parameters in `names`; `at` comes before a name in an error.
 
-    Other parameters are ignored: their annotations may well not be resolvable.
+    Other parameters are ignored, because their annotations need not be resolvable.
     Raises InvalidTool for an annotation that cannot be resolved.
     """
     module, own = getattr(function, "__globals__", {}), _type_parameters(function)
@@ -164,7 +164,7 @@ def _class_hints(cls: type, arguments: tuple[Any, ...], at: str) -> dict[str, An
     try:
         hints = get_type_hints(cls, include_extras=True)
     except _HINT_ERRORS:
-        # A class made inside a function is not found in its module, not even by itself.
+        # A class made inside a function is not in its module, so that it cannot refer to itself.
         own = {cls.__name__: cls, **_type_parameters(cls)}
         try:
             hints = get_type_hints(cls, None, {**vars(cls), **own}, include_extras=True)
@@ -181,7 +181,7 @@ def _class_hints(cls: type, arguments: tuple[Any, ...], at: str) -> dict[str, An
 
 
 def unresolved_error(at: str, name: str | None) -> InvalidTool:
-    """Return the error for an annotation with a name that is not known where it stands."""
+    """Return the error for an annotation with a name that cannot be resolved."""
     which = f"the name {name!r} in its annotation" if name else "its annotation"
     return InvalidTool(
         f"{which} cannot be resolved; define or import it at module level"
@@ -192,7 +192,7 @@ def unresolved_error(at: str, name: str | None) -> InvalidTool:
 
 
 def _unresolved_field_error(cls: type, exc: BaseException, at: str) -> InvalidTool:
-    """Return the error for a class of which one annotation could not be resolved."""
+    """Return the error for a class with an annotation that cannot be resolved."""
     name = getattr(exc, "name", None)
     for base in cls.__mro__:
         for field, annotation in _raw_annotations(base).items():
@@ -211,7 +211,7 @@ def substitute_type_variables(hint: Any, binding: Mapping[Any, Any]) -> Any:
 
 
 def _raw_annotations(owner: Any) -> Mapping[str, Any]:
-    """Return the annotations of a function or of this one class, as they were written."""
+    """Return the annotations of a function or class (not its bases), as they were written."""
     if sys.version_info >= (3, 14):  # pragma: no cover - reading evaluates them there (PEP 649)
         import annotationlib  # noqa: PLC0415 - there is none before 3.14
 
@@ -250,9 +250,9 @@ class InputField(Struct, frozen=True):
     type: Any
     required: bool = True
     default: Any = UNSET
-    """A JSON value, or UNSET where there is none or JSON cannot carry it."""
+    """A JSON value, or UNSET if there is none or JSON cannot represent it."""
     attribute: str = ""
-    """Its name in Python, where that is another one."""
+    """The name in Python, if it is another one."""
 
 
 class ClassFields(Struct, frozen=True):
@@ -278,7 +278,7 @@ def read_class_fields(
 
 
 def json_default(default: Any) -> Any:
-    """Return a default as a JSON value, or UNSET if JSON cannot carry it."""
+    """Return a default as a JSON value, or UNSET if JSON cannot represent it."""
     if default is UNSET:
         return UNSET
     try:
@@ -307,7 +307,7 @@ _EMPTY_DEFAULTS: dict[Any, Any] = {list: [], tuple: [], set: [], frozenset: [], 
 
 
 def _factory_default(factory: Any) -> Any:
-    """Return the default that a factory makes, if that is the same every time."""
+    """Return the default of a factory, if it is the same every time."""
     return _EMPTY_DEFAULTS.get(factory, UNSET) if isinstance(factory, type) else UNSET
 
 
@@ -315,7 +315,9 @@ def _read_struct(hint: Any, cls: Any, _arguments: tuple[Any, ...], at: str) -> C
     config = cls.__struct_config__
     if config.array_like:
         raise InvalidTool(
-            f"{cls.__name__} is array_like; arguments come by name", code="array_like", place=at
+            f"{cls.__name__} is array_like, but arguments are passed by name",
+            code="array_like",
+            place=at,
         )
     try:
         found = msgspec.structs.fields(hint)
@@ -339,7 +341,7 @@ def _read_struct(hint: Any, cls: Any, _arguments: tuple[Any, ...], at: str) -> C
 
 
 def _read_dataclass(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) -> ClassFields:
-    # Imported here: only a program that has dataclasses pays for them.
+    # Imported here: only a program that uses dataclasses pays for the import.
     from dataclasses import MISSING, InitVar, fields  # noqa: PLC0415
 
     hints = _class_hints(cls, arguments, at)
@@ -364,7 +366,7 @@ def _read_dataclass(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) -
 
 
 def _read_attrs(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) -> ClassFields:
-    nothing = sys.modules["attr"].NOTHING  # there, or the class would not be
+    nothing = sys.modules["attr"].NOTHING  # loaded, because the class was made with it
     hints = _class_hints(cls, arguments, at)
     found: list[InputField] = []
     for f in cls.__attrs_attrs__:

@@ -1,12 +1,12 @@
 """Validate JSON values against a JSON Schema, and schemas against the schema of schemas.
 
 A `_ValidationRun` walks a value along its schema; each keyword has a rule that reads its own
-operand from the schema and reports violations to the run. An operand that makes no sense is
-ignored, like an unknown keyword: it is no limit for a value.
+operand from the schema and reports violations to the run. An invalid operand is ignored, like
+an unknown keyword: it does not restrict the value.
 
-A path is a chain of steps from the inside out, so that one step further costs one tuple; it
-becomes a JSON pointer only in a report. A run is bounded: a schema may be untrusted (an
-MCP server) and a value from a model.
+A path is a chain of steps from the inside out, so that each step costs one tuple; it becomes a
+JSON pointer only in a report. A run is bounded: a schema may be untrusted (an MCP server), and a
+value may come from a model.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from steno.json_object import (
 
 MAX_VIOLATIONS: Final = 50
 MAX_VISITS: Final = 250_000
-"""More than the members of anything a model can write."""
+"""The limit of one run: more than the members of any output of a model."""
 
 _MAX_LISTED: Final = 20
 _MAX_TEXT_CHARACTERS: Final = 200
@@ -44,14 +44,14 @@ _Schema: TypeAlias = Mapping[str, Any]
 _Rule: TypeAlias = "Callable[[_ValidationRun, Any, _Schema, _Path], None]"
 """Checks a value against one keyword of a schema that has it, and reports to the run."""
 _Aspect: TypeAlias = Literal["type", "choice", "tag", "rule"]
-"""The subject of a violation. A choice of one is a tag: it names the alternative that is meant."""
+"""The subject of a violation. A choice with one option is a tag: it identifies an alternative."""
 
 
 def validate_value(value: Any, schema: Mapping[str, Any] | bool) -> tuple[Problem, ...]:
     """Return every way in which a parsed JSON value breaks a schema, at most fifty of them.
 
     Mappings and tuples count as objects and arrays. References are followed inside the
-    schema only; keywords that are unknown or make no sense are ignored. Never raises.
+    schema only; unknown and invalid keywords are ignored. Never raises.
     """
     run = _ValidationRun(schema)
     try:
@@ -59,7 +59,7 @@ def validate_value(value: Any, schema: Mapping[str, Any] | bool) -> tuple[Proble
     except RecursionError:
         return (Problem("", "is nested too deeply to be checked"),)
     except _LimitExceeded:
-        return (Problem("", "is too large, or its schema too entangled, to be checked"),)
+        return (Problem("", "is too large to be checked, or its schema is too complex"),)
     return tuple(
         [
             Problem(json_pointer(_steps(violation.path)), violation.rule)
@@ -79,10 +79,10 @@ def validate_schema(schema: Mapping[str, Any]) -> tuple[Problem, ...]:
 class _Violation(Struct, frozen=True):
     path: _Path
     expected: str
-    """The expectation, without its lead."""
+    """The expectation, without `lead`."""
     aspect: _Aspect = "rule"
     lead: str = ""
-    """The words before the expectation; alternatives with the same lead are joined after it."""
+    """The text before the expectation; alternatives with the same lead are joined after it."""
 
     @property
     def rule(self) -> str:
@@ -90,11 +90,11 @@ class _Violation(Struct, frozen=True):
 
 
 class _LimitExceeded(Exception):
-    """The walk took more steps than any honest schema needs."""
+    """The run took more steps than any reasonable schema needs."""
 
 
 class _ValidationRun:
-    """One walk: the root of references, the violations so far, the number of visits."""
+    """One run: the root of references, the violations so far, and the number of visits."""
 
     __slots__ = ("_visits", "root", "violations")
 
@@ -107,8 +107,8 @@ class _ValidationRun:
         """Check one value against one schema, and the values inside both."""
         if not is_mapping(schema):
             if schema is False:
-                self.report(path, "nothing is allowed here")
-            return  # true, or not a schema at all
+                self.report(path, "no value is allowed here")
+            return  # true, or not a schema
         self._visits += 1
         if self._visits > MAX_VISITS:
             raise _LimitExceeded
@@ -140,7 +140,7 @@ _TYPE_NAMES: Final = frozenset(JSON_TYPES.values())
 
 
 def _matches_type(value: object, kind: str, expected: Any) -> bool:
-    """Return whether a value is of a type or of one of several; unknown types are no limit."""
+    """Return whether a value is of a type or of one of several; an unknown type allows all."""
     if is_array(expected):
         return not expected or any(_matches_type(value, kind, name) for name in expected)
     if expected == "number":
@@ -191,7 +191,7 @@ def _check_one_of(run: _ValidationRun, value: Any, schema: _Schema, path: _Path)
 
 
 def _check_not(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`not`: does not fit."""
+    """`not`: does not fit the schema."""
     operand = schema["not"]
     is_schema = is_mapping(operand) or isinstance(operand, bool)
     if is_schema and not run.try_visit(value, operand, path):
@@ -199,7 +199,7 @@ def _check_not(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) ->
 
 
 def _check_if(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`if`: fits `then` or `else`, depending on whether it fits this."""
+    """`if`: fits `then` if it fits this schema, else `else`."""
     branch = "else" if run.try_visit(value, schema["if"], path) else "then"
     run.visit(value, schema.get(branch, True), path)
 
@@ -231,7 +231,7 @@ def _check_const(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) 
 
 
 def _check_properties(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`properties`: each declared member that is there fits."""
+    """`properties`: each declared member that is present fits."""
     for name, part in _mapping_operand(schema, "properties").items():
         if name in value:
             run.visit(value[name], part, (path, name))
@@ -250,7 +250,7 @@ def _check_pattern_properties(
 def _check_additional_properties(
     run: _ValidationRun, value: Any, schema: _Schema, path: _Path
 ) -> None:
-    """`additionalProperties`: each undeclared member fits, or must not be there."""
+    """`additionalProperties`: each undeclared member fits, or is not allowed."""
     operand = schema["additionalProperties"]
     declared = _mapping_operand(schema, "properties")
     patterns = _mapping_operand(schema, "patternProperties")
@@ -274,7 +274,7 @@ def _check_property_names(run: _ValidationRun, value: Any, schema: _Schema, path
 def _check_dependent_required(
     run: _ValidationRun, value: Any, schema: _Schema, path: _Path
 ) -> None:
-    """`dependentRequired`: where one member is, others are."""
+    """`dependentRequired`: if one member is present, others are required."""
     operand = schema["dependentRequired"]
     for name in operand if is_mapping(operand) else ():
         if name in value:
@@ -298,7 +298,7 @@ def _check_items(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) 
 
 
 def _check_prefix_items(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`prefixItems`: the first items fit, each its own."""
+    """`prefixItems`: each of the first items fits its own schema."""
     for i, (item, part) in enumerate(
         zip(value, _array_operand(schema, "prefixItems"), strict=False)
     ):
@@ -317,7 +317,7 @@ def _check_contains(run: _ValidationRun, value: Any, schema: _Schema, path: _Pat
 
 
 def _check_unique_items(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`uniqueItems`: no item is there twice."""
+    """`uniqueItems`: no item is repeated."""
     seen: set[Any] = set()
     for i, item in enumerate(value if schema["uniqueItems"] is True else ()):
         frozen = _hashable_json(item)
@@ -349,7 +349,7 @@ def _is_multiple(value: float, step: float) -> bool:
         quotient = value / step
         # 0.3 is a multiple of 0.1, but not in binary floating point.
         return abs(quotient - round(quotient)) <= abs(quotient) * 2**-50
-    except (OverflowError, ValueError):  # infinite, or beyond what a float can hold
+    except (OverflowError, ValueError):  # infinite, or beyond the range of a float
         return False
 
 
@@ -383,7 +383,7 @@ def _size_rules(keyword: str, parts: str) -> dict[str, _Rule]:
 
 
 def _matches_pattern(text: str, pattern: Any) -> bool | None:
-    """Return whether a text has a part that a pattern matches; None if it is no pattern."""
+    """Return whether a pattern matches a part of a text; None if the pattern is invalid."""
     try:
         return re.search(pattern, text) is not None
     except (re.error, TypeError, OverflowError, RecursionError):
@@ -405,9 +405,9 @@ def _is_same_json(one: object, other: object) -> bool:
 
 
 def _hashable_json(value: object) -> Any:
-    """Return a hashable value that is equal exactly where JSON values are.
+    """Return a hashable value; two of them are equal exactly if the JSON values are.
 
-    1 is 1.0, true is not 1, a tuple is an array.
+    1 equals 1.0, true does not equal 1, a tuple equals a list.
     """
     if isinstance(value, bool):
         return bool, value
@@ -424,9 +424,8 @@ def _hashable_json(value: object) -> Any:
 def _closest_violations(failures: list[list[_Violation]], path: _Path) -> list[_Violation]:
     """Return the violations to report when no alternative fits.
 
-    The alternative that came closest is the one that was meant: the value is of its type, it
-    carries its tag, and few other rules are broken. If the value is of no alternative's type, one
-    violation names the types of all of them.
+    The closest alternative is reported: the value has its type and its tag, and breaks few other
+    rules. If the value has the type of no alternative, one violation names the types of all.
     """
     best = min(failures, key=lambda violations: _distance(violations, path))
     reason = _excluding_violation(best, path)
@@ -437,14 +436,14 @@ def _closest_violations(failures: list[list[_Violation]], path: _Path) -> list[_
 
 
 def _distance(violations: list[_Violation], path: _Path) -> tuple[int, int, int]:
-    """Return how far an alternative is from fitting: type, number and depth of violations."""
+    """Return a sort key of an alternative, the closest first: type, number and depth of violations."""
     reason = _excluding_violation(violations, path)
     miss = 0 if reason is None else 2 if reason.path == path else 1
     return miss, len(violations), -max(len(_steps(each.path)) for each in violations)
 
 
 def _excluding_violation(violations: list[_Violation], path: _Path) -> _Violation | None:
-    """Return the violation which shows that another alternative was meant, if there is one."""
+    """Return a violation of the type or tag, which rules the alternative out; None if there is none."""
     for violation in violations:
         if violation.path == path and violation.aspect != "rule":
             return violation
@@ -462,7 +461,7 @@ def _join_alternatives(violations: list[_Violation], reason: _Violation) -> _Vio
     return _Violation(reason.path, expected, reason.aspect, first.lead)
 
 
-# -- schema parts in words -------------------------------------------------------------------
+# -- schema parts as text --------------------------------------------------------------------
 
 
 def _json_text(operand: Any) -> str:
@@ -470,7 +469,7 @@ def _json_text(operand: Any) -> str:
     try:
         text = msgspec.json.encode(operand, enc_hook=to_plain).decode()
     except (TypeError, ValueError, RecursionError):
-        return "what the schema says"
+        return "the value in the schema"
     return text if len(text) <= _MAX_TEXT_CHARACTERS else text[:_MAX_TEXT_CHARACTERS] + "…"
 
 
@@ -483,7 +482,7 @@ def _json_text_list(operands: Iterable[Any]) -> str:
 # -- tables -----------------------------------------------------------------------------------
 
 _COMMON_RULES: dict[str, _Rule] = {
-    # A reference to another document is no limit.
+    # A reference to another document allows everything.
     "$ref": lambda run, value, schema, path: run.visit(
         value, resolve_schema_ref(run.root, schema["$ref"]), path
     ),
@@ -548,7 +547,7 @@ _RULES_BY_TYPE: dict[str, dict[str, _Rule]] = {
 # -- the schema of schemas -------------------------------------------------------------------
 #
 # JSON Schema described in itself, as far as steno reads it. Unknown keywords are allowed, as
-# the standard wants it.
+# the standard requires.
 
 _SUBSCHEMA: Final = {"$ref": "#"}
 _SUBSCHEMA_LIST: Final = {"type": "array", "items": _SUBSCHEMA, "minItems": 1}
@@ -565,7 +564,8 @@ _KEYWORDS: Final[dict[str, dict[str, Any]]] = {
     "enum": {"type": "array"},
     "required": _NAME_LIST,
     "dependentRequired": {"type": "object", "additionalProperties": _NAME_LIST},
-    # Before 2020-12 an array was what is prefixItems now; servers still write it.
+    # Before 2020-12, `items` could be an array with the meaning of prefixItems; servers still
+    # send it.
     "items": {"anyOf": [_SUBSCHEMA, {"type": "array", "items": _SUBSCHEMA}]},
     "multipleOf": {"type": "number", "exclusiveMinimum": 0},
     **dict.fromkeys(("properties", "patternProperties", "$defs", "definitions"), _SUBSCHEMA_MAP),
@@ -586,7 +586,7 @@ _META_SCHEMA: Final = {"type": ["object", "boolean"], "properties": _KEYWORDS}
 
 
 def resolve_schema_ref(root: Any, ref: Any) -> Any:
-    """Return the target of a local `$ref`; True, which allows all, if it is not here."""
+    """Return the target of a local `$ref`; True, which allows everything, if it is not found."""
     if not isinstance(ref, str) or (ref != "#" and not ref.startswith("#/")):
         return True
     if "%" in ref:

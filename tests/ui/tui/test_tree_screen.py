@@ -400,7 +400,7 @@ def test_a_name_that_is_taken_or_blank_is_refused_and_can_be_changed() -> None:
         await user.press("f")
         await user.type("other")
         await user.press("enter")
-        assert "there is a branch of this name" in user.text
+        assert "a branch of this name already exists" in user.text
         await user.press(*["backspace"] * 5, "space", "enter")
         assert "branch: it is blank" in user.text
         assert session.branches.names() == ["main", "other"]
@@ -462,7 +462,7 @@ def test_l_labels_an_entry_and_stays_there() -> None:
         assert "What to call #3" in user.text
         await user.type("12")
         await user.press("enter")
-        assert "label: it reads like the number of an entry" in user.text
+        assert "label: must not look like the number of an entry" in user.text
         await user.type(" ideas")
         await user.press("enter")
         assert user.line("[12 ideas]") == "├─○ #3 user [12 ideas]  and by age"
