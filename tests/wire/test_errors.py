@@ -56,7 +56,7 @@ from steno.wire.errors import decode_error
         ('{"detail":"no"}', "no", None, None),
         ('{"message":"no"}', "no", None, None),
         ("<html>Bad\n\tGateway</html>", "<html>Bad Gateway</html>", None, None),
-        ("", "the provider answered with an error and no explanation", None, None),
+        ("", "the provider reported an error without a message", None, None),
     ],
 )
 def test_every_shape_of_a_body_is_read(
