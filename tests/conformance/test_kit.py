@@ -84,7 +84,7 @@ def test_results_are_shown_as_a_matrix_with_the_reasons_below() -> None:
             "two_calls",
             "theirs",
             CaseOutcome.NOT_APPLICABLE,
-            "the protocol cannot say: CallFragment",
+            "the protocol cannot express: CallFragment",
         ),
     ]
     assert format_matrix(results) == textwrap.dedent("""\
@@ -100,7 +100,10 @@ def test_the_matrix_tells_why_a_case_was_not_asked_if_it_is_to() -> None:
     results = [
         CaseResult("text", "mine", CaseOutcome.OK),
         CaseResult(
-            "thinking", "mine", CaseOutcome.NOT_APPLICABLE, "the protocol cannot say: ThinkingPiece"
+            "thinking",
+            "mine",
+            CaseOutcome.NOT_APPLICABLE,
+            "the protocol cannot express: ThinkingPiece",
         ),
     ]
     assert format_matrix(results, explained=[CaseOutcome.NOT_APPLICABLE]) == textwrap.dedent("""\
@@ -108,7 +111,7 @@ def test_the_matrix_tells_why_a_case_was_not_asked_if_it_is_to() -> None:
         text      ok
         thinking  –
 
-        mine · thinking: the protocol cannot say: ThinkingPiece
+        mine · thinking: the protocol cannot express: ThinkingPiece
         """)
 
 
@@ -141,7 +144,9 @@ def test_the_command_succeeds_if_nothing_failed(capsys: pytest.CaptureFixture[st
 def test_the_command_tells_why_a_case_was_not_asked(capsys: pytest.CaptureFixture[str]) -> None:
     place = "steno.testing.conformance.servers:ChatServer"
     assert main(["--only", "--reasons", "--wire", place]) == 0
-    assert "chat · thinking: the protocol cannot say: ThinkingPiece\n" in capsys.readouterr().out
+    assert (
+        "chat · thinking: the protocol cannot express: ThinkingPiece\n" in capsys.readouterr().out
+    )
 
 
 class CountsNothing(ChatServer):
@@ -186,7 +191,7 @@ def test_bodies_are_compared_as_json_or_to_the_byte(
         ("speaking:", "speaking:: write MODULE:SERVER"),
         (":Server", ":Server: write MODULE:SERVER"),
         (".near:Server", ".near:Server cannot be imported"),
-        ("tests.conformance.test_kit:NOT_A_SERVER", "is no ScriptedServer"),
+        ("tests.conformance.test_kit:NOT_A_SERVER", "is not a ScriptedServer"),
     ],
 )
 def test_an_object_that_is_no_server_is_refused(

@@ -174,7 +174,7 @@ def _first_header(headers: Mapping[str, str], *names: str) -> str | None:
 
 
 def _read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read the delay: in milliseconds, in seconds, or as a date, relative to the server's `date`."""
+    """Read the delay: in milliseconds, in seconds, or as a date, relative to the header `date`."""
     milliseconds = _parse_number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000

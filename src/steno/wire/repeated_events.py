@@ -22,7 +22,7 @@ from steno.wire.tolerant import DECODE_ERRORS
 _STRING_BODY: Final = rb'(?!")[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*'
 """The characters between two quotes; not an empty text, which may have a meaning of its own."""
 _PADDING: Final = rb"[A-Za-z0-9]*"
-"""The padding that OpenAI and Mistral add, so that the length of an event hides that of its text."""
+"""The padding with which OpenAI and Mistral hide the length of the text of an event."""
 _find_padding: Final = re.compile(rb'"(%b)"\}\Z' % _PADDING).search
 _SPACES: Final = rb" *"
 _PROBE_TEXT: Final = "An0ther"
@@ -82,7 +82,7 @@ class RepeatedEventReader:
         self._batch_reader: _BatchReader | None = None
         self._payload = b""
         self.needs_check: bool = False
-        """Whether another event was read in full, after which the same bytes may mean another block."""
+        """Whether an event was read in full, after which the same bytes may mean another block."""
         self.min_bytes: int = _DISABLED
         """The fewest bytes for which this path is used; it is not faster for a single event."""
 

@@ -404,7 +404,7 @@ class MessageWriter(ValueWriter, ABC):
         return first.kind == WHOLE_MESSAGE_KIND
 
     def _add_raw(self, message: Members | bytes) -> None:
-        """Complete the message before and write this one, which may still grow unless it is bytes."""
+        """Complete the message before and write this one, which may grow unless it is bytes."""
         if self._latest is not None:
             self._written.append(encode_json(self._latest))
             self._latest = None

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 else:
 
     class _NeverDecoded:
-        """A type that no JSON decodes to, so that a server's member `rest` is kept in `rest`, too."""
+        """A type that no JSON decodes to, so that a server's member `rest` counts as unknown."""
 
 
 class TolerantStruct(Struct, forbid_unknown_fields=True, kw_only=True, gc=False):

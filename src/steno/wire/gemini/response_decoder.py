@@ -405,7 +405,7 @@ class _FunctionCallReader:
         return _read_call_extras(function) | ({FORM_KEY: form} if form else {})
 
     def add_extras(self, extras: Members) -> Members:
-        """Take extras of the latest call; return those to add now, and keep the rest for its end."""
+        """Take extras of the latest call; return those to add now, keep the rest for its end."""
         return extras if self._partial is None else self._partial.add_extras(extras)
 
     def end(self, function: FunctionCall, events: list[WireEvent]) -> None:
@@ -534,7 +534,10 @@ def _append_text(before: Any, more: str, *, is_open: bool) -> str | _GrowingText
 
 
 def _read_fragment_value(fragment: PartialArg) -> tuple[bool, str | float | None]:
-    """Return whether a fragment has a value, and the value. Raises ProtocolError for other types."""
+    """Return whether a fragment has a value, and the value.
+
+    Raises ProtocolError for a value of an unknown type.
+    """
     for value in (fragment.string_value, fragment.bool_value, fragment.number_value):
         if value is not None:
             # Numbers arrive as doubles; integers are converted back.

@@ -414,7 +414,7 @@ class _ToolCallReader:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
     def read_legacy(self, call: Function, events: list[WireEvent]) -> None:
-        """Read the legacy call of a turn, or a fragment of it. It has no id, and none is sent back."""
+        """Read the legacy call of a turn, or a fragment of it; no id is received or sent back."""
         arguments, inner = _read_arguments(call), call.rest or {}
         if call.name or arguments:
             events.append(ToolCallPart(_FIRST_CALL_INDEX, None, call.name, arguments))
