@@ -1,4 +1,4 @@
-"""The kit finds what is broken: every case can fail, and fails for the wires it should."""
+"""The kit finds broken wires: every case can fail, and fails for the wires it should."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kit as its users see it: the matrix, the command, the tests of pytest."""
+"""The public parts of the kit: the matrix, the command, the pytest tests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MERGING = server_for(broken_wires.BROKEN["MergesCalls"])
 NOT_A_SERVER = 7
 
 
-# -- what is offered -------------------------------------------------------------------------------
+# -- exports ---------------------------------------------------------------------------------------
 
 
 def test_every_public_name_is_there_and_documented() -> None:
@@ -150,7 +150,7 @@ def test_the_command_tells_why_a_case_was_not_asked(capsys: pytest.CaptureFixtur
 
 
 class CountsNothing(ChatServer):
-    """Its protocol has no place for tokens."""
+    """A server whose protocol has no token counts."""
 
     def frames(self, script: Script) -> list[bytes]:
         if any(isinstance(line, TurnEnd) and line.usage is not None for line in script):
@@ -236,7 +236,7 @@ def test_one_line_makes_a_test_of_every_case(tmp_path: Path) -> None:
     )
     assert run.returncode == 1
     assert "test_wire[two_calls]" in run.stdout
-    assert f"{len(STREAM_CASES)} passed" not in run.stdout  # those of the wire passed as well
+    assert f"{len(STREAM_CASES)} passed" not in run.stdout  # the tests of the wire passed as well
     assert "test_provider" not in run.stdout.partition("short test summary")[2]
 
 
@@ -257,7 +257,7 @@ except ImportError as exc:
     assert run.stdout == f"steno.testing.{kit}.in_pytest needs pytest: pip install pytest\n"
 
 
-# -- for servers ----------------------------------------------------------------------------------
+# -- helpers for servers --------------------------------------------------------------------------
 
 
 def test_json_is_written_as_servers_write_it() -> None:

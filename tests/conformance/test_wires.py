@@ -36,7 +36,7 @@ def test_a_wire_passes_a_case(case: WireCase, server: ScriptedServer) -> None:
 
 
 def test_what_a_protocol_cannot_say_is_known() -> None:
-    """`python -m steno.testing.conformance > tests/conformance/matrix.txt` after a wanted change."""
+    """Update: `python -m steno.testing.conformance > tests/conformance/matrix.txt`."""
     results = [result_of(case, server) for server in SERVERS for case in WIRE_CASES]
     assert format_matrix(results) == MATRIX.read_text("utf-8")
 

@@ -1,4 +1,4 @@
-"""The HTTP transport sends bytes, keeps its limits, and raises our own errors."""
+"""The HTTP transport sends bytes, enforces its limits, and raises our own errors."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_status_headers_and_body_arrive() -> None:
 
 
 def test_the_path_is_sent_as_it_is_written() -> None:
-    """Clients like to quote what is quoted already: a model's name would be another one then."""
+    """Some HTTP clients quote a quoted URL again, which would change the name of a model."""
 
     async def main() -> None:
         async with run_server(reply(200, {})) as server:
@@ -195,7 +195,7 @@ def test_reading_on_after_the_transport_was_closed_is_unreachable() -> None:
 
 
 def test_a_transport_outlives_its_event_loop() -> None:
-    """Scripts call `asyncio.run` for each question; connections of the last one are gone."""
+    """Scripts call `asyncio.run` for each request; connections of an earlier loop are gone."""
     transport = build_transport()
 
     async def main() -> None:
@@ -284,7 +284,7 @@ def test_a_server_that_falls_silent_is_given_up() -> None:
 
 
 def test_only_waiting_counts_as_silence() -> None:
-    """A reader that takes long between two reads has not waited for the server."""
+    """The time between two reads is not time spent waiting for the server."""
 
     async def main() -> None:
         async with run_server([STREAM, chunk(b"one"), chunk(b"two"), END]) as server:
@@ -411,7 +411,7 @@ def test_what_is_not_http_is_a_protocol_error() -> None:
     ("code", "retryable"), [(socket.EAI_NONAME, False), (socket.EAI_AGAIN, True)]
 )
 def test_a_name_that_does_not_exist_is_not_asked_for_again(code: int, retryable: bool) -> None:
-    """Not tried for real: the request would leave the machine."""
+    """Not sent: the request would leave the machine."""
     where = ConnectionKey("lab.example", 443, True, True, None, None, None)
     exc = aiohttp.ClientConnectorDNSError(where, OSError(code, "no"))
     error = _translate_error(exc, _ErrorContext("lab.example", TimeLimits()))

@@ -127,7 +127,7 @@ def test_what_is_no_response_is_no_recording(data: bytes) -> None:
 
 @given(assistant_messages())
 def test_a_whole_response_as_events_is_the_same_message(message: AssistantMessage) -> None:
-    """Equal except for what a stream cannot express: an assembled message stays unchanged."""
+    """Equal except for details that a stream cannot express; an assembled message is unchanged."""
     once = assembled(message)
     assert assembled(once) == once
     assert (once.text or "") == (message.text or "")

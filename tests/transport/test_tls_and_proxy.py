@@ -1,4 +1,4 @@
-"""Certificates are always checked, and proxies used where one is set."""
+"""Certificates are always checked, and a proxy is used if one is set."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Trust(NamedTuple):
 
     ca_file: Path
     server: ssl.SSLContext
-    """What a server with a certificate for 127.0.0.1 and lab.example uses."""
+    """The context of a server with a certificate for 127.0.0.1 and lab.example."""
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_a_server_without_tls_is_not_spoken_to_in_the_clear() -> None:
             await transport.close()
         assert server.seen == []
 
-    # The server cannot read what it gets, which asyncio would print.
+    # The server cannot decode the bytes, and asyncio would print the error.
     asyncio.run(_quietly(main))
 
 

@@ -1,4 +1,4 @@
-"""What becomes of extras: no member stands twice in a body, and what is lost is told."""
+"""Extras: no member is written twice, and every loss is reported."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TOOL = ToolDefinition.from_function(read_file, strict=False)
 
 
 def members_once(encoded: EncodedRequest) -> dict[str, Any]:
-    """Read a body in which no name stands twice."""
+    """Decode a body and check that no member name occurs twice."""
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         assert len({name for name, _ in pairs}) == len(pairs)
@@ -69,7 +69,7 @@ def kept_for(wire: str, *names: str, at: str = "request") -> Change:
     return Change(ChangeCode.EXTRAS, "other_wire", at, value=wire, names=names)
 
 
-# -- extras for what the encoder writes itself ---------------------------------------------------
+# -- extras for members that the encoder writes --------------------------------------------------
 
 
 @pytest.mark.parametrize("name", WIRES)
@@ -262,7 +262,7 @@ def test_gemini_keeps_what_stands_beside_the_choice_of_a_tool() -> None:
     assert encoded.losses == (repeated("mode", at="request.toolConfig"),)
 
 
-# -- what is lost on the way to another wire -----------------------------------------------------
+# -- losses on another wire ----------------------------------------------------------------------
 
 
 def openai_body(**members: Any) -> bytes:
@@ -317,7 +317,7 @@ def test_what_was_to_come_in_pieces_still_is(source: str, target: str, is_stream
     assert encoded.losses == ()
     if target == source:
         assert encoded.json == recorded
-    else:  # Google has it in the address
+    else:  # Google has the model in the URL
         assert encoded.json.get("stream") is (None if target == "gemini" else is_streamed)
 
 
@@ -422,7 +422,7 @@ def test_members_from_further_inside_are_reported_as_well() -> None:
     assert loss == kept_for("anthropic_messages", "disable_parallel_tool_use")
 
 
-# -- notes that nobody of ours wrote -------------------------------------------------------------
+# -- notes that steno did not write --------------------------------------------------------------
 
 NOTES = [
     *("arguments", "content", "form", "function", "id", "inner", "item", "name", "parameters"),

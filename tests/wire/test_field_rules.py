@@ -1,4 +1,4 @@
-"""Rules of one line each: a second name for a count, a length, a status, a number that is none."""
+"""Small rules for single fields: names of counts, lengths, statuses, invalid numbers."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_an_empty_signature_of_anthropic_seals_nothing() -> None:
 
 
 def name_of(length: int) -> str:
-    """Return a name that only an outsider would choose, and every provider takes if it fits."""
+    """Return a tool name of this length that steno's own rule forbids and providers accept."""
     return "a-" + "b" * (length - 2)
 
 
@@ -125,7 +125,7 @@ def tool(original_name: str) -> ToolDefinition:
 
 
 def names_in(body: Any) -> list[str]:
-    """Return the names of all that is called or can be, wherever a protocol puts them."""
+    """Return the names of all calls and tools in a request of any protocol."""
     if isinstance(body, list):
         return [name for element in body for name in names_in(element)]
     if not isinstance(body, dict):
@@ -281,11 +281,11 @@ def test_examples_of_the_input_of_a_tool_are_kept_and_sent_back(strict: dict[str
     assert ChangeCode.EXTRAS in [loss.code for loss in foreign.losses]
 
 
-# -- two calls of one id -------------------------------------------------------------------------
+# -- two calls with the same id ------------------------------------------------------------------
 
 
 def response_with_calls(wire: Wire, name: str) -> bytes:
-    """Write a whole answer in which two calls go by the same id."""
+    """Encode a whole response in which two calls have the same id."""
     calls = [("look", {"at": 1}), (name, {"at": 2})]
     texts = [(called, msgspec.json.encode(input).decode()) for called, input in calls]
     bodies: dict[str, Any] = {
@@ -348,7 +348,7 @@ def test_two_calls_of_one_id_in_a_stream_of_anthropic_stay_two() -> None:
     assert [(call.id, call.name) for call in message.tool_calls] == [("c1", "a"), ("made_up", "b")]
 
 
-# -- chats of OpenAI -----------------------------------------------------------------------------
+# -- OpenAI's chat completions -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Events that repeat one another are read many at once, and to the same end as one by one."""
+"""Repeated events that are read in batches give the same result as one by one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ each_wire = pytest.mark.parametrize("wire", list(WIRES))
 
 
 def decode_to_error(wire: str, pieces: Iterable[bytes]) -> tuple[list[WireEvent], str]:
-    """Return the events, and what went wrong behind them."""
+    """Return the events, and the error after them."""
     decoder = load_wire(wire).StreamDecoder()
     events: list[WireEvent] = []
     try:
@@ -67,7 +67,7 @@ def same_however_it_is_cut(wire: str, events: list[bytes]) -> list[WireEvent]:
     return at_once[0]
 
 
-# -- what is said ----------------------------------------------------------------------------
+# -- content ---------------------------------------------------------------------------------
 
 WORDS = [" plain", ' "', "\\", "\n", "\0", '{"a": 1}', "é 漢 🙂", "\u2028", "An0ther", ":", "m", ""]
 
@@ -105,7 +105,7 @@ def test_thinking_and_arguments_repeat_themselves_as_well() -> None:
     ]
 
 
-# -- what is new -----------------------------------------------------------------------------
+# -- events that differ ----------------------------------------------------------------------
 
 PLAIN = [in_openai_chat(f" {n}", padding="x" * n) for n in range(6)]
 ODD = {
@@ -120,8 +120,8 @@ ODD = {
     ),
     "text with a control character": in_openai_chat("NEW", padding="x").replace(b"NEW", b"\x01"),
     "text that is not UTF-8": in_openai_chat("NEW", padding="x").replace(b"NEW", b"\xff"),
-    "half a character": in_openai_chat("NEW", padding="x").replace(b"NEW", b"\\ud83d"),
-    "an escape that is none": in_openai_chat("NEW", padding="x").replace(b"NEW", b"\\q"),
+    "a lone surrogate": in_openai_chat("NEW", padding="x").replace(b"NEW", b"\\ud83d"),
+    "an invalid escape": in_openai_chat("NEW", padding="x").replace(b"NEW", b"\\q"),
     "a quote that ends the text": in_openai_chat("NEW", padding="x").replace(
         b"NEW", b'a","role":"assistant'
     ),
@@ -160,7 +160,7 @@ def test_other_events_among_the_words_are_read_in_full(odd: bytes) -> None:
     same_however_it_is_cut("anthropic_messages", [*words[:5], odd, *words[5:]])
 
 
-# -- members without a name ------------------------------------------------------------------
+# -- unknown members -------------------------------------------------------------------------
 
 
 def delta_with(word: str, **members: object) -> bytes:
@@ -234,7 +234,7 @@ def test_members_that_are_as_they_were_are_no_news() -> None:
     assert turn._read_text_only(payload(" b", novel=SAFE)) is None
 
 
-# -- the refrain itself ----------------------------------------------------------------------
+# -- the reader ------------------------------------------------------------------------------
 
 
 def read_text_only(payload: bytes) -> TextOnlyEvent | None:
@@ -243,7 +243,7 @@ def read_text_only(payload: bytes) -> TextOnlyEvent | None:
 
 
 def read(reader: RepeatedEventReader, *payloads: bytes) -> list[str]:
-    """Return the texts that were read; all that were not are still there."""
+    """Return the texts that were read; the other bytes remain."""
     events: list[WireEvent] = []
     block = b"".join(b"data: %b\n\n" % payload for payload in payloads)
     rest = reader.read(block, events)
@@ -312,11 +312,11 @@ def test_who_never_repeats_himself_is_not_asked_forever() -> None:
     assert len(asked) < 10
 
 
-# -- what only looks like a refrain ----------------------------------------------------------
+# -- events that only look repeated ----------------------------------------------------------
 
 
 def pieces_of(events: list[bytes], *sizes: int) -> list[bytes]:
-    """Put so many events into each piece, and the others into the last."""
+    """Join as many events into each piece as `sizes` gives, and the others into the last."""
     ends = [sum(sizes[: number + 1]) for number in range(len(sizes))]
     places = zip([0, *ends], [*ends, len(events)], strict=True)
     return [b"".join(events[start:end]) for start, end in places]
@@ -334,14 +334,14 @@ LOOKALIKES = {
         in_openai_chat(" 0"),
         *[b": " + in_openai_chat(f" {n}").removeprefix(b"data: ") for n in [0, *range(8)]],
     ],
-    "blanks behind the object, then a brace": [
+    "blanks after the object, then a brace": [
         *[without_end(f" {n}") + b" \n\n" for n in range(3)],
         *[without_end(f" {n}") + b"}\n\n" for n in range(6)],
     ],
-    "members of a name that is ours": [
+    "members with a reserved name": [
         in_openai_chat("", delta={"content": f" {n}", "$rest": {"novel": [1]}}) for n in range(9)
     ],
-    "members of a call of a name that is ours": [
+    "members of a call with a reserved name": [
         in_openai_chat(
             "",
             delta={
@@ -384,7 +384,7 @@ def test_what_only_looks_like_a_refrain_is_read_in_full(events: list[bytes]) -> 
 def decode_with_envelope(
     wire: str, pieces: Iterable[bytes]
 ) -> tuple[list[WireEvent], str, dict[str, object]]:
-    """Return the events, what went wrong behind them, and the envelope."""
+    """Return the events, the error after them, and the envelope."""
     decoder = load_wire(wire).StreamDecoder()
     events: list[WireEvent] = []
     error = ""
@@ -411,7 +411,7 @@ def block_delta(kind: str, name: str, text: str) -> bytes:
         {"type": "tool_use", "id": "b", "name": "read", "input": {"x": 1}},
         {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
     ],
-    ids=["a call that began with input", "a block that is kept as it is"],
+    ids=["a call that began with input", "a block that is kept unchanged"],
 )
 def test_the_same_event_means_something_else_in_another_block(block: dict[str, object]) -> None:
     more = [block_delta("input_json_delta", "partial_json", text) for text in '{"y":2}']
@@ -433,7 +433,7 @@ def test_text_of_a_block_that_is_kept_is_no_text() -> None:
     )
 
 
-# -- what it may cost ------------------------------------------------------------------------
+# -- cost ------------------------------------------------------------------------------------
 
 
 def test_a_text_that_stands_everywhere_is_not_looked_for_everywhere() -> None:
@@ -481,7 +481,7 @@ def test_one_long_event_does_not_end_the_listening() -> None:
     assert reader.min_bytes < 1_000
 
 
-# -- what servers say of every word ----------------------------------------------------------
+# -- members of every event ------------------------------------------------------------------
 
 
 def chunk_with(word: str, **choice: object) -> bytes:

@@ -1,4 +1,4 @@
-"""What servers say that no documentation has: nothing of it is lost, and none of it is a crash."""
+"""Undocumented data that servers send is neither lost nor the cause of an error."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_thoughts_that_are_no_text_are_kept_as_they_are() -> None:
     assert envelope["content"] == [{"type": "thinking", "thinking": [{"type": "text", "text": 5}]}]
 
 
-# -- errors that are none, and some that are odd -------------------------------------------------
+# -- empty and unusual errors --------------------------------------------------------------------
 
 ITEM = {
     "type": "message",

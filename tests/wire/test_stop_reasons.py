@@ -1,4 +1,4 @@
-"""Why a model stopped: every provider's words for it, streamed and whole, written out by hand."""
+"""Stop reasons: the names of every provider, streamed and whole, written out by hand."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_calls_say_more_than_the_word_for_the_end(speaker: ScriptedServer, raw: 
         assert (message.stop_reason, message.raw_stop_reason) == (StopReason.TOOL_USE, raw)
 
 
-# -- Gemini, in numbers --------------------------------------------------------------------------
+# -- Gemini, as enum numbers ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_gemini_may_give_the_number_of_its_reason(number: int, reason: str) -> N
         assert (message.stop_reason, message.raw_stop_reason) == (reason, str(number))
 
 
-# -- Ollama, without a word ----------------------------------------------------------------------
+# -- Ollama, without a reason --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("about", [{}, {"done_reason": None}, {"done_reason": ""}])
@@ -142,7 +142,7 @@ def test_older_ollama_servers_end_without_a_reason(about: dict[str, Any]) -> Non
         assert message.text == "Hi"
 
 
-# -- Responses, where a status says it -----------------------------------------------------------
+# -- Responses, by status ------------------------------------------------------------------------
 
 SAID = {
     "type": "message",

@@ -1,4 +1,4 @@
-"""A member without a name of ours is kept under its own, whatever that is and wherever it stands."""
+"""An unknown member is kept under its own name, whatever the name and wherever it occurs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from steno.wire.tolerant import (
 )
 
 NOVEL = "novel"
-"""A name that means nothing anywhere."""
+"""A member name that no protocol uses."""
 NAMES = ["$rest", "rest"]
 VALUES: list[Any] = [{"x": [1]}, {}, None, [], 1, "words"]
 
@@ -44,7 +44,7 @@ each_value = pytest.mark.parametrize("value", VALUES, ids=json.dumps)
 each_wire = pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.wire.NAME)
 
 
-# -- what all wires read with ----------------------------------------------------------------
+# -- readers of all wires --------------------------------------------------------------------
 
 
 class Leaf(TolerantStruct):
@@ -162,7 +162,7 @@ LINES: list[ScriptLine] = [
     TurnEnd(StopReason.TOOL_USE, USAGE),
 ]
 KEEPERS = {"chat", "gemini", "ollama_chat", "openai_chat"}
-"""Wires of which the message and the envelope hold all that was said; others are told things twice."""
+"""Wires whose message and envelope contain all data of a response; others receive data twice."""
 ASKED = ChatMessage.user("Well?")
 
 
@@ -218,7 +218,7 @@ def test_nobody_but_us_writes_the_notes_on_how_something_was_written(
         except ProtocolError:
             continue
         assert notes_of(message, server.wire.NAME) == notes_of(plain_message, server.wire.NAME)
-        stored_and_sent(server, message)  # and it can be sent
+        stored_and_sent(server, message)  # the message can be sent
 
 
 def notes_of(message: AssistantMessage, wire: str) -> list[dict[str, Any]]:
@@ -238,7 +238,7 @@ def test_a_note_that_is_none_says_nothing_and_breaks_nothing(
 
 
 def script(server: ScriptedServer) -> list[ScriptLine]:
-    """Return as much of an answer as the protocol can say."""
+    """Return a response with all content that the protocol can express."""
     said: list[ScriptLine] = []
     for line in LINES:
         try:
@@ -251,7 +251,7 @@ def script(server: ScriptedServer) -> list[ScriptLine]:
 
 
 def with_a_member(value: Any, name: str, news: Any) -> Iterator[Any]:
-    """Give the value with a member more in each of its objects in turn."""
+    """Yield copies of the value, each with one more member in one of its objects."""
     if isinstance(value, dict):
         yield {**value, name: news}
         yield {name: news, **value}
@@ -265,7 +265,7 @@ def with_a_member(value: Any, name: str, news: Any) -> Iterator[Any]:
 
 
 def changed_frames(frame: bytes, name: str, value: Any) -> Iterator[tuple[bytes, bytes]]:
-    """Give a frame with a member of that name, and with the same under a name of no meaning."""
+    """Yield a frame with a member of that name, and one with a name that no protocol uses."""
     start, end = frame.find(b"{"), frame.rfind(b"}") + 1
     payload = json.loads(frame[start:end]) if start >= 0 else None
     pairs = zip(
@@ -287,7 +287,7 @@ def streamed(server: ScriptedServer, frames: list[bytes]) -> str:
 
 
 def stored_and_sent(server: ScriptedServer, message: AssistantMessage) -> str:
-    """Return a message as it is stored, and as it goes back."""
+    """Return a message as it is stored, and as it is sent back."""
     again = server.wire.encode_request(Request(model="m", messages=(ASKED, message)))
     return f"{encode_message(message).decode()} {again.body.decode()}"
 

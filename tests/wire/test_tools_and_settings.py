@@ -1,4 +1,4 @@
-"""Settings and tools that several protocols write alike: the same rules for each of them."""
+"""Settings and tools that several protocols write in the same way follow the same rules."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_tool_that_we_would_define_otherwise_is_still_one_to_others(
     assert (declared["name"], declared["parametersJsonSchema"]["type"]) == ("read", "object")
 
 
-# -- declarations of Google ----------------------------------------------------------------------
+# -- Google's declarations -----------------------------------------------------------------------
 
 ASKED = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
 

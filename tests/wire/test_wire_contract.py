@@ -1,4 +1,4 @@
-"""What holds for every wire."""
+"""Rules for every wire."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_an_error_is_the_same_error_everywhere(wire: Wire) -> None:
 def test_the_next_turn_begins_with_the_bytes_of_this_one(wire: Wire) -> None:
     assert isinstance(wire, ModuleType)
     encoder: Any = wire.Encoder()
-    # Closing brackets, and what a protocol must say behind the messages.
+    # Closing brackets, and members that a protocol writes after the messages.
     first = encoder.encode(_first(2)).body.rstrip(b']}"')
     assert encoder.encode(_first(4)).body.startswith(first)
     assert encoder.encode(REQUEST).body == wire.encode_request(REQUEST).body
@@ -174,7 +174,7 @@ def test_what_comes_in_pieces_still_does_whoever_has_to_say_so(
 @pytest.mark.parametrize("name", ["gemini", "ollama_chat"])
 @pytest.mark.parametrize("is_swapped", [False, True])
 def test_results_that_will_be_mixed_up_are_reported(name: str, is_swapped: bool) -> None:
-    """Nothing but their order tells which of two calls a result is of, if those have no id."""
+    """Without ids, only the order shows which of two calls a result belongs to."""
     form: dict[str, Any] = {"gemini": {"id": None}, "ollama_chat": {"id": "absent"}}
     extras = {name: {"$form": form[name]}}
     calls = [ToolCall(id=id, name="read", arguments="{}", extras=extras) for id in "ab"]

@@ -1,4 +1,4 @@
-"""Anthropic's Messages: recorded requests, there and back."""
+"""Anthropic's Messages: recorded requests, decoded and encoded again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SCHEMA = {"type": "object", "properties": {"p": {"type": "string"}}}
 
 
 def there_and_back(**members: Any) -> Request:
-    """Read a request, write it again, and compare; return what was read."""
+    """Decode a request, encode it again, and compare; return the decoded request."""
     recorded = {"model": "claude-1", "max_tokens": 100, "messages": [USER]} | members
     read = decode_request(msgspec.json.encode(recorded))
     written = encode_request(read)
@@ -101,7 +101,7 @@ def test_what_is_not_as_it_should_be_stays_as_it_was(odd: dict[str, Any]) -> Non
 
 
 def test_a_request_without_limit_or_model_stays_without() -> None:
-    """Clouds name the model in the address."""
+    """Cloud providers put the model into the URL."""
     recorded = {"anthropic_version": "v", "messages": [USER]}
     assert encode_request(decode_request(msgspec.json.encode(recorded))).json == recorded
 
@@ -186,7 +186,7 @@ def test_system_messages_among_the_others_stay_there() -> None:
     ]
 
 
-# -- messages that our vocabulary cannot say -----------------------------------------------------
+# -- messages that steno has no type for ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -335,7 +335,7 @@ def test_arguments_keep_their_text() -> None:
     assert b'{"p" : 1.0,  "a": []}' in encode_request(read).body
 
 
-# -- going on with what was recorded -------------------------------------------------------------
+# -- continuing a recorded conversation ----------------------------------------------------------
 
 
 def test_seals_that_were_recorded_are_for_the_model_that_was_asked() -> None:

@@ -1,4 +1,4 @@
-"""Anthropic's Messages: what we say to a model."""
+"""Anthropic's Messages: encoded requests."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ def test_thinking_that_nobody_sealed_is_left_out_and_reported() -> None:
 
 
 def test_thinking_that_its_maker_never_signs_goes_back_to_it_alone() -> None:
-    """Local servers speak this protocol without signatures."""
+    """Local servers implement this protocol without signatures."""
     answer = b'{"type":"message","content":[{"type":"thinking","thinking":"Hm"}],"model":"local"}'
     message = anthropic_messages.decode_response(answer, provider="llama.cpp")
     conversation = request(HI, message, HI, model="local")
@@ -311,7 +311,7 @@ def test_thinking_that_its_maker_never_signs_goes_back_to_it_alone() -> None:
         assert "thinking.no_place" in reasons(found)
 
 
-# -- what the provider refuses -------------------------------------------------------------------
+# -- content that the provider rejects -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("blank", ["", " \n"])
@@ -430,7 +430,7 @@ def test_what_only_others_know_is_left_out_and_reported() -> None:
     ]
 
 
-# -- turn after turn -----------------------------------------------------------------------------
+# -- an encoder for a conversation ---------------------------------------------------------------
 
 
 def test_the_next_body_begins_with_the_bytes_of_the_last() -> None:
@@ -466,7 +466,7 @@ def test_a_request_of_another_protocol_can_be_said() -> None:
     assert body["messages"][2]["content"][0]["tool_use_id"] == "call_1"
 
 
-# -- ids that several calls have -----------------------------------------------------------------
+# -- ids that several calls share ----------------------------------------------------------------
 
 
 def asked_twice(count: int) -> tuple[Message, ...]:

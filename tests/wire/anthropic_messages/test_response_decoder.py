@@ -1,4 +1,4 @@
-"""Anthropic's Messages: what a model says, whole and in pieces."""
+"""Anthropic's Messages: responses, whole and streamed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def opaque(block: Any) -> Any:
     return msgspec.json.decode(block.raw)
 
 
-# -- words ---------------------------------------------------------------------------------------
+# -- text and thinking ---------------------------------------------------------------------------
 
 
 def test_text_arrives_piece_by_piece() -> None:
@@ -177,7 +177,7 @@ def test_input_keeps_the_text_it_came_in() -> None:
 
 @pytest.mark.parametrize("members", [{}, {"input": {}}, {"input": None}])
 def test_a_call_without_input_has_no_arguments(members: dict[str, Any]) -> None:
-    """llama.cpp leaves `input` out of the start."""
+    """llama.cpp omits `input` at the start of a call."""
     payloads = [
         start(0, "tool_use", id="a", name="now", **members),
         delta(0, "input_json_delta", partial_json=""),
@@ -216,7 +216,7 @@ def test_members_of_a_call_that_have_no_name_here_are_kept() -> None:
         assert only(message).extras[NAME]["caller"] == caller
 
 
-# -- what we have no name for --------------------------------------------------------------------
+# -- unknown members and events ------------------------------------------------------------------
 
 
 def test_tools_of_the_provider_are_kept_in_their_place() -> None:
@@ -326,7 +326,7 @@ def test_a_message_may_start_with_its_content() -> None:
 
 
 def test_a_server_may_leave_out_starts_and_ends() -> None:
-    """llama.cpp was seen to begin with a block."""
+    """llama.cpp was observed to begin a stream with a block."""
     payloads = [delta(0, "text_delta", text="Hi"), start(1, "tool_use", id="a", name="now"), end()]
     message = assemble_message(decode_events(anthropic_messages, sse(*payloads)))
     assert message.content == (Text("Hi"), ToolCall(id="a", name="now"))

@@ -1,4 +1,4 @@
-"""Anthropic's Messages: how an answer ends, and what bytes may do."""
+"""Anthropic's Messages: the end of a response, errors, and invalid bytes."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_whole_answer_is_the_same_message_as_its_stream() -> None:
     assert whole(*blocks, reason="tool_use") == streamed
 
 
-# -- faults --------------------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The flat chat JSON: requests, there and back."""
+"""The flat chat JSON: requests, decoded and encoded."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def reasons(found: Any) -> list[str]:
     return [f"{loss.code}.{loss.reason}" for loss in found.losses]
 
 
-# -- what we say ---------------------------------------------------------------------------------
+# -- encoding ------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("FR-004a-23", "FR-004a-25", "FR-004a-47", "FR-004a-65", "S2-21")
 def test_a_conversation_is_a_flat_list_and_what_is_null_is_left_out() -> None:
     body = encode(
-        ChatMessage.system("You mend code."),
+        ChatMessage.system("You fix code."),
         ChatMessage.user("Is it broken?"),
         ChatMessage.assistant(None, [ToolCall.create("run_tests", {"path": "tests"}, id="c1")]),
         ToolResult.success("c1", "3 passed"),
@@ -64,7 +64,7 @@ def test_a_conversation_is_a_flat_list_and_what_is_null_is_left_out() -> None:
     )
     assert body == {
         "messages": [
-            {"role": "system", "content": "You mend code."},
+            {"role": "system", "content": "You fix code."},
             {"role": "user", "content": "Is it broken?"},
             {
                 "role": "assistant",
@@ -129,7 +129,7 @@ def test_streaming_is_asked_for_by_name() -> None:
     assert chat.encode_request(request, stream=True).json["stream"] is True
 
 
-# -- what this format has no words for -----------------------------------------------------------
+# -- losses --------------------------------------------------------------------------------------
 
 
 def test_what_is_no_text_is_left_out_and_reported() -> None:
@@ -185,7 +185,7 @@ def test_a_call_without_a_name_gets_one_that_can_be_sent() -> None:
     assert "tool_name.renamed" in reasons(found)
 
 
-# -- once and for all ----------------------------------------------------------------------------
+# -- an encoder for a conversation ---------------------------------------------------------------
 
 
 def test_the_next_turn_begins_with_the_bytes_of_this_one() -> None:
@@ -199,7 +199,7 @@ def test_the_next_turn_begins_with_the_bytes_of_this_one() -> None:
     assert second == chat.encode_request(request).body
 
 
-# -- what others said ----------------------------------------------------------------------------
+# -- decoding ------------------------------------------------------------------------------------
 
 HI = [{"role": "user", "content": "Hi"}]
 SCHEMA = {"type": "object", "properties": {"a": {"type": "object"}}}

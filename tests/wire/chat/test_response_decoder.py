@@ -1,4 +1,4 @@
-"""The flat chat JSON: answers, whole and line by line."""
+"""The flat chat JSON: responses, whole and line by line."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def whole(**members: Any) -> AssistantMessage:
     return chat.decode_response(msgspec.json.encode({"role": "assistant"} | members))
 
 
-# -- whole answers -------------------------------------------------------------------------------
+# -- whole responses -----------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("FR-004a-24", "FR-004a-48")

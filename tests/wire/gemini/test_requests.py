@@ -1,4 +1,4 @@
-"""Gemini's generateContent: requests, there and back."""
+"""Gemini's generateContent: requests, decoded and encoded."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def encode(*messages: ChatMessage, **settings: Any) -> Any:
 
 
 def parts_of(*blocks: Any, model: str = "gemini-9") -> Any:
-    """Return the parts that an assistant message of these blocks becomes."""
+    """Return the parts that are sent for an assistant message of these blocks."""
     said = AssistantMessage(content=blocks)
     return encode(ChatMessage.user("Hi"), said, model=model)["contents"][1]["parts"]
 
@@ -92,7 +92,7 @@ def decode(body: dict[str, Any], **settings: Any) -> Request:
     return gemini.decode_request(msgspec.json.encode(body), **settings)
 
 
-# -- what we say ---------------------------------------------------------------------------------
+# -- encoding ------------------------------------------------------------------------------------
 
 
 def test_a_conversation_is_said_in_the_provider_s_words() -> None:
@@ -424,7 +424,7 @@ def test_an_id_that_was_made_up_is_not_sent() -> None:
     ]
 
 
-# -- what others know ----------------------------------------------------------------------------
+# -- content of other wires ----------------------------------------------------------------------
 
 
 def test_what_only_others_know_is_left_out_and_reported() -> None:
@@ -474,7 +474,7 @@ def test_a_history_of_another_provider_is_understood() -> None:
     assert answered == result("add", id="call_1", response={"output": "4"})
 
 
-# -- what was recorded ---------------------------------------------------------------------------
+# -- recorded requests ---------------------------------------------------------------------------
 
 ROUND_TRIPS: dict[str, dict[str, Any]] = {
     "snake_case": body_of(
@@ -759,7 +759,7 @@ def test_a_name_of_ours_in_a_message_is_kept_with_it() -> None:
     assert gemini.encode_request(decode(body)).json == body
 
 
-# -- turn by turn --------------------------------------------------------------------------------
+# -- an encoder for a conversation ---------------------------------------------------------------
 
 
 def test_the_body_of_the_next_turn_begins_with_this_one() -> None:

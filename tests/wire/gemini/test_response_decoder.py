@@ -1,4 +1,4 @@
-"""Gemini's generateContent: what the servers really send."""
+"""Gemini's generateContent: responses as servers send them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def decode_whole(answer: Any, **settings: Any) -> AssistantMessage:
 
 
 def decode_to_error(*pieces: bytes) -> tuple[list[WireEvent], StenoError | None]:
-    """Decode until the end or a fault; return both."""
+    """Decode up to the end or an error; return the events and the error."""
     decoder = gemini.StreamDecoder()
     events: list[WireEvent] = []
     try:
@@ -87,7 +87,7 @@ def decode_to_error(*pieces: bytes) -> tuple[list[WireEvent], StenoError | None]
     return events, None
 
 
-# -- words ---------------------------------------------------------------------------------------
+# -- text and thinking ---------------------------------------------------------------------------
 
 
 def test_text_arrives_piece_by_piece() -> None:
@@ -305,7 +305,7 @@ def test_a_text_in_many_fragments_is_put_together_once() -> None:
 
 
 def _joins_of(count: int) -> int:
-    """Count how often texts are joined while a call of `count` fragments is read."""
+    """Return how often texts are joined while a call of `count` fragments is read."""
     more = sse(chunk(fragment("$.a", "words ", goes_on=True)))
     body = b"".join([sse(chunk(OPENING)), *[more] * count, sse(chunk(CLOSING), STOP)])
     found: list[WireEvent] = []
@@ -369,7 +369,7 @@ def test_a_call_that_breaks_off_cannot_be_run() -> None:
     assert isinstance(made, InvalidToolCall)
 
 
-# -- what we have no name for --------------------------------------------------------------------
+# -- unknown members and events ------------------------------------------------------------------
 
 
 def test_tools_of_the_server_stand_at_their_place() -> None:
@@ -487,7 +487,7 @@ def test_a_chunk_of_another_candidate_says_nothing() -> None:
     assert decode(chunk(text("Hi")), other, STOP).text == "Hi"
 
 
-# -- why it ended, and what it cost --------------------------------------------------------------
+# -- the end and usage ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -575,7 +575,7 @@ def test_what_was_not_counted_is_none(counts: dict[str, Any] | None, usage: Usag
     assert decode(chunk(text("Hi"), finish="STOP", usageMetadata=counts)).usage == usage
 
 
-# -- faults --------------------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------
 
 ERROR = {"error": {"code": 503, "message": "Overloaded.", "status": "UNAVAILABLE"}}
 

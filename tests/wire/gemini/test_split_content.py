@@ -1,4 +1,4 @@
-"""Gemini's generateContent where a thing is told in parts: late, twice, or with nothing in it."""
+"""Gemini's generateContent: content that is split, repeated, late or empty."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def envelope_of(*chunks: dict[str, Any]) -> dict[str, Any]:
 
 
 def sent_back(message: AssistantMessage, *, provider: str = "google") -> list[Any]:
-    """Return the parts that go back for an answer."""
+    """Return the parts that are sent back for a response."""
     request = Request(messages=(ChatMessage.user("Well?"), message), model=MODEL)
     found: list[Any] = gemini.encode_request(request, provider=provider).json["contents"][1][
         "parts"
@@ -66,7 +66,7 @@ def opening(**function: Any) -> dict[str, Any]:
 
 
 def fragment(path: str | None, *, goes_on: bool = True, **members: Any) -> dict[str, Any]:
-    """Return a fragment of a call, with the value of an argument or a piece of it."""
+    """Return a fragment of a call, with the value of an argument or a part of it."""
     partial = {"jsonPath": path, **members}
     return {
         "functionCall": {"partialArgs": [partial]} | ({"willContinue": True} if goes_on else {})
@@ -264,7 +264,7 @@ def test_a_text_that_has_ended_is_replaced_by_another() -> None:
     ) == {"a": "z"}
 
 
-# -- what is told about an answer ----------------------------------------------------------------
+# -- metadata ------------------------------------------------------------------------------------
 
 WEB = [{"web": {"uri": f"https://example.org/{name}"}} for name in "abc"]
 
@@ -410,7 +410,7 @@ def test_who_answers_may_be_told_in_parts() -> None:
     assert envelope_of(*told, {"responseId": "r-2", "modelVersion": "m-2"}, STOP) == names
 
 
-# -- why it ended --------------------------------------------------------------------------------
+# -- the end -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("later", [None, "", 0])
@@ -426,7 +426,7 @@ def test_a_turn_that_is_to_be_continued_is_a_pause_and_keeps_its_token() -> None
     assert envelope_of(last)["continuationToken"] == "dG9rZW4="
 
 
-# -- parts that say nothing but for what stands beside them --------------------------------------
+# -- empty parts with other members --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

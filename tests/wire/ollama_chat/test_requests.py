@@ -1,4 +1,4 @@
-"""Ollama's own protocol: requests, there and back."""
+"""Ollama's own protocol: requests, decoded and encoded."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def reasons(found: Any) -> list[str]:
     return [f"{loss.code}.{loss.reason}" for loss in found.losses]
 
 
-# -- what we say ---------------------------------------------------------------------------------
+# -- encoding ------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("S1-02", "S2-21")
@@ -183,7 +183,7 @@ def test_an_answer_goes_back_as_it_came() -> None:
     assert found.losses == ()
 
 
-# -- what this protocol has no words for ---------------------------------------------------------
+# -- losses --------------------------------------------------------------------------------------
 
 
 def test_a_tool_cannot_be_demanded() -> None:
@@ -310,7 +310,7 @@ def test_what_has_no_place_here_is_reported_though_it_says_that_it_is_ours() -> 
     assert reasons(found) == ["extras.no_place_in_blocks", "opaque.no_place_in_message"]
 
 
-# -- once and for all ----------------------------------------------------------------------------
+# -- an encoder for a conversation ---------------------------------------------------------------
 
 
 def test_the_next_turn_begins_with_the_bytes_of_this_one() -> None:
@@ -324,7 +324,7 @@ def test_the_next_turn_begins_with_the_bytes_of_this_one() -> None:
     assert second == ollama_chat.encode_request(request, stream=True).body
 
 
-# -- what others said ----------------------------------------------------------------------------
+# -- decoding ------------------------------------------------------------------------------------
 
 HI = [{"role": "user", "content": "Hi"}]
 TOOL = {"name": "add", "description": "Adds.", "parameters": {"type": "object", "properties": {}}}

@@ -1,4 +1,4 @@
-"""Ollama's own protocol: what servers really send."""
+"""Ollama's own protocol: responses as servers send them."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_brace_alone_behind_the_first_line_is_no_answer() -> None:
     assert caught.value.code == "not_json"
 
 
-# -- words ---------------------------------------------------------------------------------------
+# -- text and thinking ---------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("S4-05")
@@ -257,7 +257,7 @@ def test_a_stream_that_is_cut_says_so_and_what_came_stands() -> None:
     assert list(decoder.close()) == []
 
 
-# -- faults --------------------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------
 
 
 def test_an_error_after_200_is_raised_behind_what_came_before_it() -> None:
@@ -347,7 +347,7 @@ def test_a_stream_cut_at_any_byte_says_so_and_the_lines_that_were_whole_stand() 
         assert events == whole[: len(events)]
 
 
-# -- what we have no name for --------------------------------------------------------------------
+# -- unknown members and events ------------------------------------------------------------------
 
 
 def test_what_is_not_understood_is_kept_for_the_record() -> None:
@@ -373,7 +373,7 @@ def test_members_of_a_call_that_we_have_no_name_for_stay_with_it() -> None:
     }
 
 
-# -- whole answers -------------------------------------------------------------------------------
+# -- whole responses -----------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("S2-15")

@@ -1,4 +1,4 @@
-"""Calls as OpenAI wrote them before they had ids: understood, and written back as they were."""
+"""Calls in OpenAI's form from before calls had ids: decoded, and sent back unchanged."""
 
 from __future__ import annotations
 

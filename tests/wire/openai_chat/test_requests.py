@@ -1,4 +1,4 @@
-"""OpenAI's chat completions: requests, there and back."""
+"""OpenAI's chat completions: requests, decoded and encoded."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def reasons(found: Any) -> list[str]:
     return [f"{loss.code}.{loss.reason}" for loss in found.losses]
 
 
-# -- what we say ---------------------------------------------------------------------------------
+# -- encoding ------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("S1-02", "S2-21")
@@ -144,7 +144,7 @@ def test_images_of_results_wait_until_all_results_are_told() -> None:
     assert found.losses[0].place == "messages[2].content[0]"
 
 
-# -- what this protocol has no words for ---------------------------------------------------------
+# -- losses --------------------------------------------------------------------------------------
 
 
 def test_thinking_is_left_out_where_there_is_no_place_for_it() -> None:
@@ -270,7 +270,7 @@ def test_a_call_without_a_name_gets_one_that_can_be_sent() -> None:
     assert reasons(found) == ["tool_name.renamed"]
 
 
-# -- once and for all ----------------------------------------------------------------------------
+# -- an encoder for a conversation ---------------------------------------------------------------
 
 
 def test_the_next_turn_begins_with_the_bytes_of_this_one() -> None:
@@ -293,7 +293,7 @@ def test_another_branch_or_model_is_written_anew() -> None:
     assert encoder.encode(one) == openai_chat.encode_request(one)
 
 
-# -- what others said ----------------------------------------------------------------------------
+# -- decoding ------------------------------------------------------------------------------------
 
 RECORDED: dict[str, dict[str, Any]] = {
     "strings": {"messages": [{"role": "user", "content": "Hi"}], "model": "m-1"},

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions: what servers really send."""
+"""OpenAI's chat completions: responses as servers send them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def decode(*chunks: dict[str, Any], done: bool = True) -> Any:
     return assemble_message(decode_events(openai_chat, sse(*chunks, done=done)))
 
 
-# -- words ---------------------------------------------------------------------------------------
+# -- text and thinking ---------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("S4-05")
@@ -417,7 +417,7 @@ def test_a_reason_is_mapped_and_kept(reason: str, ours: StopReason) -> None:
     assert (message.stop_reason, message.raw_stop_reason) == (ours, reason)
 
 
-# -- faults --------------------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -466,7 +466,7 @@ def test_what_the_text_is_does_not_show_in_the_error() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-# -- what we have no name for --------------------------------------------------------------------
+# -- unknown members and events ------------------------------------------------------------------
 
 
 def test_what_is_not_understood_is_kept_for_the_record() -> None:
@@ -495,7 +495,7 @@ def test_other_choices_are_kept_and_not_mixed_in() -> None:
     ]
 
 
-# -- whole answers -------------------------------------------------------------------------------
+# -- whole responses -----------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("S2-15")

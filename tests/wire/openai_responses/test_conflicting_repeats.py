@@ -1,4 +1,4 @@
-"""OpenAI's responses, where what is said twice is not the same: nothing is lost or doubled."""
+"""OpenAI's responses whose repeated content differs: it is neither lost nor duplicated."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from tests.wire.openai_responses.response_events import (
 
 
 def reasoning_delta(text: str, **position: Any) -> dict[str, Any]:
-    """More thinking in the other place for it."""
+    """A delta of thinking in the content, not the summary."""
     return event("reasoning_text.delta", item_id="rs_1", delta=text, **position)
 
 
 def decode_cut(*payloads: Any) -> Any:
-    """Decode what ends too early."""
+    """Decode a stream that ends too early."""
     decoder = openai_responses.StreamDecoder()
     events: list[WireEvent] = list(decoder.feed(sse(*payloads)))
     with pytest.raises(CutShort):
@@ -51,14 +51,14 @@ def texts_of(found: Any) -> list[str]:
 
 
 def sent_back(turn: Any) -> list[dict[str, Any]]:
-    """Write a turn, and read what was written as the JSON that it must be."""
+    """Encode a turn and return its JSON."""
     request = Request(messages=(ChatMessage.user("Hi"), turn), model="m-1")
     body = openai_responses.encode_request(request).body
     items: list[dict[str, Any]] = msgspec.json.decode(body)["input"]
     return items[1:]
 
 
-# -- a part that is done, nobody says which ------------------------------------------------------
+# -- a done part without a number ----------------------------------------------------------------
 
 NOWHERE: list[dict[str, Any]] = [
     {"item_id": "msg_1", "output_index": 0},
@@ -108,7 +108,7 @@ def test_what_comes_at_once_alone_is_told_wherever_it_belongs(position: dict[str
     assert texts_of(decode(added(call()), arguments_delta("{}"), at_once, end())) == ["hello"]
 
 
-# -- words and arguments that were told in part --------------------------------------------------
+# -- text and arguments that were sent in part ---------------------------------------------------
 
 
 def test_the_missing_end_of_text_is_told() -> None:
@@ -199,7 +199,7 @@ def test_thinking_that_begins_again_in_the_other_place_is_told_once() -> None:
     ]
 
 
-# -- arguments that are no text ------------------------------------------------------------------
+# -- arguments that are not text -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("decode_in_pieces", ['{"a":', '{ "a":', "[", '{"a": 1}'])
@@ -215,7 +215,7 @@ def test_arguments_that_are_an_object_are_written_as_json_whatever_deltas_said(
         assert written["arguments"] == {"a": 1}
 
 
-# -- two items of one name -----------------------------------------------------------------------
+# -- two items with one id -----------------------------------------------------------------------
 
 TWINS = [call("{}", call_id="call_1", name="read"), call("[]", call_id="call_2", name="write")]
 
@@ -286,7 +286,7 @@ def test_two_messages_may_share_an_id() -> None:
     assert texts_of(whole(items[0], items[0])) == ["One", "One"]
 
 
-# -- members that are told again -----------------------------------------------------------------
+# -- repeated members ----------------------------------------------------------------------------
 
 
 def test_a_status_is_the_latest() -> None:
@@ -307,7 +307,7 @@ def test_a_list_that_is_empty_with_a_blank_in_it_says_nothing() -> None:
 
 
 def count_added_extras(count: int, item: dict[str, Any]) -> int:
-    """Return how many members are told of an item that has one more with each of its tellings."""
+    """Return the number of members in events of an item that has one more in each version."""
     body = [done(item | {f"x{number}": 1}) for number in range(count)]
     events = decode_events(openai_responses, sse(*body, end()))
     return sum(

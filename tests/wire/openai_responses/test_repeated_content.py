@@ -1,4 +1,4 @@
-"""OpenAI's responses say most things more than once: each is heard, and told once."""
+"""OpenAI's responses repeat most content: each content becomes events once."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ AT = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
 
 
 def reasoning_delta(text: str) -> dict[str, Any]:
-    """More thinking in the other place for it."""
+    """A delta of thinking in the content, not the summary."""
     return event(
         "reasoning_text.delta", item_id="rs_1", output_index=0, content_index=0, delta=text
     )
@@ -72,7 +72,7 @@ def sent_back(turn: AssistantMessage) -> list[dict[str, Any]]:
     return items[1:]
 
 
-# -- items of which nothing is said --------------------------------------------------------------
+# -- items without content -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("members", [{}, {"item": None}], ids=["absent", "null"])
@@ -81,7 +81,7 @@ def test_an_item_that_is_announced_without_a_word_costs_nothing(members: dict[st
     assert decode(empty, text_delta("Hi"), end()).content == (Text("Hi"),)
 
 
-# -- what is said at once ------------------------------------------------------------------------
+# -- content without deltas ----------------------------------------------------------------------
 
 
 def test_arguments_that_come_at_once_are_those_of_the_call() -> None:
@@ -159,7 +159,7 @@ def test_what_came_at_once_is_kept_where_the_answer_breaks(
         next(events)
 
 
-# -- items that are told again -------------------------------------------------------------------
+# -- repeated items ------------------------------------------------------------------------------
 
 
 def test_members_that_only_the_end_knows_are_kept() -> None:

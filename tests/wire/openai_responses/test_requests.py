@@ -1,4 +1,4 @@
-"""OpenAI's responses: requests, there and back."""
+"""OpenAI's responses: requests, decoded and encoded."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def answer(*output: dict[str, Any], status: str = "completed", **settings: Any) 
     return openai_responses.decode_response(msgspec.json.encode(body), model="m-1", **settings)
 
 
-# -- what we say ---------------------------------------------------------------------------------
+# -- encoding ------------------------------------------------------------------------------------
 
 
 def test_a_conversation_is_said_in_the_provider_s_words() -> None:
@@ -138,7 +138,7 @@ def test_images_stand_where_they_are_shown_also_in_results() -> None:
     assert found.losses == ()
 
 
-# -- what goes back to who made it ---------------------------------------------------------------
+# -- content for its maker only ------------------------------------------------------------------
 
 REASONING = {
     "type": "reasoning",
@@ -248,7 +248,7 @@ def test_reasoning_that_was_cut_off_is_left_out() -> None:
     assert reasons(found) == ["order.trailing_thinking"]
 
 
-# -- what this protocol has no words for ---------------------------------------------------------
+# -- losses --------------------------------------------------------------------------------------
 
 
 def test_names_and_ids_that_are_forbidden_are_mapped_alike_everywhere() -> None:
@@ -320,7 +320,7 @@ def test_texts_to_stop_at_are_reported_as_lost() -> None:
     assert found.losses[0].place == "request.stop"
 
 
-# -- once and for all ----------------------------------------------------------------------------
+# -- an encoder for a conversation ---------------------------------------------------------------
 
 
 def test_the_next_turn_begins_with_the_bytes_of_this_one() -> None:
@@ -344,13 +344,13 @@ def test_another_branch_or_model_is_written_anew() -> None:
     assert encoder.encode(one) == openai_responses.encode_request(one)
 
 
-# -- what others said ----------------------------------------------------------------------------
+# -- decoding ------------------------------------------------------------------------------------
 
 HI = [{"role": "user", "content": "Hi"}]
 RECORDED: dict[str, dict[str, Any]] = {
     "string": {"input": "Hi", "model": "m-1"},
     "string and instructions": {"input": "Hi", "instructions": "Be brief."},
-    "nothing to say": {"input": [], "instructions": "Be brief."},
+    "empty input": {"input": [], "instructions": "Be brief."},
     "instructions alone": {"instructions": "Be brief.", "previous_response_id": "resp_1"},
     "no instructions": {"input": HI, "instructions": None, "model": ""},
     "typed": {"input": [{"type": "message", "role": "user", "content": "Hi"}]},
@@ -520,7 +520,9 @@ def test_a_recorded_request_is_made_of_our_values() -> None:
         "get-sum",
         "open",
     ]
-    assert [tool.strict for tool in request.tools] == [False] * 4  # closing it would change it
+    assert [tool.strict for tool in request.tools] == [
+        False
+    ] * 4  # a strict tool would close the schema
     assert request.tool_choice == request.tools[2].name
     request = openai_responses.decode_request(msgspec.json.encode(RECORDED["settings"]))
     assert (request.max_tokens, request.temperature, request.top_p) == (5, 0, None)
@@ -593,7 +595,7 @@ def test_a_call_of_an_answer_without_a_name_is_not_sent_without_one() -> None:
 
 
 def test_an_item_that_was_kept_with_its_type_is_written_with_it_once() -> None:
-    """So did versions before the type became a matter of form."""
+    """As earlier versions did, before the type was noted in the form."""
     item = {"type": "message", "id": "msg_1", "status": "completed"}
     kept = AssistantMessage(content=(Text("Hi", extras={NAME: {"$item": item}}),))
     [sent] = encode(kept)["input"]

@@ -1,4 +1,4 @@
-"""OpenAI's responses: what servers really send."""
+"""OpenAI's responses as servers send them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from tests.wire.openai_responses.response_events import (
     whole,
 )
 
-# -- words ---------------------------------------------------------------------------------------
+# -- text and thinking ---------------------------------------------------------------------------
 
 
 def test_text_arrives_piece_by_piece() -> None:
@@ -169,7 +169,7 @@ def test_half_a_character_beside_a_number_that_python_cannot_read_is_replaced() 
 
 
 def test_indexes_may_be_missing() -> None:
-    """llama.cpp sends ids alone."""
+    """llama.cpp sends ids without indexes."""
     asked = call('{"p":1}')
     body = [
         event("output_item.added", item=message()),
@@ -186,7 +186,7 @@ def test_indexes_may_be_missing() -> None:
 
 
 def test_every_event_may_have_an_id_of_its_own() -> None:
-    """GitHub Copilot makes up a new one each time."""
+    """GitHub Copilot sends a new id with each event."""
     found = decode(
         *(added(message(id="a")), text_delta("Hel", id="b"), text_delta("lo", id="c")),
         done(message(text_part("Hello"), id="d")),
@@ -198,7 +198,7 @@ def test_every_event_may_have_an_id_of_its_own() -> None:
 
 
 def test_two_items_may_share_an_index() -> None:
-    """Some servers count messages and calls apart."""
+    """Some servers count messages and calls separately."""
     found = decode(
         *(
             added(message()),
@@ -307,7 +307,7 @@ def test_arguments_that_are_no_json_make_an_invalid_call() -> None:
     assert (asked.id, asked.arguments) == ("call_1", '{"p":')
 
 
-# -- what we have no name for --------------------------------------------------------------------
+# -- unknown members and events ------------------------------------------------------------------
 
 
 def test_server_tools_stand_where_they_were_used() -> None:
@@ -522,7 +522,7 @@ def decode_in_pieces(body: bytes, size: int) -> tuple[list[Any], str]:
     return events, ""
 
 
-# -- faults --------------------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -547,7 +547,7 @@ def test_an_error_after_200_is_raised_behind_what_came_before_it(body: bytes) ->
 
 
 def test_an_error_that_is_reported_twice_is_raised_with_the_end_told() -> None:
-    """OpenAI has an event for it, and says it again in the last one."""
+    """OpenAI sends an event for the error and repeats it in the last event."""
     error = {"type": "tokens", "code": "rate_limit_exceeded", "message": "too much"}
     failed = {"code": "rate_limit_exceeded", "message": "too much"}
     body = sse(text_delta("Hal"), {"type": "error", "error": error}, end("failed", error=failed))
@@ -595,7 +595,7 @@ def test_what_the_text_is_does_not_show_in_the_error() -> None:
     assert "hunter2" not in str(caught.value)
 
 
-# -- whole answers -------------------------------------------------------------------------------
+# -- whole responses -----------------------------------------------------------------------------
 
 
 def test_a_whole_answer_is_read_by_the_same_rules() -> None:
