@@ -1,4 +1,4 @@
-"""HTTP over aiohttp; its types and exceptions stop in this file.
+"""HTTP over aiohttp, whose types and exceptions do not leave this file.
 
 Certificates are always checked and redirects never followed, so that a key reaches only the host
 it is meant for. There are three time limits: until connected, until the first byte of the body,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MAX_HEADER_BYTES: Final = 32 * 1024
 """The size limit of a line in the head of a response."""
 MAX_BODY_BYTES: Final = 256 * 1024 * 1024
-"""The size limit of a body: hundreds of times a response. A broken server may send more."""
+"""The size limit of a body; a server that sends a larger one is broken or hostile."""
 
 
 class TimeLimits(NamedTuple):

@@ -149,7 +149,7 @@ def translate(data: bytes | str, *, source: Wire | str, target: Wire | str) -> E
 
 
 def translate_request(request: Request, *, source: Wire, target: Wire) -> EncodedRequest:
-    """Encode a request for one protocol that was decoded from another.
+    """Encode a request for `target` that was decoded from `source`.
 
     The flag for a streamed response is not a member to copy: it is set for the target, so that
     the response is streamed if and only if the source asked for it.

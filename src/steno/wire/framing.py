@@ -148,7 +148,7 @@ _LETTER_E: Final = ord("e")
 
 @final
 class ErrorPayload(bytes):
-    """The data of an event with the name "error"; the data may not contain that name.
+    """The data of an event with the name "error"; the data itself may lack a type.
 
     A mark before the data makes it invalid JSON, so that no decoder reads it as another event.
     """

@@ -91,7 +91,7 @@ class ObjectMembers:
         return self.take(name, list[Raw])
 
     def put_back(self, name: str, value: object) -> None:
-        """Return a value that could not be used to the extras."""
+        """Put a value back that could not be used, so that it stays among the extras."""
         self._remaining[name] = Raw(msgspec.json.encode(value))
 
     def note_form(self, name: str, value: object) -> None:

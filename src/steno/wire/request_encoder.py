@@ -68,7 +68,7 @@ _INVALID_CALL_NAME: Final = "invalid_tool_call"
 _MAX_PIECES: Final = 64
 """The number of pieces of JSON above which they are joined into one."""
 _ALWAYS_WRITTEN: Final = object()
-"""Stands for a member that every body has; it differs from any value in extras."""
+"""A placeholder for the value of a member that every body has; it differs from any in extras."""
 
 _MALFORMED_NOTE_ERRORS: Final = (TypeError, AttributeError, LookupError)
 """The errors that the encoder raises if notes under `$form` are not those that steno writes."""
@@ -332,6 +332,7 @@ class ValueWriter:
     def write_arguments(self, call: AnyToolCall, at: str) -> msgspec.Raw:
         """Return arguments as a JSON object; invalid arguments become its only member."""
         if isinstance(call, ToolCall):
+            # The exact text of the model: another order or spacing would miss prompt caches.
             return msgspec.Raw(call.arguments.encode())
         self.losses.note(ChangeCode.INVALID_CALL, "raw_text_as_only_argument", at=at)
         return msgspec.Raw(encode_json({"invalid_arguments": call.arguments}))

@@ -173,7 +173,7 @@ def _read_message(members: ObjectMembers, target: RequestTarget) -> list[Message
         case "system":
             texts: Any = _read_content(members, _read_text_block) or ()
             members.note_form(payload.IN_MESSAGES, True)
-            # SystemMessage refuses None, which is a block that is not text.
+            # `texts` has None for a block that is not text, which SystemMessage refuses.
             return [SystemMessage(texts, extras=members.extras(NAME))]
         case _:
             return None
@@ -259,7 +259,7 @@ def _build_user_messages(raws: list[Raw]) -> list[Message]:
         return []
     try:
         return [UserMessage(tuple(map(_read_user_block, raws)))]
-    except InvalidValue:  # UserMessage refuses blank text only
+    except InvalidValue:  # UserMessage refuses content that is only blank text
         return [UserMessage(tuple(map(_read_opaque_block, raws)))]
 
 

@@ -277,7 +277,8 @@ def _build_user_message(
 ) -> UserMessage:
     blocks: list[UserBlock] = [read_user_text(raw) or read_image_or_opaque(raw) for raw in parts]
     if all(isinstance(block, Text) and not block.text.strip() for block in blocks):
-        blocks = [read_opaque(raw) for raw in parts]  # UserMessage refuses blank text only
+        # UserMessage refuses content that is only blank text.
+        blocks = [read_opaque(raw) for raw in parts]
     if content is not None:
         content.form |= form
         return UserMessage(tuple(blocks), extras=content.extras())

@@ -62,7 +62,7 @@ def encode_request(
 class Encoder(base.Encoder):
     """Encodes the requests of a conversation, each message once.
 
-    Model and streaming are part of the address, not of the body.
+    Model and streaming are part of the URL, not of the body.
     """
 
     def __init__(self, *, provider: str = PROVIDER) -> None:

@@ -81,7 +81,7 @@ class _OllamaMessageReader:
     def read(self, members: ObjectMembers) -> Message | None:
         """Read a message; None if steno has no type for it."""
         role = members.take("role", str) or ""
-        if role != role.lower():  # the server lowers the case of roles
+        if role != role.lower():  # the server converts roles to lower case
             members.put_back("role", role)
         match role.lower():
             case "system":
