@@ -156,6 +156,6 @@ def test_a_read_that_close_does_not_end_is_given_up() -> None:
     assert found["close_unblocks_read"].reason == "not done within 0.2 s"
 
 
-def test_a_good_provider_that_is_wrapped_up_is_still_good() -> None:
+def test_a_wrapped_correct_provider_passes() -> None:
     harness = BrokenHarness(BrokenStream)
     assert {run_stream_case(case, harness).outcome for case in STREAM_CASES} == {CaseOutcome.OK}

@@ -99,7 +99,7 @@ def test_a_large_body_is_sent_whole() -> None:
     run(main())
 
 
-def test_a_server_that_refuses_before_it_has_read_all_is_heard() -> None:
+def test_a_refusal_before_the_whole_request_was_read_is_received() -> None:
     async def main() -> None:
         async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
@@ -118,7 +118,7 @@ def test_a_server_that_refuses_before_it_has_read_all_is_heard() -> None:
     run(main())
 
 
-def test_a_body_that_is_compressed_all_the_same_is_unpacked() -> None:
+def test_a_body_that_is_compressed_without_being_asked_is_unpacked() -> None:
     async def main() -> None:
         async with run_server(
             reply(200, gzip.compress(b"small"), content_encoding="gzip")
@@ -269,7 +269,7 @@ def test_a_server_that_does_not_begin_to_answer_is_given_up(script: list[Any]) -
     run(main())
 
 
-def test_a_server_that_falls_silent_is_given_up() -> None:
+def test_a_server_that_stops_sending_is_given_up() -> None:
     async def main() -> None:
         async with run_server([STREAM, chunk(b"one"), STALL]) as server:
             transport = build_transport(limits=TimeLimits(first_byte_s=60, idle_s=0.05))
@@ -346,7 +346,7 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], code: s
 # -- errors --------------------------------------------------------------------------------------
 
 
-def test_nobody_listening_is_unreachable_and_may_be_tried_again() -> None:
+def test_a_closed_port_is_unreachable_and_may_be_retried() -> None:
     async def main() -> None:
         transport = build_transport()
         port = free_port()
@@ -382,7 +382,7 @@ def test_a_connection_lost_before_the_answer_is_unreachable(script: list[Any]) -
     ],
     ids=["reset in a chunk", "closed in a chunk", "closed between chunks", "short of its length"],
 )
-def test_a_body_that_breaks_off_is_unreachable_behind_what_came(script: list[Any]) -> None:
+def test_a_body_that_breaks_off_is_unreachable_after_the_bytes_before(script: list[Any]) -> None:
     async def main() -> None:
         async with run_server(script) as server:
             transport = build_transport()
@@ -395,7 +395,7 @@ def test_a_body_that_breaks_off_is_unreachable_behind_what_came(script: list[Any
     run(main())
 
 
-def test_what_is_not_http_is_a_protocol_error() -> None:
+def test_a_response_that_is_not_http_is_a_protocol_error() -> None:
     async def main() -> None:
         async with run_server([b"SSH-2.0-OpenSSH_9.9\r\n\r\n", STALL]) as server:
             transport = build_transport()
@@ -460,7 +460,7 @@ def test_cancelling_while_the_head_is_waited_for_drops_the_connection() -> None:
     run(main())
 
 
-def test_an_answer_that_nobody_holds_any_more_lets_go_of_its_connection() -> None:
+def test_an_unreferenced_response_releases_its_connection() -> None:
     async def main() -> None:
         async with run_server([STREAM, chunk(b"one"), STALL]) as server:
             transport = build_transport()

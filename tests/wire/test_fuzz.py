@@ -50,7 +50,7 @@ every_wire = pytest.mark.parametrize("speaker", SERVERS, ids=lambda speaker: spe
 
 @every_wire
 @given(data=st.data())
-def test_any_bytes_give_events_or_an_error_of_ours(
+def test_any_bytes_give_events_or_a_steno_error(
     speaker: ScriptedServer, data: st.DataObject
 ) -> None:
     body = data.draw(ANY_BYTES | broken_answers(speaker), label="body")
@@ -75,7 +75,7 @@ def test_any_chunking_gives_the_same_events_and_the_same_error(
 
 @every_wire
 @given(data=st.data())
-def test_any_whole_answer_gives_a_message_or_an_error_of_ours(
+def test_any_whole_response_gives_a_message_or_a_steno_error(
     speaker: ScriptedServer, data: st.DataObject
 ) -> None:
     body = data.draw(ANY_BYTES | broken_answers(speaker), label="body")

@@ -75,7 +75,7 @@ WORDS = [" plain", ' "', "\\", "\n", "\0", '{"a": 1}', "é 漢 🙂", "\u2028", 
 @each_wire
 @given(words=st.lists(st.sampled_from(WORDS) | st.text(st.characters(exclude_categories=["Cs"]))))
 @example(words=WORDS)
-def test_every_word_arrives_as_it_was_said(wire: str, words: list[str]) -> None:
+def test_all_text_arrives_unchanged(wire: str, words: list[str]) -> None:
     events = [WIRES[wire](word) for word in ["first", " second", " third", *words]]
     found = same_however_it_is_cut(wire, events)
     assert "".join(event.text for event in found if isinstance(event, TextDelta)) == (
@@ -138,7 +138,7 @@ ODD = {
 
 @pytest.mark.parametrize("odd", list(ODD.values()), ids=list(ODD))
 @pytest.mark.parametrize("place", [1, 3, 4, 6])
-def test_an_event_that_differs_in_anything_else_is_read_in_full(odd: bytes, place: int) -> None:
+def test_an_event_that_differs_elsewhere_is_read_in_full(odd: bytes, place: int) -> None:
     same_however_it_is_cut("openai_chat", [*PLAIN[:place], odd, *PLAIN[place:]])
 
 
@@ -210,7 +210,7 @@ RISKY = {"hate": {"filtered": False, "severity": "low"}}
         "model",
     ],
 )
-def test_members_without_a_name_are_kept_as_if_each_event_came_alone(events: list[bytes]) -> None:
+def test_unknown_members_are_kept_as_if_each_event_came_alone(events: list[bytes]) -> None:
     def envelope(size: int) -> dict[str, object]:
         decoder = load_wire("openai_chat").StreamDecoder()
         for at in range(0, len(events), size):
@@ -221,7 +221,7 @@ def test_members_without_a_name_are_kept_as_if_each_event_came_alone(events: lis
     assert envelope(1) == envelope(2) == envelope(3) == envelope(5) == envelope(len(events))
 
 
-def test_members_that_are_as_they_were_are_no_news() -> None:
+def test_unchanged_members_change_nothing() -> None:
     def payload(word: str, **members: object) -> bytes:
         return choice_with(word, **members).removeprefix(b"data: ").strip()
 
@@ -277,7 +277,7 @@ def test_events_like_the_last_one_are_not_read_in_full_again() -> None:
 )
 @pytest.mark.parametrize("odd", [b"{}", b'{"id":2,"text":"x"}', b'{"id":2,"delta":{"text":"x"}}'])
 @pytest.mark.parametrize("place", range(6))
-def test_what_comes_before_something_new_is_read_and_the_rest_is_left(
+def test_events_before_a_different_one_are_read_and_the_rest_is_left(
     framing: bytes, odd: bytes, place: int
 ) -> None:
     def read_either(payload: bytes) -> TextOnlyEvent | None:
@@ -291,14 +291,14 @@ def test_what_comes_before_something_new_is_read_and_the_rest_is_left(
     assert read(reader, *payloads) == ["b", "c", "d", "e", "f"][:place]
 
 
-def test_a_text_that_stands_elsewhere_as_well_is_found_where_it_belongs() -> None:
+def test_a_text_that_occurs_twice_is_found_at_its_position() -> None:
     reader = RepeatedEventReader(read_text_only)
     reader.remember(b'data: {"id":"text","text":"text"}', b'{"id":"text","text":"text"}')
     assert read(reader, b'{"id":"text","text":"b"}', b'{"id":"text","text":"c"}') == ["b", "c"]
     assert read(reader, b'{"id":"b","text":"text"}', b'{"id":"b","text":"text"}') == []
 
 
-def test_who_never_repeats_himself_is_not_asked_forever() -> None:
+def test_a_server_that_never_repeats_disables_the_fast_path() -> None:
     asked: list[bytes] = []
 
     def count_and_read(payload: bytes) -> TextOnlyEvent | None:
@@ -373,7 +373,7 @@ LOOKALIKES = {
 
 
 @pytest.mark.parametrize("events", list(LOOKALIKES.values()), ids=list(LOOKALIKES))
-def test_what_only_looks_like_a_refrain_is_read_in_full(events: list[bytes]) -> None:
+def test_events_that_only_look_repeated_are_read_in_full(events: list[bytes]) -> None:
     events = [in_openai_chat("first"), *events]
     one_by_one = decode_with_envelope("openai_chat", events)
     assert decode_with_envelope("openai_chat", pieces_of(events, 1, 2)) == one_by_one
@@ -424,7 +424,7 @@ def test_the_same_event_means_something_else_in_another_block(block: dict[str, o
     )
 
 
-def test_text_of_a_block_that_is_kept_is_no_text() -> None:
+def test_text_of_an_unknown_block_is_not_text() -> None:
     words = [in_anthropic_messages(f" {n}") for n in range(6)]
     events = [*words, block_start(type="novel"), *words]
     pieces = pieces_of(events, 3, 3, 1)
@@ -436,7 +436,7 @@ def test_text_of_a_block_that_is_kept_is_no_text() -> None:
 # -- cost ------------------------------------------------------------------------------------
 
 
-def test_a_text_that_stands_everywhere_is_not_looked_for_everywhere() -> None:
+def test_the_search_for_a_frequent_text_is_bounded() -> None:
     asked: list[bytes] = []
 
     def count_and_read(payload: bytes) -> TextOnlyEvent | None:
@@ -472,7 +472,7 @@ def test_memory_stays_in_proportion_to_the_event(big: bytes) -> None:
     assert peak < 20 * len(big)
 
 
-def test_one_long_event_does_not_end_the_listening() -> None:
+def test_one_long_event_does_not_disable_the_fast_path() -> None:
     reader = RepeatedEventReader(read_text_only)
     long = b'{"id":1,"text":"%b"}' % (b"a" * 2_000)
     reader.remember(b"data: " + long, long)

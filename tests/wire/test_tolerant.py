@@ -73,20 +73,20 @@ read_root_slowly = build_slow_reader(Root, "root")
 
 @each_name
 @each_value
-def test_a_member_called_like_our_own_is_kept_at_every_level(name: str, value: Any) -> None:
+def test_a_member_named_rest_is_kept_at_every_level(name: str, value: Any) -> None:
     for changed in with_a_member(WHOLE, name, value):
         assert to_builtins(read_root(json.dumps(changed).encode())) == changed
 
 
 @each_value
-def test_a_member_called_like_our_own_is_in_the_rest_and_nothing_else_is(value: Any) -> None:
+def test_a_member_named_rest_is_the_only_one_in_rest(value: Any) -> None:
     text = json.dumps(value).encode()
     for written in (b"rest", b"$rest", rb"\u0072est", rb"\u0024rest"):
         leaf = build_reader(Leaf, "leaf")(b'{"text":"a","%b":%b}' % (written, text))
         assert leaf == Leaf(text="a", rest={json.loads(b'"%b"' % written): Raw(text)})
 
 
-def test_a_member_called_like_our_own_stands_beside_others_in_their_order() -> None:
+def test_a_member_named_rest_keeps_its_position_among_others() -> None:
     leaf = build_reader(Leaf, "leaf")(b'{"b":1,"rest":{"a":2},"text":3,"$rest":null}')
     assert leaf.text is None
     assert to_builtins(leaf) == {"b": 1, "rest": {"a": 2}, "text": 3, "$rest": None}
@@ -113,7 +113,7 @@ def test_a_member_called_like_our_own_stands_beside_others_in_their_order() -> N
     ],
     ids=lambda data: data[:60].decode(errors="replace"),
 )
-def test_what_is_read_slowly_is_read_the_same(data: bytes) -> None:
+def test_the_slow_reader_gives_the_same_result(data: bytes) -> None:
     assert outcome(read_root_slowly, data) == outcome(read_root, data)
 
 
@@ -135,14 +135,14 @@ def outcome(read: Any, data: bytes) -> object:
         (b'{"id":"1","new":' + b"[" * 5000 + b"]" * 5000 + b"}", "nested_too_deeply"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_its_reason(data: bytes, code: str) -> None:
+def test_unreadable_data_is_refused_with_a_reason(data: bytes, code: str) -> None:
     for read in (read_root, read_root_slowly):
         with pytest.raises(ProtocolError) as caught:
             read(data)
         assert (caught.value.code, caught.value.place) == (code, "root")
 
 
-def test_a_value_is_read_as_what_is_asked_for_each_time() -> None:
+def test_a_value_is_read_as_the_requested_type_each_time() -> None:
     for _ in range(2):
         assert read_as(Raw(b"[1]"), list[int]) == [1]
         assert read_as(Raw(b"[1]"), list[str]) is None
@@ -208,9 +208,7 @@ def test_a_request_keeps_a_member_of_any_name(
 
 @each_wire
 @pytest.mark.parametrize("value", [{"forged": 1}, "forged", None, [], {"name": "x", "legacy": 1}])
-def test_nobody_but_us_writes_the_notes_on_how_something_was_written(
-    server: ScriptedServer, value: Any
-) -> None:
+def test_only_steno_writes_notes_on_forms(server: ScriptedServer, value: Any) -> None:
     plain_message = server.wire.decode_response(server.response(script(server)))
     for changed, _ in changed_frames(server.response(script(server)), FORM_KEY, value):
         try:
@@ -227,9 +225,7 @@ def notes_of(message: AssistantMessage, wire: str) -> list[dict[str, Any]]:
 
 @each_wire
 @pytest.mark.parametrize("note", ["forged", None, [], 1])
-def test_a_note_that_is_none_says_nothing_and_breaks_nothing(
-    server: ScriptedServer, note: Any
-) -> None:
+def test_an_invalid_note_is_ignored(server: ScriptedServer, note: Any) -> None:
     extras = {server.wire.NAME: {FORM_KEY: note}}
     question = replace(ASKED, extras=extras)
     asked = Request(model="m", messages=(question,), extras=extras)

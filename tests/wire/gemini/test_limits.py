@@ -73,7 +73,7 @@ BEGUN = sse(chunk(OPENING), chunk(fragment("$.a", "long text")), chunk(fragment(
         (sse(chunk(fragment("$..everything"))), ProtocolError),
     ],
 )
-def test_a_call_that_breaks_off_keeps_what_is_known_of_its_arguments(
+def test_a_call_that_breaks_off_keeps_its_arguments_so_far(
     more: bytes, kind: type[StenoError]
 ) -> None:
     events, error = decode_to_error(BEGUN + more)
@@ -119,7 +119,7 @@ def test_a_call_that_breaks_off_before_its_arguments_cannot_be_run() -> None:
     assert made.arguments == "{"
 
 
-def test_a_call_that_breaks_off_keeps_what_was_said_beside_its_fragments() -> None:
+def test_a_call_that_breaks_off_keeps_the_extras_of_its_fragments() -> None:
     parts = [fragment("$.a", tags=[tag]) | {"partMetadata": {tag: 1}} for tag in "xy"]
     events, _ = decode_to_error(sse(chunk(OPENING, *parts)))
     [made] = assemble_message(events).tool_calls
@@ -133,7 +133,7 @@ def test_a_call_that_breaks_off_keeps_what_was_said_beside_its_fragments() -> No
 
 
 @pytest.mark.parametrize("name", ["tags", "tag{0}"])
-def test_what_stands_beside_fragments_is_told_once(name: str) -> None:
+def test_extras_of_fragments_are_sent_once(name: str) -> None:
     first, second = (_count_extras_sent(count, name) for count in (50, 100))
     assert second <= 2.2 * first
 
@@ -155,7 +155,7 @@ def _count_extras_sent(count: int, name: str) -> int:
 # -- lone surrogates -----------------------------------------------------------------------------
 
 
-def test_half_characters_are_looked_for_once_in_a_chunk() -> None:
+def test_lone_surrogates_are_searched_once_in_a_chunk() -> None:
     readings = [_readings_of(count) for count in (10, 20)]
     assert readings == [1, 1]
 
@@ -185,7 +185,7 @@ def test_elements_of_a_list_may_come_in_any_order() -> None:
     assert made.parsed.to_dict() == {"a": [str(at) for at in range(41)]}
 
 
-def test_a_long_list_leaves_nothing_out() -> None:
+def test_a_long_list_is_complete() -> None:
     count = 3000
     [made] = decode(OPENING, *[fragment(f"$.a[{at}]") for at in range(count)]).tool_calls
     assert isinstance(made, ToolCall)

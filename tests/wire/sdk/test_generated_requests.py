@@ -220,7 +220,7 @@ COMPLETED: Final[Mapping[str, Callable[[dict[str, Any], Maker], None]]] = {
 
 @pytest.mark.requirement("S1-02")
 @pytest.mark.parametrize("name", WIRES)
-def test_whatever_the_types_allow_comes_back_as_it_was(name: str) -> None:
+def test_any_request_of_the_sdk_types_survives_a_round_trip(name: str) -> None:
     wire = load_wire(name)
     for seed in range(SEEDS):
         body = made(name, seed)
@@ -230,9 +230,7 @@ def test_whatever_the_types_allow_comes_back_as_it_was(name: str) -> None:
 
 @pytest.mark.requirement("S1-02")
 @pytest.mark.parametrize(("source", "target"), permutations(WIRES, 2))
-def test_whatever_the_types_allow_is_said_as_the_types_of_others_allow(
-    source: str, target: str
-) -> None:
+def test_any_request_of_the_sdk_types_can_be_translated(source: str, target: str) -> None:
     for seed in range(SEEDS_ABROAD):
         body = json.dumps(made(source, seed))
         sent = translate(body, source=source, target=target).json

@@ -192,7 +192,7 @@ def anthropic_answers(draw: DrawFn) -> list[Json]:
 
 @few
 @given(anthropic_answers(), st.data())
-def test_we_hear_what_the_sdk_of_anthropic_hears(events: list[Json], data: st.DataObject) -> None:
+def test_responses_agree_with_the_sdk_of_anthropic(events: list[Json], data: st.DataObject) -> None:
     named = [b"event: %b\n%b" % (event["type"].encode(), sse(event)) for event in events]
     answering.body = b"".join(named)
     asked = {"model": MODEL, "max_tokens": 9, "messages": ASKED}
@@ -244,7 +244,7 @@ def chat_answers(draw: DrawFn) -> list[Json]:
 
 @few
 @given(chat_answers(), st.data())
-def test_we_hear_what_the_sdk_of_openai_hears_in_a_chat(
+def test_chat_completions_agree_with_the_sdk_of_openai(
     chunks: list[Json], data: st.DataObject
 ) -> None:
     answering.body = sse(*chunks, done=True)
@@ -340,9 +340,7 @@ def responses(draw: DrawFn) -> list[Json]:
 
 @few
 @given(responses(), st.data())
-def test_we_hear_what_the_sdk_of_openai_hears_in_responses(
-    events: list[Json], data: st.DataObject
-) -> None:
+def test_responses_agree_with_the_sdk_of_openai(events: list[Json], data: st.DataObject) -> None:
     answering.body = sse(*events)
     with client_of("openai").responses.stream(model=MODEL, input="Well?") as stream:
         theirs = stream.get_final_response()
@@ -376,7 +374,7 @@ def gemini_parts(draw: DrawFn) -> Json:
 
 @few
 @given(st.lists(st.lists(gemini_parts(), max_size=3), min_size=1, max_size=4), counts, st.data())
-def test_we_hear_what_the_sdk_of_google_hears(
+def test_responses_agree_with_the_sdk_of_google(
     contents: list[list[Json]], count: int, data: st.DataObject
 ) -> None:
     from google.genai.types import GenerateContentResponse
@@ -426,7 +424,7 @@ def ollama_lines(draw: DrawFn) -> list[Json]:
 
 @few
 @given(ollama_lines(), st.data())
-def test_we_hear_what_the_sdk_of_ollama_hears(lines: list[Json], data: st.DataObject) -> None:
+def test_responses_agree_with_the_sdk_of_ollama(lines: list[Json], data: st.DataObject) -> None:
     # In ASCII, because the client splits lines at U+0085 and U+2028 inside a string.
     answering.body = b"".join([json.dumps(line).encode() + b"\n" for line in lines])
     theirs = list(client_of("ollama").chat(model=MODEL, messages=ASKED, stream=True))
