@@ -410,7 +410,7 @@ def test_a_wire_of_ones_own_is_named_as_a_module() -> None:
     [
         ("morse", " anthropic_messages, chat, gemini, "),
         ("tests.nowhere", " module "),
-        ("tests.providers.provider_setup", " NAME; see steno.wire.Wire"),
+        ("tests.providers.provider_setup", " NAME is missing"),
     ],
 )
 def test_an_unknown_wire_is_reported_with_the_known_ones(

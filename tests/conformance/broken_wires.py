@@ -1,4 +1,4 @@
-"""Wires that are wrong, each in one way that real clients are, or were."""
+"""Wires with one fault each, which real clients have or had."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from steno.wire import EncodedRequest, StreamDecoder, Wire, anthropic_messages, 
 
 
 class Decoder(StreamDecoder):
-    """A decoder around a good one."""
+    """A decoder that wraps a correct one."""
 
     def __init__(self, inner: StreamDecoder) -> None:
         self.inner = inner
@@ -58,7 +58,7 @@ class Decoder(StreamDecoder):
 
 
 class BrokenWire:
-    """A good wire with one fault: in its decoder, or where a subclass puts it."""
+    """A correct wire with one fault: in its decoder, or in an override of a subclass."""
 
     def __init__(self, decoder: type[Decoder] = Decoder, good: Wire = openai_chat) -> None:
         self.decoder = decoder
@@ -96,7 +96,7 @@ def server_for(wire: BrokenWire) -> OpenAIChatServer | AnthropicMessagesServer:
 
 
 class MergesCalls(Decoder):
-    """Goes by index alone, and takes all calls for the first."""
+    """Finds calls by index only, so that all of them become one."""
 
     has_begun = False
 
@@ -109,16 +109,16 @@ class MergesCalls(Decoder):
 
 
 class CrashesWithoutIndex(Decoder):
-    """Takes it for granted that there is an index."""
+    """Assumes that every fragment has an index."""
 
     def change_one(self, event: WireEvent) -> Iterable[WireEvent]:
         if isinstance(event, ToolCallPart):
-            assert event.block + 1  # type: ignore[operator] # that is the fault
+            assert event.block + 1  # type: ignore[operator] # the fault
         return (event,)
 
 
 class TakesEmptyForAnId(Decoder):
-    """Opens a call for every id there is, the empty one too; and ignores what comes late."""
+    """Begins a call for every id, even an empty one, and ignores late members."""
 
     def change_one(self, event: WireEvent) -> Iterable[WireEvent]:
         if not isinstance(event, ToolCallPart):
@@ -130,7 +130,7 @@ class TakesEmptyForAnId(Decoder):
 
 
 class GuessesArguments(Decoder):
-    """Repairs arguments that are no JSON, and gives those that are left out a member."""
+    """Repairs invalid arguments, and adds a member to missing ones."""
 
     def change_one(self, event: WireEvent) -> Iterable[WireEvent]:
         if not isinstance(event, ToolCallPart):
@@ -156,7 +156,7 @@ class SplitsLinesAsStrings(Decoder):
 
 
 class NeedsWholeEvents(Decoder):
-    """Takes every piece of bytes for one whole event, line ends and all."""
+    """Reads every chunk of bytes as one whole event, including line ends."""
 
     def feed(self, data: bytes) -> Iterator[WireEvent]:
         if not data.endswith(b"\n\n") or b"\r" in data or data.startswith(b"\xef"):
@@ -165,7 +165,7 @@ class NeedsWholeEvents(Decoder):
 
 
 class ReplacesCharacters(Decoder):
-    """Has text go through ASCII, and knows no halves."""
+    """Converts text to ASCII, and ignores lone surrogates."""
 
     def change_one(self, event: WireEvent) -> Iterable[WireEvent]:
         if isinstance(event, TextDelta):
@@ -174,7 +174,7 @@ class ReplacesCharacters(Decoder):
 
 
 class StripsText(Decoder):
-    """Strips what it takes for blanks, and what it cannot see."""
+    """Strips whitespace and invisible characters."""
 
     def change_one(self, event: WireEvent) -> Iterable[WireEvent]:
         if isinstance(event, TextDelta):
@@ -186,14 +186,14 @@ class StripsText(Decoder):
 
 
 class LosesWhatCameBefore(Decoder):
-    """Gives out what is in a piece only if all of it was understood."""
+    """Returns the events of a chunk only if all of it was decoded."""
 
     def change(self, events: Iterator[WireEvent]) -> Iterator[WireEvent]:
         return iter(list(events))
 
 
 class EndsQuietly(Decoder):
-    """Takes the end of the bytes for the end of the turn, and errors for the end of the bytes."""
+    """Ends the turn at the end of the bytes, and ignores errors."""
 
     has_ended = False
 
@@ -208,7 +208,7 @@ class EndsQuietly(Decoder):
 
 
 class EndsAgainAndAgain(Decoder):
-    """Ends at the reason and at the mark, both times without a word about either."""
+    """Ends the turn at the stop reason and again at the marker, without a stop reason."""
 
     def change_one(self, event: WireEvent) -> Iterable[WireEvent]:
         if not isinstance(event, Finished):
@@ -222,7 +222,7 @@ class EndsAgainAndAgain(Decoder):
 
 
 class WaitsForTheMark(Decoder):
-    """Believes nothing without the last mark."""
+    """Requires the end marker."""
 
     tail = b""
 
@@ -236,11 +236,11 @@ class WaitsForTheMark(Decoder):
         return super().close()
 
 
-# -- words -----------------------------------------------------------------------------------------
+# -- content ---------------------------------------------------------------------------------------
 
 
 class SaysWhatItThinks(Decoder):
-    """Takes thinking for text."""
+    """Decodes thinking as text."""
 
     def change_one(self, event: WireEvent) -> Iterable[WireEvent]:
         if isinstance(event, ThinkingDelta):
@@ -249,7 +249,7 @@ class SaysWhatItThinks(Decoder):
 
 
 class DropsUnknownBlocks(Decoder):
-    """Keeps nothing that it has no name for."""
+    """Drops unknown members, events and blocks."""
 
     @property
     def envelope(self) -> dict[str, Any]:
@@ -277,11 +277,11 @@ class HearsNothing(Decoder):
         return iter((Finished(StopReason.UNKNOWN),))
 
 
-# -- beside streams --------------------------------------------------------------------------------
+# -- other functions -------------------------------------------------------------------------------
 
 
 class AnswersAnything(BrokenWire):
-    """Reads no answer, needs JSON to read an error, and never sends the same twice."""
+    """Decodes no whole response, reads errors only as JSON, and never sends the same bytes twice."""
 
     def decode_response(self, data: bytes | str, **settings: Any) -> AssistantMessage:
         return AssistantMessage(content=(), stop_reason=StopReason.ERROR)
@@ -296,7 +296,7 @@ class AnswersAnything(BrokenWire):
 
 
 class CountsMessages(BrokenWire):
-    """Writes down in front how much is to come."""
+    """Writes the number of messages before them."""
 
     def encode_request(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
         encoded = super().encode_request(request, stream=stream)
@@ -304,7 +304,7 @@ class CountsMessages(BrokenWire):
 
 
 class RemembersTooMuch(BrokenWire):
-    """Has an encoder that takes it for granted that a conversation only grows."""
+    """Has an encoder that assumes that a conversation only grows."""
 
     class Encoder:
         def __init__(self) -> None:
@@ -316,7 +316,7 @@ class RemembersTooMuch(BrokenWire):
 
 
 class SendsAnything(BrokenWire):
-    """Sends seals, blocks and ids to whomever, and reports nothing."""
+    """Sends seals, blocks and ids to any target, and reports no loss."""
 
     def encode_request(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
         encoded = super().encode_request(request, stream=stream)

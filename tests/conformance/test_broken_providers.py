@@ -1,4 +1,4 @@
-"""The cases about streams find what is broken, and each of them can fail."""
+"""The cases about streams find broken providers, and each case can fail."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from steno.testing.conformance import (
 
 
 class BrokenStream:
-    """A good stream, as far as a subclass leaves it so."""
+    """A correct stream, into which a subclass puts a fault."""
 
     def __init__(self, good: Stream) -> None:
         self.good = good
@@ -62,7 +62,7 @@ class BrokenStream:
 
 
 class AnswersBlindly(BrokenStream):
-    """Has a message at any time, and never says why it stopped."""
+    """Has a message at any time, and never a stop reason."""
 
     def message(self) -> AssistantMessage:
         return AssistantMessage(content=(), stop_reason=StopReason.END_TURN)
@@ -75,7 +75,7 @@ class CannotBeClosed(BrokenStream):
 
 
 class EndsOnErrors(BrokenStream):
-    """Takes an error, and being cancelled, for the end."""
+    """Reports an error or a cancellation as the end."""
 
     async def __anext__(self) -> Event:
         try:
@@ -85,7 +85,7 @@ class EndsOnErrors(BrokenStream):
 
 
 class EndsBadly(BrokenStream):
-    """Leaves out the end, and raises if it is read again."""
+    """Omits Finished, and raises if it is read again."""
 
     async def __anext__(self) -> Event:
         if self.has_ended:
@@ -99,7 +99,7 @@ class EndsBadly(BrokenStream):
 
 
 class TellsNoCalls(BrokenStream):
-    """Reports neither the begin nor the end of a call."""
+    """Reports neither the start nor the end of a call."""
 
     async def __anext__(self) -> Event:
         event = await super().__anext__()
@@ -107,7 +107,7 @@ class TellsNoCalls(BrokenStream):
 
 
 class BrokenProvider:
-    """Wraps the streams of a good provider; `repeats` gives the first one again."""
+    """Wraps the streams of a correct provider; `repeats` returns the first one again."""
 
     def __init__(self, good: Provider, wrap: Callable[[Stream], Stream], repeats: bool) -> None:
         self.good, self.wrap, self.repeats = good, wrap, repeats
@@ -156,6 +156,6 @@ def test_a_read_that_close_does_not_end_is_given_up() -> None:
     assert found["close_unblocks_read"].reason == "not done within 0.2 s"
 
 
-def test_a_good_provider_that_is_wrapped_up_is_still_good() -> None:
+def test_a_wrapped_correct_provider_passes() -> None:
     harness = BrokenHarness(BrokenStream)
     assert {run_stream_case(case, harness).outcome for case in STREAM_CASES} == {CaseOutcome.OK}

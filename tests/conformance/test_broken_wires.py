@@ -1,4 +1,4 @@
-"""The kit finds what is broken: every case can fail, and fails for the wires it should."""
+"""The kit finds broken wires: every case can fail, and fails for the wires it should."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_wire_that_splits_at_u_2028_fails() -> None:
     assert "unicode_line_separators" in of("SplitsLinesAsStrings")
 
 
-def test_a_wire_that_loses_what_came_before_an_error_fails() -> None:
+def test_a_wire_that_loses_events_before_an_error_fails() -> None:
     assert "error_keeps_what_came" in of("LosesWhatCameBefore")
 
 
@@ -50,18 +50,18 @@ def test_a_wire_that_needs_whole_events_fails() -> None:
     assert "two_calls" not in found
 
 
-def test_a_wire_that_sends_seals_to_anybody_fails() -> None:
+def test_a_wire_that_sends_seals_to_any_target_fails() -> None:
     found = of("SendsAnything").keys()
     assert {"seal_only_to_its_maker", "foreign_seal", "foreign_block", "foreign_call_ids"} <= found
 
 
-def test_a_wire_whose_encoder_does_not_look_at_what_it_wrote_fails() -> None:
+def test_a_wire_whose_encoder_ignores_changed_messages_fails() -> None:
     found = of("RemembersTooMuch")
     assert found.keys() == {"kept_encoder"}
     assert found["kept_encoder"].reason.startswith("requests[10], 8 messages for model-2")
 
 
-def test_a_wire_without_an_encoder_is_not_asked_to_keep_one() -> None:
+def test_a_wire_without_an_encoder_is_not_tested_on_one() -> None:
     results = run_wire_cases(server_for(BrokenWire(good=anthropic_messages)))
     [found] = [result for result in results if result.case == "kept_encoder"]
     assert found.outcome is CaseOutcome.NOT_APPLICABLE
@@ -78,5 +78,5 @@ def test_every_broken_wire_fails_with_a_reason(name: str) -> None:
     assert all(result.reason for result in of(name).values())
 
 
-def test_a_good_wire_that_is_wrapped_up_is_still_good() -> None:
+def test_a_wrapped_correct_wire_passes() -> None:
     assert failures(BrokenWire(good=anthropic_messages)) == {}

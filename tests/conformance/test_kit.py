@@ -1,4 +1,4 @@
-"""The kit as its users see it: the matrix, the command, the tests of pytest."""
+"""The public parts of the kit: the matrix, the command, the pytest tests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MERGING = server_for(broken_wires.BROKEN["MergesCalls"])
 NOT_A_SERVER = 7
 
 
-# -- what is offered -------------------------------------------------------------------------------
+# -- exports ---------------------------------------------------------------------------------------
 
 
 def test_every_public_name_is_there_and_documented() -> None:
@@ -53,7 +53,7 @@ def _as_ruff_sorts(name: str) -> tuple[int, str]:
     return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
 
 
-def test_every_case_has_a_name_of_its_own_and_says_what_it_asks() -> None:
+def test_every_case_has_a_unique_name_and_a_one_line_docstring() -> None:
     for cases in (WIRE_CASES, STREAM_CASES):
         names = [case.__name__ for case in cases]
         assert len(names) == len(set(names))
@@ -63,7 +63,7 @@ def test_every_case_has_a_name_of_its_own_and_says_what_it_asks() -> None:
             assert "\n" not in doc, case.__name__
 
 
-def test_the_cases_that_everybody_knows_are_there() -> None:
+def test_the_well_known_cases_exist() -> None:
     names = {case.__name__ for case in (*WIRE_CASES, *STREAM_CASES)}
     assert {
         *("two_calls", "interleaved_calls", "shared_index", "late_name", "invalid_json_arguments"),
@@ -84,7 +84,7 @@ def test_results_are_shown_as_a_matrix_with_the_reasons_below() -> None:
             "two_calls",
             "theirs",
             CaseOutcome.NOT_APPLICABLE,
-            "the protocol cannot say: CallFragment",
+            "the protocol cannot express: CallFragment",
         ),
     ]
     assert format_matrix(results) == textwrap.dedent("""\
@@ -96,11 +96,14 @@ def test_results_are_shown_as_a_matrix_with_the_reasons_below() -> None:
         """)
 
 
-def test_the_matrix_tells_why_a_case_was_not_asked_if_it_is_to() -> None:
+def test_the_matrix_explains_on_request_why_a_case_does_not_apply() -> None:
     results = [
         CaseResult("text", "mine", CaseOutcome.OK),
         CaseResult(
-            "thinking", "mine", CaseOutcome.NOT_APPLICABLE, "the protocol cannot say: ThinkingPiece"
+            "thinking",
+            "mine",
+            CaseOutcome.NOT_APPLICABLE,
+            "the protocol cannot express: ThinkingPiece",
         ),
     ]
     assert format_matrix(results, explained=[CaseOutcome.NOT_APPLICABLE]) == textwrap.dedent("""\
@@ -108,7 +111,7 @@ def test_the_matrix_tells_why_a_case_was_not_asked_if_it_is_to() -> None:
         text      ok
         thinking  –
 
-        mine · thinking: the protocol cannot say: ThinkingPiece
+        mine · thinking: the protocol cannot express: ThinkingPiece
         """)
 
 
@@ -138,14 +141,16 @@ def test_the_command_succeeds_if_nothing_failed(capsys: pytest.CaptureFixture[st
     assert "http/anthropic_messages" in printed
 
 
-def test_the_command_tells_why_a_case_was_not_asked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_explains_why_a_case_does_not_apply(capsys: pytest.CaptureFixture[str]) -> None:
     place = "steno.testing.conformance.servers:ChatServer"
     assert main(["--only", "--reasons", "--wire", place]) == 0
-    assert "chat · thinking: the protocol cannot say: ThinkingPiece\n" in capsys.readouterr().out
+    assert (
+        "chat · thinking: the protocol cannot express: ThinkingPiece\n" in capsys.readouterr().out
+    )
 
 
 class CountsNothing(ChatServer):
-    """Its protocol has no place for tokens."""
+    """A server whose protocol has no token counts."""
 
     def frames(self, script: Script) -> list[bytes]:
         if any(isinstance(line, TurnEnd) and line.usage is not None for line in script):
@@ -153,7 +158,7 @@ class CountsNothing(ChatServer):
         return super().frames(script)
 
 
-def test_a_protocol_without_tokens_is_asked_about_everything_else() -> None:
+def test_a_protocol_without_token_counts_is_tested_on_all_other_cases() -> None:
     usual, without = (run_wire_cases(server) for server in (ChatServer(), CountsNothing()))
     pairs = zip(usual, without, strict=True)
     differing = {one.case for one, other in pairs if one.outcome is not other.outcome}
@@ -186,10 +191,10 @@ def test_bodies_are_compared_as_json_or_to_the_byte(
         ("speaking:", "speaking:: write MODULE:SERVER"),
         (":Server", ":Server: write MODULE:SERVER"),
         (".near:Server", ".near:Server cannot be imported"),
-        ("tests.conformance.test_kit:NOT_A_SERVER", "is no ScriptedServer"),
+        ("tests.conformance.test_kit:NOT_A_SERVER", "is not a ScriptedServer"),
     ],
 )
-def test_an_object_that_is_no_server_is_refused(
+def test_an_object_that_is_not_a_server_is_refused(
     place: str, reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:
@@ -231,12 +236,12 @@ def test_one_line_makes_a_test_of_every_case(tmp_path: Path) -> None:
     )
     assert run.returncode == 1
     assert "test_wire[two_calls]" in run.stdout
-    assert f"{len(STREAM_CASES)} passed" not in run.stdout  # those of the wire passed as well
+    assert f"{len(STREAM_CASES)} passed" not in run.stdout  # the tests of the wire passed as well
     assert "test_provider" not in run.stdout.partition("short test summary")[2]
 
 
 @pytest.mark.parametrize("kit", ["conformance", "stores"])
-def test_without_pytest_the_tests_of_a_kit_say_what_to_install(kit: str) -> None:
+def test_without_pytest_the_import_error_names_pytest(kit: str) -> None:
     code = f"""
 import sys
 sys.modules["pytest"] = None
@@ -252,7 +257,7 @@ except ImportError as exc:
     assert run.stdout == f"steno.testing.{kit}.in_pytest needs pytest: pip install pytest\n"
 
 
-# -- for servers ----------------------------------------------------------------------------------
+# -- helpers for servers --------------------------------------------------------------------------
 
 
 def test_json_is_written_as_servers_write_it() -> None:

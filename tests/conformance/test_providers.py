@@ -45,7 +45,7 @@ def test_a_provider_for_tests_passes_a_case(case: StreamCase, harness: ProviderH
     assert result.outcome is not CaseOutcome.FAIL, str(result)
 
 
-def test_only_fragments_of_calls_cannot_be_said_by_all() -> None:
+def test_only_fragments_of_calls_are_not_expressible_everywhere() -> None:
     skipped = {
         (case.__name__, harness.name)
         for harness in (*HTTP, *DOUBLES)
@@ -56,6 +56,6 @@ def test_only_fragments_of_calls_cannot_be_said_by_all() -> None:
     assert skipped == {("interleaved_tool_call_deltas", name) for name in whole_calls}
 
 
-def test_the_http_provider_speaks_all_wires_but_our_own() -> None:
+def test_the_http_provider_supports_all_wires_but_chat() -> None:
     assert {harness.name for harness in HTTP} == {f"http/{name}" for name in VENDOR_WIRES}
     assert {server.wire.NAME for server in SERVERS} - VENDOR_WIRES == {"chat"}

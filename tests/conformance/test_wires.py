@@ -35,11 +35,11 @@ def test_a_wire_passes_a_case(case: WireCase, server: ScriptedServer) -> None:
     assert result.outcome is not CaseOutcome.FAIL, str(result)
 
 
-def test_what_a_protocol_cannot_say_is_known() -> None:
-    """`python -m steno.testing.conformance > tests/conformance/matrix.txt` after a wanted change."""
+def test_the_matrix_of_all_wires_is_as_recorded() -> None:
+    """Update: `python -m steno.testing.conformance > tests/conformance/matrix.txt`."""
     results = [result_of(case, server) for server in SERVERS for case in WIRE_CASES]
     assert format_matrix(results) == MATRIX.read_text("utf-8")
 
 
-def test_there_is_a_speaker_for_every_wire() -> None:
+def test_there_is_a_server_for_every_wire() -> None:
     assert tuple(server.wire.NAME for server in SERVERS) == WIRES

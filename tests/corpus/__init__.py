@@ -1,1 +1,1 @@
-"""Real recordings, where there are some: decoded, compared, sent back. `make corpus` runs it."""
+"""Real recordings, if you have some: decoded, compared, sent back. Run with `make corpus`."""

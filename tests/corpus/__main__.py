@@ -1,10 +1,10 @@
-"""Decode recorded answers of real providers, send recorded requests back, and count.
+"""Decode recorded responses of real providers, encode recorded requests again, and count.
 
     STENO_CORPUS=/path/to/recordings make corpus
 
-For each format: `<format>.jsonl` (recordings), `expected/<format>.jsonl` (reference answers) and
-`requests/<format>.jsonl`. A difference that is meant to be is listed in `differences.toml`, with
-its reason; any other makes the run fail.
+For each format: `<format>.jsonl` (recordings), `expected/<format>.jsonl` (reference results) and
+`requests/<format>.jsonl`. An expected difference is listed in `differences.toml`, with its
+reason; any other makes the run fail.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ LISTED = Path(__file__).with_name("differences.toml")
 
 
 def main() -> int:
-    """Run over the folder named by STENO_CORPUS and print a table."""
+    """Check the recordings in the folder STENO_CORPUS and print a table."""
     folder = Path(os.environ.get("STENO_CORPUS", ""))
     if not (folder / "expected").is_dir():
-        print("corpus: set STENO_CORPUS to the folder of recordings", file=sys.stderr)
+        print("corpus: set STENO_CORPUS to the folder with the recordings", file=sys.stderr)
         return 2
     listed = tomllib.loads(LISTED.read_text(encoding="utf-8")) if LISTED.exists() else {}
     failures: list[str] = []
@@ -58,7 +58,7 @@ def _read(path: Path) -> list[Record]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
 
-# -- answers -------------------------------------------------------------------------------------
+# -- responses -----------------------------------------------------------------------------------
 
 
 def _compare_answers(format: Format, folder: Path) -> Iterator[str]:
@@ -153,7 +153,7 @@ def _differences(id: str, got: Record, error: Record | None, want: Record) -> It
     elif (want["error"] is None) != (error is None):
         yield f"{id}: error {error}, not {want['error']}"
     for call, wanted in zip(got["calls"], want["calls"], strict=False):
-        wanted["id"] = wanted["id"] or call["id"]  # a decoder may make one up
+        wanted["id"] = wanted["id"] or call["id"]  # a decoder may generate an id
     for name in ("text", "thinking", "calls", "stop", "usage"):
         if got[name] != want[name]:
             yield f"{id}: {name} is {str(got[name])[:200]!r}, not {str(want[name])[:200]!r}"

@@ -1,4 +1,4 @@
-"""Which wire reads which recordings, and how its numbers compare with the recorded ones."""
+"""The wire of each set of recordings, and the conversion of its token counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Format(NamedTuple):
     name: str
     wire: Wire
     expect_usage: Callable[[dict[str, Any]], tuple[int | None, int | None]]
-    """Turn the wire's own numbers into ours: all of the input, all of the output."""
+    """Convert the wire's token counts to ours: the whole input, the whole output."""
 
 
 def _inclusive(usage: Numbers) -> tuple[int | None, int | None]:
@@ -48,5 +48,5 @@ FORMATS = (
 
 
 def counted(usage: Usage | None) -> tuple[int | None, int | None]:
-    """Return our own numbers."""
+    """Return our token counts."""
     return (usage.input_tokens, usage.output_tokens) if usage is not None else (None, None)

@@ -1,6 +1,6 @@
 """A small HTTP proxy on loopback: forwards plain requests, tunnels the others, resolves no names.
 
-Whatever host is asked for, bytes go to one server on loopback, so tests can use any name.
+All bytes go to one server on loopback, whatever the host, so tests can use any name.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tests.transport.http_server import reply
 
 @dataclass
 class Proxy:
-    """What a proxy was asked for."""
+    """The requests that a proxy received."""
 
     target: int
     refuse_with: int | None = None
     port: int = 0
     asked: list[str] = field(default_factory=list)
-    """First lines, as they came."""
+    """The first lines of the requests, in order."""
     credentials: list[str] = field(default_factory=list)
     heads: list[bytes] = field(default_factory=list)
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)

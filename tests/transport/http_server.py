@@ -1,7 +1,7 @@
-"""A scripted HTTP server on loopback: it answers as badly as a test wants it to.
+"""A scripted HTTP server on loopback that responds as badly as a test requires.
 
-Each connection is served until the client hangs up; each request gets the next script. Nothing
-here waits for time to pass: a stalled answer waits for the client to give up.
+Each connection is served until the client closes it; each request gets the next script. Nothing
+here sleeps: a stalled response waits until the client closes the connection.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from typing import Any, TypeAlias, TypeVar
 T = TypeVar("T")
 
 STALL = "stall"
-"""Say nothing more until the client hangs up."""
+"""Send no more bytes until the client closes the connection."""
 CUT = "cut"
-"""Drop the connection without a goodbye."""
+"""Reset the connection."""
 HANG_UP = "hang up"
-"""Close the connection in order."""
+"""Close the connection cleanly."""
 
 Script: TypeAlias = Iterable[bytes | str]
 
 
 def run(main: Coroutine[Any, Any, T], limit_s: float = 60) -> T:
-    """Run a test; whatever hangs fails after a while."""
+    """Run a test; one that hangs fails after a time limit."""
 
     async def limited() -> T:
         async with asyncio.timeout(limit_s):
@@ -36,11 +36,11 @@ def run(main: Coroutine[Any, Any, T], limit_s: float = 60) -> T:
     return asyncio.run(limited())
 
 
-# -- what to answer ------------------------------------------------------------------------------
+# -- responses -----------------------------------------------------------------------------------
 
 
 def response_head(status: int = 200, **headers: str) -> bytes:
-    """Write the head of an answer; underscores in names stand for hyphens."""
+    """Build the head of a response; underscores in names become hyphens."""
     lines = [f"HTTP/1.1 {status} Whatever"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, "", ""]).encode()
@@ -57,7 +57,7 @@ STREAM = response_head(content_type="text/event-stream", transfer_encoding="chun
 def reply(
     status: int, body: object, content_type: str = "application/json", **headers: str
 ) -> list[bytes]:
-    """Write a whole answer; anything but bytes is sent as JSON."""
+    """Build a whole response; any body but bytes is sent as JSON."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     start = response_head(
         status, content_type=content_type, content_length=str(len(data)), **headers
@@ -66,7 +66,7 @@ def reply(
 
 
 def chat_chunks(*texts: str, finish: str | None = "stop") -> list[bytes]:
-    """Write chat completion chunks with these texts, and the end of the turn."""
+    """Build chat completion chunks with these texts, and the end of the turn."""
     chunks: list[dict[str, Any]] = [
         {"choices": [{"index": 0, "delta": {"content": text}}]} for text in texts
     ]
@@ -77,7 +77,7 @@ def chat_chunks(*texts: str, finish: str | None = "stop") -> list[bytes]:
 
 
 def chunked_stream(*texts: str) -> list[bytes]:
-    """Write a whole stream as most servers do: an HTTP chunk for each event."""
+    """Build a whole stream as most servers do: an HTTP chunk for each event."""
     return [STREAM, *map(chunk, chat_chunks(*texts)), END]
 
 
@@ -101,7 +101,7 @@ class ReceivedRequest:
 
 @dataclass
 class Server:
-    """What the server was asked, and how its connections ended."""
+    """The requests that the server received, and how its connections ended."""
 
     scripts: list[Script]
     port: int = 0
@@ -109,9 +109,9 @@ class Server:
     seen: list[ReceivedRequest] = field(default_factory=list)
     connections: int = 0
     stalled: asyncio.Event = field(default_factory=asyncio.Event)
-    """An answer has come to its STALL."""
+    """Set when a response reaches its STALL."""
     hung_up: asyncio.Event = field(default_factory=asyncio.Event)
-    """The client closed a connection in the middle of an answer."""
+    """Set when the client closes a connection during a response."""
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     @property
@@ -153,7 +153,7 @@ class Server:
     async def _play(
         self, script: Script, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bool:
-        """Send an answer; tell whether the connection is good for another one."""
+        """Send a response; return whether the connection can be used again."""
         for step in script:
             if isinstance(step, bytes):
                 writer.write(step)
@@ -179,7 +179,7 @@ class Server:
 
 @asynccontextmanager
 async def run_server(*scripts: Script, tls: ssl.SSLContext | None = None) -> AsyncGenerator[Server]:
-    """Run a server that answers with these scripts, one after the other."""
+    """Run a server that responds with these scripts, in order."""
     server = Server(list(scripts), scheme="https" if tls else "http")
     listener = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=tls)
     server.port = listener.sockets[0].getsockname()[1]

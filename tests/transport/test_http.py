@@ -1,4 +1,4 @@
-"""The HTTP transport sends bytes, keeps its limits, and raises our own errors."""
+"""The HTTP transport sends bytes, enforces its limits, and raises our own errors."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_status_headers_and_body_arrive() -> None:
 
 
 def test_the_path_is_sent_as_it_is_written() -> None:
-    """Clients like to quote what is quoted already: a model's name would be another one then."""
+    """Some HTTP clients quote a quoted URL again, which would change the name of a model."""
 
     async def main() -> None:
         async with run_server(reply(200, {})) as server:
@@ -99,7 +99,7 @@ def test_a_large_body_is_sent_whole() -> None:
     run(main())
 
 
-def test_a_server_that_refuses_before_it_has_read_all_is_heard() -> None:
+def test_a_refusal_before_the_whole_request_was_read_is_received() -> None:
     async def main() -> None:
         async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
@@ -118,7 +118,7 @@ def test_a_server_that_refuses_before_it_has_read_all_is_heard() -> None:
     run(main())
 
 
-def test_a_body_that_is_compressed_all_the_same_is_unpacked() -> None:
+def test_a_body_that_is_compressed_without_being_asked_is_unpacked() -> None:
     async def main() -> None:
         async with run_server(
             reply(200, gzip.compress(b"small"), content_encoding="gzip")
@@ -195,7 +195,7 @@ def test_reading_on_after_the_transport_was_closed_is_unreachable() -> None:
 
 
 def test_a_transport_outlives_its_event_loop() -> None:
-    """Scripts call `asyncio.run` for each question; connections of the last one are gone."""
+    """Scripts call `asyncio.run` for each request; connections of an earlier loop are gone."""
     transport = build_transport()
 
     async def main() -> None:
@@ -269,7 +269,7 @@ def test_a_server_that_does_not_begin_to_answer_is_given_up(script: list[Any]) -
     run(main())
 
 
-def test_a_server_that_falls_silent_is_given_up() -> None:
+def test_a_server_that_stops_sending_is_given_up() -> None:
     async def main() -> None:
         async with run_server([STREAM, chunk(b"one"), STALL]) as server:
             transport = build_transport(limits=TimeLimits(first_byte_s=60, idle_s=0.05))
@@ -284,7 +284,7 @@ def test_a_server_that_falls_silent_is_given_up() -> None:
 
 
 def test_only_waiting_counts_as_silence() -> None:
-    """A reader that takes long between two reads has not waited for the server."""
+    """The time between two reads is not time spent waiting for the server."""
 
     async def main() -> None:
         async with run_server([STREAM, chunk(b"one"), chunk(b"two"), END]) as server:
@@ -346,7 +346,7 @@ def test_settings_that_cannot_work_are_refused(settings: dict[str, Any], code: s
 # -- errors --------------------------------------------------------------------------------------
 
 
-def test_nobody_listening_is_unreachable_and_may_be_tried_again() -> None:
+def test_a_closed_port_is_unreachable_and_may_be_retried() -> None:
     async def main() -> None:
         transport = build_transport()
         port = free_port()
@@ -382,7 +382,7 @@ def test_a_connection_lost_before_the_answer_is_unreachable(script: list[Any]) -
     ],
     ids=["reset in a chunk", "closed in a chunk", "closed between chunks", "short of its length"],
 )
-def test_a_body_that_breaks_off_is_unreachable_behind_what_came(script: list[Any]) -> None:
+def test_a_body_that_breaks_off_is_unreachable_after_the_bytes_before(script: list[Any]) -> None:
     async def main() -> None:
         async with run_server(script) as server:
             transport = build_transport()
@@ -395,7 +395,7 @@ def test_a_body_that_breaks_off_is_unreachable_behind_what_came(script: list[Any
     run(main())
 
 
-def test_what_is_not_http_is_a_protocol_error() -> None:
+def test_a_response_that_is_not_http_is_a_protocol_error() -> None:
     async def main() -> None:
         async with run_server([b"SSH-2.0-OpenSSH_9.9\r\n\r\n", STALL]) as server:
             transport = build_transport()
@@ -411,7 +411,7 @@ def test_what_is_not_http_is_a_protocol_error() -> None:
     ("code", "retryable"), [(socket.EAI_NONAME, False), (socket.EAI_AGAIN, True)]
 )
 def test_a_name_that_does_not_exist_is_not_asked_for_again(code: int, retryable: bool) -> None:
-    """Not tried for real: the request would leave the machine."""
+    """Not sent: the request would leave the machine."""
     where = ConnectionKey("lab.example", 443, True, True, None, None, None)
     exc = aiohttp.ClientConnectorDNSError(where, OSError(code, "no"))
     error = _translate_error(exc, _ErrorContext("lab.example", TimeLimits()))
@@ -460,7 +460,7 @@ def test_cancelling_while_the_head_is_waited_for_drops_the_connection() -> None:
     run(main())
 
 
-def test_an_answer_that_nobody_holds_any_more_lets_go_of_its_connection() -> None:
+def test_an_unreferenced_response_releases_its_connection() -> None:
     async def main() -> None:
         async with run_server([STREAM, chunk(b"one"), STALL]) as server:
             transport = build_transport()

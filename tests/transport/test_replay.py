@@ -28,7 +28,7 @@ def playing(
     )
 
 
-def test_a_recording_is_told_as_it_was() -> None:
+def test_a_recording_is_replayed_unchanged() -> None:
     provider = playing(RecordedResponse(tuple(chat_chunks("Hel", "lo"))))
     assert run(provider.stream(REQUEST).collect()).text == "Hello"
 
@@ -43,7 +43,7 @@ def test_pauses_are_kept_by_the_clock_that_is_passed_in() -> None:
     assert patience.waited == [0.25, 3.0]
 
 
-def test_faults_happen_where_they_were_recorded() -> None:
+def test_errors_occur_where_they_were_recorded() -> None:
     recorded = RecordedResponse(
         (*chat_chunks("Hel", finish=None), Unreachable("lab: the connection was lost"))
     )
@@ -116,7 +116,7 @@ def test_a_recording_that_broke_off_breaks_off_again() -> None:
 
 
 @pytest.mark.parametrize("data", [b"", b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 OK\r\n\r\n"])
-def test_what_is_no_response_is_no_recording(data: bytes) -> None:
+def test_data_that_is_not_an_http_response_is_refused(data: bytes) -> None:
     with pytest.raises(InvalidValue) as caught:
         RecordedResponse.from_http(data)
     assert caught.value.code == "invalid_recording"
@@ -127,7 +127,7 @@ def test_what_is_no_response_is_no_recording(data: bytes) -> None:
 
 @given(assistant_messages())
 def test_a_whole_response_as_events_is_the_same_message(message: AssistantMessage) -> None:
-    """Equal except for what a stream cannot express: an assembled message stays unchanged."""
+    """Equal except for details that a stream cannot express; an assembled message is unchanged."""
     once = assembled(message)
     assert assembled(once) == once
     assert (once.text or "") == (message.text or "")

@@ -1,4 +1,4 @@
-"""Certificates are always checked, and proxies used where one is set."""
+"""Certificates are always checked, and a proxy is used if one is set."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Trust(NamedTuple):
 
     ca_file: Path
     server: ssl.SSLContext
-    """What a server with a certificate for 127.0.0.1 and lab.example uses."""
+    """The context of a server with a certificate for 127.0.0.1 and lab.example."""
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_a_certificate_of_a_custom_authority_is_trusted(trust: Trust) -> None:
     run(main())
 
 
-def test_a_certificate_of_nobody_is_refused_and_not_tried_again(trust: Trust) -> None:
+def test_an_untrusted_certificate_is_refused_and_not_retried(trust: Trust) -> None:
     async def main() -> None:
         async with run_server(reply(200, b"safe"), tls=trust.server) as server:
             transport = HttpTransport(environ={})
@@ -76,7 +76,7 @@ def test_a_certificate_for_another_name_is_refused(trust: Trust) -> None:
     run(main())
 
 
-def test_a_server_without_tls_is_not_spoken_to_in_the_clear() -> None:
+def test_a_server_without_tls_receives_no_plain_request() -> None:
     async def main() -> None:
         async with run_server(reply(200, b"plain")) as server:
             transport = HttpTransport(environ={})
@@ -85,7 +85,7 @@ def test_a_server_without_tls_is_not_spoken_to_in_the_clear() -> None:
             await transport.close()
         assert server.seen == []
 
-    # The server cannot read what it gets, which asyncio would print.
+    # The server cannot decode the bytes, and asyncio would print the error.
     asyncio.run(_quietly(main))
 
 
@@ -143,7 +143,7 @@ def test_a_secure_request_is_tunnelled_and_its_certificate_checked(trust: Trust)
     run(main())
 
 
-def test_what_a_request_says_is_not_told_to_a_proxy_that_only_tunnels(trust: Trust) -> None:
+def test_a_tunnelling_proxy_does_not_see_the_request(trust: Trust) -> None:
     async def main() -> None:
         async with (
             run_server(reply(200, b"far"), tls=trust.server) as server,

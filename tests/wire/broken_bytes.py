@@ -1,4 +1,4 @@
-"""Strategies for what a server should never send: answers that went wrong on their way."""
+"""Strategies for broken responses and requests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from steno.testing.conformance import (
     encode_json,
 )
 
-# -- answers -------------------------------------------------------------------------------------
+# -- responses -----------------------------------------------------------------------------------
 
 SHORT = texts(max_size=8)
 HALVES = st.sampled_from(("\ud83d", "\ude00", "a\ud800", "\udc00b"))
@@ -67,7 +67,7 @@ LINES: SearchStrategy[ScriptLine] = st.one_of(
 
 @st.composite
 def response_frames(draw: DrawFn, speaker: ScriptedServer) -> list[bytes]:
-    """Whole answers as frames, in any order that a server could think of."""
+    """The frames of whole responses, with their content in any order."""
     said: list[ScriptLine] = []
     frames: list[bytes] = []
     for line in draw(st.lists(LINES, min_size=1, max_size=8)):
@@ -79,7 +79,7 @@ def response_frames(draw: DrawFn, speaker: ScriptedServer) -> list[bytes]:
     return frames
 
 
-# -- what goes wrong -----------------------------------------------------------------------------
+# -- faults --------------------------------------------------------------------------------------
 
 DEEP = st.sampled_from((40, 200, 5_000)).map(lambda depth: "[" * depth + "]" * depth)
 ODD_JSON = st.one_of(
@@ -93,12 +93,12 @@ ODD_BYTES = st.binary(max_size=6) | st.sampled_from(
 
 
 def replace_json(draw: DrawFn, frame: bytes) -> bytes:
-    """Put something else in the place of one value of the JSON in a frame."""
+    """Replace one value of the JSON in a frame."""
     start, end = frame.find(b"{"), frame.rfind(b"}") + 1
     try:
         payload = json.loads(frame[start:end])
     except (ValueError, RecursionError):
-        return frame  # it is broken enough
+        return frame  # the frame is broken already
     place = draw(st.sampled_from(_places(payload, ())))
     mark = "\0here\0"
     changed = _with(payload, place, mark)
@@ -142,7 +142,7 @@ MUTATIONS: list[Callable[[DrawFn, bytes], bytes]] = [
 
 @st.composite
 def broken_answers(draw: DrawFn, speaker: ScriptedServer) -> bytes:
-    """Answers in which something was changed, lost, repeated or put in another place."""
+    """Responses in which frames were changed, removed, repeated or moved."""
     frames = draw(response_frames(speaker))
     for _ in range(draw(st.integers(0, 3))):
         if not frames:
@@ -162,7 +162,7 @@ def broken_answers(draw: DrawFn, speaker: ScriptedServer) -> bytes:
 
 @st.composite
 def broken_requests(draw: DrawFn, speaker: ScriptedServer) -> bytes:
-    """Recorded requests with something else in the place of a value or two."""
+    """Recorded requests in which one or two values were replaced."""
     body = draw(st.sampled_from(speaker.requests))
     for _ in range(draw(st.integers(1, 2))):
         body = replace_json(draw, body)

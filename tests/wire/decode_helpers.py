@@ -1,4 +1,4 @@
-"""What the tests of all wires do with bytes and events."""
+"""Helpers for bytes and events, for the tests of all wires."""
 
 from __future__ import annotations
 

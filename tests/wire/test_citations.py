@@ -1,4 +1,4 @@
-"""Where words come from: citations of an answer stay with it, whole or in pieces, and go back."""
+"""Citations of a response are kept, whole or streamed, and sent back."""
 
 from __future__ import annotations
 

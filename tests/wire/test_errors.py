@@ -56,7 +56,7 @@ from steno.wire.errors import decode_error
         ('{"detail":"no"}', "no", None, None),
         ('{"message":"no"}', "no", None, None),
         ("<html>Bad\n\tGateway</html>", "<html>Bad Gateway</html>", None, None),
-        ("", "the provider answered with an error and no explanation", None, None),
+        ("", "the provider reported an error without a message", None, None),
     ],
 )
 def test_every_shape_of_a_body_is_read(
@@ -102,7 +102,7 @@ def test_every_shape_of_a_body_is_read(
         (200, '{"error":{"message":"x","type":"invalid_request_error"}}', ProviderError, False),
     ],
 )
-def test_an_error_says_what_it_is_and_whether_to_try_again(
+def test_an_error_has_a_type_and_states_whether_to_retry(
     status: int, body: str, cls: type, retryable: bool
 ) -> None:
     error = decode_error(status, body)
@@ -154,13 +154,13 @@ def test_an_error_survives_a_pickle() -> None:
     )
 
 
-def test_an_explanation_is_one_line_of_bearable_length() -> None:
+def test_an_error_message_is_one_line_of_limited_length() -> None:
     error = decode_error(500, "\x1b[31m" + "x" * 10_000)
     assert len(error.message) < 2_100
     assert "\x1b" not in error.message
 
 
-def test_google_says_it_among_the_details() -> None:
+def test_google_sends_the_delay_in_the_details() -> None:
     info = '{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}'
     error = decode_error(429, f'{{"error": {{"code": 429, "message": "x", "details": [{info}]}}}}')
     assert (error.retry_after_s, error.retryable) == (34.0, True)

@@ -1,4 +1,4 @@
-"""What becomes of extras: no member stands twice in a body, and what is lost is told."""
+"""Extras: no member is written twice, and every loss is reported."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ TOOL = ToolDefinition.from_function(read_file, strict=False)
 
 
 def members_once(encoded: EncodedRequest) -> dict[str, Any]:
-    """Read a body in which no name stands twice."""
+    """Decode a body and check that no member name occurs twice."""
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         assert len({name for name, _ in pairs}) == len(pairs)
@@ -69,11 +69,11 @@ def kept_for(wire: str, *names: str, at: str = "request") -> Change:
     return Change(ChangeCode.EXTRAS, "other_wire", at, value=wire, names=names)
 
 
-# -- extras for what the encoder writes itself ---------------------------------------------------
+# -- extras for members that the encoder writes --------------------------------------------------
 
 
 @pytest.mark.parametrize("name", WIRES)
-def test_extras_cannot_say_otherwise_what_a_body_is_made_of(name: str) -> None:
+def test_extras_cannot_replace_members_of_every_body(name: str) -> None:
     holder = MESSAGES.get(name, "messages")
     request = Request(model="m-1", messages=(USER,), tools=(TOOL,))
     plain = load_wire(name).encode_request(request, stream=True)
@@ -85,7 +85,7 @@ def test_extras_cannot_say_otherwise_what_a_body_is_made_of(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WIRES)
-def test_extras_that_say_the_same_or_nothing_are_no_loss(name: str) -> None:
+def test_equal_or_empty_extras_are_not_a_loss(name: str) -> None:
     holder = MESSAGES.get(name, "messages")
     request = Request(model="m-1", messages=(USER,))
     extras = {"model": "m-1", "stream": True, holder: None}
@@ -113,7 +113,7 @@ def test_tools_in_extras_stand_behind_those_of_the_request(name: str) -> None:
     assert second == own
 
 
-def test_blank_input_of_a_recording_does_not_stand_beside_a_message_of_today() -> None:
+def test_a_recorded_blank_input_is_not_written_beside_new_messages() -> None:
     wire = load_wire("openai_responses")
     recorded = {"model": "m", "instructions": "Be brief.", "input": ""}
     request = wire.decode_request(json.dumps(recorded))
@@ -145,7 +145,7 @@ STOPS = {"anthropic_messages": "stop_sequences", "chat": "stop", "openai_chat": 
 
 
 @pytest.mark.parametrize(("name", "field"), STOPS.items())
-def test_the_same_words_to_stop_at_are_no_contradiction(name: str, field: str) -> None:
+def test_equal_stop_sequences_do_not_conflict(name: str, field: str) -> None:
     request = Request(messages=(USER,), stop=("END",), extras={name: {field: ["END"]}})
     encoded = load_wire(name).encode_request(request)
     assert encoded.json[field] == ["END"]
@@ -161,7 +161,7 @@ def test_the_same_words_to_stop_at_are_no_contradiction(name: str, field: str) -
         ("openai_responses", "auto"),
     ],
 )
-def test_which_tool_to_call_is_not_said_otherwise(name: str, choice: Any) -> None:
+def test_extras_do_not_replace_the_tool_choice(name: str, choice: Any) -> None:
     extras = {name: {"tool_choice": "any"}}
     request = Request(messages=(USER,), tools=(TOOL,), tool_choice="auto", extras=extras)
     encoded = load_wire(name).encode_request(request)
@@ -180,7 +180,7 @@ def test_openai_takes_a_limit_under_one_name() -> None:
     assert same.json == json.loads(recorded)
 
 
-def test_a_word_to_stop_at_may_become_several() -> None:
+def test_a_stop_sequence_may_become_several() -> None:
     request = openai_chat.decode_request(openai_body(stop="END"))
     assert openai_chat.encode_request(request).json["stop"] == "END"
     longer = replace(request, stop=(*request.stop, "STOP"))
@@ -250,7 +250,7 @@ def test_gemini_has_one_system_instruction_in_one_spelling(field: str) -> None:
     assert encoded.losses == (repeated("systemInstruction"),)
 
 
-def test_gemini_keeps_what_stands_beside_the_choice_of_a_tool() -> None:
+def test_gemini_keeps_members_beside_the_tool_choice() -> None:
     calling = {"mode": "VALIDATED", "streamFunctionCallArguments": True}
     extras = {"gemini": {"toolConfig": {"functionCallingConfig": calling, "retrievalConfig": {}}}}
     request = Request(messages=(USER,), tool_choice="auto", extras=extras)
@@ -262,7 +262,7 @@ def test_gemini_keeps_what_stands_beside_the_choice_of_a_tool() -> None:
     assert encoded.losses == (repeated("mode", at="request.toolConfig"),)
 
 
-# -- what is lost on the way to another wire -----------------------------------------------------
+# -- losses on another wire ----------------------------------------------------------------------
 
 
 def openai_body(**members: Any) -> bytes:
@@ -282,7 +282,7 @@ def losses_to(target: str, **members: Any) -> list[Change]:
 
 
 @pytest.mark.parametrize("target", [name for name in WIRES if name != "openai_chat"])
-def test_members_that_say_nothing_are_no_loss(target: str) -> None:
+def test_empty_members_are_not_a_loss(target: str) -> None:
     empty: dict[str, Any] = {"refusal": None, "annotations": [], "audio": {}, "tool_calls": []}
     answer = {"role": "assistant", "content": "Hello", **empty}
     messages = [{"role": "user", "content": "Hi"}, answer, {"role": "user", "content": "Well?"}]
@@ -311,22 +311,22 @@ SAID: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("is_streamed", [True, False])
 @pytest.mark.parametrize("source", SAID)
 @pytest.mark.parametrize("target", WIRES)
-def test_what_was_to_come_in_pieces_still_is(source: str, target: str, is_streamed: bool) -> None:
+def test_a_streamed_request_stays_streamed(source: str, target: str, is_streamed: bool) -> None:
     recorded = SAID[source] | {"model": "m", "stream": is_streamed}
     encoded = translate(json.dumps(recorded), source=source, target=target)
     assert encoded.losses == ()
     if target == source:
         assert encoded.json == recorded
-    else:  # Google has it in the address
+    else:  # Google has the model in the URL
         assert encoded.json.get("stream") is (None if target == "gemini" else is_streamed)
 
 
 @pytest.mark.parametrize("stream", ["yes", 1])
-def test_what_does_not_say_whether_to_stream_is_reported(stream: Any) -> None:
+def test_an_invalid_stream_flag_is_reported(stream: Any) -> None:
     assert losses_to("chat", stream=stream) == [kept_for("openai_chat", "stream")]
 
 
-def test_usage_at_the_end_of_a_stream_is_no_loss_where_nobody_has_to_ask_for_it() -> None:
+def test_the_option_for_usage_in_a_stream_is_not_a_loss() -> None:
     counted = {"stream": True, "stream_options": {"include_usage": True}}
     assert losses_to("anthropic_messages", **counted) == []
     same = translate(openai_body(**counted), source=openai_chat, target=openai_chat)
@@ -339,7 +339,7 @@ def test_usage_at_the_end_of_a_stream_is_no_loss_where_nobody_has_to_ask_for_it(
 @pytest.mark.parametrize("role", ["user", "system", "developer", "assistant"])
 @pytest.mark.parametrize("is_parts", [True, False])
 @pytest.mark.parametrize("members", [{}, {"type": "message"}])
-def test_that_an_item_is_a_message_is_no_loss(
+def test_the_type_of_a_message_item_is_not_a_loss(
     role: str, is_parts: bool, members: dict[str, Any]
 ) -> None:
     kind = "output_text" if role == "assistant" else "input_text"
@@ -353,7 +353,7 @@ def test_that_an_item_is_a_message_is_no_loss(
     assert losses == ([lost] if role == "developer" else [])
 
 
-def test_what_else_an_item_says_is_reported_by_its_name() -> None:
+def test_other_members_of_an_item_are_reported_by_name() -> None:
     said = {"type": "output_text", "text": "Hi", "annotations": []}
     item = {"type": "message", "role": "assistant", "id": "msg_1", "content": [said]}
     recorded = json.dumps({"model": "m", "input": [item, {"role": "user", "content": "Well?"}]})
@@ -361,13 +361,13 @@ def test_what_else_an_item_says_is_reported_by_its_name() -> None:
     assert loss == kept_for("openai_responses", "id", at="messages[0].content[0]")
 
 
-def test_members_that_say_no_or_zero_are_a_loss() -> None:
+def test_members_that_are_false_or_zero_are_a_loss() -> None:
     assert losses_to("chat", seed=0, logprobs=False) == [
         kept_for("openai_chat", "seed", "logprobs")
     ]
 
 
-def test_a_strict_tool_is_a_loss_where_the_model_cannot_be_held_to_it() -> None:
+def test_a_strict_tool_is_a_loss_if_the_schema_is_not_enforced() -> None:
     tools = [openai_tool(), openai_tool(name="g", strict=True)]
     assert losses_to("gemini", tools=tools) == [
         Change(ChangeCode.TOOL, "schema_not_enforced", "request.tools[1]")
@@ -422,7 +422,7 @@ def test_members_from_further_inside_are_reported_as_well() -> None:
     assert loss == kept_for("anthropic_messages", "disable_parallel_tool_use")
 
 
-# -- notes that nobody of ours wrote -------------------------------------------------------------
+# -- notes that steno did not write --------------------------------------------------------------
 
 NOTES = [
     *("arguments", "content", "form", "function", "id", "inner", "item", "name", "parameters"),

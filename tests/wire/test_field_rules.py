@@ -1,4 +1,4 @@
-"""Rules of one line each: a second name for a count, a length, a status, a number that is none."""
+"""Small rules for single fields: names of counts, lengths, statuses, invalid numbers."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ SCHEMA = {"type": "object", "properties": {}, "required": [], "additionalPropert
     ],
     ids=["vLLM", "OpenAI before vLLM", "DeepSeek", "OpenAI before DeepSeek", "DeepSeek and null"],
 )
-def test_what_was_cached_is_counted_under_all_its_names(told: Any, usage: Usage) -> None:
+def test_cached_tokens_are_read_under_all_their_names(told: Any, usage: Usage) -> None:
     answer = {"model": "m", "usage": told}
     delta = {"index": 0, "delta": {"content": "Hi"}, "finish_reason": "stop"}
     streamed = assemble_message(
@@ -111,7 +111,7 @@ def test_an_empty_signature_of_anthropic_seals_nothing() -> None:
 
 
 def name_of(length: int) -> str:
-    """Return a name that only an outsider would choose, and every provider takes if it fits."""
+    """Return a tool name of this length that steno's own rule forbids and providers accept."""
     return "a-" + "b" * (length - 2)
 
 
@@ -125,7 +125,7 @@ def tool(original_name: str) -> ToolDefinition:
 
 
 def names_in(body: Any) -> list[str]:
-    """Return the names of all that is called or can be, wherever a protocol puts them."""
+    """Return the names of all calls and tools in a request of any protocol."""
     if isinstance(body, list):
         return [name for element in body for name in names_in(element)]
     if not isinstance(body, dict):
@@ -166,7 +166,7 @@ def test_a_name_is_mapped_if_it_is_longer_than_the_provider_takes(wire: Wire, lo
         *((status, False) for status in (400, 401, 402, 403, 404, 405, 410, 413, 422, 501, 505)),
     ],
 )
-def test_a_status_says_whether_to_try_again(status: int, retryable: bool) -> None:
+def test_a_status_decides_whether_to_retry(status: int, retryable: bool) -> None:
     assert decode_error(status, "").retryable is retryable
 
 
@@ -189,7 +189,7 @@ def test_the_id_of_the_request_stands_in_a_header_of_any_of_these_names(name: st
         ("overloaded_error", True),
     ],
 )
-def test_the_kind_of_an_error_inside_a_stream_says_whether_to_try_again(
+def test_the_type_of_an_error_inside_a_stream_decides_whether_to_retry(
     type: str, retryable: bool
 ) -> None:
     error_event = {"type": "error", "error": {"type": type, "message": "no"}, "request_id": "req_1"}
@@ -243,7 +243,7 @@ def test_a_number_that_json_does_not_have_makes_a_call_invalid(
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
-def test_where_arguments_are_an_object_such_a_number_is_no_protocol(number: str) -> None:
+def test_an_invalid_number_in_an_arguments_object_is_a_protocol_error(number: str) -> None:
     part = f'{{"functionCall":{{"name":"look","args":{{"x":{number}}}}}}}'
     chunk = f'data: {{"candidates":[{{"content":{{"parts":[{part}]}}}}]}}\n\n'
     with pytest.raises(ProtocolError) as caught:
@@ -281,11 +281,11 @@ def test_examples_of_the_input_of_a_tool_are_kept_and_sent_back(strict: dict[str
     assert ChangeCode.EXTRAS in [loss.code for loss in foreign.losses]
 
 
-# -- two calls of one id -------------------------------------------------------------------------
+# -- two calls with the same id ------------------------------------------------------------------
 
 
 def response_with_calls(wire: Wire, name: str) -> bytes:
-    """Write a whole answer in which two calls go by the same id."""
+    """Encode a whole response in which two calls have the same id."""
     calls = [("look", {"at": 1}), (name, {"at": 2})]
     texts = [(called, msgspec.json.encode(input).decode()) for called, input in calls]
     bodies: dict[str, Any] = {
@@ -348,7 +348,7 @@ def test_two_calls_of_one_id_in_a_stream_of_anthropic_stay_two() -> None:
     assert [(call.id, call.name) for call in message.tool_calls] == [("c1", "a"), ("made_up", "b")]
 
 
-# -- chats of OpenAI -----------------------------------------------------------------------------
+# -- OpenAI's chat completions -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -359,7 +359,7 @@ def test_two_calls_of_one_id_in_a_stream_of_anthropic_stay_two() -> None:
     ],
     ids=["user", "assistant"],
 )
-def test_a_message_of_which_nothing_is_left_is_not_sent_as_null(message: Message) -> None:
+def test_a_message_without_content_to_send_is_not_sent_as_null(message: Message) -> None:
     request = Request(messages=(ChatMessage.user("Hi"), message, ChatMessage.user("Go on")))
     encoded = openai_chat.encode_request(request)
     assert [sent["content"] for sent in encoded.json["messages"]] == ["Hi", "Go on"]
@@ -374,7 +374,7 @@ def test_a_turn_that_was_recorded_as_null_is_sent_so_again() -> None:
 
 
 @pytest.mark.parametrize("input", ["", " \n"])
-def test_a_custom_tool_that_got_no_input_is_not_said_to_have_got_an_object(input: str) -> None:
+def test_a_blank_input_of_a_custom_tool_is_not_sent_as_an_object(input: str) -> None:
     call = {"id": "c1", "type": "custom", "custom": {"name": "run", "input": input}}
     answer = {"choices": [{"message": {"content": None, "tool_calls": [call]}}]}
     message = openai_chat.decode_response(msgspec.json.encode(answer))

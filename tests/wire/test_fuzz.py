@@ -1,4 +1,4 @@
-"""Any bytes give events or an error of ours, the same however they are cut; any request is written.
+"""Any bytes are decoded to events or a StenoError, however they are cut; any request is encoded.
 
 `make property` runs these at length.
 """
@@ -43,18 +43,18 @@ ANY_BYTES = st.binary(max_size=60) | st.lists(
 
 USER = ChatMessage.user("Well?")
 
-# -- answers ---------------------------------------------------------------------------------------
+# -- responses -------------------------------------------------------------------------------------
 
 every_wire = pytest.mark.parametrize("speaker", SERVERS, ids=lambda speaker: speaker.wire.NAME)
 
 
 @every_wire
 @given(data=st.data())
-def test_any_bytes_give_events_or_an_error_of_ours(
+def test_any_bytes_give_events_or_a_steno_error(
     speaker: ScriptedServer, data: st.DataObject
 ) -> None:
     body = data.draw(ANY_BYTES | broken_answers(speaker), label="body")
-    heard = decode_pieces(speaker.wire, [body])  # raises whatever is no error of ours
+    heard = decode_pieces(speaker.wire, [body])  # raises any error that is not a StenoError
     assert heard.error is not None or heard.has_ended
     assert decode_message(encode_message(heard.message)) == heard.message
 
@@ -75,7 +75,7 @@ def test_any_chunking_gives_the_same_events_and_the_same_error(
 
 @every_wire
 @given(data=st.data())
-def test_any_whole_answer_gives_a_message_or_an_error_of_ours(
+def test_any_whole_response_gives_a_message_or_a_steno_error(
     speaker: ScriptedServer, data: st.DataObject
 ) -> None:
     body = data.draw(ANY_BYTES | broken_answers(speaker), label="body")
@@ -106,7 +106,7 @@ def test_any_bytes_are_a_request_or_refused(speaker: ScriptedServer, data: st.Da
 @given(requests())
 @pytest.mark.requirement("S1-02")
 def test_any_request_is_written_and_reads_back_as_the_same(request_: Request) -> None:
-    # A turn of the model's that says nothing is left out by some wires, and then nothing is left.
+    # Some wires leave out an empty turn of the model, and then no message remains.
     asked = msgspec.structs.replace(request_, messages=(USER, *request_.messages))
     for speaker in SERVERS:
         written = speaker.wire.encode_request(asked)
@@ -119,8 +119,8 @@ def test_the_next_request_of_any_conversation_begins_with_the_bytes_of_the_last(
     messages: tuple[Message, ...],
 ) -> None:
     asked = [USER, *messages]
-    # Where the model is asked. Words that it is to go on with are another matter: Anthropic takes
-    # them without blanks at their end.
+    # Requests that end before a turn of the model. One that ends in an assistant message, to be
+    # continued, is excluded: Anthropic rejects whitespace at its end, so steno strips it.
     turns = [
         number
         for number, (before, after) in enumerate(pairwise(asked), start=1)

@@ -30,14 +30,14 @@ def refusal(wire: Wire, data: Any) -> tuple[str, str]:
     return caught.value.code, caught.value.place
 
 
-def test_a_byte_order_mark_is_no_matter(wire: Wire) -> None:
+def test_a_byte_order_mark_is_ignored(wire: Wire) -> None:
     text = json.dumps(body_of(wire))
     plain = wire.decode_request(text)
     assert wire.decode_request("\ufeff" + text) == plain
     assert wire.decode_request(text.encode("utf-8-sig")) == plain
 
 
-def test_a_list_of_our_own_messages_may_have_a_mark_as_well() -> None:
+def test_a_list_of_chat_messages_may_have_a_byte_order_mark() -> None:
     data = json.dumps([{"role": "user", "content": "Hi"}]).encode("utf-8-sig")
     assert load_wire("chat").decode_request(data).messages[0].text == "Hi"
 
@@ -48,7 +48,7 @@ def test_another_encoding_is_named(wire: Wire, encoding: str) -> None:
     assert refusal(wire, data) == ("utf16_document", "request")
 
 
-def test_an_unknown_encoding_is_called_so(wire: Wire) -> None:
+def test_an_unknown_encoding_is_reported(wire: Wire) -> None:
     data = json.dumps(body_of(wire, "Grüße"), ensure_ascii=False).encode("latin-1")
     assert refusal(wire, data) == ("not_utf8", "request")
 
@@ -56,13 +56,13 @@ def test_an_unknown_encoding_is_called_so(wire: Wire) -> None:
 @pytest.mark.parametrize(
     ("text", "members"), [("\ud83d", {}), ("\ud83d!", {}), ("Hi", {"user": "\ude00"})]
 )
-def test_half_a_pair_is_called_what_it_is(wire: Wire, text: str, members: dict[str, Any]) -> None:
+def test_a_lone_surrogate_is_reported(wire: Wire, text: str, members: dict[str, Any]) -> None:
     body = body_of(wire, text, **members)
     for data in (json.dumps(body), json.dumps(body).encode(), json.dumps(body, ensure_ascii=False)):
         assert refusal(wire, data) == ("lone_surrogate", "request")
 
 
-def test_what_is_truncated_or_empty_is_called_so(wire: Wire) -> None:
+def test_truncated_or_empty_input_is_reported_as_such(wire: Wire) -> None:
     text = json.dumps(body_of(wire, "\ud83d"))
     assert refusal(wire, text[:-2]) == ("not_json", "request")
     assert refusal(wire, b" \n") == ("empty_document", "request")

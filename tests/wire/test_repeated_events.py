@@ -1,4 +1,4 @@
-"""Events that repeat one another are read many at once, and to the same end as one by one."""
+"""Repeated events that are read in batches give the same result as one by one."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ each_wire = pytest.mark.parametrize("wire", list(WIRES))
 
 
 def decode_to_error(wire: str, pieces: Iterable[bytes]) -> tuple[list[WireEvent], str]:
-    """Return the events, and what went wrong behind them."""
+    """Return the events, and the error after them."""
     decoder = load_wire(wire).StreamDecoder()
     events: list[WireEvent] = []
     try:
@@ -67,7 +67,7 @@ def same_however_it_is_cut(wire: str, events: list[bytes]) -> list[WireEvent]:
     return at_once[0]
 
 
-# -- what is said ----------------------------------------------------------------------------
+# -- content ---------------------------------------------------------------------------------
 
 WORDS = [" plain", ' "', "\\", "\n", "\0", '{"a": 1}', "é 漢 🙂", "\u2028", "An0ther", ":", "m", ""]
 
@@ -75,7 +75,7 @@ WORDS = [" plain", ' "', "\\", "\n", "\0", '{"a": 1}', "é 漢 🙂", "\u2028", 
 @each_wire
 @given(words=st.lists(st.sampled_from(WORDS) | st.text(st.characters(exclude_categories=["Cs"]))))
 @example(words=WORDS)
-def test_every_word_arrives_as_it_was_said(wire: str, words: list[str]) -> None:
+def test_all_text_arrives_unchanged(wire: str, words: list[str]) -> None:
     events = [WIRES[wire](word) for word in ["first", " second", " third", *words]]
     found = same_however_it_is_cut(wire, events)
     assert "".join(event.text for event in found if isinstance(event, TextDelta)) == (
@@ -105,7 +105,7 @@ def test_thinking_and_arguments_repeat_themselves_as_well() -> None:
     ]
 
 
-# -- what is new -----------------------------------------------------------------------------
+# -- events that differ ----------------------------------------------------------------------
 
 PLAIN = [in_openai_chat(f" {n}", padding="x" * n) for n in range(6)]
 ODD = {
@@ -120,8 +120,8 @@ ODD = {
     ),
     "text with a control character": in_openai_chat("NEW", padding="x").replace(b"NEW", b"\x01"),
     "text that is not UTF-8": in_openai_chat("NEW", padding="x").replace(b"NEW", b"\xff"),
-    "half a character": in_openai_chat("NEW", padding="x").replace(b"NEW", b"\\ud83d"),
-    "an escape that is none": in_openai_chat("NEW", padding="x").replace(b"NEW", b"\\q"),
+    "a lone surrogate": in_openai_chat("NEW", padding="x").replace(b"NEW", b"\\ud83d"),
+    "an invalid escape": in_openai_chat("NEW", padding="x").replace(b"NEW", b"\\q"),
     "a quote that ends the text": in_openai_chat("NEW", padding="x").replace(
         b"NEW", b'a","role":"assistant'
     ),
@@ -138,7 +138,7 @@ ODD = {
 
 @pytest.mark.parametrize("odd", list(ODD.values()), ids=list(ODD))
 @pytest.mark.parametrize("place", [1, 3, 4, 6])
-def test_an_event_that_differs_in_anything_else_is_read_in_full(odd: bytes, place: int) -> None:
+def test_an_event_that_differs_elsewhere_is_read_in_full(odd: bytes, place: int) -> None:
     same_however_it_is_cut("openai_chat", [*PLAIN[:place], odd, *PLAIN[place:]])
 
 
@@ -160,7 +160,7 @@ def test_other_events_among_the_words_are_read_in_full(odd: bytes) -> None:
     same_however_it_is_cut("anthropic_messages", [*words[:5], odd, *words[5:]])
 
 
-# -- members without a name ------------------------------------------------------------------
+# -- unknown members -------------------------------------------------------------------------
 
 
 def delta_with(word: str, **members: object) -> bytes:
@@ -210,7 +210,7 @@ RISKY = {"hate": {"filtered": False, "severity": "low"}}
         "model",
     ],
 )
-def test_members_without_a_name_are_kept_as_if_each_event_came_alone(events: list[bytes]) -> None:
+def test_unknown_members_are_kept_as_if_each_event_came_alone(events: list[bytes]) -> None:
     def envelope(size: int) -> dict[str, object]:
         decoder = load_wire("openai_chat").StreamDecoder()
         for at in range(0, len(events), size):
@@ -221,7 +221,7 @@ def test_members_without_a_name_are_kept_as_if_each_event_came_alone(events: lis
     assert envelope(1) == envelope(2) == envelope(3) == envelope(5) == envelope(len(events))
 
 
-def test_members_that_are_as_they_were_are_no_news() -> None:
+def test_unchanged_members_change_nothing() -> None:
     def payload(word: str, **members: object) -> bytes:
         return choice_with(word, **members).removeprefix(b"data: ").strip()
 
@@ -234,7 +234,7 @@ def test_members_that_are_as_they_were_are_no_news() -> None:
     assert turn._read_text_only(payload(" b", novel=SAFE)) is None
 
 
-# -- the refrain itself ----------------------------------------------------------------------
+# -- the reader ------------------------------------------------------------------------------
 
 
 def read_text_only(payload: bytes) -> TextOnlyEvent | None:
@@ -243,7 +243,7 @@ def read_text_only(payload: bytes) -> TextOnlyEvent | None:
 
 
 def read(reader: RepeatedEventReader, *payloads: bytes) -> list[str]:
-    """Return the texts that were read; all that were not are still there."""
+    """Return the texts that were read; the other bytes remain."""
     events: list[WireEvent] = []
     block = b"".join(b"data: %b\n\n" % payload for payload in payloads)
     rest = reader.read(block, events)
@@ -277,7 +277,7 @@ def test_events_like_the_last_one_are_not_read_in_full_again() -> None:
 )
 @pytest.mark.parametrize("odd", [b"{}", b'{"id":2,"text":"x"}', b'{"id":2,"delta":{"text":"x"}}'])
 @pytest.mark.parametrize("place", range(6))
-def test_what_comes_before_something_new_is_read_and_the_rest_is_left(
+def test_events_before_a_different_one_are_read_and_the_rest_is_left(
     framing: bytes, odd: bytes, place: int
 ) -> None:
     def read_either(payload: bytes) -> TextOnlyEvent | None:
@@ -291,14 +291,14 @@ def test_what_comes_before_something_new_is_read_and_the_rest_is_left(
     assert read(reader, *payloads) == ["b", "c", "d", "e", "f"][:place]
 
 
-def test_a_text_that_stands_elsewhere_as_well_is_found_where_it_belongs() -> None:
+def test_a_text_that_occurs_twice_is_found_at_its_position() -> None:
     reader = RepeatedEventReader(read_text_only)
     reader.remember(b'data: {"id":"text","text":"text"}', b'{"id":"text","text":"text"}')
     assert read(reader, b'{"id":"text","text":"b"}', b'{"id":"text","text":"c"}') == ["b", "c"]
     assert read(reader, b'{"id":"b","text":"text"}', b'{"id":"b","text":"text"}') == []
 
 
-def test_who_never_repeats_himself_is_not_asked_forever() -> None:
+def test_a_server_that_never_repeats_disables_the_fast_path() -> None:
     asked: list[bytes] = []
 
     def count_and_read(payload: bytes) -> TextOnlyEvent | None:
@@ -312,11 +312,11 @@ def test_who_never_repeats_himself_is_not_asked_forever() -> None:
     assert len(asked) < 10
 
 
-# -- what only looks like a refrain ----------------------------------------------------------
+# -- events that only look repeated ----------------------------------------------------------
 
 
 def pieces_of(events: list[bytes], *sizes: int) -> list[bytes]:
-    """Put so many events into each piece, and the others into the last."""
+    """Join as many events into each piece as `sizes` gives, and the others into the last."""
     ends = [sum(sizes[: number + 1]) for number in range(len(sizes))]
     places = zip([0, *ends], [*ends, len(events)], strict=True)
     return [b"".join(events[start:end]) for start, end in places]
@@ -334,14 +334,14 @@ LOOKALIKES = {
         in_openai_chat(" 0"),
         *[b": " + in_openai_chat(f" {n}").removeprefix(b"data: ") for n in [0, *range(8)]],
     ],
-    "blanks behind the object, then a brace": [
+    "blanks after the object, then a brace": [
         *[without_end(f" {n}") + b" \n\n" for n in range(3)],
         *[without_end(f" {n}") + b"}\n\n" for n in range(6)],
     ],
-    "members of a name that is ours": [
+    "members with a reserved name": [
         in_openai_chat("", delta={"content": f" {n}", "$rest": {"novel": [1]}}) for n in range(9)
     ],
-    "members of a call of a name that is ours": [
+    "members of a call with a reserved name": [
         in_openai_chat(
             "",
             delta={
@@ -373,7 +373,7 @@ LOOKALIKES = {
 
 
 @pytest.mark.parametrize("events", list(LOOKALIKES.values()), ids=list(LOOKALIKES))
-def test_what_only_looks_like_a_refrain_is_read_in_full(events: list[bytes]) -> None:
+def test_events_that_only_look_repeated_are_read_in_full(events: list[bytes]) -> None:
     events = [in_openai_chat("first"), *events]
     one_by_one = decode_with_envelope("openai_chat", events)
     assert decode_with_envelope("openai_chat", pieces_of(events, 1, 2)) == one_by_one
@@ -384,7 +384,7 @@ def test_what_only_looks_like_a_refrain_is_read_in_full(events: list[bytes]) -> 
 def decode_with_envelope(
     wire: str, pieces: Iterable[bytes]
 ) -> tuple[list[WireEvent], str, dict[str, object]]:
-    """Return the events, what went wrong behind them, and the envelope."""
+    """Return the events, the error after them, and the envelope."""
     decoder = load_wire(wire).StreamDecoder()
     events: list[WireEvent] = []
     error = ""
@@ -411,7 +411,7 @@ def block_delta(kind: str, name: str, text: str) -> bytes:
         {"type": "tool_use", "id": "b", "name": "read", "input": {"x": 1}},
         {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}},
     ],
-    ids=["a call that began with input", "a block that is kept as it is"],
+    ids=["a call that began with input", "a block that is kept unchanged"],
 )
 def test_the_same_event_means_something_else_in_another_block(block: dict[str, object]) -> None:
     more = [block_delta("input_json_delta", "partial_json", text) for text in '{"y":2}']
@@ -424,7 +424,7 @@ def test_the_same_event_means_something_else_in_another_block(block: dict[str, o
     )
 
 
-def test_text_of_a_block_that_is_kept_is_no_text() -> None:
+def test_text_of_an_unknown_block_is_not_text() -> None:
     words = [in_anthropic_messages(f" {n}") for n in range(6)]
     events = [*words, block_start(type="novel"), *words]
     pieces = pieces_of(events, 3, 3, 1)
@@ -433,10 +433,10 @@ def test_text_of_a_block_that_is_kept_is_no_text() -> None:
     )
 
 
-# -- what it may cost ------------------------------------------------------------------------
+# -- cost ------------------------------------------------------------------------------------
 
 
-def test_a_text_that_stands_everywhere_is_not_looked_for_everywhere() -> None:
+def test_the_search_for_a_frequent_text_is_bounded() -> None:
     asked: list[bytes] = []
 
     def count_and_read(payload: bytes) -> TextOnlyEvent | None:
@@ -472,7 +472,7 @@ def test_memory_stays_in_proportion_to_the_event(big: bytes) -> None:
     assert peak < 20 * len(big)
 
 
-def test_one_long_event_does_not_end_the_listening() -> None:
+def test_one_long_event_does_not_disable_the_fast_path() -> None:
     reader = RepeatedEventReader(read_text_only)
     long = b'{"id":1,"text":"%b"}' % (b"a" * 2_000)
     reader.remember(b"data: " + long, long)
@@ -481,7 +481,7 @@ def test_one_long_event_does_not_end_the_listening() -> None:
     assert reader.min_bytes < 1_000
 
 
-# -- what servers say of every word ----------------------------------------------------------
+# -- members of every event ------------------------------------------------------------------
 
 
 def chunk_with(word: str, **choice: object) -> bytes:

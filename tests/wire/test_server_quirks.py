@@ -1,4 +1,4 @@
-"""What servers say that no documentation has: nothing of it is lost, and none of it is a crash."""
+"""Undocumented data that servers send is neither lost nor the cause of an error."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def sent_again(message: AssistantMessage, dialect: str = "openai") -> Any:
         (("a", [1]), [1]),
     ],
 )
-def test_details_that_say_nothing_take_nothing_back(texts: tuple[Any, ...], joined: Any) -> None:
+def test_empty_details_remove_nothing(texts: tuple[Any, ...], joined: Any) -> None:
     detail = {"type": "reasoning.text", "index": 0}
     chunks = [chunk(reasoning_details=[detail | {"text": text}]) for text in texts]
     signed = chunk(reasoning_details=[detail | {"signature": "s"}])
@@ -101,7 +101,7 @@ def test_the_input_of_a_custom_tool_is_text_whatever_it_came_as(
     assert written["custom"].get("more") == custom.get("more")
 
 
-def test_a_legacy_call_keeps_what_comes_behind_its_name() -> None:
+def test_a_legacy_call_keeps_fragments_after_its_name() -> None:
     message, envelope = decode_with_envelope(
         chunk(function_call={"name": "f", "arguments": "{}"}), chunk(function_call={"late": 1})
     )
@@ -120,7 +120,7 @@ def test_a_legacy_call_keeps_what_comes_behind_its_name() -> None:
         {"id": "a", "type": "custom"},
     ],
 )
-def test_a_call_of_another_type_goes_back_as_it_was(call: dict[str, Any]) -> None:
+def test_a_call_of_another_type_is_sent_back_unchanged(call: dict[str, Any]) -> None:
     body = {
         "model": "m",
         "messages": [{"role": "assistant", "content": None, "tool_calls": [call]}],
@@ -132,20 +132,20 @@ def test_a_call_of_another_type_goes_back_as_it_was(call: dict[str, Any]) -> Non
 # -- the end -------------------------------------------------------------------------------------
 
 
-def test_an_end_without_a_reason_is_none() -> None:
+def test_an_end_without_a_stop_reason_is_cut_short() -> None:
     decoder = openai_chat.StreamDecoder()
     list(decoder.feed(sse(chunk("", content="Half a"))))
     with pytest.raises(CutShort):
         list(decoder.close())
 
 
-def test_an_end_without_a_reason_takes_none_back() -> None:
+def test_an_end_without_a_reason_keeps_the_earlier_reason() -> None:
     events = decode_events(openai_chat, sse(chunk("", content="a"), chunk("stop"), chunk("")))
     message = assemble_message(events)
     assert (message.stop_reason, message.raw_stop_reason) == (StopReason.END_TURN, "stop")
 
 
-def test_who_answered_may_be_said_at_the_end() -> None:
+def test_the_model_may_be_named_at_the_end() -> None:
     last = chunk("stop") | {"service_tier": "flex", "system_fingerprint": "fp"}
     counted = {"choices": [], "usage": {"prompt_tokens": 1}, "provider": "p"}
     _, envelope = decode_with_envelope(chunk(content="a"), last, counted)
@@ -162,7 +162,7 @@ def text_part(text: str) -> dict[str, str]:
     return {"type": "text", "text": text}
 
 
-def test_words_behind_a_part_stay_behind_it() -> None:
+def test_text_after_a_part_stays_after_it() -> None:
     parts = [text_part("A"), REFERENCE, text_part("B")]
     answer = {"choices": [{"message": {"content": parts}, "finish_reason": "stop"}]}
     message = openai_chat.decode_response(json.dumps(answer))
@@ -170,7 +170,7 @@ def test_words_behind_a_part_stay_behind_it() -> None:
     assert sent_again(message, "mistral")["content"] == parts
 
 
-def test_words_of_a_stream_go_on_behind_a_part() -> None:
+def test_streamed_text_continues_after_a_part() -> None:
     words = [chunk(content=word) for word in "abc"]
     message, _ = decode_with_envelope(*words, chunk(content=[REFERENCE]), *words)
     assert [block.text for block in message.content if isinstance(block, Text)] == ["abc", "abc"]
@@ -179,7 +179,7 @@ def test_words_of_a_stream_go_on_behind_a_part() -> None:
     assert by_bytes.content == message.content
 
 
-def test_members_of_parts_that_nobody_knows_are_in_the_envelope() -> None:
+def test_unknown_members_of_parts_are_in_the_envelope() -> None:
     thinking = {"type": "thinking", "thinking": [text_part("t"), REFERENCE], "signature": "s"}
     message, envelope = decode_with_envelope(chunk(content=[text_part("hi") | {"x": 1}, thinking]))
     assert [block.text for block in message.content if isinstance(block, Text | Thinking)] == [
@@ -202,19 +202,19 @@ def test_members_of_parts_that_nobody_knows_are_in_the_envelope() -> None:
         {"function_call": "x"},
     ],
 )
-def test_what_has_another_type_is_in_the_envelope(odd: dict[str, Any]) -> None:
+def test_members_of_another_type_are_in_the_envelope(odd: dict[str, Any]) -> None:
     (name, value), *_ = odd.items()
     assert decode_with_envelope(chunk(**odd), chunk(content="a"))[1][name] == value
 
 
-def test_thoughts_that_are_no_text_are_kept_as_they_are() -> None:
+def test_thoughts_that_are_not_text_are_kept_unchanged() -> None:
     part = {"type": "thinking", "thinking": [{"type": "text", "text": 5}, text_part("t")]}
     message, envelope = decode_with_envelope(chunk(content=[part]))
     assert [block.text for block in message.content if isinstance(block, Thinking)] == ["t"]
     assert envelope["content"] == [{"type": "thinking", "thinking": [{"type": "text", "text": 5}]}]
 
 
-# -- errors that are none, and some that are odd -------------------------------------------------
+# -- empty and unusual errors --------------------------------------------------------------------
 
 ITEM = {
     "type": "message",
@@ -245,7 +245,7 @@ ANSWERS: dict[str, tuple[Wire, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("empty", [None, "", False, {}, []])
 @pytest.mark.parametrize("name", ANSWERS)
-def test_an_error_that_says_nothing_is_none(name: str, empty: Any) -> None:
+def test_an_empty_error_is_ignored(name: str, empty: Any) -> None:
     wire, answer = ANSWERS[name]
     body = json.dumps(answer | {"error": empty})
     message = wire.decode_response(body)
@@ -267,7 +267,7 @@ def test_counts_of_groq_may_be_null() -> None:
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_text_with_half_a_character_is_no_answer(name: str) -> None:
+def test_text_with_a_lone_surrogate_is_not_a_response(name: str) -> None:
     with pytest.raises(ProtocolError):
         ANSWERS[name][0].decode_response('{"a":"\ud800"}')
 
@@ -280,7 +280,7 @@ def test_counts_of_gemini_that_cannot_be_read_leave_the_message() -> None:
     assert decoder.usage is None
 
 
-def test_a_mode_of_gemini_that_is_no_word_goes_back() -> None:
+def test_a_mode_of_gemini_that_is_not_text_is_sent_back() -> None:
     body = {
         "contents": [{"role": "user", "parts": [{"text": "a"}]}],
         "toolConfig": {"functionCallingConfig": {"mode": ["ANY"]}},
@@ -289,7 +289,7 @@ def test_a_mode_of_gemini_that_is_no_word_goes_back() -> None:
 
 
 @pytest.mark.parametrize("inner", [5, "x", None])
-def test_extras_of_gemini_that_are_no_object_are_no_crash(inner: Any) -> None:
+def test_extras_of_gemini_that_are_not_objects_do_not_crash(inner: Any) -> None:
     call = ToolCall(id="a", name="f", arguments="{}", extras={"gemini": {"functionCall": inner}})
     request = Request(
         model="m", messages=(ChatMessage.user("?"), ChatMessage.assistant(None, [call]))

@@ -25,7 +25,7 @@ def test_an_event_is_the_data_before_an_empty_line() -> None:
     assert payloads(b'data: {"a":1}\n\ndata: {"b":2}\n\n') == [b'{"a":1}', b'{"b":2}']
 
 
-def test_an_event_is_given_out_as_soon_as_it_is_whole() -> None:
+def test_an_event_is_returned_as_soon_as_it_is_complete() -> None:
     splitter = SseSplitter()
     assert splitter.feed(b"data: {}") == []
     assert splitter.feed(b"\n") == []
@@ -71,12 +71,12 @@ def test_data_in_several_lines_is_one_payload() -> None:
     assert payloads(b'data: {"a":\ndata: 1}\n\n') == [b'{"a":\n1}']
 
 
-def test_events_that_forget_the_empty_line_between_them_are_told_apart() -> None:
+def test_events_without_an_empty_line_between_them_are_separate() -> None:
     assert payloads(b'data: {"a":1}\ndata: {"b":2}\n\n') == [b'{"a":1}', b'{"b":2}']
 
 
 @pytest.mark.parametrize("line", [b"data:", b"data: ", b"data:\ndata: "])
-def test_an_event_without_data_is_none(line: bytes) -> None:
+def test_an_event_without_data_is_ignored(line: bytes) -> None:
     assert payloads(line + b"\n\ndata: {}\n\n") == [b"{}"]
 
 
@@ -93,7 +93,7 @@ def test_the_space_behind_the_colon_may_be_missing() -> None:
     ],
     ids=["named", "without blanks", "a field of its own"],
 )
-def test_an_error_is_known_by_its_name(body: bytes) -> None:
+def test_an_error_is_recognized_by_the_event_name(body: bytes) -> None:
     [payload] = payloads(body)
     assert type(payload) is ErrorPayload
     assert payload.data == b'{"code":500}'
@@ -116,7 +116,7 @@ def test_an_error_is_known_by_its_name(body: bytes) -> None:
     ],
 )
 @pytest.mark.parametrize("end", [b"\n\n", b""], ids=["ended", "cut"])
-def test_what_is_named_an_error_is_one_even_if_its_data_looks_like_an_answer(
+def test_an_event_named_error_is_an_error_even_if_its_data_looks_like_a_response(
     wire: str, data: bytes, end: bytes
 ) -> None:
     decoder = load_wire(wire).StreamDecoder()
@@ -135,7 +135,9 @@ def test_a_bare_body_in_the_stream_is_a_payload() -> None:
     st.sampled_from([b"\n", b"\r\n", b"\r"]),
     st.data(),
 )
-def test_the_cuts_do_not_show(lines: list[bytes], end: bytes, data: st.DataObject) -> None:
+def test_chunking_does_not_change_the_payloads(
+    lines: list[bytes], end: bytes, data: st.DataObject
+) -> None:
     body = end.join(lines)
     at = sorted(data.draw(st.lists(st.integers(0, len(body)))))
     cut = [body[a:b] for a, b in zip([0, *at], [*at, len(body)], strict=True)]
@@ -156,7 +158,7 @@ def test_many_events_are_no_event_without_end() -> None:
 
 
 @pytest.mark.parametrize("first", [0, 2_000_000], ids=["in one piece", "in two"])
-def test_what_comes_before_an_event_without_end_is_told_first(first: int) -> None:
+def test_events_before_an_endless_event_are_returned_first(first: int) -> None:
     good = b'data: {"choices":[{"index":0,"delta":{"content":"Hi"}}]}\n\n'
     body = good + b"data: " + b"x" * MAX_BUFFERED_BYTES + b"\n\n" + good
     decoder = load_wire("openai_chat").StreamDecoder()

@@ -1,4 +1,4 @@
-"""Why a model stopped: every provider's words for it, streamed and whole, written out by hand."""
+"""Stop reasons: the names of every provider, streamed and whole, written out by hand."""
 
 from __future__ import annotations
 
@@ -79,9 +79,7 @@ OLLAMA, OPENAI = OllamaChatServer(), OpenAIChatServer()
     ],
     ids=lambda value: value.wire.NAME if isinstance(value, ScriptedServer) else value,
 )
-def test_a_word_for_the_end_is_mapped_and_kept(
-    speaker: ScriptedServer, raw: str, reason: str
-) -> None:
+def test_a_stop_reason_is_mapped_and_kept(speaker: ScriptedServer, raw: str, reason: str) -> None:
     script: Script = [TextPiece("Hi"), TurnEnd(raw=raw)]
     streamed = assemble_message(decode_events(speaker.wire, *speaker.frames(script)))
     whole = speaker.wire.decode_response(speaker.response(script))
@@ -95,7 +93,7 @@ def test_a_word_for_the_end_is_mapped_and_kept(
     [(OPENAI, "stop"), (OLLAMA, "stop"), (GEMINI, "STOP"), (ANTHROPIC, "end_turn")],
     ids=lambda value: value.wire.NAME if isinstance(value, ScriptedServer) else value,
 )
-def test_calls_say_more_than_the_word_for_the_end(speaker: ScriptedServer, raw: str) -> None:
+def test_calls_override_the_stop_reason(speaker: ScriptedServer, raw: str) -> None:
     script: Script = [WholeCall("call_1", "read_file", "{}"), TurnEnd(raw=raw)]
     streamed = assemble_message(decode_events(speaker.wire, *speaker.frames(script)))
     whole = speaker.wire.decode_response(speaker.response(script))
@@ -103,7 +101,7 @@ def test_calls_say_more_than_the_word_for_the_end(speaker: ScriptedServer, raw: 
         assert (message.stop_reason, message.raw_stop_reason) == (StopReason.TOOL_USE, raw)
 
 
-# -- Gemini, in numbers --------------------------------------------------------------------------
+# -- Gemini, as enum numbers ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -129,7 +127,7 @@ def test_gemini_may_give_the_number_of_its_reason(number: int, reason: str) -> N
         assert (message.stop_reason, message.raw_stop_reason) == (reason, str(number))
 
 
-# -- Ollama, without a word ----------------------------------------------------------------------
+# -- Ollama, without a reason --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("about", [{}, {"done_reason": None}, {"done_reason": ""}])
@@ -142,7 +140,7 @@ def test_older_ollama_servers_end_without_a_reason(about: dict[str, Any]) -> Non
         assert message.text == "Hi"
 
 
-# -- Responses, where a status says it -----------------------------------------------------------
+# -- Responses, by status ------------------------------------------------------------------------
 
 SAID = {
     "type": "message",
@@ -185,7 +183,7 @@ def response(status: str, *output: dict[str, Any], why: str | None = None) -> di
     ],
     ids=lambda value: value["status"] if isinstance(value, dict) else value,
 )
-def test_the_status_of_a_response_says_why_it_ended(answer: dict[str, Any], reason: str) -> None:
+def test_the_status_of_a_response_is_the_stop_reason(answer: dict[str, Any], reason: str) -> None:
     ended = {"type": "response.completed", "sequence_number": 0, "response": answer}
     streamed = assemble_message(decode_events(openai_responses, sse(ended)))
     whole = openai_responses.decode_response(msgspec.json.encode(answer))

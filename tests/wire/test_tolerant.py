@@ -1,4 +1,4 @@
-"""A member without a name of ours is kept under its own, whatever that is and wherever it stands."""
+"""An unknown member is kept under its own name, whatever the name and wherever it occurs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from steno.wire.tolerant import (
 )
 
 NOVEL = "novel"
-"""A name that means nothing anywhere."""
+"""A member name that no protocol uses."""
 NAMES = ["$rest", "rest"]
 VALUES: list[Any] = [{"x": [1]}, {}, None, [], 1, "words"]
 
@@ -44,7 +44,7 @@ each_value = pytest.mark.parametrize("value", VALUES, ids=json.dumps)
 each_wire = pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.wire.NAME)
 
 
-# -- what all wires read with ----------------------------------------------------------------
+# -- readers of all wires --------------------------------------------------------------------
 
 
 class Leaf(TolerantStruct):
@@ -73,20 +73,20 @@ read_root_slowly = build_slow_reader(Root, "root")
 
 @each_name
 @each_value
-def test_a_member_called_like_our_own_is_kept_at_every_level(name: str, value: Any) -> None:
+def test_a_member_named_rest_is_kept_at_every_level(name: str, value: Any) -> None:
     for changed in with_a_member(WHOLE, name, value):
         assert to_builtins(read_root(json.dumps(changed).encode())) == changed
 
 
 @each_value
-def test_a_member_called_like_our_own_is_in_the_rest_and_nothing_else_is(value: Any) -> None:
+def test_a_member_named_rest_is_the_only_one_in_rest(value: Any) -> None:
     text = json.dumps(value).encode()
     for written in (b"rest", b"$rest", rb"\u0072est", rb"\u0024rest"):
         leaf = build_reader(Leaf, "leaf")(b'{"text":"a","%b":%b}' % (written, text))
         assert leaf == Leaf(text="a", rest={json.loads(b'"%b"' % written): Raw(text)})
 
 
-def test_a_member_called_like_our_own_stands_beside_others_in_their_order() -> None:
+def test_a_member_named_rest_keeps_its_position_among_others() -> None:
     leaf = build_reader(Leaf, "leaf")(b'{"b":1,"rest":{"a":2},"text":3,"$rest":null}')
     assert leaf.text is None
     assert to_builtins(leaf) == {"b": 1, "rest": {"a": 2}, "text": 3, "$rest": None}
@@ -113,7 +113,7 @@ def test_a_member_called_like_our_own_stands_beside_others_in_their_order() -> N
     ],
     ids=lambda data: data[:60].decode(errors="replace"),
 )
-def test_what_is_read_slowly_is_read_the_same(data: bytes) -> None:
+def test_the_slow_reader_gives_the_same_result(data: bytes) -> None:
     assert outcome(read_root_slowly, data) == outcome(read_root, data)
 
 
@@ -135,14 +135,14 @@ def outcome(read: Any, data: bytes) -> object:
         (b'{"id":"1","new":' + b"[" * 5000 + b"]" * 5000 + b"}", "nested_too_deeply"),
     ],
 )
-def test_what_cannot_be_read_is_refused_with_its_reason(data: bytes, code: str) -> None:
+def test_unreadable_data_is_refused_with_a_reason(data: bytes, code: str) -> None:
     for read in (read_root, read_root_slowly):
         with pytest.raises(ProtocolError) as caught:
             read(data)
         assert (caught.value.code, caught.value.place) == (code, "root")
 
 
-def test_a_value_is_read_as_what_is_asked_for_each_time() -> None:
+def test_a_value_is_read_as_the_requested_type_each_time() -> None:
     for _ in range(2):
         assert read_as(Raw(b"[1]"), list[int]) == [1]
         assert read_as(Raw(b"[1]"), list[str]) is None
@@ -162,7 +162,7 @@ LINES: list[ScriptLine] = [
     TurnEnd(StopReason.TOOL_USE, USAGE),
 ]
 KEEPERS = {"chat", "gemini", "ollama_chat", "openai_chat"}
-"""Wires of which the message and the envelope hold all that was said; others are told things twice."""
+"""Wires whose message and envelope contain all data of a response; others receive data twice."""
 ASKED = ChatMessage.user("Well?")
 
 
@@ -208,9 +208,7 @@ def test_a_request_keeps_a_member_of_any_name(
 
 @each_wire
 @pytest.mark.parametrize("value", [{"forged": 1}, "forged", None, [], {"name": "x", "legacy": 1}])
-def test_nobody_but_us_writes_the_notes_on_how_something_was_written(
-    server: ScriptedServer, value: Any
-) -> None:
+def test_only_steno_writes_notes_on_forms(server: ScriptedServer, value: Any) -> None:
     plain_message = server.wire.decode_response(server.response(script(server)))
     for changed, _ in changed_frames(server.response(script(server)), FORM_KEY, value):
         try:
@@ -218,7 +216,7 @@ def test_nobody_but_us_writes_the_notes_on_how_something_was_written(
         except ProtocolError:
             continue
         assert notes_of(message, server.wire.NAME) == notes_of(plain_message, server.wire.NAME)
-        stored_and_sent(server, message)  # and it can be sent
+        stored_and_sent(server, message)  # the message can be sent
 
 
 def notes_of(message: AssistantMessage, wire: str) -> list[dict[str, Any]]:
@@ -227,9 +225,7 @@ def notes_of(message: AssistantMessage, wire: str) -> list[dict[str, Any]]:
 
 @each_wire
 @pytest.mark.parametrize("note", ["forged", None, [], 1])
-def test_a_note_that_is_none_says_nothing_and_breaks_nothing(
-    server: ScriptedServer, note: Any
-) -> None:
+def test_an_invalid_note_is_ignored(server: ScriptedServer, note: Any) -> None:
     extras = {server.wire.NAME: {FORM_KEY: note}}
     question = replace(ASKED, extras=extras)
     asked = Request(model="m", messages=(question,), extras=extras)
@@ -238,7 +234,7 @@ def test_a_note_that_is_none_says_nothing_and_breaks_nothing(
 
 
 def script(server: ScriptedServer) -> list[ScriptLine]:
-    """Return as much of an answer as the protocol can say."""
+    """Return a response with all content that the protocol can express."""
     said: list[ScriptLine] = []
     for line in LINES:
         try:
@@ -251,7 +247,7 @@ def script(server: ScriptedServer) -> list[ScriptLine]:
 
 
 def with_a_member(value: Any, name: str, news: Any) -> Iterator[Any]:
-    """Give the value with a member more in each of its objects in turn."""
+    """Yield copies of the value, each with one more member in one of its objects."""
     if isinstance(value, dict):
         yield {**value, name: news}
         yield {name: news, **value}
@@ -265,7 +261,7 @@ def with_a_member(value: Any, name: str, news: Any) -> Iterator[Any]:
 
 
 def changed_frames(frame: bytes, name: str, value: Any) -> Iterator[tuple[bytes, bytes]]:
-    """Give a frame with a member of that name, and with the same under a name of no meaning."""
+    """Yield a frame with a member of that name, and one with a name that no protocol uses."""
     start, end = frame.find(b"{"), frame.rfind(b"}") + 1
     payload = json.loads(frame[start:end]) if start >= 0 else None
     pairs = zip(
@@ -287,7 +283,7 @@ def streamed(server: ScriptedServer, frames: list[bytes]) -> str:
 
 
 def stored_and_sent(server: ScriptedServer, message: AssistantMessage) -> str:
-    """Return a message as it is stored, and as it goes back."""
+    """Return a message as it is stored, and as it is sent back."""
     again = server.wire.encode_request(Request(model="m", messages=(ASKED, message)))
     return f"{encode_message(message).decode()} {again.body.decode()}"
 

@@ -1,4 +1,4 @@
-"""Settings and tools that several protocols write alike: the same rules for each of them."""
+"""Settings and tools that several protocols write in the same way follow the same rules."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_setting_beyond_our_bounds_is_written_as_it_was(
 
 
 @every_wire
-def test_tools_that_are_none_stay_where_they_were(wire: Wire) -> None:
+def test_invalid_tools_keep_their_positions(wire: Wire) -> None:
     odd: list[Any] = [7, None, {"type": "function"}, {"type": "function", "function": None}]
     recorded = HI[wire] | {"model": "m", "tools": odd}
     assert again(wire, recorded) == recorded
@@ -67,9 +67,7 @@ def test_tools_that_are_none_stay_where_they_were(wire: Wire) -> None:
 
 @pytest.mark.parametrize("wire", [openai_chat, openai_responses], ids=lambda wire: wire.NAME)
 @pytest.mark.parametrize("name", ["read", "fs.read", "auto"])
-def test_the_choice_of_a_tool_is_written_by_the_name_that_it_has_there(
-    wire: Wire, name: str
-) -> None:
+def test_the_tool_choice_is_written_with_the_sent_name(wire: Wire, name: str) -> None:
     tools = {"model": "m", "tools": [tool(wire, name)]}
     for chosen in (choice(wire, name), "auto", "required", choice(wire, "another")):
         recorded = HI[wire] | tools | {"tool_choice": chosen}
@@ -99,7 +97,7 @@ def test_the_choice_of_a_tool_is_understood(wire: Wire) -> None:
     ],
     ids=["strict and open", "blank", "empty", "without a type"],
 )
-def test_a_tool_that_we_would_define_otherwise_is_still_one_to_others(
+def test_a_tool_with_an_unusual_definition_is_sent_to_other_wires(
     wire: Wire, members: dict[str, Any]
 ) -> None:
     function = {"name": "read"} | FUNCTION | members
@@ -116,7 +114,7 @@ def test_a_tool_that_we_would_define_otherwise_is_still_one_to_others(
     assert (declared["name"], declared["parametersJsonSchema"]["type"]) == ("read", "object")
 
 
-# -- declarations of Google ----------------------------------------------------------------------
+# -- Google's declarations -----------------------------------------------------------------------
 
 ASKED = {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}
 
@@ -141,7 +139,7 @@ def test_counts_that_google_has_as_text_are_numbers_to_others(types: tuple[str, 
     [([], []), ([{"googleSearch": {}}], [ChangeCode.TOOL])],
     ids=["no", "search"],
 )
-def test_how_google_s_tools_were_laid_out_is_missed_by_nobody(others: Any, lost: Any) -> None:
+def test_the_layout_of_google_s_tools_is_not_a_loss(others: Any, lost: Any) -> None:
     first, second = ({"name": name, "description": "Does it."} for name in ("read", "write"))
     groups = [{"function_declarations": [first]}, {"functionDeclarations": [second]}]
     recorded = ASKED | {"tools": groups + others}

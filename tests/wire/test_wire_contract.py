@@ -1,4 +1,4 @@
-"""What holds for every wire."""
+"""Rules for every wire."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ def test_a_wire_hands_out_values_of_ours_or_bytes_and_keeps_no_conversation(wire
 
 
 @pytest.mark.requirement("S1-06")
-def test_the_system_prompt_is_said_once(wire: Wire) -> None:
+def test_the_system_prompt_is_sent_once(wire: Wire) -> None:
     assert wire.encode_request(REQUEST).body.count(b"Be brief.") == 1
 
 
 @pytest.mark.requirement("S1-02", "S2-21")
-def test_a_conversation_of_plain_values_is_understood_everywhere(wire: Wire) -> None:
+def test_a_conversation_of_plain_values_can_be_sent_to_every_wire(wire: Wire) -> None:
     back = wire.decode_request(wire.encode_request(REQUEST).body)
     assert [(type(message), message.text) for message in back.messages] == [
         (type(message), message.text) for message in REQUEST.messages
@@ -123,7 +123,7 @@ def test_a_tool_is_described_in_the_shape_that_the_provider_takes(name: str) -> 
 
 @pytest.mark.parametrize("source", NAMES)
 @pytest.mark.parametrize("target", NAMES)
-def test_a_request_can_be_said_in_every_other_protocol(source: str, target: str) -> None:
+def test_a_request_can_be_translated_to_every_other_protocol(source: str, target: str) -> None:
     data = load_wire(source).encode_request(REQUEST).body
     encoded = translate(data, source=load_wire(source), target=load_wire(target))
     assert isinstance(encoded, EncodedRequest)
@@ -142,7 +142,7 @@ def test_an_error_is_the_same_error_everywhere(wire: Wire) -> None:
 def test_the_next_turn_begins_with_the_bytes_of_this_one(wire: Wire) -> None:
     assert isinstance(wire, ModuleType)
     encoder: Any = wire.Encoder()
-    # Closing brackets, and what a protocol must say behind the messages.
+    # Closing brackets, and members that a protocol writes after the messages.
     first = encoder.encode(_first(2)).body.rstrip(b']}"')
     assert encoder.encode(_first(4)).body.startswith(first)
     assert encoder.encode(REQUEST).body == wire.encode_request(REQUEST).body
@@ -164,7 +164,7 @@ def _first(count: int) -> Request:
         ("gemini", "ollama_chat", None, None),
     ],
 )
-def test_what_comes_in_pieces_still_does_whoever_has_to_say_so(
+def test_translation_keeps_streaming_despite_different_defaults(
     source: str, target: str, said: bool | None, expected: bool | None
 ) -> None:
     body = load_wire(source).encode_request(REQUEST, stream=said).body
@@ -174,7 +174,7 @@ def test_what_comes_in_pieces_still_does_whoever_has_to_say_so(
 @pytest.mark.parametrize("name", ["gemini", "ollama_chat"])
 @pytest.mark.parametrize("is_swapped", [False, True])
 def test_results_that_will_be_mixed_up_are_reported(name: str, is_swapped: bool) -> None:
-    """Nothing but their order tells which of two calls a result is of, if those have no id."""
+    """Without ids, only the order shows which of two calls a result belongs to."""
     form: dict[str, Any] = {"gemini": {"id": None}, "ollama_chat": {"id": "absent"}}
     extras = {name: {"$form": form[name]}}
     calls = [ToolCall(id=id, name="read", arguments="{}", extras=extras) for id in "ab"]

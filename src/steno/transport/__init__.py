@@ -1,4 +1,4 @@
-"""How bytes reach a provider: over HTTP, or from a recording."""
+"""Transports: send requests to a provider over HTTP, or read responses from a recording."""
 
 import typing as _typing
 from collections.abc import Callable as _Callable

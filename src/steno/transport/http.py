@@ -1,8 +1,9 @@
-"""HTTP over aiohttp; its types and exceptions stop in this file.
+"""HTTP over aiohttp, whose types and exceptions do not leave this file.
 
 Certificates are always checked and redirects never followed, so that a key reaches only the host
 it is meant for. There are three time limits: until connected, until the first byte of the body,
-and between two chunks of it. There is no limit on the whole, because a model may write for long.
+and between two chunks of it. There is no limit on the whole response, because a model may write
+for a long time.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ if TYPE_CHECKING:
     import aiohttp
 
 MAX_HEADER_BYTES: Final = 32 * 1024
-"""The limit of a line in the head of a response."""
+"""The size limit of a line in the head of a response."""
 MAX_BODY_BYTES: Final = 256 * 1024 * 1024
-"""Hundreds of times the size of a response; a larger one is of a broken or hostile server."""
+"""The size limit of a body; a server that sends a larger one is broken or hostile."""
 
 
 class TimeLimits(NamedTuple):
     """Time limits in seconds."""
 
     connect_s: float = 5
-    """Until connected: name, TCP, proxy, TLS."""
+    """Until connected: DNS, TCP, proxy, TLS."""
     first_byte_s: float = 600
-    """From the request to the first byte of the body: long prompts take long to process."""
+    """From the request to the first byte of the body; a long prompt takes long to process."""
     idle_s: float = 300
-    """Between two chunks of the body: a model that thinks may send nothing for minutes."""
+    """Between two chunks of the body; while a model thinks, servers may pause for minutes."""
 
 
 DEFAULT_LIMITS: Final = TimeLimits()
@@ -49,9 +50,10 @@ DEFAULT_LIMITS: Final = TimeLimits()
 class HttpTransport:
     """Sends requests over HTTP/1.1 and keeps connections for the next one.
 
-    `proxy` is the address of a proxy for all requests; without it, `environ` (of the process
-    unless given) names the proxies. `ca_file` names certificates to trust in addition to those
-    of the system. Use it within one event loop at a time, and close it in that loop.
+    `proxy` is the URL of a proxy for all requests; without it, the variables in `environ` (by
+    default those of the process) name the proxies. `ca_file` is a file with certificates to trust
+    in addition to those of the system. Use a transport in one event loop at a time, and close it
+    in that loop.
     """
 
     def __init__(
@@ -63,11 +65,11 @@ class HttpTransport:
         ca_file: str | Path | None = None,
         max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
-        """Check the settings; nothing is opened yet. Raises InvalidValue."""
+        """Check the settings, without opening a connection. Raises InvalidValue."""
         if not isinstance(limits, TimeLimits):
             kind = type(limits).__name__
             raise InvalidValue(
-                f"must be TimeLimits, such as TimeLimits(idle_s=60), not {kind}",
+                f"must be a TimeLimits, such as TimeLimits(idle_s=60), not {kind}",
                 code="invalid_limits",
                 place="limits",
             )
@@ -89,7 +91,7 @@ class HttpTransport:
     def prepare(self) -> None:
         """Load the HTTP client, which takes up to a second, before the first request.
 
-        Call it before you measure the time of a response. Raises MissingExtra without aiohttp.
+        Call this before you measure the time of a response. Raises MissingExtra without aiohttp.
         """
         self._open_session()
 
@@ -119,25 +121,26 @@ class HttpTransport:
                 return AiohttpResponse(
                     response, context, first_s=left_s, max_bytes=self._max_body_bytes
                 )
-            # Without TLS there is no tunnel: the proxy responds in place of the server.
+            # Without TLS there is no tunnel: the proxy itself sends this response.
             response.close()
             error: StenoError = context.unreachable(
                 *proxy.explain_refusal(response.status), retryable=False
             )
         except (aiohttp.ClientError, OSError) as exc:
             error = context.no_first_byte() if timeout.expired() else _translate_error(exc, context)
-        # Not inside `except`: an exception of aiohttp holds the headers of the request, with keys.
+        # Raised outside `except`: aiohttp's exception would be its context, and that holds the
+        # headers of the request, with keys.
         raise error
 
     async def close(self) -> None:
-        """Close all connections. The transport can be used again, and opens new ones then."""
+        """Close all connections. The transport can be used again; it then opens new ones."""
         if self._session is not None and self._loop is asyncio.get_running_loop():
             await self._session.close()
         self._detach_session()
 
     def _open_session(self) -> aiohttp.ClientSession:
         try:
-            # It takes longer to load than all of steno, and replays do not need it.
+            # aiohttp takes longer to load than all of steno, and replays do not need it.
             import aiohttp  # noqa: PLC0415
         except ModuleNotFoundError as exc:
             raise MissingExtra("HttpTransport needs aiohttp", extra="http") from exc
@@ -155,7 +158,7 @@ class HttpTransport:
         return self._session
 
     def _detach_session(self) -> None:
-        """Drop a session that is closed, or whose loop is gone and cannot close it."""
+        """Drop a session that is closed, or whose event loop has ended and cannot close it."""
         if self._session is not None:
             self._session.detach()
         self._session = None
@@ -175,7 +178,7 @@ class AiohttpResponse:
     ) -> None:
         import aiohttp  # noqa: PLC0415 - it is loaded by now
 
-        # aiohttp raises RuntimeError for a read after the end of the session.
+        # aiohttp raises RuntimeError for a read after its session was closed.
         self._errors = (aiohttp.ClientError, OSError, RuntimeError)
         self.status: int = response.status
         self.headers: Mapping[str, str] = {
@@ -209,7 +212,7 @@ class AiohttpResponse:
             if self._bytes_left >= 0:
                 return chunk
             error = ProtocolError(
-                "the body is larger than allowed",
+                "the body is larger than the limit (max_body_bytes)",
                 code="body_limit_exceeded",
                 place=self._context.host,
             )
@@ -225,12 +228,12 @@ class AiohttpResponse:
         self._response.close()
 
     def _start_timer(self, limit_s: float) -> None:
-        # One timer that checks now and then: setting one for each chunk would cost more.
+        # One timer that checks from time to time; a timer for each chunk would cost more.
         self._limit_s = limit_s
         self._schedule_check(limit_s)
 
     def _schedule_check(self, seconds: float) -> None:
-        # The timer must not keep the response alive.
+        # A weak reference, so that the timer does not keep the response alive.
         self._timer = self._loop.call_later(seconds, _check_timeout, ref(self))
 
     def _stop_timer(self) -> None:
@@ -238,7 +241,7 @@ class AiohttpResponse:
             self._timer.cancel()
 
     def check_timeout(self) -> None:
-        """Fail a read that waits for too long; else check again at the earliest time it could."""
+        """Fail a read that has waited too long; otherwise schedule the next check."""
         left_s = self._limit_s
         if self._waiting_since is not None:
             left_s += self._waiting_since - self._loop.time()
@@ -270,52 +273,54 @@ class _ErrorContext(NamedTuple):
 
     def no_first_byte(self) -> Unreachable:
         return self.unreachable(
-            "first_byte_timeout", f"no answer within {self.limits.first_byte_s:g} s"
+            "first_byte_timeout", f"no response within {self.limits.first_byte_s:g} s"
         )
 
     def idle(self) -> Unreachable:
-        return self.unreachable("idle_timeout", f"nothing more for {self.limits.idle_s:g} s")
+        return self.unreachable(
+            "idle_timeout", f"the server sent no bytes for {self.limits.idle_s:g} s"
+        )
 
 
 def _translate_error(exc: Exception, context: _ErrorContext) -> StenoError:
-    """Return our error for one of aiohttp or the system; theirs may quote headers and passwords."""
+    """Return our error for one of aiohttp or the system, which may quote headers and passwords."""
     import aiohttp  # noqa: PLC0415 - it is loaded by now
 
     host, proxy, unreachable = context.host, context.proxy, context.unreachable
     match exc:
         case aiohttp.ClientConnectorCertificateError():
             reason = getattr(exc.certificate_error, "verify_message", None) or "not trusted"
-            message = f"its certificate is refused: {reason}"
+            message = f"the server's certificate was rejected: {reason}"
             return unreachable("certificate_refused", message, retryable=False)
         case aiohttp.ClientConnectorSSLError() | ssl.SSLError():
-            return unreachable("tls_failed", "no TLS connection could be made", retryable=False)
+            return unreachable("tls_failed", "the TLS handshake failed", retryable=False)
         case aiohttp.ClientProxyConnectionError():
             message = f"{proxy} cannot be reached{_os_reason(exc)}"
             return unreachable("proxy_unreachable", message)
         case aiohttp.ClientHttpProxyError() if proxy:
             return unreachable(*proxy.explain_refusal(exc.status), retryable=exc.status >= 500)
         case aiohttp.ConnectionTimeoutError():
-            message = f"no connection within {context.limits.connect_s:g} s"
+            message = f"not connected within {context.limits.connect_s:g} s"
             return unreachable("connect_timeout", message)
         case aiohttp.ClientConnectorDNSError():
             retryable = exc.os_error.errno != socket.EAI_NONAME
-            if proxy:  # with a proxy, only the name of the proxy is resolved here
+            if proxy:  # the proxy resolves the name of the server
                 message = (
-                    f"{proxy} cannot be reached: its name is not known; check it, or the network"
+                    f"{proxy} cannot be reached: unknown host name; check the name and the network"
                 )
                 return unreachable("unknown_proxy_host", message, retryable=retryable)
-            message = "its name is not known; check the name, the network, or a proxy (https_proxy)"
+            message = "unknown host name; check the name, the network and the proxy (https_proxy)"
             return unreachable("unknown_host", message, retryable=retryable)
         case aiohttp.ClientConnectorError():
-            return unreachable("connection_failed", f"no connection{_os_reason(exc)}")
+            return unreachable("connection_failed", f"connection failed{_os_reason(exc)}")
         case aiohttp.ClientPayloadError() if _is_bad_encoding(exc):
-            message = "the body is not compressed as its head says"
+            message = "the body is not compressed as its header content-encoding states"
             return ProtocolError(message, code="invalid_compression", place=host)
         case aiohttp.ClientResponseError():
-            message = "the answer is not HTTP, or its head is too large"
+            message = "the response is not HTTP, or its headers are too large"
             return ProtocolError(message, code="invalid_http", place=host)
         case aiohttp.InvalidURL():
-            return InvalidValue("not an address that can be asked", code="invalid_url", place=host)
+            return InvalidValue("invalid URL", code="invalid_url", place=host)
         case _:
             return unreachable("connection_lost", "the connection was lost")
 
@@ -343,6 +348,6 @@ def _load_certificates(ca_file: str | Path) -> ssl.SSLContext:
         context.load_verify_locations(cafile=ca_file)
     except (OSError, ValueError):
         raise InvalidValue(
-            "holds no certificates that can be read", code="invalid_ca_file", place="ca_file"
+            "the file contains no readable certificates", code="invalid_ca_file", place="ca_file"
         ) from None
     return context

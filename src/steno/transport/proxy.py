@@ -1,8 +1,8 @@
 """Select the proxy of a request from the environment, without I/O.
 
-As with most programs, `https_proxy`, `http_proxy`, `all_proxy` and `no_proxy` count, in either
-case. A request to loopback uses a proxy only if one is passed: a company's proxy cannot reach a
-model server on this machine.
+As with most programs, the variables are `https_proxy`, `http_proxy`, `all_proxy` and `no_proxy`, in
+lower or upper case. A request to loopback ignores them: a company's proxy cannot reach a model
+server on this machine.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _UNESCAPED_PASSWORD: Final = re.compile(r"[^:/?#]*://[^/?#]*[/?#].*@", re.DOTALL
 
 
 class Proxy(NamedTuple):
-    """A proxy and where its address comes from; its text never shows user or password."""
+    """A proxy and the origin of its address; `str` and `repr` never show user or password."""
 
     url: str
     variable: str | None = None
@@ -36,14 +36,14 @@ class Proxy(NamedTuple):
         return f"Proxy({self})"
 
     def explain_refusal(self, status: int) -> tuple[str, str]:
-        """Return code and message of an error that the proxy sent in place of the server."""
-        message = f"{self} answered with status {status}"
+        """Return code and message for an error status that the proxy sent, not the server."""
+        message = f"{self} responded with status {status}"
         if status != PROXY_AUTH_REQUIRED:
             return "proxy_refused", message
         if urlsplit(self.url).username is None:
-            advice = "put user:password@ into it, before the host"
+            advice = "put user:password@ before the host in its address"
             return "proxy_credentials_missing", f"{message}; {advice}"
-        return "proxy_credentials_refused", f"{message}; check the user:password@ in it"
+        return "proxy_credentials_refused", f"{message}; check user:password@ in its address"
 
 
 def proxy_for(url: str, environ: Mapping[str, str]) -> Proxy | None:
@@ -60,13 +60,13 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> Proxy | None:
 
 
 def check_proxy(address: str, variable: str | None = None) -> Proxy:
-    """Return the proxy at an address. Raises InvalidValue if it is not that of an HTTP proxy."""
+    """Return the proxy at an address. Raises InvalidValue if it is not an HTTP proxy's address."""
     place = variable or "proxy"
     rule = "must be http:// or https:// with a host"
-    # Else a part of the password would be taken for the host, resolved, and shown.
+    # Otherwise a part of the password would be parsed as the host, resolved, and shown.
     if _UNESCAPED_PASSWORD.match(address):
         raise InvalidValue(
-            f"{rule}; in a password, / ? and # are written %2F %3F and %23",
+            f"{rule}; in a password, write / ? and # as %2F %3F and %23",
             code="unescaped_proxy_password",
             place=place,
         )
@@ -83,7 +83,7 @@ def check_proxy(address: str, variable: str | None = None) -> Proxy:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine."""
+    """Return whether a host is a loopback address or name."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -97,7 +97,7 @@ def _split_address(address: str) -> SplitResult | None:
     try:
         parts = urlsplit(address)
         return parts if parts.hostname and parts.port != 0 and address.isprintable() else None
-    except ValueError:  # its text may quote a password
+    except ValueError:  # not chained: its message may quote a password
         return None
 
 
@@ -110,7 +110,7 @@ def _host_and_port(parts: SplitResult) -> str:
 
 def _read_variable(environ: Mapping[str, str], name: str) -> tuple[str, str]:
     """Return the name of a variable, in the case that is set, and its value."""
-    # A CGI program receives the header "Proxy:" of its client as HTTP_PROXY.
+    # A CGI program receives the header "Proxy:" of its client as HTTP_PROXY (httpoxy).
     is_forged = name == "http_proxy" and "REQUEST_METHOD" in environ
     if environ.get(name) or is_forged:
         return name, environ.get(name, "")

@@ -1,6 +1,7 @@
-"""Recorded responses in place of a network: for tests, and to replay a session.
+"""A transport that returns recorded responses: for tests, and to replay a session.
 
-A recording is a list of steps: bytes are returned, numbers are waited for, errors are raised.
+A recording is a list of steps: bytes are returned, a number is a wait in seconds, and an error is
+raised.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from steno.ports import HttpRequest
 from steno.values import RedactedRepr
 
 ReplayStep: TypeAlias = bytes | float | StenoError
-"""A chunk of the body; seconds to wait, `math.inf` for a server that stalls; an error."""
+"""A chunk of the body; seconds to wait, `math.inf` for a server that stalls; or an error."""
 
 
 @final
 class RecordedResponse(RedactedRepr, frozen=True):
-    """One response of a server."""
+    """One recorded response of a server."""
 
     steps: tuple[ReplayStep, ...]
     status: int = 200
@@ -30,15 +31,15 @@ class RecordedResponse(RedactedRepr, frozen=True):
     def from_http(cls, data: bytes) -> RecordedResponse:
         """Read the bytes of a whole HTTP response, chunk by chunk.
 
-        A chunked body without an end loses the connection again. Raises InvalidValue if the data
-        does not start like an HTTP response.
+        If the last chunk of a chunked body is missing, the replay ends with a lost connection.
+        Raises InvalidValue if the data does not start with an HTTP status line.
         """
         head, _, body = data.partition(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
         protocol, _, status = first.partition(" ")
         if not protocol.startswith("HTTP/1.") or not status[:3].isdigit():
             raise InvalidValue(
-                "must begin with the status line of HTTP",
+                "must begin with an HTTP status line",
                 code="invalid_recording",
                 place="recording",
             )
@@ -63,7 +64,7 @@ class ReplayTransport:
         *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """Take the responses. Pass a `sleep` that does not wait to play them at once."""
+        """Take the responses. To replay them without waits, pass a `sleep` that returns at once."""
         self._responses = iter(responses)
         self._sleep = sleep
         self.sent: list[HttpRequest] = []
@@ -77,7 +78,7 @@ class ReplayTransport:
         recorded = next(self._responses, None)
         if recorded is None:
             raise Unreachable(
-                "no recorded answer is left", code="recording_exhausted", place="replay"
+                "no recorded response is left", code="recording_exhausted", place="replay"
             )
         if isinstance(recorded, StenoError):
             raise recorded
@@ -91,7 +92,7 @@ class ReplayTransport:
 
 @final
 class ReplayedResponse:
-    """A recorded response as it is played."""
+    """A recorded response that is being replayed."""
 
     def __init__(
         self,
@@ -109,7 +110,7 @@ class ReplayedResponse:
         self._waiting: asyncio.Timeout | None = None
 
     async def read(self) -> bytes:
-        """Play the steps up to the next chunk."""
+        """Run the steps up to the next chunk and return it; return b"" after the last step."""
         for step in self._steps:
             if self.is_closed:
                 break
@@ -119,7 +120,7 @@ class ReplayedResponse:
                 return step
             await self._wait(step)
         if self.is_closed:
-            raise Unreachable("closed", code="response_closed", place="replay")
+            raise Unreachable("the response is closed", code="response_closed", place="replay")
         return b""
 
     def close(self) -> None:

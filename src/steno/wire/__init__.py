@@ -54,7 +54,7 @@ WIRES: Final = (
 
 
 class Wire(Protocol):
-    """The functions that a module needs to be a wire; a module of yours can be one, too."""
+    """The attributes that a module needs to be a wire; you can write such a module yourself."""
 
     @property
     def NAME(self) -> str:  # noqa: N802 - a constant of a module
@@ -92,17 +92,17 @@ _REQUIRED_ATTRIBUTES: Final = tuple(sorted(name for name in vars(Wire) if not na
 
 
 def load_wire(wire: str | Wire) -> Wire:
-    """Return the wire of that name; a name with a dot is that of a module of yours.
+    """Return the wire with this name; a name with a dot is the import path of your own module.
 
-    A wire is returned as it is. Raises InvalidValue, which lists the known names, or names the
-    function that the module lacks.
+    A wire in place of a name is returned unchanged. Raises InvalidValue for an unknown name, and
+    for a module that lacks an attribute of `Wire`.
     """
     if isinstance(wire, str):
         wire = _import_wire(wire)
     for part in _REQUIRED_ATTRIBUTES:
         if not hasattr(wire, part):
             raise InvalidValue(
-                f"it has no {part}; see steno.wire.Wire for what it needs",
+                f"{part} is missing; steno.wire.Wire lists the required attributes",
                 code="wire_incomplete",
                 place="wire",
             )
@@ -113,15 +113,16 @@ def _import_wire(name: str) -> Wire:
     if "." not in name:
         if name not in WIRES:
             raise InvalidValue(
-                f"there is none of that name; one of {', '.join(WIRES)},"
-                " or a module of yours as package.module",
+                f"unknown name {name!r}; use one of {', '.join(WIRES)},"
+                " or a module such as package.module",
                 code="wire_unknown",
                 place="wire",
             )
         name = f"steno.wire.{name}"
     if not all(part.isidentifier() for part in name.split(".")):
         raise InvalidValue(
-            f"that is no name; one of {', '.join(WIRES)}, or a module as package.module",
+            f"invalid name {name!r}; use one of {', '.join(WIRES)},"
+            " or a module such as package.module",
             code="wire_name_malformed",
             place="wire",
         )
@@ -129,10 +130,9 @@ def _import_wire(name: str) -> Wire:
         return cast("Wire", import_module(name))
     except ModuleNotFoundError as exc:
         if exc.name is None or not f"{name}.".startswith(f"{exc.name}."):
-            raise  # the module exists, and an import of its own fails
+            raise  # the module exists; an import inside it fails
         raise InvalidValue(
-            "there is no module of that name to import;"
-            " if it is in the current folder, set PYTHONPATH=.",
+            f"module {name!r} not found; if it is in the current directory, set PYTHONPATH=.",
             code="wire_not_importable",
             place="wire",
         ) from exc
@@ -149,14 +149,15 @@ def translate(data: bytes | str, *, source: Wire | str, target: Wire | str) -> E
 
 
 def translate_request(request: Request, *, source: Wire, target: Wire) -> EncodedRequest:
-    """Encode a request that was decoded from one protocol for another.
+    """Encode a request for `target` that was decoded from `source`.
 
-    The flag for a streamed response is no part of the conversation: it is set anew.
+    The flag for a streamed response is not a member to copy: it is set for the target, so that
+    the response is streamed if and only if the source asked for it.
     """
     stream = None
     if source.NAME != target.NAME:
         request, stream = pop_stream_flag(request, source.NAME)
         wanted, understood = (is_streamed(stream, wire.NAME) for wire in (source, target))
         if wanted != understood and None not in (wanted, understood):
-            stream = wanted  # the two protocols differ in what they do by default
+            stream = wanted  # Ollama streams by default, the other protocols do not
     return target.encode_request(request, stream=stream)

@@ -1,6 +1,6 @@
 """Turn the errors of providers, in any shape, into our exceptions.
 
-Five shapes of bodies are in use, and proxies add their own; all of them are read here, for every
+Five shapes of bodies are in use, and proxies add others; this file reads all of them, for every
 wire. Status, type and code decide whether a request may be retried, never the text of the message.
 A context overflow is the exception: several servers report it in the message only.
 """
@@ -26,7 +26,7 @@ from steno.errors import (
 
 _MAX_MESSAGE_CHARS: Final = 2_000
 _MAX_TITLE_OFFSET: Final = 4_000
-"""How far into an HTML page to search for its title."""
+"""The number of characters at the start of an HTML page in which to search for its title."""
 _TITLE: Final = re.compile(r"<title>([^<]*)</title>", re.IGNORECASE)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _CONTEXT_OVERFLOW: Final = re.compile(
@@ -35,11 +35,14 @@ _CONTEXT_OVERFLOW: Final = re.compile(
     re.IGNORECASE,
 )
 _EMPTY_ERRORS: Final = frozenset({b"", b"null", b"false", b'""', b"{}", b"[]"})
+"""Values of a member `error` that report no error."""
 _STATUS_CODE: Final = re.compile(r"[45][0-9]{2}")
 _RETRYABLE_STATUSES: Final = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 522, 524, 529})
+"""520, 522 and 524 are statuses of Cloudflare; Anthropic sends 529 when it is overloaded."""
 _NO_CREDIT_CODES: Final = frozenset(
     {"insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"}
 )
+"""Codes of an account without credit: a retry fails again, although the status is 429."""
 _MESSAGE_FIELDS: Final = ("message", "detail", "details", "error_description", "msg")
 _STATUS_OF_TYPE: Final = {
     **dict.fromkeys(("authentication_error", "unauthenticated"), 401),
@@ -51,6 +54,7 @@ _STATUS_OF_TYPE: Final = {
     **dict.fromkeys(("timeout_error", "deadline_exceeded"), 504),
     **dict.fromkeys(("overloaded_error", "overloaded"), 529),
 }
+"""The statuses of error types, for errors in a stream whose HTTP status is 200."""
 
 
 class _ErrorBody(NamedTuple):
@@ -69,11 +73,11 @@ def decode_error(
     """Build an error from the status, body and headers of a response."""
     named = {name.lower(): value for name, value in (headers or {}).items()}
     error = _read_body(body)
-    # Inside a stream that began with 200, only type and code show the kind of the error.
+    # In a stream that began with status 200, only type and code show the kind of the error.
     severity = status if status >= 400 else _infer_status(error)
     cls, retryable = _classify_error(severity, error)
     return cls(
-        error.message or "the provider answered with an error and no explanation",
+        error.message or "the provider reported an error without a message",
         status=status,
         provider_type=error.type,
         provider_code=error.code,
@@ -85,12 +89,12 @@ def decode_error(
 
 
 def decode_error_member(member: msgspec.Raw) -> ProviderError:
-    """Build an error from the member `error` of a response that began well."""
+    """Build an error from the member `error` of a response with status 200."""
     return decode_error(200, b'{"error":' + bytes(member) + b"}")
 
 
 def is_error(member: msgspec.Raw | None) -> bool:
-    """Return whether a member named `error` reports one: some servers send it empty."""
+    """Return whether the member `error` reports an error; some servers send it empty."""
     return member is not None and bytes(member) not in _EMPTY_ERRORS
 
 
@@ -115,7 +119,7 @@ def _infer_status(error: _ErrorBody) -> int:
     for kind in (error.code, error.type):
         if kind is None:
             continue
-        if _STATUS_CODE.fullmatch(kind):
+        if _STATUS_CODE.fullmatch(kind):  # vLLM and Google send the status as the code
             return int(kind)
         if kind.lower() in _STATUS_OF_TYPE:
             return _STATUS_OF_TYPE[kind.lower()]
@@ -132,14 +136,15 @@ def _read_body(body: bytes | str) -> _ErrorBody:
         text = body.decode(errors="replace") if isinstance(body, bytes) else body
         title = _TITLE.search(text, 0, _MAX_TITLE_OFFSET)
         return _ErrorBody(_clean_line(unescape(title[1]) if title else text))
-    if isinstance(found, list) and found:
+    if isinstance(found, list) and found:  # Google, if the stream is an array
         found = found[0]
     if not isinstance(found, dict):
         return _ErrorBody(_clean_line(str(found)))
     request_id = _clean_text(found.get("request_id"))
     error = found.get("error")
-    if isinstance(error, str) and error:
+    if isinstance(error, str) and error:  # Ollama
         return _ErrorBody(_clean_line(error), request_id=request_id)
+    # Older versions of vLLM send the fields without an `error` around them.
     fields: dict[str, Any] = error if isinstance(error, dict) else found
     message = next((fields[name] for name in _MESSAGE_FIELDS if fields.get(name)), "")
     return _ErrorBody(
@@ -169,7 +174,7 @@ def _first_header(headers: Mapping[str, str], *names: str) -> str | None:
 
 
 def _read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read the delay: milliseconds, seconds, or a date on the server's own clock."""
+    """Read the delay: in milliseconds, in seconds, or as a date, relative to the header `date`."""
     milliseconds = _parse_number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -191,7 +196,7 @@ def _parse_number(text: str | None) -> float | None:
 
 
 def _read_retry_delay(details: object) -> float | None:
-    """Find the delay in the details of Google's errors: "34s"."""
+    """Return the delay in the details of an error of Google, which writes it as "34s"."""
     for detail in details if isinstance(details, list) else ():
         if isinstance(detail, dict):
             delay = detail.get("retryDelay")

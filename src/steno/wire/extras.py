@@ -1,6 +1,7 @@
 """Extras of requests: members that a value carries for one wire only.
 
-Extras add to the fields of a value and never contradict them. An empty member is no loss.
+Extras add members to the fields of a value and never replace a field. An empty member that is
+left out is not a loss.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from steno.values import Sendable
 Members: TypeAlias = dict[str, Any]
 """The members of a JSON object, as Python values."""
 FORM_KEY: Final = "$form"
-"""The member of extras that notes how a value was written, where there are two ways."""
+"""The member of extras with notes on how a value was written, if a protocol has several ways."""
 RESERVED_PREFIX: Final = "$"
-"""The prefix of the names of our own notes."""
+"""The prefix of names in extras that only steno writes."""
 _STREAMS_BY_DEFAULT: Final = {
     "anthropic_messages": False,
     "ollama_chat": True,
     "openai_chat": False,
     "openai_responses": False,
 }
-"""Whether a response is streamed by default."""
+"""Whether a wire streams a response by default; wires whose body has no such flag are absent."""
 
 
 def get_extras(value: Sendable, wire: str) -> Mapping[str, Any]:
@@ -58,24 +59,24 @@ def get_form(value: Sendable, wire: str) -> Members:
 
 
 def check_reserved_extras(values: Iterable[object], wire: str, *, at: str) -> None:
-    """Blame our own notes for values that cannot be written: only steno writes such notes.
+    """Raise InvalidRequest if values that cannot be written have extras under reserved names.
 
-    Raises InvalidRequest.
+    Only steno writes these, so a caller's own ones are the cause of the failure.
     """
     for value in values:
         if isinstance(value, Sendable):
             names = [name for name in get_extras(value, wire) if name.startswith(RESERVED_PREFIX)]
             if names:
                 raise InvalidRequest(
-                    f"the extras for {wire} misuse {names[0]}, which steno alone writes;"
-                    " leave it out",
+                    f"the extras for {wire} contain an invalid {names[0]}, a name reserved for"
+                    " steno; remove it",
                     code="reserved_extras",
                     place=at,
                 )
 
 
 def replace_extras(request: Request, wire: str, members: Mapping[str, Any]) -> Request:
-    """Return a request with other extras for a wire."""
+    """Return the request with these extras for a wire."""
     return msgspec.structs.replace(request, extras={**(request.extras or {}), wire: members})
 
 
@@ -91,7 +92,7 @@ def pop_stream_flag(request: Request, wire: str) -> tuple[Request, bool | None]:
 def is_streamed(stream: bool | None, wire: str) -> bool | None:
     """Return whether a body asks for a streamed response, by its flag or by default.
 
-    None where the body cannot ask: in some protocols the URL does.
+    None if the body has no such flag: Gemini selects streaming by the URL.
     """
     return _STREAMS_BY_DEFAULT.get(wire) if stream is None else stream
 

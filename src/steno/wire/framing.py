@@ -1,6 +1,6 @@
-"""Framing: bytes, however they are chunked, become payloads. Nothing here knows a provider.
+"""Split byte streams into payloads, however the bytes are chunked, without knowing a provider.
 
-Each splitter holds the bytes whose end has not arrived, up to a limit, and joins them once.
+Each splitter buffers the bytes of an incomplete payload, up to a limit, and joins them once.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ from steno.errors import ProtocolError
 from steno.json_object import is_json_text
 
 MAX_BUFFERED_BYTES: Final = 64 * 1024 * 1024
-"""A server that sends more than this without an end is broken or hostile."""
+"""The size limit of one payload; a server that sends a larger one is broken or hostile."""
 _LF: Final = b"\n"
 _EVENT_END: Final = b"\n\n"
 
 
 class ByteBuffer:
-    """The base of all splitters: holds incomplete bytes, up to a limit."""
+    """The base of all splitters: buffers the bytes of an incomplete payload, up to a limit."""
 
     __slots__ = ("_held", "_max_bytes", "_size")
 
     def __init__(self, *, max_bytes: int = MAX_BUFFERED_BYTES) -> None:
-        """Start empty; `max_bytes` limits the bytes held."""
+        """Start empty; `max_bytes` is the limit of the buffer."""
         self._held: list[bytes] = []
         self._size = 0
         self._max_bytes = max_bytes
 
     def _hold(self, data: bytes) -> None:
-        """Hold `data` until its end arrives. Raises ProtocolError above the limit."""
+        """Buffer `data` until its end arrives. Raises ProtocolError above the limit."""
         self._held.append(data)
         self._size += len(data)
         if self._size > self._max_bytes:
             self._raise_too_long()
 
     def _join(self, data: bytes) -> bytes:
-        """Return everything held, followed by `data`, and hold nothing."""
+        """Return the buffered bytes followed by `data`, and empty the buffer."""
         self._held.append(data)
         joined = b"".join(self._held)
         self._held = []
@@ -45,13 +45,13 @@ class ByteBuffer:
         return joined
 
     def _check_lines(self, lines: list[bytes]) -> None:
-        """Refuse a line above the limit that arrived in one chunk, as in several."""
+        """Apply the limit to lines that arrived in one chunk, so that chunking does not matter."""
         if max(map(len, lines), default=0) > self._max_bytes:
             self._raise_too_long()
 
     def _raise_too_long(self) -> NoReturn:
         raise ProtocolError(
-            f"more than {self._max_bytes} bytes without an end",
+            f"a line or event is longer than {self._max_bytes} bytes",
             code="buffer_limit_exceeded",
             place="stream",
         )
@@ -64,8 +64,8 @@ class ByteBuffer:
 class LineSplitter(ByteBuffer):
     """Splits a byte stream into lines of JSON.
 
-    Lines break at LF only. JSON allows a CR and blanks around a value, so those stay, and so may
-    the LF. Empty lines are left out; the reader of the lines skips one that holds only blanks.
+    Lines end at LF only. JSON allows whitespace around a value, so a CR before the LF stays, and
+    so may the LF. Empty lines are left out; the caller skips lines of whitespace.
     """
 
     __slots__ = ()
@@ -79,7 +79,7 @@ class LineSplitter(ByteBuffer):
         if self._held:
             data = self._join(data)
         elif line_end == len(data) - 1 < self._max_bytes:
-            # One line: many servers send one per chunk.
+            # A fast path: many servers send one line per chunk.
             return [data]
         lines = data.split(b"\n")
         if len(data) > self._max_bytes:
@@ -90,7 +90,7 @@ class LineSplitter(ByteBuffer):
         return lines if all(lines) else [line for line in lines if line]
 
     def close(self) -> list[bytes]:
-        """Return the last line: servers forget its line feed."""
+        """Return the last line; some servers send it without a line feed."""
         rest = self._join(b"")
         return [rest] if rest.strip() else []
 
@@ -99,8 +99,8 @@ class LineSplitter(ByteBuffer):
 class LineOrObjectSplitter(ByteBuffer):
     """Splits a stream into lines; an object that spans many lines is one payload.
 
-    The first line decides: the server writes each object on a line of its own, but a proxy may
-    have indented a whole response, and then the first line is a single brace.
+    The first line decides: a server writes one object per line, but a proxy may indent a whole
+    response, and then the first line is a single brace.
     """
 
     __slots__ = ("_is_multiline", "_lines")
@@ -139,18 +139,18 @@ def _is_multiline_object(lines: list[bytes]) -> bool | None:
 # -- server-sent events ----------------------------------------------------------------------
 
 _find_simple_events: Final = re.compile(rb"(?:event: (?!error\n).*\n)?data: (.+)\n\n|.*\n").findall
-"""Finds the data of nearly all events: one line, maybe after a name; else an empty one."""
+"""Finds the data of simple events: one data line, with or without a name; any other line is b""."""
 _CR: Final = ord("\r")
-"""As a number: a single byte is found five times faster than bytes of length one."""
+"""An int, since `int in bytes` is five times faster than a search for bytes of length one."""
 _find_lone_cr: Final = re.compile(rb"\r(?!\n)").search
 _LETTER_E: Final = ord("e")
 
 
 @final
 class ErrorPayload(bytes):
-    """The data of an event that the server named "error", which the data may not repeat.
+    """The data of an event with the name "error"; the data itself may lack a type.
 
-    The mark makes it invalid JSON, so that no decoder takes it for another event.
+    A mark before the data makes it invalid JSON, so that no decoder reads it as another event.
     """
 
     def __new__(cls, data: bytes) -> Self:
@@ -168,8 +168,8 @@ class SseSplitter(ByteBuffer):
     """Splits server-sent events into the payloads of their `data:` lines.
 
     Accepts what real servers send: CRLF, lone CR, comments, a byte order mark, no empty line at
-    the end, many events in one chunk and one event in many. Lines break at CR and LF only, so
-    U+2028 inside a string stays inside it. The JSON is not read.
+    the end, many events in one chunk and one event in many. Lines end at CR and LF only, as the
+    HTML standard requires, so U+2028 does not end a line inside a string. Payloads are not parsed.
     """
 
     __slots__ = ("_after_cr", "_is_first")
@@ -184,9 +184,9 @@ class SseSplitter(ByteBuffer):
         return self.split_payloads(self.take_whole_events(data))
 
     def take_whole_events(self, data: bytes) -> bytes:
-        """Take more bytes; return the complete events as they arrived, except for line ends.
+        """Take more bytes; return the complete events, with every line end as LF.
 
-        Raises ProtocolError for an event that has no end.
+        Raises ProtocolError for an event above the limit.
         """
         if self._after_cr or _CR in data:
             data = self._normalize(data)
@@ -198,7 +198,7 @@ class SseSplitter(ByteBuffer):
                 if data:
                     self._hold(data)
                 return b""
-            end = 1  # it was cut between the two line feeds
+            end = 1  # the chunks were cut between the two line feeds
         events, rest = data[:end], data[end:]
         if self._held:
             events = self._join(events)
@@ -219,7 +219,7 @@ class SseSplitter(ByteBuffer):
         return self._read_lines(events.split(_LF))
 
     def close(self) -> list[bytes]:
-        """Return the last payloads: servers forget the last empty line."""
+        """Return the last payloads; some servers omit the last empty line."""
         return self._read_lines([*self._join(b"").split(_LF), b""])
 
     def _read_lines(self, lines: list[bytes]) -> list[bytes]:
@@ -239,7 +239,7 @@ class SseSplitter(ByteBuffer):
                     found.append(data)
                 data = None
             elif line[0] == _LETTER_E and line != b"event: error" and line.startswith(b"event: "):
-                pass  # the data repeats the name of the event
+                pass  # providers repeat the name of the event in its data
             elif data is None and line.startswith(b"data: "):
                 data = line[6:]
             else:
@@ -247,7 +247,7 @@ class SseSplitter(ByteBuffer):
         return found
 
     def _normalize(self, data: bytes) -> bytes:
-        """Turn every line end into a line feed; a CRLF may have been cut in two."""
+        """Turn every line end into a line feed; a CRLF may be split over two chunks."""
         if self._after_cr:
             if not data:
                 return data
@@ -259,12 +259,12 @@ class SseSplitter(ByteBuffer):
 
 
 def _read_event(data: bytes | None, lines: list[bytes]) -> list[bytes]:
-    """Read an unusual event: several lines of data, an error, or no event at all.
+    """Read an unusual event: several lines of data, an error, or JSON without `data:`.
 
     `data` is its first line of data, `lines` are the others.
     """
     if data is None and lines[0].lstrip()[:1] in (b"{", b"["):
-        return [_LF.join(lines)]  # an error body that was put into the stream as it was
+        return [_LF.join(lines)]  # a JSON error body that was written into the stream as it is
     payloads = [] if data is None else [data]
     is_error = False
     for line in lines:
@@ -273,12 +273,13 @@ def _read_event(data: bytes | None, lines: list[bytes]) -> list[bytes]:
         if field == b"data" or (field == b"error" and value[:1] == b"{"):
             payloads.append(value)
         is_error = is_error or field == b"error" or (field == b"event" and value == b"error")
+    # If the first line is complete JSON, the server omits the empty lines between events.
     if len(payloads) > 1 and not is_json_text(payloads[0].decode(errors="replace")):
-        payloads = [_LF.join(payloads)]  # one payload; else events without empty lines
+        payloads = [_LF.join(payloads)]
     return [ErrorPayload(text) if is_error else text for text in payloads if text.strip()]
 
 
-# -- a JSON array that grows -----------------------------------------------------------------
+# -- a streamed JSON array -------------------------------------------------------------------
 
 _LEADING_BLANKS: Final = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*")
 _WHITESPACE: Final = b" \t\r\n"
@@ -334,9 +335,9 @@ class JsonObjectSplitter(ByteBuffer):
         return _find_text_between(self._join(b""))
 
     def _skip_string(self, data: bytes, at: int) -> int:
-        """Return the end of a string from `at` on: after its quote, or the end of the data."""
+        """Return the position after the closing quote of a string, or the end of the data."""
         match = _match_string_rest(data, at + self._is_escaped)
-        assert match is not None  # the pattern also matches nothing
+        assert match is not None  # the pattern matches the empty string
         end = match.end()
         self._is_escaped = end == len(data) - 1 and data[end] == _BACKSLASH
         self._in_string = data[end : end + 1] != b'"'
@@ -350,7 +351,10 @@ def _find_text_between(text: bytes) -> list[bytes]:
 
 @final
 class SseOrArraySplitter:
-    """Splits a response of either form into payloads."""
+    """Splits a stream of server-sent events, or a JSON array of objects, into payloads.
+
+    Google streams an array unless the URL has `alt=sse`.
+    """
 
     def __init__(self) -> None:
         self._splitter: SseSplitter | JsonObjectSplitter | None = None
@@ -363,7 +367,7 @@ class SseOrArraySplitter:
         if self._splitter is None:
             data = self._start + data
             match = _LEADING_BLANKS.match(data)
-            assert match is not None  # the pattern also matches nothing
+            assert match is not None  # the pattern matches the empty string
             data = data[match.end() :]
             if BOM_UTF8.startswith(data):
                 self._start = data

@@ -1,7 +1,7 @@
 """Guess the wire of recorded data: every wire decodes it, and the one that understands most wins.
 
 The data may be a complete response, a request or a stream. No wire reads a truncated stream to its
-end, but only the right one yields events, or finds the name of a model. Texts for people are not
+end, but only the right one yields events, or finds the name of a model. Texts for users are not
 written here.
 """
 
@@ -23,9 +23,9 @@ from steno.wire.extras import FORM_KEY, get_extras
 from steno.wire.tolerant import read_as
 
 STREAM_PREFIXES: Final = (b"data:", b"event:", b":", b"id:", b"retry:")
-"""The beginnings of server-sent events, and never of JSON."""
+"""The starts of lines of server-sent events; JSON never starts with one of them."""
 _CANONICAL_WIRE: Final = "chat"
-"""The wire that decodes nearly anything: the others are tried first."""
+"""The wire that decodes nearly any JSON, so that the others are tried first."""
 _WIRE_ORDER: Final = (*(name for name in WIRES if name != _CANONICAL_WIRE), _CANONICAL_WIRE)
 _MODEL_MEMBERS: Final = {
     "anthropic_messages": "model",
@@ -33,9 +33,9 @@ _MODEL_MEMBERS: Final = {
     "openai_chat": "model",
     "openai_responses": "model",
 }
-"""The member of an envelope that names the model, where it comes before the content."""
+"""The member of an envelope that names the model, if it arrives before the content."""
 SAMPLE_BYTES: Final = 1 << 20
-"""How much of a stream is enough to guess its wire."""
+"""The number of bytes of a stream that are enough to guess its wire."""
 _Scorer: TypeAlias = Callable[[Wire, bytes], int | None]
 
 
@@ -55,12 +55,12 @@ class WireGuess(NamedTuple):
 
 
 def guess_wire(data: bytes) -> WireGuess | None:
-    """Guess kind and wire of some data; None if no wire decodes anything."""
+    """Guess kind and wire of some data; None if no wire decodes any of it."""
     is_object = read_as(data, dict[str, Any]) is not None
     for kind, score in _SCORERS.items():
         if kind is not RecordingKind.STREAM and not is_object:
             continue
-        # An object that names a model may be anything.
+        # A single object that names a model need not be a stream.
         is_doubtful = kind is RecordingKind.STREAM and is_object
         names = _best_wires(_score_wires(_score_events if is_doubtful else score, data))
         if names:
@@ -69,12 +69,13 @@ def guess_wire(data: bytes) -> WireGuess | None:
 
 
 def guess_complete_body(data: bytes) -> WireGuess | None:
-    """Guess the wire of a complete body: an event may have the shape of a response."""
+    """Guess the wire of a complete body; None for a stream, or one event of it."""
     guess = guess_wire(data)
     match guess:
         case WireGuess(RecordingKind.REQUEST):
             return guess
         case WireGuess(RecordingKind.RESPONSE, (name, *_)):
+            # An event may have the shape of a response, but it has no stop reason.
             has_ended = load_wire(name).decode_response(data).raw_stop_reason is not None
             return guess if has_ended else None
         case _:
@@ -82,14 +83,14 @@ def guess_complete_body(data: bytes) -> WireGuess | None:
 
 
 def guess_stream_wires(data: bytes) -> tuple[str, ...]:
-    """Return the wires that understand most events of a stream; empty if none does any."""
+    """Return the wires that understand most events of a stream; empty if none understands any."""
     return _best_wires(_score_wires(_score_events, data))
 
 
 def find_better_wires(data: bytes, request: Request, wire: str) -> tuple[str, ...]:
     """Return the wires that know clearly more of a request than `wire`, which decoded it.
 
-    A wire that is not built in is never doubted.
+    The result is empty for `chat`, and for a wire that is not one of steno's own.
     """
     if wire not in WIRES or wire == _CANONICAL_WIRE:
         return ()
@@ -106,13 +107,13 @@ def _score_wires(score: _Scorer, data: bytes) -> dict[str, int | None]:
 
 
 def _best_wires(scores: dict[str, int | None]) -> tuple[str, ...]:
-    """Return the wires with the highest score, if any has one."""
+    """Return the wires with the highest score; empty if none has a score."""
     best = max((number for number in scores.values() if number is not None), default=None)
     return tuple(name for name in scores if best is not None and scores[name] == best)
 
 
 def count_understood(message: AssistantMessage) -> int:
-    """Return how many blocks of a message are not opaque."""
+    """Return the number of blocks of a message that are not opaque."""
     return sum(not isinstance(block, Opaque) for block in message.content)
 
 
@@ -125,7 +126,7 @@ def _score_response(wire: Wire, data: bytes) -> int | None:
 
 
 def _score_request(wire: Wire, data: bytes) -> int | None:
-    """Score by the number of unknown members: most wires read anything that has messages."""
+    """Score by the number of unknown members, since most wires read any object with messages."""
     if wire.NAME == _CANONICAL_WIRE:
         return None
     with suppress(StenoError):
@@ -139,12 +140,12 @@ def _score_stream(wire: Wire, data: bytes) -> int | None:
 
 
 def _score_events(wire: Wire, data: bytes) -> int | None:
-    """Score a stream by its events: many things name a model."""
+    """Score a stream by its events only; other JSON names a model, too."""
     return _count_events(wire, data)[0] or None
 
 
 def _count_events(wire: Wire, data: bytes) -> tuple[int, Mapping[str, Any]]:
-    """Return how many events of a stream are understood, and its envelope."""
+    """Return the number of understood events of a stream, and its envelope."""
     decoder = wire.StreamDecoder()
     number = 0
     try:
@@ -153,7 +154,7 @@ def _count_events(wire: Wire, data: bytes) -> tuple[int, Mapping[str, Any]]:
         for event in decoder.close():
             number += _is_understood(event)
     except StenoError:
-        if wire.NAME == _CANONICAL_WIRE:  # it has read members of foreign events until then
+        if wire.NAME == _CANONICAL_WIRE:  # before the error it read members of other protocols
             return 0, {}
     return number, decoder.envelope
 
@@ -168,7 +169,7 @@ _SCORERS: Final[dict[RecordingKind, _Scorer]] = {
     RecordingKind.REQUEST: _score_request,
     RecordingKind.STREAM: _score_stream,
 }
-"""The scorer of each kind, which returns None for nothing; in the order they are tried."""
+"""The scorers in the order they are tried; a score of None means that nothing was understood."""
 
 
 # -- members of a request that a wire does not know -------------------------------------------
@@ -189,7 +190,7 @@ _KNOWN_MEMBER_TEXT: Final = {
 _KNOWN_MEMBERS: Final = {
     wire: frozenset(names.split()) for wire, names in _KNOWN_MEMBER_TEXT.items()
 }
-"""Members that a protocol has and steno does not: they are no sign of another protocol."""
+"""Members of a protocol that steno has no field for; they do not indicate another protocol."""
 _UNUSUAL_FORMS: Final[dict[str, dict[str, object]]] = {
     "anthropic_messages": {"max_tokens": "absent", "in_messages": True},
     "ollama_chat": {"arguments": "string"},
@@ -202,9 +203,9 @@ _DISTINCTIVE_MEMBERS: Final = frozenset(
         *("response_format", "stop_sequences", "system", "tool_name", "tool_use_id"),
     ]
 )
-"""Members of exactly one protocol: they count twice where a wire does not know them."""
+"""Members of exactly one protocol: they count twice if a wire does not know them."""
 _CLEAR_MARGIN: Final = 2
-"""How many more members another wire has to know: servers have members of their own."""
+"""The number of members that another wire must know in addition, since servers add their own."""
 
 
 def _count_unknown_members(request: Request, wire: str) -> int:

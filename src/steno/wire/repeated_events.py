@@ -1,6 +1,6 @@
 """Fast path for events that differ from the one before in a single text.
 
-A thousand events of a response differ in one string. After such an event was read in full, the
+Most events of a response differ in one string only. After such an event was read in full, the
 next ones are compared with it byte for byte, many at once, and only the string is decoded. Any
 other event is read in full: nothing is guessed and nothing skipped.
 """
@@ -22,13 +22,13 @@ from steno.wire.tolerant import DECODE_ERRORS
 _STRING_BODY: Final = rb'(?!")[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*'
 """The characters between two quotes; not an empty text, which may have a meaning of its own."""
 _PADDING: Final = rb"[A-Za-z0-9]*"
-"""The padding that providers add so that the length of an event does not reveal its text."""
+"""The padding with which OpenAI and Mistral hide the length of the text of an event."""
 _find_padding: Final = re.compile(rb'"(%b)"\}\Z' % _PADDING).search
 _SPACES: Final = rb" *"
 _PROBE_TEXT: Final = "An0ther"
-"""Replaces the text of an event, to see what depends on it; it is also possible padding."""
+"""Replaces the text or the padding of an event, to test what depends on it."""
 _match_single_data_event: Final = re.compile(rb"(?:event: .*\n)?data: \{.*\}").fullmatch
-"""Matches one line of data that is one object: the fast path would lose anything else."""
+"""Matches one line of data that is one object; the fast path would lose any other content."""
 
 # Limits on the cost of a server whose events do not repeat, or that is hostile.
 _MAX_EVENT_BYTES: Final = 2048
@@ -39,11 +39,11 @@ _MAX_FAILURES: Final = 8
 _DISABLED: Final = 1 << 62
 
 _FindTexts: TypeAlias = Callable[[bytes], tuple[list[bytes], bytes]]
-"""Returns the texts of events up to the first that holds anything new, and the bytes from there."""
+"""Returns the texts of events up to the first that differs elsewhere, and the bytes from there."""
 
 
 class TextOnlyEvent(NamedTuple):
-    """The content of an event that holds one text: `make` builds our event from block and text."""
+    """The content of an event with one text; `make` builds our event from block and text."""
 
     make: Callable[[int, str], WireEvent]
     block: int
@@ -73,7 +73,7 @@ class RepeatedEventReader:
         """Start without a known event.
 
         `read_text_only` returns the content of a payload if it is a text and nothing else. It
-        has no effect.
+        must not have side effects.
         """
         self._read_text_only = read_text_only
         self._latest_event: tuple[bytes, bytes] | None = None
@@ -82,12 +82,12 @@ class RepeatedEventReader:
         self._batch_reader: _BatchReader | None = None
         self._payload = b""
         self.needs_check: bool = False
-        """Whether an event was read in full since: the same bytes may mean another block now."""
+        """Whether an event was read in full, after which the same bytes may mean another block."""
         self.min_bytes: int = _DISABLED
-        """The fewest bytes to use this path for: it is not faster for a single event."""
+        """The fewest bytes for which this path is used; it is not faster for a single event."""
 
     def remember(self, event: bytes, payload: bytes) -> None:
-        """Remember an event that was read in full, and its payload: the next may repeat it."""
+        """Remember an event that was read in full, and its payload; the next may repeat it."""
         if self._failures >= _MAX_FAILURES or len(event) > _MAX_EVENT_BYTES:
             return
         if event.endswith(payload) and _match_single_data_event(event):
@@ -110,13 +110,13 @@ class RepeatedEventReader:
             return block
         try:
             events += decode(start + between.join(texts) + end)
-        except DECODE_ERRORS:  # half a surrogate pair: the other half arrives with the next event
+        except DECODE_ERRORS:  # half a surrogate pair; the other half arrives with the next event
             return block
         self._failures = 0
         return rest
 
     def _learn(self, before: bytes, payload: bytes) -> None:
-        """Find the text of a payload by putting another in its place."""
+        """Find the position of the text in a payload, by replacing candidates with another text."""
         self._failures += 1
         self._forget()
         self._payload = payload
@@ -164,14 +164,14 @@ def _build_batch_reader(
     start = b"{" + start.partition(b",")[2]  # without the tag: the list holds one type
     decode = _EVENT_DECODERS[type(event)]
     if tail == end and variable.startswith(_SPACES):
-        # The bytes that close the object around the text close our event, too, with their blanks.
+        # The bytes that close the object around the text also close our event.
         return _BatchReader(_build_last_text_finder(head), b"[" + start, b"," + start, b"]", decode)
     find = _build_inner_text_finder(head, tail, variable)
     return _BatchReader(find, b"[" + start, end + b"," + start, end + b"]", decode)
 
 
-# An id would need a pattern of its own for each response, and compiling is expensive: the bytes
-# around the text are matched by length, and compared.
+# Compiling a pattern for each response, with its id, would be expensive. So the bytes around the
+# text are matched by their length only, and compared afterwards.
 
 
 def _build_last_text_finder(head: bytes) -> _FindTexts:
@@ -214,7 +214,7 @@ def _build_inner_text_finder(head: bytes, tail: bytes, variable: bytes) -> _Find
 
 @lru_cache(maxsize=64)
 def _compile_finder(event: bytes) -> Callable[[bytes], list[bytes]]:
-    """Return a finder of the groups of an event; in lines of any other they are empty."""
+    """Return a finder of the groups of an event; they are empty for lines of any other event."""
     return re.compile(event + rb"\n\n|.*\n").findall
 
 

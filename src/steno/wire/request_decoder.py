@@ -1,7 +1,7 @@
 """The base of all request decoders: take members one by one and keep the rest as extras.
 
 OpenAI and Ollama call a tool a function: a name, a description and parameters, with or without
-`{"type", "function"}` around them. Each wire notes by itself how a tool was written.
+`{"type", "function"}` around them. Each wire makes its own notes on how a tool was written.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _TOOL_CHOICES: Final = ("auto", "none", "required")
 _UTF16_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 """The first bytes of UTF-16; UTF-32 starts with one of them, or with zeros."""
 _LONE_SURROGATE: Final = DecodeProblem(
-    "lone_surrogate", r"holds half of a surrogate pair; replace it, by \ufffd for instance"
+    "lone_surrogate", r"contains a lone surrogate; replace it, for example with \ufffd"
 )
 _ASCII_ESCAPE: Final = re.compile(r"\\u00([0-7][0-9A-Fa-f])")
 
@@ -51,7 +51,7 @@ class ObjectMembers:
     """The members of a JSON object, taken one by one; the others become extras."""
 
     def __init__(self, data: bytes | str | Raw, place: str) -> None:
-        """Read an object. Raises InvalidRequest, with the place, if it is none."""
+        """Read an object. Raises InvalidRequest, with the place, for any other JSON."""
         data = data if isinstance(data, Raw) else strip_bom(data, place)
         try:
             self.raw: str = data if isinstance(data, str) else raw_text(data)
@@ -83,7 +83,7 @@ class ObjectMembers:
         return value
 
     def take_nonempty(self, name: str, hint: type[T]) -> T | None:
-        """Take a member if it is of that type and not empty; any other stays."""
+        """Take a member if it is of that type and not empty; any other stays among the extras."""
         return self.take(name, hint) if self.peek(name, hint) else None
 
     def take_list(self, name: str) -> list[Raw] | None:
@@ -91,7 +91,7 @@ class ObjectMembers:
         return self.take(name, list[Raw])
 
     def put_back(self, name: str, value: object) -> None:
-        """Put a value that could not be used back among the extras."""
+        """Put a value back that could not be used, so that it stays among the extras."""
         self._remaining[name] = Raw(msgspec.json.encode(value))
 
     def note_form(self, name: str, value: object) -> None:
@@ -110,13 +110,13 @@ class ObjectMembers:
         return {wire: found} if found else None
 
     def remaining(self) -> Members:
-        """Return the members that were not taken. Raises InvalidRequest.
+        """Return the members that were not taken.
 
-        A member may not have the name of steno's own notes.
+        Raises InvalidRequest for a member under the name of steno's own notes.
         """
         if FORM_KEY in self._remaining:
             raise InvalidRequest(
-                f"a member of the name {FORM_KEY} is ours alone",
+                f"the member name {FORM_KEY} is reserved for steno",
                 code="reserved_name",
                 place=self._place,
             )
@@ -136,21 +136,24 @@ def read_elements(data: bytes | str | Raw, place: str) -> list[Raw]:
 
 
 def strip_bom(data: bytes | str, place: str) -> bytes | str:
-    """Return recorded JSON without a byte order mark. Raises InvalidRequest if it is no text."""
+    """Return recorded JSON without a byte order mark.
+
+    Raises InvalidRequest if it is neither text nor bytes.
+    """
     if isinstance(data, bytes):
         return data.removeprefix(codecs.BOM_UTF8)
     if isinstance(data, str):
         return data.removeprefix("\ufeff")
     kind = type(data).__name__
     raise InvalidRequest(
-        f"takes JSON as text or bytes, not {kind}; pass json.dumps(...) of it",
+        f"must be JSON as str or bytes, not {kind}; pass json.dumps(...)",
         code="not_json_text",
         place=place,
     )
 
 
 def take_messages(body: ObjectMembers, name: str = "messages") -> list[Raw]:
-    """Take the messages of a request. Raises InvalidRequest if there is no list of them."""
+    """Take the messages of a request. Raises InvalidRequest if they are missing or not a list."""
     found = body.take_list(name)
     if found is None:
         raise InvalidRequest(f"{name} must be a list", code="messages_missing", place="request")
@@ -163,16 +166,19 @@ def _build_invalid_json(exc: Exception, data: bytes | str | Raw, place: str) -> 
 
 
 def _explain_invalid_json(exc: Exception, data: bytes | str | Raw) -> DecodeProblem:
-    """Explain why recorded JSON could not be read: msgspec words a lone surrogate in many ways."""
+    """Explain why recorded JSON could not be read.
+
+    Lone surrogates are found here, because msgspec reports them with several messages.
+    """
     if isinstance(data, str):
         if isinstance(exc, UnicodeError):
             return _LONE_SURROGATE
         data = data.encode()
     data = bytes(data)
     if data.startswith(_UTF16_BOMS) or b"\0" in data[:4]:
-        return DecodeProblem("utf16_document", "not UTF-8 but UTF-16 or UTF-32; save it as UTF-8")
+        return DecodeProblem("utf16_document", "the text is UTF-16 or UTF-32; save it as UTF-8")
     if not data.strip():
-        return DecodeProblem("empty_document", "not JSON: there is nothing in it")
+        return DecodeProblem("empty_document", "invalid JSON: the input is empty")
     if type(exc) is msgspec.DecodeError:
         repaired, count = replace_lone_surrogate_escapes(data)
         if count and is_json_text(repaired.decode(errors="replace")):
@@ -186,7 +192,7 @@ def _explain_invalid_json(exc: Exception, data: bytes | str | Raw) -> DecodeProb
 def read_messages(
     raws: list[Raw], wire: str, read: Callable[[ObjectMembers], Message | None]
 ) -> tuple[Message, ...]:
-    """Read messages; one that has no equivalent among our values is kept whole."""
+    """Read messages; one that steno has no type for is kept whole."""
     found: list[Message] = []
     for number, raw in enumerate(raws):
         members = ObjectMembers(raw, f"messages[{number}]")
@@ -199,13 +205,13 @@ def read_messages(
 
 
 def build_opaque_message(raw: str, wire: str) -> UserMessage:
-    """Keep a message that has no equivalent among our values; only its own wire sends it."""
+    """Keep a message that steno has no type for; only its own wire sends it."""
     return UserMessage((Opaque(kind=WHOLE_MESSAGE_KIND, raw=raw, origin=wire),))
 
 
 @final
 class CallIdGenerator:
-    """Generates ids for calls without one: stable for a request, and none that it holds."""
+    """Generates ids for calls without one: always the same, and none that the request contains."""
 
     def __init__(self, request: bytes | str, prefix: str) -> None:
         """Take the text of the request, and the prefix of the ids."""
@@ -213,13 +219,14 @@ class CallIdGenerator:
         self._prefix = prefix
         self._count = 0
         self._taken: frozenset[str] | None = None
-        """All strings of the request that have the form of our ids."""
+        """All strings of the request in the form of the generated ids."""
 
     def make(self) -> str:
         """Return one more id."""
         if self._taken is None:
             data = self._request
             text = data if isinstance(data, str) else data.decode(errors="replace")
+            # JSON may write any character of an id as an escape.
             text = _ASCII_ESCAPE.sub(lambda match: chr(int(match.group(1), 16)), text)
             self._taken = frozenset(re.findall(rf'"({re.escape(self._prefix)}\d+)"', text))
         while True:
@@ -233,7 +240,7 @@ class CallIdGenerator:
 
 
 def read_image_url(url: str) -> Image | None:
-    """Read the URL of an image; None for one that we would write in another way."""
+    """Read the URL of an image; None if the encoder would write it in another way."""
     if url.startswith(("https://", "http://")):
         return Image(source=ImageUrl(url))
     head, _, data = url.partition(";base64,")
@@ -245,7 +252,7 @@ def read_image_url(url: str) -> Image | None:
 
 
 def read_base64(text: str) -> bytes | None:
-    """Read base64; None if it is invalid, or we would write it in another way."""
+    """Read base64; None if it is invalid, or if the encoder would write it in another way."""
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -283,7 +290,7 @@ def read_call(
     """Read a call whose arguments should be an object; `function` may be `members` itself."""
     name = function.take("name", str)
     if name is None:
-        raise InvalidRequest("has no name", code="call_name_missing", place="call")
+        raise InvalidRequest("the name is missing", code="call_name_missing", place="call")
     if not name:
         members.note_form("name", name)
     id = members.take_nonempty("id", str)
@@ -319,7 +326,7 @@ def take_settings(
 ) -> Members:
     """Take the settings that every provider has, under the names of this one.
 
-    A value beyond our bounds stays, and so does an empty list of stop sequences.
+    A value out of bounds stays among the extras, and so does an empty list of stop sequences.
     """
     found: Members = {}
     if limit is not None and has_token_limit(body, limit):
@@ -335,19 +342,23 @@ def take_settings(
 
 
 def take_model(body: ObjectMembers) -> str:
-    """Take the name of the model; an empty one stays."""
+    """Take the name of the model; an empty one stays among the extras."""
     return body.take_nonempty("model", str) or ""
 
 
 def has_token_limit(body: ObjectMembers, name: str) -> bool:
-    """Return whether a limit is above 0; any other has a meaning to its server, and stays."""
+    """Return whether a token limit is above 0.
+
+    Any other value stays among the extras, since servers give it a meaning: Ollama reads -1 as no
+    limit.
+    """
     return (body.peek(name, int) or 0) > 0
 
 
 def take_tool_choice(
     body: ObjectMembers, tools: tuple[ToolDefinition, ...], named: Callable[[str], Members]
 ) -> dict[str, str]:
-    """Take the choice of a tool, which the wire writes as `named`; an ambiguous one stays."""
+    """Take the tool choice; `named` writes the choice of one tool. An ambiguous one stays."""
     names = {tool.original_name or tool.name: tool.name for tool in tools}
     mode = body.peek("tool_choice", str)
     choice = mode if mode in _TOOL_CHOICES and mode not in names.values() else None
@@ -393,7 +404,7 @@ def _read_object(raw: Raw) -> ObjectMembers | None:
 
 
 def unwrap_function(members: ObjectMembers) -> ObjectMembers | None:
-    """Take the function out of a tool; None if it is no function."""
+    """Take the function out of a tool; None if the tool is not a function."""
     if members.take("type", str) != "function":
         return None
     return _read_object(members.take("function", Raw) or NULL)
@@ -407,7 +418,7 @@ def build_tool(
     strict: bool = False,
     extras: Mapping[str, Any] | None = None,
 ) -> ToolDefinition | None:
-    """Build the definition of a recorded tool; None if it breaks our rules."""
+    """Build the definition of a recorded tool; None if it breaks the rules of ToolDefinition."""
     try:
         ours = map_tool_name(name)
         return ToolDefinition(
@@ -423,7 +434,7 @@ def build_tool(
 
 
 def map_tool_name_or_empty(name: str | None) -> str:
-    """Return our form of the name of a tool; empty if it is not a possible one."""
+    """Return the name of a tool as steno writes it; empty if it is invalid."""
     try:
         return map_tool_name(name) if name else ""
     except InvalidTool:
@@ -431,7 +442,7 @@ def map_tool_name_or_empty(name: str | None) -> str:
 
 
 def is_closed_schema(schema: Members) -> bool:
-    """Return whether a strict tool may have a schema: closing its objects does not change it."""
+    """Return whether a strict tool may have this schema: closing its objects does not change it."""
     try:
         return close_objects(schema) == schema
     except InvalidValue:  # nested too deeply

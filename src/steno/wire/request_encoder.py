@@ -2,8 +2,8 @@
 
 An `Encoder` keeps the messages that it has written, so that the next request of a conversation
 costs only its new messages. A `MessageWriter` writes them. A wire sees only blocks that it may be
-able to send: references and blocks of other protocols are handled here. The functions below map
-names and ids that a provider forbids. All of it reports what it changed and knows no provider.
+able to send: references and blocks of other protocols are handled here. So are names and ids that
+a provider forbids. Every change is reported. This file knows no provider.
 """
 
 from __future__ import annotations
@@ -59,18 +59,19 @@ from steno.wire.extras import (
 WHOLE_MESSAGE_KIND: Final = "message"
 """The kind of an Opaque block that is a whole message of its wire."""
 STREAM_EVENT_PREFIX: Final = "event:"
-"""The kind of an Opaque block that is an event of a stream begins with this; it is never sent."""
+"""The start of the kind of an Opaque block that is an event of a stream; it is never sent."""
 ANY_NAME: Final = re.compile(r".+", re.DOTALL)
 """The names that a wire without rules for names allows: all of them."""
 _INVALID_CALL_NAME: Final = "invalid_tool_call"
-"""The name of an invalid call whose own name may not be sent."""
+"""The name that is sent for an invalid call whose own name the target forbids."""
 
 _MAX_PIECES: Final = 64
+"""The number of pieces of JSON above which they are joined into one."""
 _ALWAYS_WRITTEN: Final = object()
-"""A value that differs from anything in extras: the member is written in any case."""
+"""A placeholder for the value of a member that every body has; it differs from any in extras."""
 
 _MALFORMED_NOTE_ERRORS: Final = (TypeError, AttributeError, LookupError)
-"""Errors of the encoder if notes under `$form` are not of the types that steno writes."""
+"""The errors that the encoder raises if notes under `$form` are not those that steno writes."""
 
 PartJson: TypeAlias = Members | msgspec.Raw
 """A part of a message, written or as it was received."""
@@ -82,14 +83,18 @@ encode_json: Final = msgspec.json.Encoder().encode
 
 
 class RequestTarget(NamedTuple):
-    """The reader of a request: a seal is valid for exactly one of these."""
+    """The provider, protocol and model that a request is sent to.
+
+    A seal is valid for exactly one of these: providers reject the seal of another model, even if
+    it is one of their own.
+    """
 
     provider: str
     api: str
     model: str
 
     def accepts(self, seal: Seal) -> bool:
-        """Return whether the target made the seal, and so takes it back."""
+        """Return whether the target made the seal and therefore accepts it."""
         return (seal.provider, seal.api, seal.model) == self
 
     def seal(self, data: str) -> Seal:
@@ -102,7 +107,7 @@ class RequestTarget(NamedTuple):
 
 @final
 class ChangeCollector:
-    """Collects changes, each with the place that is being written."""
+    """Collects changes, each with the place at which it was made."""
 
     def __init__(self) -> None:
         self.found: list[Change] = []
@@ -118,16 +123,17 @@ class ChangeCollector:
         names: tuple[str, ...] = (),
         number: int | None = None,
     ) -> None:
-        """Note a change at the current place, or at a part of it."""
+        """Add a change at the current place, or at the part `at` of it."""
         self.found.append(Change(code, reason, self.place + at, None, value, names, number))
 
 
 @final
 class EncodedRequest(RedactedRepr, frozen=True):
-    """A request as a provider reads it: the body to send, and what it does not hold."""
+    """A request in the JSON of a provider: the body to send, and its losses."""
 
     body: bytes
     losses: tuple[Change, ...] = ()
+    """The parts of the request that the body does not contain, or contains in another form."""
 
     @property
     def json(self) -> dict[str, Any]:
@@ -137,7 +143,7 @@ class EncodedRequest(RedactedRepr, frozen=True):
 
 
 def select_extras(value: Sendable, wire: str, losses: ChangeCollector, *, at: str = "") -> Members:
-    """Return the members that `value` carries for this wire; those for others are a loss."""
+    """Return the members that `value` carries for this wire; note those for others as losses."""
     if value.extras is None:
         return {}
     for name, members in value.extras.items():
@@ -149,7 +155,7 @@ def select_extras(value: Sendable, wire: str, losses: ChangeCollector, *, at: st
 def note_conflicting_extras(
     members: Mapping[str, Any], extras: Mapping[str, Any], losses: ChangeCollector, *, at: str = ""
 ) -> None:
-    """Note the extras that contradict the members that are written."""
+    """Note the extras that differ from the members that are written, which take precedence."""
     names = [
         name
         for name, member in extras.items()
@@ -160,10 +166,10 @@ def note_conflicting_extras(
 
 
 def _note_foreign_extras(value: Sendable, wire: str, losses: ChangeCollector, at: str) -> None:
-    """Note the members that another wire alone has a name for, unless the value is the same.
+    """Note the members that only another wire can send, unless a field has the same value.
 
-    How the other wire writes is no loss. Objects in its form, or under another name of ours, hold
-    members from further inside.
+    Notes on how the other wire writes a value are not a loss. Objects inside these notes, or under
+    another reserved name, contain members of nested objects, which are.
     """
     members = get_extras(value, wire)
     ours = {
@@ -190,7 +196,7 @@ def _note_foreign_extras(value: Sendable, wire: str, losses: ChangeCollector, at
 
 
 class ValueWriter:
-    """Writes values for one target, and notes what is lost on the way.
+    """Writes values for one target, and notes the losses.
 
     A wire sees only blocks that it may be able to send: a reference becomes text, and a block of
     another protocol is left out.
@@ -208,7 +214,7 @@ class ValueWriter:
         return extras, pop_form(extras)
 
     def merge(self, members: Members, extras: Members, at: str = "") -> Members:
-        """Add extras to the members of a value; they replace none of them."""
+        """Add extras to the members of a value, without replacing any."""
         if not extras:
             return members
         note_conflicting_extras(members, extras, self.losses, at=at)
@@ -220,9 +226,9 @@ class ValueWriter:
             self.losses.note(ChangeCode.SEAL, "other_model", at=at)
 
     def prompt_blocks(self, blocks: tuple[UserBlock, ...]) -> Iterator[tuple[str, PromptBlock]]:
-        """Yield the blocks to send of a user or a tool, each with its place.
+        """Yield the blocks to send of a user message or a tool result, each with its place.
 
-        A reference that should have been resolved before is sent as text.
+        A reference that was not resolved is sent as text.
         """
         for number, block in enumerate(blocks):
             at = f".content[{number}]"
@@ -232,14 +238,14 @@ class ValueWriter:
                 yield at, block
 
     def model_blocks(self, blocks: tuple[AssistantBlock, ...]) -> Iterator[tuple[str, ModelBlock]]:
-        """Yield the blocks to send of a model, each with its place."""
+        """Yield the blocks to send of an assistant message, each with its place."""
         for number, block in enumerate(blocks):
             at = f".content[{number}]"
             if not isinstance(block, Opaque) or self.is_sendable(block, at):
                 yield at, block
 
     def write_prompt(self, blocks: tuple[UserBlock, ...]) -> list[PartJson]:
-        """Write the blocks of a user or a tool as parts."""
+        """Write the blocks of a user message or a tool result as parts."""
         if len(blocks) == 1 and isinstance(blocks[0], Text):  # nearly always
             return self.write_text(blocks[0], ".content[0]")
         parts: list[PartJson] = []
@@ -256,7 +262,7 @@ class ValueWriter:
         return parts
 
     def write_text(self, block: Text, at: str) -> list[PartJson]:
-        """Write a text of a user or a tool."""
+        """Write a text of a user message or a tool result."""
         raise NotImplementedError
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
@@ -306,7 +312,7 @@ class ValueWriter:
         return _INVALID_CALL_NAME
 
     def _legal_name(self, value: ToolCall | ToolDefinition, legal: re.Pattern[str], at: str) -> str:
-        """Return the original name if the target allows it, else the one of steno."""
+        """Return the original name if the target allows it, else the name in steno."""
         if value.original_name is None:
             return value.name
         if legal.fullmatch(value.original_name):
@@ -315,9 +321,10 @@ class ValueWriter:
         return value.name
 
     def legal_id(self, id: str, legal: re.Pattern[str], *, length: int = 24) -> str:
-        """Return the id to send: the same, or a hash of it where the target forbids it."""
+        """Return the id to send: the same, or a hash of it if the target forbids it."""
         if legal.fullmatch(id):
             return id
+        # A hash, because replacing characters could make two ids equal.
         mapped = hashlib.sha256(id.encode()).hexdigest()[:length]
         self.losses.note(ChangeCode.CALL_ID, "replaced", value=mapped)
         return mapped
@@ -325,12 +332,13 @@ class ValueWriter:
     def write_arguments(self, call: AnyToolCall, at: str) -> msgspec.Raw:
         """Return arguments as a JSON object; invalid arguments become its only member."""
         if isinstance(call, ToolCall):
+            # The exact text of the model: another order or spacing would miss prompt caches.
             return msgspec.Raw(call.arguments.encode())
         self.losses.note(ChangeCode.INVALID_CALL, "raw_text_as_only_argument", at=at)
         return msgspec.Raw(encode_json({"invalid_arguments": call.arguments}))
 
     def write_recorded_arguments(self, call: AnyToolCall, form: str | None, at: str) -> Members:
-        """Return the member `arguments`, in the form in which it was read."""
+        """Return the member `arguments` in its recorded form."""
         match form:
             case "absent":
                 return {}
@@ -342,13 +350,13 @@ class ValueWriter:
                 return {"arguments": self.write_arguments(call, at)}
 
     def note_unenforced_schema(self, tool: ToolDefinition, at: str) -> None:
-        """Note a strict tool, where the server does not hold the model to a schema."""
+        """Note a strict tool as a loss if the server does not enforce schemas."""
         if tool.strict:
             self.losses.note(ChangeCode.TOOL, "schema_not_enforced", at=at)
 
 
 class MessageWriter(ValueWriter, ABC):
-    """Writes messages one after the other; what is written stays as it is."""
+    """Writes messages in order. Bytes that are written never change: prompt caches depend on it."""
 
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target, ChangeCollector())
@@ -356,7 +364,7 @@ class MessageWriter(ValueWriter, ABC):
         self._latest: Members | None = None
         """The newest message, if it may still grow."""
         self._previous: Message | None = None
-        """The message that was added before."""
+        """The message that was added last."""
 
     def add(self, message: Message) -> None:
         """Write one more message."""
@@ -382,9 +390,9 @@ class MessageWriter(ValueWriter, ABC):
         return isinstance(self._previous, ToolResultMessage)
 
     def finish(self) -> bytes:
-        """Return everything written; more may follow."""
+        """Return the JSON of all messages so far; more may follow."""
         if len(self._written) > _MAX_PIECES:
-            # Joining copies a whole conversation, so it happens once in a while only.
+            # Joining copies the whole conversation, so it is done rarely.
             self._written = [b",".join(self._written)]
         return b",".join([*self._written, *map(encode_json, self._unfinished())])
 
@@ -393,11 +401,11 @@ class MessageWriter(ValueWriter, ABC):
         return [] if self._latest is None else [self._latest]
 
     def _is_whole(self, message: UserMessage, first: Opaque) -> bool:
-        """Return whether the first block is a whole message of its wire."""
+        """Return whether the first block is a whole message of this wire."""
         return first.kind == WHOLE_MESSAGE_KIND
 
     def _add_raw(self, message: Members | bytes) -> None:
-        """Write a message, which may still grow unless it is JSON; the one before is complete."""
+        """Complete the message before and write this one, which may grow unless it is bytes."""
         if self._latest is not None:
             self._written.append(encode_json(self._latest))
             self._latest = None
@@ -413,7 +421,7 @@ class MessageWriter(ValueWriter, ABC):
         self._add_prompt(message)
 
     def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
-        """Write a message for the model, where the wire writes both kinds alike."""
+        """Write a system or user message, if the wire writes both kinds in the same way."""
         raise NotImplementedError
 
     @abstractmethod
@@ -426,13 +434,13 @@ class MessageWriter(ValueWriter, ABC):
 class Encoder(ABC):
     """Encodes the requests of a conversation; messages that were sent before are not written again.
 
-    Keep one for each conversation and target. `encode` costs the new messages, and a copy.
+    Keep one for each conversation and target. `encode` writes the new messages and copies the rest.
     """
 
     def __init__(
         self, provider: str, api: str, new_writer: Callable[[RequestTarget], MessageWriter]
     ) -> None:
-        """Take the provider that seals are for, the name of the wire, and its writer."""
+        """Take the provider whose seals are sent, the name of the wire, and its writer."""
         self._provider = provider
         self._api = api
         self._new_writer = new_writer
@@ -441,7 +449,7 @@ class Encoder(ABC):
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The messages that are written: a request that begins with them costs only the others."""
+        """The messages written so far; a request that begins with them costs only the others."""
         return () if self._writer is None else self._messages
 
     def encode(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
@@ -463,14 +471,14 @@ class Encoder(ABC):
     def _body(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> bytes:
-        """Put the messages and everything else together; see `join_body`."""
+        """Return the body: the messages and all other members; see `join_body`."""
 
     def _without_conflicting_extras(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> Request:
         """Return the request without extras for members that every body has.
 
-        Extras for settings are merged by the wire, which alone knows the names of its members.
+        The wire itself merges extras for settings, because only it knows the names of its members.
         """
         extras, holder = get_extras(request, self._api), messages_field(self._api)
         written: Members = {} if stream is None else {"stream": stream}
@@ -479,7 +487,7 @@ class Encoder(ABC):
         if messages or get_form(request, self._api).get(holder) != "absent":
             written[holder] = _ALWAYS_WRITTEN
         if request.tools and not isinstance(extras.get("tools"), list):
-            written["tools"] = _ALWAYS_WRITTEN  # a list would be merged
+            written["tools"] = _ALWAYS_WRITTEN  # a list would be merged with our tools
         if written.keys().isdisjoint(extras):
             return request
         note_conflicting_extras(written, extras, values.losses)
@@ -505,7 +513,7 @@ class Encoder(ABC):
 
 
 def join_body(members: Members, name: str, *messages: bytes) -> bytes:
-    """Return a body, messages last: the body of the next turn then begins with the same bytes."""
+    """Return a body with the messages last, so that the next body begins with the same bytes."""
     comma = b"," if members else b""
     return b"".join([encode_json(members)[:-1], comma, f'"{name}":'.encode(), *messages, b"}"])
 
@@ -531,7 +539,7 @@ def write_tools(
 ) -> Members:
     """Write the tools, with those of the extras in their positions.
 
-    Recorded tools that we do not know have a position; those of a caller's extras come last.
+    Recorded tools of unknown types have a position; tools in the extras of a caller come last.
     """
     if not request.tools and "tools" not in extras:
         return {}
@@ -549,7 +557,7 @@ def write_tools(
 
 
 def write_tool_choice(request: Request, named: Callable[[ToolDefinition], Any]) -> Members:
-    """Write the choice of a tool, if there is one; `named` writes the choice of a single tool."""
+    """Write the tool choice, if there is one; `named` writes the choice of a single tool."""
     choice = request.tool_choice
     for tool in request.tools:
         if tool.name == choice:
@@ -558,7 +566,7 @@ def write_tool_choice(request: Request, named: Callable[[ToolDefinition], Any]) 
 
 
 def write_schema(tool: ToolDefinition) -> Members:
-    """Return the schema of the parameters of a tool."""
+    """Return the JSON schema of a tool's parameters."""
     return raw_members(as_json_object(tool.parameters))
 
 
@@ -568,7 +576,7 @@ def write_function(tool: ToolDefinition, name: str) -> Members:
 
 
 def wrap_function(function: Members) -> Members:
-    """Write a tool around a function."""
+    """Return the tool that contains a function."""
     return {"type": "function", "function": function}
 
 
@@ -577,10 +585,13 @@ def wrap_function(function: Members) -> Members:
 
 @final
 class AnonymousCalls:
-    """Calls that are sent without an id: the target matches their results by name and order."""
+    """Calls that are sent without an id: the target matches their results by name and order.
+
+    Ollama before 0.12.10 sends no ids, and Gemini may omit them.
+    """
 
     def __init__(self, losses: ChangeCollector) -> None:
-        """Start without any; a result that the target will mistake is noted in `losses`."""
+        """Start without calls; a result that the target matches wrongly is noted in `losses`."""
         self._losses = losses
         self._names: dict[str, str] = {}
         self._waiting: dict[str, dict[str, None]] = {}
@@ -602,7 +613,7 @@ class AnonymousCalls:
 
 
 def expand_content(content: str | list[PartJson]) -> list[PartJson]:
-    """Return content as a list."""
+    """Return content as a list of parts."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
@@ -614,7 +625,7 @@ def get_plain_text(parts: list[PartJson]) -> str | None:
 
 
 def image_url(image: Image) -> str | None:
-    """Return the image as a URL, `data:` where its bytes are here; None if they are elsewhere."""
+    """Return the URL of an image, `data:` for bytes in memory; None for a blob or a file."""
     match image.source:
         case ImageData():
             return f"data:{image.mime_type};base64,{base64.b64encode(image.source.data).decode()}"

@@ -1,7 +1,7 @@
 """The base of all response decoders: bytes in, events out, errors last.
 
-The `StreamDecoder` of a wire turns payloads into events; a splitter cuts bytes into payloads. A
-response that is not streamed is decoded by the same class. This file knows no provider.
+A splitter cuts bytes into payloads, and the `StreamDecoder` of a wire turns payloads into events.
+The same class decodes a response that is not streamed. This file knows no provider.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from steno.wire.framing import SseSplitter
 from steno.wire.repeated_events import RepeatedEventReader, TextOnlyEvent
 
 _MAX_CHUNK_BYTES: Final = 32 * 1024
-"""Larger chunks are read in parts of this size: they cost more per byte."""
+"""The size above which chunks are read in parts, because larger ones cost more per byte."""
 
 UsageTable: TypeAlias = Mapping[str, tuple[str, ...]]
-"""For each field of `Usage` the paths where a provider sends it; the first that is there counts."""
+"""The paths at which a provider sends each field of `Usage`; the first that is present counts."""
 
 
 class PayloadSplitter(Protocol):
@@ -33,7 +33,7 @@ class PayloadSplitter(Protocol):
         ...
 
     def close(self) -> list[bytes]:
-        """Return the payloads that have no end of their own."""
+        """Return the remaining payloads, which the server did not terminate."""
         ...
 
 
@@ -60,13 +60,15 @@ class StreamDecoder(ABC):
 
     @property
     def usage(self) -> Usage | None:
-        """The counts so far, if the provider sends them early: all of a broken response."""
+        """The token counts so far, which may be the only ones of a response that breaks off."""
         return None
 
     def feed(self, data: bytes) -> Iterator[WireEvent]:
         """Take more bytes; return the events in them."""
         if self._is_over:
-            raise ProtocolError("fed after its end", code="stream_closed", place="stream")
+            raise ProtocolError(
+                "feed() was called after the end", code="stream_closed", place="stream"
+            )
         if type(data) is not bytes:
             data = _as_bytes(data)
         events: list[WireEvent] = []
@@ -74,7 +76,7 @@ class StreamDecoder(ABC):
             if len(data) <= _MAX_CHUNK_BYTES:
                 self._read_chunk(data, events)
             else:
-                # As if it had arrived so: the limit of the buffer applies at the same byte.
+                # As if the parts had arrived one by one, so that the buffer limit is the same.
                 for start in range(0, len(data), _MAX_CHUNK_BYTES):
                     self._read_chunk(data[start : start + _MAX_CHUNK_BYTES], events)
         except StenoError as exc:
@@ -105,20 +107,20 @@ class StreamDecoder(ABC):
         return events
 
     def _read_whole(self, data: bytes, events: list[Any]) -> None:
-        """Add the events of a response that is not streamed: here, those of a short stream."""
+        """Add the events of a response that is not streamed; by default it is read as a stream."""
         self._read_chunk(data, events)
         self._decode_rest(events)
         self._finish(events)
 
     def _read_chunk(self, data: bytes, events: list[Any]) -> None:
-        """Add the events of more bytes; a wire with a faster way overrides this."""
+        """Add the events of more bytes; a wire with a faster method overrides this."""
         for payload in self._splitter.feed(data):
             self._decode(payload, events)
 
     def _decode_rest(self, events: list[Any]) -> None:
-        """Decode the last payloads if they are complete: servers forget to end them.
+        """Decode the last payloads, if they are complete; some servers do not terminate them.
 
-        Else the stream was cut, which `_finish` decides.
+        An incomplete payload means that the stream was cut off, which `_finish` decides.
         """
         with suppress(ProtocolError):
             for payload in self._splitter.close():
@@ -126,19 +128,19 @@ class StreamDecoder(ABC):
 
     @abstractmethod
     def _finish(self, events: list[Any]) -> None:
-        """Add the events of the end of the bytes; raise CutShort if it comes too early."""
+        """Add the last events; raise CutShort if the bytes ended too early."""
 
     def _abandon(  # noqa: B027 - most wires hold nothing back
         self, events: list[Any]
     ) -> None:
-        """Add the events of content that was held back, now that an error ends the response."""
+        """Add the events of content that was held back, because an error ends the response."""
 
 
 def _as_bytes(data: object) -> bytes:
     if isinstance(data, (bytes, bytearray, memoryview)):
         return bytes(data)
     raise InvalidValue(
-        f"takes bytes as they arrive, not {type(data).__name__}", code="not_bytes", place="stream"
+        f"feed() takes bytes, not {type(data).__name__}", code="not_bytes", place="stream"
     )
 
 
@@ -149,11 +151,11 @@ def _yield_then_raise(events: list[Any], exc: StenoError) -> Iterator[WireEvent]
 
 def build_cut_short() -> CutShort:
     """Build the error of a stream that ended before the model had finished."""
-    return CutShort("it ended before the model had finished", place="stream")
+    return CutShort("the response ended before the model finished", place="stream")
 
 
 class SseStreamDecoder(StreamDecoder):
-    """Decodes server-sent events, most of which repeat one another, except for a text."""
+    """Decodes server-sent events, most of which differ from the one before in one text only."""
 
     def __init__(self, decode: Callable[[bytes, list[Any]], None]) -> None:
         """Start a new response."""
@@ -178,7 +180,7 @@ class SseStreamDecoder(StreamDecoder):
 
     @abstractmethod
     def _read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
-        """Return the content of a payload if it is one text and nothing else; change nothing."""
+        """Return the content of a payload that is one text and nothing else; has no side effect."""
 
 
 class DecodeResponse(Protocol):
@@ -224,7 +226,7 @@ def map_stop_reason(table: Mapping[str, StopReason], raw: str | None) -> StopRea
 
 
 def read_counts(tokens: object, table: UsageTable) -> dict[str, Any]:
-    """Return token counts under our names; a count that is absent or no count is left out."""
+    """Return token counts under our names, without those that are absent or invalid."""
     found: dict[str, Any] = {}
     for field, paths in table.items():
         sent = (_value_at(tokens, path) for path in paths)

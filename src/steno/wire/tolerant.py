@@ -1,4 +1,4 @@
-"""Structs that keep the members they do not name: how every wire reads JSON.
+"""Structs that keep unknown members; every wire reads JSON with them.
 
 The fast decoder is strict. JSON that it refuses is read member by member: a member that the struct
 does not name, or of another type than the struct expects, is kept in `rest` as its JSON text. A
@@ -52,14 +52,14 @@ if TYPE_CHECKING:
 else:
 
     class _NeverDecoded:
-        """A type that no JSON decodes to: a server's own member `rest` is kept in `rest`, too."""
+        """A type that no JSON decodes to, so that a server's member `rest` counts as unknown."""
 
 
 class TolerantStruct(Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
     """The base of the structs that wires decode."""
 
     growing: ClassVar[tuple[str, ...]] = ()
-    """The texts that arrive in chunks, which may cut a surrogate pair in two."""
+    """The names of texts that arrive in chunks; a chunk may end inside a surrogate pair."""
     rest: _NeverDecoded = None
     """The members that the struct does not name, as JSON text."""
 
@@ -82,7 +82,10 @@ def build_reader(cls: type[S], place: str) -> Callable[[bytes | Raw], S]:
 
 
 def build_slow_reader(cls: type[S], place: str) -> Callable[[bytes | Raw], S]:
-    """Return the same function for JSON that the strict decoder has refused already."""
+    """Return a function that reads JSON as `cls` member by member, without the strict decoder.
+
+    It is for JSON that the strict decoder has refused already.
+    """
 
     def read(data: bytes | Raw) -> S:
         try:
@@ -126,12 +129,12 @@ def _cached_decoder(hint: Any) -> Callable[[bytes | Raw], Any]:
 
 
 def raw_text(data: bytes | Raw) -> str:
-    """Return the text of JSON that was decoded before, and so is UTF-8."""
+    """Return the text of JSON that was decoded before and therefore is UTF-8."""
     return bytes(data).decode()
 
 
 def read_arguments_text(raw: Raw) -> str:
-    """Return the arguments of a whole call as JSON text; some servers put it into a string."""
+    """Return the arguments of a whole call as JSON text; some servers send it inside a string."""
     text = raw_text(raw)
     if text == "null":
         return ""
@@ -139,7 +142,7 @@ def read_arguments_text(raw: Raw) -> str:
 
 
 class _FieldReader(NamedTuple):
-    """How to read one member of a struct."""
+    """The attribute for one member of a struct, and the function that reads the member."""
 
     attribute: str
     read: Callable[[Raw], Any]
@@ -201,10 +204,10 @@ def _build_field_reader(hint: Any) -> Callable[[Raw], Any]:
 
 
 def parse_value(text: Raw) -> Any:
-    """Return JSON as a Python value; text where it is JSON that Python has no value for."""
+    """Return JSON as a Python value, or its text if it cannot be decoded."""
     try:
         return msgspec.json.decode(text)
-    except DECODE_ERRORS:  # nested too deeply, or a number beyond all bounds
+    except DECODE_ERRORS:  # nested too deeply, or a number out of range
         return bytes(text).decode(errors="replace")
 
 
@@ -214,7 +217,7 @@ def parse_members(members: Mapping[str, Raw] | None) -> Members:
 
 
 def parse_extras(members: Mapping[str, Raw] | None) -> Members:
-    """Return members as Python values that extras can hold; JSON too deep for them stays text.
+    """Return members as Python values for extras; JSON that is too deep for extras stays text.
 
     Raises ProtocolError for a name that steno reserves for its own notes.
     """
@@ -222,22 +225,24 @@ def parse_extras(members: Mapping[str, Raw] | None) -> Members:
     check_reserved_names(found)
     for name, value in found.items():
         try:
-            check_depth({"": {"": {"": value}}})  # extras may end up as deep as this
+            check_depth({"": {"": {"": value}}})  # the levels that extras may add around it
         except RecursionError:
             found[name] = raw_text((members or {})[name])
     return found
 
 
 def check_reserved_names(members: Container[str]) -> None:
-    """Refuse members of a response under a name of steno's own notes. Raises ProtocolError."""
+    """Raise ProtocolError if a response has a member under the name of steno's own notes."""
     if FORM_KEY in members:
         raise ProtocolError(
-            f"a member of the name {FORM_KEY} is ours alone", code="reserved_name", place="answer"
+            f"the member name {FORM_KEY} is reserved for steno",
+            code="reserved_name",
+            place="answer",
         )
 
 
 def to_builtins(value: Any) -> Any:
-    """Return a struct as Python values, with `rest` among its members and absent ones left out."""
+    """Return a struct as Python values, including the members in `rest`, without absent members."""
     if isinstance(value, TolerantStruct):
         members = {
             name: to_builtins(found)
@@ -256,23 +261,23 @@ def to_builtins(value: Any) -> Any:
 
 _EMPTY_JSON: Final = frozenset({b"", b"null", b'""', b"[]", b"{}"})
 _MAX_EMPTY_LENGTH: Final = 80
-"""No server indents an empty value further than this."""
+"""The length above which JSON is not checked for emptiness; no server indents as far."""
 
 
 @final
 class MergedExtras:
     """Merges response metadata that arrives in several chunks: sources, log probabilities.
 
-    An empty part changes nothing. Some servers repeat everything so far in each chunk. Of a value
-    that is neither a list nor an object the latest holds. Parts stay JSON text until they are
-    merged.
+    An empty part changes nothing. Some servers repeat all earlier parts in each chunk. Of a value
+    that is neither a list nor an object, the latest part counts. Parts stay JSON text until they
+    are merged.
     """
 
     def __init__(self, *, repeated: Collection[str] = (), growing: Collection[str] = ()) -> None:
-        """Start without any.
+        """Start without parts.
 
-        Servers send all parts so far again for the names in `repeated`. A text under a name in
-        `growing`, inside a member, continues the text of the part before.
+        For the names in `repeated`, servers send all earlier parts again. Inside a member, a text
+        under a name in `growing` continues the text of the part before.
         """
         self._parts: dict[str, list[Raw]] = {}
         self._repeated = repeated
@@ -357,7 +362,7 @@ def merge_values(before: Any, more: Any, *, is_repeated: bool = False) -> Any:
 
 
 def repair_json(data: bytes, place: str) -> bytes:
-    """Return JSON without lone surrogates, a byte order mark and blanks at the end.
+    """Return JSON with lone surrogates replaced, without byte order mark and trailing whitespace.
 
     Raises ProtocolError if the data is not UTF-8.
     """
@@ -402,7 +407,7 @@ def parse_with_surrogates(data: bytes) -> Any:
 
 
 class DecodeProblem(NamedTuple):
-    """Why JSON could not be read; the message does not quote it."""
+    """The reason why JSON could not be read; the message does not quote the JSON."""
 
     code: str
     message: str
@@ -415,10 +420,10 @@ def explain_decode_error(exc: Exception) -> DecodeProblem:
     if isinstance(exc, UnicodeError):
         return DecodeProblem("not_utf8", "not UTF-8")
     if isinstance(exc, msgspec.ValidationError):
-        return DecodeProblem("unexpected_type", f"not as expected: {exc}")
-    if isinstance(exc, TypeError):  # a struct was built without a member that it requires
-        return DecodeProblem("missing_member", f"not as expected: {exc}")
-    return DecodeProblem("not_json", f"not JSON: {exc}")
+        return DecodeProblem("unexpected_type", f"unexpected JSON: {exc}")
+    if isinstance(exc, TypeError):  # a struct was built without a required member
+        return DecodeProblem("missing_member", f"unexpected JSON: {exc}")
+    return DecodeProblem("not_json", f"invalid JSON: {exc}")
 
 
 def build_protocol_error(exc: Exception, place: str) -> ProtocolError:

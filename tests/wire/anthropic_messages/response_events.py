@@ -56,7 +56,7 @@ def text(index: int, *pieces: str) -> list[dict[str, Any]]:
 
 
 def read(*payloads: Any, **settings: Any) -> AssistantMessage:
-    """Decode a stream that ends as it should."""
+    """Decode a complete stream."""
     body = sse(START, *payloads, STOP)
     return assemble_message(decode_events(anthropic_messages, body, **settings))
 

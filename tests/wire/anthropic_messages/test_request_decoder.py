@@ -1,4 +1,4 @@
-"""Anthropic's Messages: recorded requests, there and back."""
+"""Anthropic's Messages: recorded requests, decoded and encoded again."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SCHEMA = {"type": "object", "properties": {"p": {"type": "string"}}}
 
 
 def there_and_back(**members: Any) -> Request:
-    """Read a request, write it again, and compare; return what was read."""
+    """Decode a request, encode it again, and compare; return the decoded request."""
     recorded = {"model": "claude-1", "max_tokens": 100, "messages": [USER]} | members
     read = decode_request(msgspec.json.encode(recorded))
     written = encode_request(read)
@@ -96,12 +96,12 @@ def test_settings_are_read_and_others_kept() -> None:
         {"system": ["Be brief."]},
     ],
 )
-def test_what_is_not_as_it_should_be_stays_as_it_was(odd: dict[str, Any]) -> None:
+def test_unusual_members_are_written_unchanged(odd: dict[str, Any]) -> None:
     there_and_back(**odd)
 
 
 def test_a_request_without_limit_or_model_stays_without() -> None:
-    """Clouds name the model in the address."""
+    """Cloud providers put the model into the URL."""
     recorded = {"anthropic_version": "v", "messages": [USER]}
     assert encode_request(decode_request(msgspec.json.encode(recorded))).json == recorded
 
@@ -116,7 +116,7 @@ def test_a_request_without_limit_or_model_stays_without() -> None:
         (b'{"messages":[]}', "empty"),
     ],
 )
-def test_what_is_no_request_is_refused(body: bytes, code: str) -> None:
+def test_other_json_than_a_request_is_refused(body: bytes, code: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         decode_request(body)
     assert (caught.value.code, caught.value.place) == (code, "request")
@@ -186,7 +186,7 @@ def test_system_messages_among_the_others_stay_there() -> None:
     ]
 
 
-# -- messages that our vocabulary cannot say -----------------------------------------------------
+# -- messages that steno has no type for ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_system_messages_among_the_others_stay_there() -> None:
         {"role": "system", "content": [{"type": "tool_addition", "tool": {"name": "now"}}]},
     ],
 )
-def test_a_message_that_cannot_be_said_is_kept_whole(odd: Any) -> None:
+def test_a_message_that_steno_has_no_type_for_is_kept_whole(odd: Any) -> None:
     read = messages(odd, USER)
     assert isinstance(read[0].content[0], Opaque)
     assert read[0].content[0].kind == "message"
@@ -241,7 +241,7 @@ def test_a_message_of_the_user_with_results_is_several_of_ours() -> None:
         [message_of({"type": "tool_result", "content": "whose?"}, RESULT)],
     ],
 )
-def test_however_results_were_put_into_messages_they_go_back_so(recorded: list[Any]) -> None:
+def test_the_recorded_grouping_of_results_is_restored(recorded: list[Any]) -> None:
     messages(*recorded)
 
 
@@ -262,7 +262,7 @@ def test_however_results_were_put_into_messages_they_go_back_so(recorded: list[A
         {"content": "one", "tool_use_id": "functions.read:0"},
     ],
 )
-def test_however_a_result_was_written_it_goes_back_so(members: dict[str, Any]) -> None:
+def test_the_recorded_form_of_a_result_is_restored(members: dict[str, Any]) -> None:
     [read] = messages(message_of({"type": "tool_result", "tool_use_id": "toolu_1"} | members))
     assert isinstance(read, ToolResultMessage)
 
@@ -291,7 +291,7 @@ def test_however_a_result_was_written_it_goes_back_so(members: dict[str, Any]) -
         ({"type": "compaction", "content": "So far."}, Opaque),
     ],
 )
-def test_what_a_model_said_goes_back_as_it_was(block: dict[str, Any], kind: type) -> None:
+def test_a_turn_of_the_model_is_sent_back_unchanged(block: dict[str, Any], kind: type) -> None:
     read = messages(USER, message_of(block, text("Done."), role="assistant"), USER)
     assert isinstance(read[1].content[0], kind)
 
@@ -335,7 +335,7 @@ def test_arguments_keep_their_text() -> None:
     assert b'{"p" : 1.0,  "a": []}' in encode_request(read).body
 
 
-# -- going on with what was recorded -------------------------------------------------------------
+# -- continuing a recorded conversation ----------------------------------------------------------
 
 
 def test_seals_that_were_recorded_are_for_the_model_that_was_asked() -> None:
@@ -346,7 +346,7 @@ def test_seals_that_were_recorded_are_for_the_model_that_was_asked() -> None:
     assert ChangeCode.SEAL in [loss.code for loss in found.losses]
 
 
-def test_a_forbidden_id_that_was_recorded_is_the_one_we_answer() -> None:
+def test_a_recorded_forbidden_id_is_used_for_the_result() -> None:
     odd = CALL | {"id": "functions.read:0"}
     read = there_and_back(messages=[USER, message_of(odd, role="assistant")])
     answered = replace(
@@ -356,7 +356,7 @@ def test_a_forbidden_id_that_was_recorded_is_the_one_we_answer() -> None:
     assert body["messages"][2]["content"][0]["tool_use_id"] == "functions.read:0"
 
 
-def test_an_answer_goes_back_as_it_came() -> None:
+def test_a_response_is_sent_back_unchanged() -> None:
     content: list[Any] = [
         {"type": "thinking", "thinking": "Hm", "signature": "c2ln"},
         {"type": "redacted_thinking", "data": "ZW5j"},

@@ -1,4 +1,4 @@
-"""Anthropic's Messages: what we say to a model."""
+"""Anthropic's Messages: encoded requests."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def reasons(found: EncodedRequest) -> list[str]:
 # -- a conversation ------------------------------------------------------------------------------
 
 
-def test_a_conversation_is_said_in_the_provider_s_words() -> None:
+def test_a_conversation_is_encoded_in_the_protocol() -> None:
     body = encoded(
         ChatMessage.system("Be brief."),
         ChatMessage.user("What is in a.py?"),
@@ -150,7 +150,7 @@ def test_a_limit_of_tokens_is_always_sent() -> None:
 
 
 @pytest.mark.parametrize("stream", [None, True, False])
-def test_an_answer_in_pieces_is_asked_for_only_if_wanted(stream: bool | None) -> None:
+def test_streaming_is_requested_only_if_wanted(stream: bool | None) -> None:
     body = encode_request(request(HI), stream=stream).json
     assert body.get("stream") is stream
 
@@ -164,7 +164,7 @@ def test_an_answer_in_pieces_is_asked_for_only_if_wanted(stream: bool | None) ->
         ("read_file", {"type": "tool", "name": "read_file"}),
     ],
 )
-def test_choices_of_tools_have_their_own_words(ours: str, theirs: dict[str, Any]) -> None:
+def test_tool_choices_are_encoded(ours: str, theirs: dict[str, Any]) -> None:
     assert encoded(HI, tools=(TOOL,), tool_choice=ours).json["tool_choice"] == theirs
 
 
@@ -193,7 +193,7 @@ def test_system_messages_at_the_start_are_the_system_prompt() -> None:
     assert (len(found.json["messages"]), found.losses) == (1, ())
 
 
-def test_a_later_system_message_is_told_as_the_user() -> None:
+def test_a_later_system_message_is_sent_as_user() -> None:
     found = encoded(HI, ChatMessage.assistant("Hello."), ChatMessage.system("Be brief."))
     assert found.json["messages"][2] == {"role": "user", "content": "Be brief."}
     assert [(loss.code, loss.place) for loss in found.losses] == [
@@ -204,7 +204,7 @@ def test_a_later_system_message_is_told_as_the_user() -> None:
 # -- results of calls ----------------------------------------------------------------------------
 
 
-def test_results_of_a_turn_stand_first_in_the_next_message_of_the_user() -> None:
+def test_results_of_a_turn_are_first_in_the_next_user_message() -> None:
     calls = [CALL, ToolCall(id="toolu_2", name="now")]
     messages = said(
         HI,
@@ -236,11 +236,11 @@ def result(**members: Any) -> Any:
 
 
 @pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.OK])
-def test_whatever_went_wrong_is_an_error(outcome: Outcome) -> None:
+def test_any_failure_is_an_error(outcome: Outcome) -> None:
     assert result(content="no", outcome=outcome)["is_error"] is True
 
 
-def test_an_empty_result_has_no_content_but_an_error_needs_a_word() -> None:
+def test_an_empty_result_has_no_content_but_an_error_has_text() -> None:
     for nothing in ("", ()):
         assert "content" not in result(content=nothing)
         assert result(content=nothing, outcome=Outcome.TIMEOUT)["content"] == "timeout"
@@ -289,14 +289,14 @@ def test_thinking_sealed_by_another_is_left_out_and_reported(other: Seal) -> Non
     assert reasons(found) == ["seal.other_model", "thinking.no_place", "seal.other_model"]
 
 
-def test_thinking_that_nobody_sealed_is_left_out_and_reported() -> None:
+def test_thinking_without_a_seal_is_left_out_and_reported() -> None:
     found = encoded(HI, AssistantMessage(content=(Thinking("Hm"), Text("4"))))
     assert found.json["messages"][1] == {"role": "assistant", "content": "4"}
     assert reasons(found) == ["thinking.no_place"]
 
 
 def test_thinking_that_its_maker_never_signs_goes_back_to_it_alone() -> None:
-    """Local servers speak this protocol without signatures."""
+    """Local servers implement this protocol without signatures."""
     answer = b'{"type":"message","content":[{"type":"thinking","thinking":"Hm"}],"model":"local"}'
     message = anthropic_messages.decode_response(answer, provider="llama.cpp")
     conversation = request(HI, message, HI, model="local")
@@ -311,7 +311,7 @@ def test_thinking_that_its_maker_never_signs_goes_back_to_it_alone() -> None:
         assert "thinking.no_place" in reasons(found)
 
 
-# -- what the provider refuses -------------------------------------------------------------------
+# -- content that the provider rejects -----------------------------------------------------------
 
 
 @pytest.mark.parametrize("blank", ["", " \n"])
@@ -321,14 +321,14 @@ def test_blank_text_is_left_out(blank: str) -> None:
     assert reasons(found) == (["blank.blank_text"] if blank else [])
 
 
-def test_a_message_with_nothing_in_it_is_left_out() -> None:
+def test_an_empty_message_is_left_out() -> None:
     silent = AssistantMessage(content=(), stop_reason=StopReason.CONTENT_FILTER)
     found = encoded(HI, silent, ChatMessage.user("Well?"))
     assert [message["role"] for message in found.json["messages"]] == ["user", "user"]
     assert reasons(found) == ["blank.empty_message"]
 
 
-def test_blanks_at_the_end_of_a_turn_to_go_on_with_are_cut_off() -> None:
+def test_whitespace_at_the_end_of_a_turn_to_continue_is_stripped() -> None:
     encoder = Encoder()
     found = encoder.encode(request(HI, ChatMessage.assistant("The answer is ")))
     assert found.json["messages"][1]["content"] == "The answer is"
@@ -365,7 +365,7 @@ def test_names_from_elsewhere_are_sent_if_they_may_be() -> None:
         assert reasons(found) == ([] if name == outside else ["tool_name.renamed"] * 2)
 
 
-def test_a_call_that_nobody_can_run_is_sent_with_its_words() -> None:
+def test_an_invalid_call_is_sent_with_its_text() -> None:
     call = InvalidToolCall(id="a", name="git commit", arguments='{"p', reason="no JSON")
     found = encoded(HI, AssistantMessage(content=(call,)), ToolResult.error("a", "no JSON"))
     assert found.json["messages"][1]["content"] == [
@@ -409,13 +409,13 @@ def test_images_that_cannot_be_sent_are_reported() -> None:
     }
 
 
-def test_files_are_named_if_nobody_resolved_them() -> None:
+def test_unresolved_file_references_are_sent_by_name() -> None:
     found = encoded(UserMessage((Text("Read"), FileReference(path="a.py", start_line=3))))
     assert found.json["messages"][0]["content"][1] == {"type": "text", "text": "@a.py:3"}
     assert reasons(found) == ["reference.file_name"]
 
 
-def test_what_only_others_know_is_left_out_and_reported() -> None:
+def test_content_of_other_wires_is_left_out_and_reported() -> None:
     foreign = Opaque(kind="hologram", raw='{"type":"hologram"}', origin="gemini")
     event = Opaque(kind="event:hologram", raw='{"type":"hologram"}', origin=NAME)
     odd = Text("4", extras={"gemini": {"light": 7}}, seal=replace(SEAL, api="gemini"))
@@ -430,7 +430,7 @@ def test_what_only_others_know_is_left_out_and_reported() -> None:
     ]
 
 
-# -- turn after turn -----------------------------------------------------------------------------
+# -- an encoder for a conversation ---------------------------------------------------------------
 
 
 def test_the_next_body_begins_with_the_bytes_of_the_last() -> None:
@@ -453,7 +453,7 @@ def test_the_next_body_begins_with_the_bytes_of_the_last() -> None:
         before = body.removesuffix(b"]}").removesuffix(b"]}") if count == 4 else body[:-2]
 
 
-def test_a_request_of_another_protocol_can_be_said() -> None:
+def test_a_request_of_another_protocol_can_be_encoded() -> None:
     chat = b"""{"model":"m","messages":[
         {"role":"system","content":"Be brief."},
         {"role":"user","content":"Hi"},
@@ -466,7 +466,7 @@ def test_a_request_of_another_protocol_can_be_said() -> None:
     assert body["messages"][2]["content"][0]["tool_use_id"] == "call_1"
 
 
-# -- ids that several calls have -----------------------------------------------------------------
+# -- ids that several calls share ----------------------------------------------------------------
 
 
 def asked_twice(count: int) -> tuple[Message, ...]:
@@ -482,7 +482,7 @@ def ids_in(body: Any) -> list[tuple[str, str]]:
     return list(zip(uses, results, strict=True))
 
 
-def test_calls_of_one_id_are_told_apart_with_their_results() -> None:
+def test_calls_with_the_same_id_are_sent_with_different_ids() -> None:
     pairs = ids_in(encode_request(Request(model="m", messages=asked_twice(3))).json)
     assert all(use == result for use, result in pairs)
     assert len(set(pairs)) == 3
@@ -518,7 +518,7 @@ def test_a_forced_call_while_the_model_thinks_is_reported() -> None:
         assert losses == (["request.tool_choice"] if is_told else [])
 
 
-def test_a_block_whose_parts_we_cannot_put_together_is_reported_when_it_is_left_out() -> None:
+def test_a_block_that_cannot_be_assembled_is_left_out_and_reported() -> None:
     block = {"type": "novel", "x": 1}
     turn = read(
         {"type": "content_block_start", "index": 0, "content_block": block},

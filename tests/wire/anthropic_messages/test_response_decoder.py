@@ -1,4 +1,4 @@
-"""Anthropic's Messages: what a model says, whole and in pieces."""
+"""Anthropic's Messages: responses, whole and streamed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def opaque(block: Any) -> Any:
     return msgspec.json.decode(block.raw)
 
 
-# -- words ---------------------------------------------------------------------------------------
+# -- text and thinking ---------------------------------------------------------------------------
 
 
 def test_text_arrives_piece_by_piece() -> None:
@@ -64,7 +64,7 @@ def test_text_arrives_piece_by_piece() -> None:
     assert (message.stop_reason, message.raw_stop_reason) == (StopReason.END_TURN, "end_turn")
 
 
-def test_a_block_may_start_with_its_first_words() -> None:
+def test_a_block_may_start_with_text() -> None:
     assert (
         read(start(0, "text", text="Hel"), delta(0, "text_delta", text="lo"), end()).text == "Hello"
     )
@@ -97,7 +97,7 @@ def test_thinking_whose_text_is_left_out_keeps_its_seal() -> None:
     assert (block.text, block.seal and block.seal.data) == ("", "c2ln")
 
 
-def test_redacted_thinking_is_a_seal_alone() -> None:
+def test_redacted_thinking_is_only_a_seal() -> None:
     for message in (
         read(start(0, "redacted_thinking", data="ZW5j"), stop(0), end()),
         whole({"type": "redacted_thinking", "data": "ZW5j"}),
@@ -125,12 +125,12 @@ def test_citations_are_collected_on_their_text() -> None:
     assert message.content == whole(block).content
 
 
-def test_no_citations_leave_no_trace() -> None:
+def test_an_empty_list_of_citations_is_not_kept() -> None:
     for none in NONE:
         assert only(whole({"type": "text", "text": "a", "citations": none})) == Text("a")
 
 
-def test_half_a_character_in_each_of_two_deltas_is_one_character() -> None:
+def test_a_surrogate_pair_over_two_deltas_is_joined() -> None:
     halves = rb'{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"%s"}}'
     body = sse(START)
     for half in (rb"a\ud83d", rb"\ude00b"):
@@ -140,7 +140,7 @@ def test_half_a_character_in_each_of_two_deltas_is_one_character() -> None:
     )
 
 
-def test_half_a_character_beside_a_number_that_python_cannot_read_is_replaced() -> None:
+def test_a_lone_surrogate_beside_a_number_that_python_cannot_read_is_replaced() -> None:
     body = sse(START, delta(0, "text_delta", text="a<"), end(), STOP)
     body = body.replace(b'a<"}', rb'a\ud83d"},"zz":' + b"1" * 5000)
     said = assemble_message(decode_events(anthropic_messages, body)).text
@@ -177,7 +177,7 @@ def test_input_keeps_the_text_it_came_in() -> None:
 
 @pytest.mark.parametrize("members", [{}, {"input": {}}, {"input": None}])
 def test_a_call_without_input_has_no_arguments(members: dict[str, Any]) -> None:
-    """llama.cpp leaves `input` out of the start."""
+    """llama.cpp omits `input` at the start of a call."""
     payloads = [
         start(0, "tool_use", id="a", name="now", **members),
         delta(0, "input_json_delta", partial_json=""),
@@ -187,7 +187,7 @@ def test_a_call_without_input_has_no_arguments(members: dict[str, Any]) -> None:
     assert only(read(*payloads)) == ToolCall(id="a", name="now")
 
 
-def test_input_that_came_with_the_start_holds_unless_more_comes() -> None:
+def test_input_in_the_start_counts_unless_deltas_follow() -> None:
     first = start(0, "tool_use", id="a", name="read", input={"p": 1})
     assert only(read(first, stop(0), end())).arguments == '{"p":1}'
     more = delta(0, "input_json_delta", partial_json='{"p": 2}')
@@ -206,7 +206,7 @@ def test_a_call_that_was_cut_by_the_limit_is_kept_as_invalid() -> None:
     assert message.stop_reason is StopReason.LENGTH
 
 
-def test_members_of_a_call_that_have_no_name_here_are_kept() -> None:
+def test_unknown_members_of_a_call_are_kept() -> None:
     caller = {"type": "code_execution", "tool_id": "srv_1"}
     block = {"type": "tool_use", "id": "a", "name": "read", "input": {}, "caller": caller}
     for message in (
@@ -216,7 +216,7 @@ def test_members_of_a_call_that_have_no_name_here_are_kept() -> None:
         assert only(message).extras[NAME]["caller"] == caller
 
 
-# -- what we have no name for --------------------------------------------------------------------
+# -- unknown members and events ------------------------------------------------------------------
 
 
 def test_tools_of_the_provider_are_kept_in_their_place() -> None:
@@ -241,7 +241,7 @@ def test_tools_of_the_provider_are_kept_in_their_place() -> None:
     assert message.tool_calls == ()
 
 
-def test_a_streamed_block_is_put_together_as_if_it_had_come_whole() -> None:
+def test_a_streamed_block_is_assembled_like_a_whole_one() -> None:
     summary = read(
         start(0, "compaction", content=None),
         delta(0, "compaction_delta", content="So far: ", encrypted_content=None),
@@ -270,7 +270,7 @@ def test_a_streamed_block_is_put_together_as_if_it_had_come_whole() -> None:
         delta(0, "input_json_delta", partial_json='{"query'),
     ],
 )
-def test_a_block_that_cannot_be_put_together_is_kept_for_the_record(odd: dict[str, Any]) -> None:
+def test_a_block_that_cannot_be_assembled_is_kept_for_the_log(odd: dict[str, Any]) -> None:
     block = only(read(start(0, "server_tool_use", id="s"), odd, stop(0), end()))
     assert block.kind == "event:server_tool_use"
     assert opaque(block) == {
@@ -326,7 +326,7 @@ def test_a_message_may_start_with_its_content() -> None:
 
 
 def test_a_server_may_leave_out_starts_and_ends() -> None:
-    """llama.cpp was seen to begin with a block."""
+    """llama.cpp was observed to begin a stream with a block."""
     payloads = [delta(0, "text_delta", text="Hi"), start(1, "tool_use", id="a", name="now"), end()]
     message = assemble_message(decode_events(anthropic_messages, sse(*payloads)))
     assert message.content == (Text("Hi"), ToolCall(id="a", name="now"))

@@ -1,4 +1,4 @@
-"""Anthropic's Messages: how an answer ends, and what bytes may do."""
+"""Anthropic's Messages: the end of a response, errors, and invalid bytes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_reasons_are_mapped_and_kept(raw: str, ours: StopReason) -> None:
         assert (message.stop_reason, message.raw_stop_reason) == (ours, raw)
 
 
-def test_tokens_are_totals_and_the_last_count_holds() -> None:
+def test_token_counts_are_totals_and_the_last_counts() -> None:
     usage = {
         "input_tokens": 7,
         "cache_creation_input_tokens": 20,
@@ -78,7 +78,7 @@ def test_tokens_are_totals_and_the_last_count_holds() -> None:
     )
 
 
-def test_what_is_not_counted_again_stays_and_what_is_not_counted_is_none() -> None:
+def test_missing_counts_keep_the_earlier_value_or_are_none() -> None:
     assert read(*text(0, "Hi"), end()).usage == Usage(input_tokens=10, output_tokens=5)
     null = {"input_tokens": None, "cache_read_input_tokens": None, "output_tokens": 5}
     assert read(*text(0, "Hi"), end(usage=null)).usage == Usage(input_tokens=10, output_tokens=5)
@@ -88,7 +88,7 @@ def test_what_is_not_counted_again_stays_and_what_is_not_counted_is_none() -> No
     assert assemble_message(decode_events(anthropic_messages, body)).usage is None
 
 
-def test_null_takes_back_nothing_that_was_said_at_the_start() -> None:
+def test_null_does_not_replace_members_of_the_start() -> None:
     begun = START["message"] | {"container": {"id": "box_1"}, "stop_details": None}
     last = end() | {"context_management": None}
     last["delta"] |= {"container": None, "stop_details": None}
@@ -100,7 +100,7 @@ def test_null_takes_back_nothing_that_was_said_at_the_start() -> None:
     assert message.extras == {NAME: {"$form": {"container": "box_1"}}}
 
 
-def test_what_was_counted_before_an_answer_broke_off_is_known() -> None:
+def test_usage_before_a_response_broke_off_is_known() -> None:
     decoder = StreamDecoder()
     assert decoder.usage is None
     list(decoder.feed(sse(START, *text(0, "Hi"))))
@@ -143,7 +143,7 @@ def test_a_whole_answer_is_the_same_message_as_its_stream() -> None:
     assert whole(*blocks, reason="tool_use") == streamed
 
 
-# -- faults --------------------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_a_whole_answer_is_the_same_message_as_its_stream() -> None:
         (None, {"error": {"message": "busy"}}, False),
     ],
 )
-def test_an_error_inside_an_answer_is_raised_behind_what_came(
+def test_an_error_inside_a_response_is_raised_after_the_events_before_it(
     event: bytes | None, payload: dict[str, Any], is_retryable: bool
 ) -> None:
     name = b"" if event is None else b"event: " + event + b"\n"
@@ -178,7 +178,7 @@ def test_an_error_inside_an_answer_is_raised_behind_what_came(
     assert list(decoder.close()) == []
 
 
-def test_an_error_in_place_of_a_whole_answer_is_raised() -> None:
+def test_an_error_in_place_of_a_whole_response_is_raised() -> None:
     body = b'{"type":"error","error":{"type":"overloaded_error","message":"busy"},"request_id":"r"}'
     with pytest.raises(Overloaded) as caught:
         decode_response(body)
@@ -202,7 +202,7 @@ def test_an_error_in_place_of_a_whole_answer_is_raised() -> None:
         (b'{"a":"\xff"}', "not_utf8"),
     ],
 )
-def test_what_is_no_response_is_refused_without_a_quotation(body: bytes, code: str) -> None:
+def test_other_json_than_a_response_is_refused_without_quoting_it(body: bytes, code: str) -> None:
     with pytest.raises(ProtocolError) as caught:
         decode_response(body)
     assert (caught.value.code, caught.value.place) == (code, NAME)
@@ -226,7 +226,7 @@ def test_what_is_no_response_is_refused_without_a_quotation(body: bytes, code: s
         ),
     ],
 )
-def test_bytes_that_make_no_sense_are_an_error_after_what_came(payload: bytes, code: str) -> None:
+def test_invalid_bytes_are_an_error_after_the_events_before(payload: bytes, code: str) -> None:
     body = sse(START, delta(0, "text_delta", text="Hi")) + b"data: " + payload + b"\n\n"
     events = StreamDecoder().feed(body)
     assert next(events) == TextDelta(0, "Hi")
@@ -236,7 +236,7 @@ def test_bytes_that_make_no_sense_are_an_error_after_what_came(payload: bytes, c
     assert "secret" not in str(caught.value)
 
 
-def test_a_stream_that_ends_too_early_says_so_and_keeps_what_came() -> None:
+def test_a_stream_that_ends_too_early_is_cut_short_and_keeps_its_events() -> None:
     search = [start(1, **{"kind": "server_tool_use"} | less(SEARCH))]
     search.append(delta(1, "input_json_delta", partial_json='{"que'))
     body = sse(START, start(0, "text", text="Hi"), stop(0), *search)
@@ -328,7 +328,7 @@ def decode_to_error(*pieces: bytes) -> tuple[list[WireEvent], Exception | None]:
 # -- seals -----------------------------------------------------------------------------------
 
 
-def test_a_seal_goes_home_where_nobody_named_a_model() -> None:
+def test_a_seal_is_sent_back_if_no_model_was_requested() -> None:
     thinking = {"type": "thinking", "thinking": "Hm", "signature": "s1"}
     body = sse(
         START,

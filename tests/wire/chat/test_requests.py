@@ -1,4 +1,4 @@
-"""The flat chat JSON: requests, there and back."""
+"""The flat chat JSON: requests, decoded and encoded."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def reasons(found: Any) -> list[str]:
     return [f"{loss.code}.{loss.reason}" for loss in found.losses]
 
 
-# -- what we say ---------------------------------------------------------------------------------
+# -- encoding ------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("FR-004a-23", "FR-004a-25", "FR-004a-47", "FR-004a-65", "S2-21")
-def test_a_conversation_is_a_flat_list_and_what_is_null_is_left_out() -> None:
+def test_a_conversation_is_a_flat_list_without_null_members() -> None:
     body = encode(
-        ChatMessage.system("You mend code."),
+        ChatMessage.system("You fix code."),
         ChatMessage.user("Is it broken?"),
         ChatMessage.assistant(None, [ToolCall.create("run_tests", {"path": "tests"}, id="c1")]),
         ToolResult.success("c1", "3 passed"),
@@ -64,7 +64,7 @@ def test_a_conversation_is_a_flat_list_and_what_is_null_is_left_out() -> None:
     )
     assert body == {
         "messages": [
-            {"role": "system", "content": "You mend code."},
+            {"role": "system", "content": "You fix code."},
             {"role": "user", "content": "Is it broken?"},
             {
                 "role": "assistant",
@@ -112,7 +112,7 @@ def test_arguments_keep_their_text() -> None:
 
 
 @pytest.mark.requirement("FR-004a-65")
-def test_a_result_tells_that_it_failed_but_not_how() -> None:
+def test_a_result_is_sent_as_an_error_without_its_outcome() -> None:
     found = encoded(
         ToolResult.error("a", "no such file"),
         ToolResult(tool_call_id="b", content=(), outcome=Outcome.DENIED),
@@ -129,10 +129,10 @@ def test_streaming_is_asked_for_by_name() -> None:
     assert chat.encode_request(request, stream=True).json["stream"] is True
 
 
-# -- what this format has no words for -----------------------------------------------------------
+# -- losses --------------------------------------------------------------------------------------
 
 
-def test_what_is_no_text_is_left_out_and_reported() -> None:
+def test_blocks_that_are_not_text_are_left_out_and_reported() -> None:
     seal = Seal(data="c2ln", provider="anthropic", api="anthropic_messages", model="c-1")
     odd = Opaque(kind="server_tool_use", raw="{}", origin="anthropic_messages")
     found = encoded(
@@ -156,7 +156,7 @@ def test_what_is_no_text_is_left_out_and_reported() -> None:
     ]
 
 
-def test_words_behind_a_call_are_moved_before_it() -> None:
+def test_text_after_a_call_is_moved_before_it() -> None:
     call = ToolCall(id="a", name="read")
     found = encoded(AssistantMessage(content=(call, Text("I look."))))
     assert found.json["messages"][0]["content"] == "I look."
@@ -185,7 +185,7 @@ def test_a_call_without_a_name_gets_one_that_can_be_sent() -> None:
     assert "tool_name.renamed" in reasons(found)
 
 
-# -- once and for all ----------------------------------------------------------------------------
+# -- an encoder for a conversation ---------------------------------------------------------------
 
 
 def test_the_next_turn_begins_with_the_bytes_of_this_one() -> None:
@@ -199,7 +199,7 @@ def test_the_next_turn_begins_with_the_bytes_of_this_one() -> None:
     assert second == chat.encode_request(request).body
 
 
-# -- what others said ----------------------------------------------------------------------------
+# -- decoding ------------------------------------------------------------------------------------
 
 HI = [{"role": "user", "content": "Hi"}]
 SCHEMA = {"type": "object", "properties": {"a": {"type": "object"}}}
@@ -327,7 +327,7 @@ def test_a_list_with_settings_becomes_an_object() -> None:
 
 
 @pytest.mark.parametrize("name", ["v0_flat_chat", "v0_openai_calls"])
-def test_what_can_be_loaded_can_be_read(name: str) -> None:
+def test_documents_of_version_0_are_chat_requests(name: str) -> None:
     data = (GOLDEN / f"{name}.json").read_bytes()
     loaded = decode_document(data).messages
     read = chat.decode_request(data).messages[: len(loaded)]
@@ -339,7 +339,7 @@ def _calls(message: ChatMessage) -> list[tuple[str, str, str]]:
     return [(call.id, call.name, call.arguments) for call in message.tool_calls]
 
 
-def test_it_can_be_said_in_the_words_of_a_provider() -> None:
+def test_it_can_be_translated_to_a_provider_s_protocol() -> None:
     data = (GOLDEN / "v0_flat_chat.json").read_bytes()
     messages = translate(data, source=chat, target=openai_chat).json["messages"]
     assert messages[2]["tool_calls"][0]["function"] == {
@@ -365,13 +365,13 @@ def test_it_can_be_said_in_the_words_of_a_provider() -> None:
         ("[\ud800]", "lone_surrogate", "request"),
     ],
 )
-def test_what_is_no_request_is_refused(data: str, code: str, place: str) -> None:
+def test_other_json_than_a_request_is_refused(data: str, code: str, place: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         chat.decode_request(data)
     assert (caught.value.code, caught.value.place) == (code, place)
 
 
-def test_ids_that_are_made_up_are_none_of_those_in_the_request() -> None:
+def test_generated_ids_do_not_occur_in_the_request() -> None:
     calls = [
         {"name": "f", "arguments": {}},
         {"id": "unnamed_1", "name": "g", "arguments": {}},

@@ -1,4 +1,4 @@
-"""The flat chat JSON: answers, whole and line by line."""
+"""The flat chat JSON: responses, whole and line by line."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def whole(**members: Any) -> AssistantMessage:
     return chat.decode_response(msgspec.json.encode({"role": "assistant"} | members))
 
 
-# -- whole answers -------------------------------------------------------------------------------
+# -- whole responses -----------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("FR-004a-24", "FR-004a-48")
@@ -59,14 +59,14 @@ def test_content_may_be_null_or_absent_beside_calls(members: dict[str, Any]) -> 
     assert [call.name for call in message.tool_calls] == ["read"]
 
 
-def test_a_message_is_whole_whether_it_says_so_or_not() -> None:
+def test_a_whole_response_ends_with_or_without_a_stop_reason() -> None:
     assert whole(content="Hi").stop_reason is StopReason.END_TURN
     message = whole(content="Hi", stop_reason="length", raw_stop_reason="max_tokens")
     assert (message.stop_reason, message.raw_stop_reason) == (StopReason.LENGTH, "max_tokens")
     assert whole(content="Hi", stop_reason="something new").stop_reason is StopReason.UNKNOWN
 
 
-def test_usage_is_told_in_our_own_words() -> None:
+def test_usage_has_our_names() -> None:
     usage = {"input_tokens": 5, "output_tokens": 3, "cache_read_tokens": 2, "thinking_tokens": -1}
     ours = Usage(input_tokens=5, output_tokens=3, cache_read_tokens=2)
     assert whole(content="Hi", usage=usage, **STOP).usage == ours
@@ -98,7 +98,7 @@ def test_no_arguments_are_an_empty_object(arguments: dict[str, Any]) -> None:
     assert found.arguments == "{}"
 
 
-def test_what_is_not_understood_is_kept() -> None:
+def test_unknown_content_is_kept() -> None:
     odd = {"type": "hologram", "light": 1}
     parts = [{"type": "text", "text": "Hi", "mood": "calm"}, odd]
     call = {"id": "a", "name": "read", "arguments": {}, "cost": 1}
@@ -125,13 +125,13 @@ def test_a_member_that_is_nested_beyond_reason_is_kept_as_text() -> None:
         ('{"stop_reason": "end_turn"}', "message_missing"),
     ],
 )
-def test_what_is_no_response_is_a_protocol_error(data: str, code: str) -> None:
+def test_other_json_than_a_response_is_a_protocol_error(data: str, code: str) -> None:
     with pytest.raises(ProtocolError) as caught:
         chat.decode_response(data)
     assert (caught.value.code, caught.value.place) == (code, "chat")
 
 
-def test_an_error_in_place_of_an_answer_is_raised() -> None:
+def test_an_error_in_place_of_a_response_is_raised() -> None:
     with pytest.raises(ProviderError) as caught:
         chat.decode_response('{"error": "no such model"}')
     assert caught.value.message == "no such model"
@@ -164,7 +164,7 @@ def test_a_call_grows_by_fragments() -> None:
     assert message.stop_reason is StopReason.TOOL_USE
 
 
-def test_whole_calls_and_fragments_stay_apart() -> None:
+def test_whole_calls_and_fragments_stay_separate() -> None:
     calls = [{"id": id, "name": "read", "arguments": {"p": id}} for id in "cd"]
     message = decode(
         {"index": 0, "id": "a", "name": "read", "arguments_delta": "{}"},
@@ -180,7 +180,7 @@ def test_calls_without_an_id_are_given_one() -> None:
     assert [call.id for call in message.tool_calls] == ["made_up"]
 
 
-def test_an_error_is_raised_behind_what_came_before_it() -> None:
+def test_an_error_is_raised_after_the_events_before_it() -> None:
     decoder = chat.StreamDecoder()
     events = decoder.feed(ndjson({"content": "Hal"}, {"error": {"message": "it died"}}))
     assert assemble_message([next(events)]).text == "Hal"
@@ -190,7 +190,7 @@ def test_an_error_is_raised_behind_what_came_before_it() -> None:
     assert list(decoder.close()) == []
 
 
-def test_members_without_a_name_are_kept_for_the_record() -> None:
+def test_unknown_members_are_kept_for_the_log() -> None:
     decoder = chat.StreamDecoder()
     usage = {"output_tokens": 1, "cost": 2}
     line = {"content": "Hi", "id": "msg_1", "model": "m-1", "usage": usage}
@@ -209,7 +209,7 @@ def test_members_without_a_name_are_kept_for_the_record() -> None:
         (b"\xff", "not_utf8"),
     ],
 )
-def test_bytes_that_make_no_sense_are_a_protocol_error(data: bytes, code: str) -> None:
+def test_invalid_bytes_are_a_protocol_error(data: bytes, code: str) -> None:
     decoder = chat.StreamDecoder()
     with pytest.raises(ProtocolError) as caught:
         list(decoder.feed(data + b"\n"))
@@ -231,7 +231,7 @@ def test_the_bytes_may_be_cut_anywhere() -> None:
     assert decode_events(chat, ANSWER.removesuffix(b"\n")) == whole
 
 
-def test_a_stream_cut_at_any_byte_says_so() -> None:
+def test_a_stream_cut_at_any_byte_is_cut_short() -> None:
     for place in range(len(ANSWER.rstrip())):
         decoder = chat.StreamDecoder()
         list(decoder.feed(ANSWER[:place]))

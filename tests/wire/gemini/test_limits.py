@@ -1,4 +1,4 @@
-"""Gemini's generateContent that breaks off, or costs more than its bytes are worth."""
+"""Gemini's generateContent: responses that break off, and limits on the cost of reading."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ ERROR = {"error": {"code": 503, "message": "Overloaded.", "status": "UNAVAILABLE
 
 
 def decode_to_error(body: bytes) -> tuple[list[WireEvent], StenoError]:
-    """Decode what does not come to its end; return what was said, and why there is no more."""
+    """Decode a response that does not end; return its events and the error."""
     decoder = gemini.StreamDecoder()
     events: list[WireEvent] = []
     try:
         for source in (decoder.feed, lambda _: decoder.close()):
             for event in source(body):
-                events.append(event)  # noqa: PERF402 - what came before a fault counts
+                events.append(event)  # noqa: PERF402 - events before the error count
     except StenoError as error:
         return events, error
-    pytest.fail("nothing broke off")
+    pytest.fail("no error was raised")
 
 
 # -- calls that break off ------------------------------------------------------------------------
@@ -73,7 +73,7 @@ BEGUN = sse(chunk(OPENING), chunk(fragment("$.a", "long text")), chunk(fragment(
         (sse(chunk(fragment("$..everything"))), ProtocolError),
     ],
 )
-def test_a_call_that_breaks_off_keeps_what_is_known_of_its_arguments(
+def test_a_call_that_breaks_off_keeps_its_arguments_so_far(
     more: bytes, kind: type[StenoError]
 ) -> None:
     events, error = decode_to_error(BEGUN + more)
@@ -119,7 +119,7 @@ def test_a_call_that_breaks_off_before_its_arguments_cannot_be_run() -> None:
     assert made.arguments == "{"
 
 
-def test_a_call_that_breaks_off_keeps_what_was_said_beside_its_fragments() -> None:
+def test_a_call_that_breaks_off_keeps_the_extras_of_its_fragments() -> None:
     parts = [fragment("$.a", tags=[tag]) | {"partMetadata": {tag: 1}} for tag in "xy"]
     events, _ = decode_to_error(sse(chunk(OPENING, *parts)))
     [made] = assemble_message(events).tool_calls
@@ -129,17 +129,17 @@ def test_a_call_that_breaks_off_keeps_what_was_said_beside_its_fragments() -> No
     assert kept["partMetadata"] == {"x": 1, "y": 1}
 
 
-# -- what is told beside fragments ---------------------------------------------------------------
+# -- extras of fragments -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["tags", "tag{0}"])
-def test_what_stands_beside_fragments_is_told_once(name: str) -> None:
+def test_extras_of_fragments_are_sent_once(name: str) -> None:
     first, second = (_count_extras_sent(count, name) for count in (50, 100))
     assert second <= 2.2 * first
 
 
 def _count_extras_sent(count: int, name: str) -> int:
-    """Return how many characters of extras are told of a call in `count` fragments."""
+    """Return the number of characters in the extras events of a call in `count` fragments."""
     extras = [{name.format(at): [at]} for at in range(100, 100 + count)]
     parts = [{"functionCall": {"willContinue": True} | members} for members in extras]
     events = decode_events(gemini, sse(chunk(OPENING, *parts, CLOSING), STOP))
@@ -152,16 +152,16 @@ def _count_extras_sent(count: int, name: str) -> int:
     )
 
 
-# -- half characters -----------------------------------------------------------------------------
+# -- lone surrogates -----------------------------------------------------------------------------
 
 
-def test_half_characters_are_looked_for_once_in_a_chunk() -> None:
+def test_lone_surrogates_are_searched_once_in_a_chunk() -> None:
     readings = [_readings_of(count) for count in (10, 20)]
     assert readings == [1, 1]
 
 
 def _readings_of(count: int) -> int:
-    """Count how often a chunk is parsed for the half characters in its `count` parts."""
+    """Return how often a chunk is parsed for the lone surrogates in its `count` parts."""
     halves = [{"text": half} for half in ("\ud83d", "\ude00") * count]
     payloads = [json.dumps(each).encode() for each in (chunk(*halves), STOP)]
     body = b"".join([b"data: " + payload + b"\n\n" for payload in payloads])
@@ -185,7 +185,7 @@ def test_elements_of_a_list_may_come_in_any_order() -> None:
     assert made.parsed.to_dict() == {"a": [str(at) for at in range(41)]}
 
 
-def test_a_long_list_leaves_nothing_out() -> None:
+def test_a_long_list_is_complete() -> None:
     count = 3000
     [made] = decode(OPENING, *[fragment(f"$.a[{at}]") for at in range(count)]).tool_calls
     assert isinstance(made, ToolCall)
@@ -209,7 +209,7 @@ def test_positions_that_are_left_out_are_bounded_in_an_answer(parts: list[dict[s
     assert "\n" not in str(caught.value)
 
 
-# -- an array that grows -------------------------------------------------------------------------
+# -- a streamed array ----------------------------------------------------------------------------
 
 
 class Watched(bytes):
@@ -230,7 +230,7 @@ def test_a_piece_with_many_strings_is_not_copied_for_each_of_them() -> None:
 
 
 def _copied(count: int) -> int:
-    """Return how many bytes are copied to cut `count` objects out of an array."""
+    """Return the number of bytes copied while `count` objects are split from an array."""
     data = Watched(msgspec.json.encode([{"text": "a\\b"}] * count))
     assert len(JsonObjectSplitter().feed(data)) == count
     return data.copied
@@ -246,7 +246,7 @@ def test_results_find_their_calls_however_many_there_are(by_id: bool) -> None:
 
 
 def _steps_to_pair(count: int, *, by_id: bool) -> int:
-    """Return how many steps it takes to read `count` calls with their results in reverse order."""
+    """Return the number of steps to read `count` calls and their results in reverse order."""
     told = [{"name": f"f{at}"} | ({"id": f"c{at}"} if by_id else {}) for at in range(count)]
     contents = [
         {"role": "model", "parts": [{"functionCall": each | {"args": {}}} for each in told]},
@@ -263,7 +263,7 @@ def _steps_to_pair(count: int, *, by_id: bool) -> int:
 
 
 def _steps_of(code: Callable[[], object]) -> int:
-    """Count what the interpreter executes of this wire while `code` runs."""
+    """Return the number of opcodes of this wire that are executed while `code` runs."""
     folder = str(Path(gemini.__file__).parent)
     steps = 0
 

@@ -1,4 +1,4 @@
-"""Gemini's generateContent: requests, there and back."""
+"""Gemini's generateContent: requests, decoded and encoded."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def encode(*messages: ChatMessage, **settings: Any) -> Any:
 
 
 def parts_of(*blocks: Any, model: str = "gemini-9") -> Any:
-    """Return the parts that an assistant message of these blocks becomes."""
+    """Return the parts that are sent for an assistant message of these blocks."""
     said = AssistantMessage(content=blocks)
     return encode(ChatMessage.user("Hi"), said, model=model)["contents"][1]["parts"]
 
@@ -92,10 +92,10 @@ def decode(body: dict[str, Any], **settings: Any) -> Request:
     return gemini.decode_request(msgspec.json.encode(body), **settings)
 
 
-# -- what we say ---------------------------------------------------------------------------------
+# -- encoding ------------------------------------------------------------------------------------
 
 
-def test_a_conversation_is_said_in_the_provider_s_words() -> None:
+def test_a_conversation_is_encoded_in_the_protocol() -> None:
     asked = ToolCall(id="call_1", name="read_file", arguments='{"path" : "a.py"}')
     found = encoded(
         ChatMessage.system("Be brief."),
@@ -163,7 +163,7 @@ def test_a_conversation_is_said_in_the_provider_s_words() -> None:
     assert found.losses == ()
 
 
-def test_nothing_is_said_that_was_not_asked_for() -> None:
+def test_only_requested_settings_are_sent() -> None:
     request = Request(messages=(ChatMessage.user("Hi"),), model="gemini-9")
     assert gemini.encode_request(request, stream=True).json == body_of(HI)
 
@@ -207,13 +207,13 @@ def test_results_of_one_turn_share_one_content() -> None:
     assert body["contents"][3] == user({"text": "And?"})
 
 
-def test_a_failure_without_a_word_says_what_it_was() -> None:
+def test_a_failure_without_text_is_sent_with_its_outcome() -> None:
     denied = ChatMessage.tool_result("a", "", outcome=Outcome.DENIED, tool_name="read_file")
     body = encode(ChatMessage.user("Hi"), denied)
     assert body["contents"][1]["parts"][0]["functionResponse"]["response"] == {"error": "denied"}
 
 
-def test_images_of_a_result_stand_beside_its_words() -> None:
+def test_images_of_a_result_are_sent_beside_its_text() -> None:
     shown = ChatMessage.tool_result("a", (Text("See"), PNG), tool_name="look")
     [part] = encode(ChatMessage.user("Hi"), shown)["contents"][1]["parts"]
     assert part["functionResponse"] == {
@@ -224,7 +224,7 @@ def test_images_of_a_result_stand_beside_its_words() -> None:
     }
 
 
-def test_resources_of_a_result_are_words_or_stand_beside_them() -> None:
+def test_resources_of_a_result_are_text_or_parts_beside_it() -> None:
     said = Resource(server="s", uri="x://a", text="A")
     shown = Resource(server="s", uri="x://b", mime_type="application/pdf", data=b"%PDF")
     found = encoded(ChatMessage.user("Hi"), ChatMessage.tool_result("a", (said, shown)))
@@ -233,7 +233,7 @@ def test_resources_of_a_result_are_words_or_stand_beside_them() -> None:
     assert part["functionResponse"]["parts"][0]["inlineData"]["mimeType"] == "application/pdf"
 
 
-def test_images_and_references_go_with_the_words_of_the_user() -> None:
+def test_images_and_references_are_sent_with_the_text_of_the_user() -> None:
     found = encoded(
         ChatMessage.user(
             (
@@ -261,7 +261,7 @@ def test_images_and_references_go_with_the_words_of_the_user() -> None:
     assert reasons(found) == ["image.bytes_missing", "reference.file_name"]
 
 
-def test_a_later_system_message_is_sent_as_the_user_s() -> None:
+def test_a_later_system_message_is_sent_as_user() -> None:
     found = encoded(
         ChatMessage.system("One."),
         ChatMessage.system("Two."),
@@ -299,7 +299,7 @@ def test_a_call_that_cannot_be_run_is_sent_with_its_raw_text() -> None:
     assert reasons(found) == ["tool_name.renamed", "invalid_call.raw_text_as_only_argument"]
 
 
-def test_ids_that_are_made_up_are_none_of_those_in_the_request() -> None:
+def test_generated_ids_do_not_occur_in_the_request() -> None:
     taken = call("add", id="gemini_call_1")
     answers = [
         {"functionResponse": {"id": "gemini_call_1", "name": "add", "response": {"output": "A"}}},
@@ -320,11 +320,11 @@ def test_ids_that_are_made_up_are_none_of_those_in_the_request() -> None:
     assert gemini.encode_request(request).json == recorded
 
 
-def test_text_that_says_nothing_is_left_out() -> None:
+def test_empty_text_is_left_out() -> None:
     assert parts_of(Text(""), Text("Hi")) == [{"text": "Hi"}]
 
 
-def test_a_turn_that_says_nothing_is_left_out_and_reported() -> None:
+def test_an_empty_turn_is_left_out_and_reported() -> None:
     nothing = ChatMessage.assistant("", stop_reason=StopReason.CONTENT_FILTER)
     found = encoded(ChatMessage.user("Hi"), nothing, ChatMessage.user("Well?"))
     assert found.json["contents"] == [HI, user({"text": "Well?"})]
@@ -380,13 +380,13 @@ def answer(*parts: Any) -> AssistantMessage:
 
 
 @pytest.mark.parametrize("to", ["gemini-9", "gemini-10"])
-def test_a_call_without_a_signature_goes_back_so_to_its_own_model_alone(to: str) -> None:
+def test_a_call_without_a_signature_is_sent_unsigned_only_to_its_own_model(to: str) -> None:
     body = encode(ChatMessage.user("Hi"), answer(call("add")), model=to)
     [part] = body["contents"][1]["parts"]
     assert part.get("thoughtSignature") == (None if to == "gemini-9" else SENTINEL)
 
 
-def test_an_answer_goes_back_as_it_came() -> None:
+def test_a_response_is_sent_back_unchanged() -> None:
     parts = [
         {"text": "Hm", "thought": True},
         {"text": "So", "thoughtSignature": "s1"},
@@ -414,7 +414,7 @@ def test_signatures_of_unknown_parts_are_for_their_own_model_alone() -> None:
     assert reasons(found) == ["seal.other_model"] * 2
 
 
-def test_an_id_that_was_made_up_is_not_sent() -> None:
+def test_a_generated_id_is_not_sent() -> None:
     said = answer(call("add"))
     [made] = said.tool_calls
     body = encode(ChatMessage.user("Hi"), said, ChatMessage.tool_result(made.id, "4"))
@@ -424,10 +424,10 @@ def test_an_id_that_was_made_up_is_not_sent() -> None:
     ]
 
 
-# -- what others know ----------------------------------------------------------------------------
+# -- content of other wires ----------------------------------------------------------------------
 
 
-def test_what_only_others_know_is_left_out_and_reported() -> None:
+def test_content_of_other_wires_is_left_out_and_reported() -> None:
     said = UserMessage(
         (
             Text("Hi", extras={"anthropic_messages": {"cache_control": {"type": "ephemeral"}}}),
@@ -440,7 +440,7 @@ def test_what_only_others_know_is_left_out_and_reported() -> None:
     assert found.losses[1].place == "messages[0].content[1]"
 
 
-def test_events_that_were_not_understood_are_never_sent() -> None:
+def test_unknown_events_are_never_sent() -> None:
     said = AssistantMessage(
         content=(Text("Hi"), Opaque(kind="event:new", raw="{}", origin="gemini"))
     )
@@ -474,7 +474,7 @@ def test_a_history_of_another_provider_is_understood() -> None:
     assert answered == result("add", id="call_1", response={"output": "4"})
 
 
-# -- what was recorded ---------------------------------------------------------------------------
+# -- recorded requests ---------------------------------------------------------------------------
 
 ROUND_TRIPS: dict[str, dict[str, Any]] = {
     "snake_case": body_of(
@@ -618,7 +618,7 @@ ROUND_TRIPS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", ROUND_TRIPS)
-def test_what_was_recorded_is_written_as_it_was(case: str) -> None:
+def test_recorded_content_is_written_unchanged(case: str) -> None:
     body = ROUND_TRIPS[case]
     request = decode(body)
     found = gemini.encode_request(request)
@@ -662,7 +662,7 @@ def test_results_find_their_calls_by_id_else_by_name_and_order() -> None:
     assert answered == [ids[3], ids[0], ids[1], ids[2]]
 
 
-def test_made_up_ids_depend_on_nothing_but_the_history() -> None:
+def test_generated_ids_depend_only_on_the_history() -> None:
     history = [HI, model(call("a")), user(result("a"))]
     shorter = decode(body_of(*history))
     longer = decode(body_of(*history, model(call("a")), user(result("a"))))
@@ -729,7 +729,7 @@ def test_an_instruction_may_be_added_to() -> None:
     }
 
 
-def test_a_sentinel_is_nobody_s_seal() -> None:
+def test_a_sentinel_is_not_a_seal() -> None:
     request = decode(
         body_of(HI, model(call("a") | {"thoughtSignature": SENTINEL})), model="gemini-9"
     )
@@ -748,18 +748,18 @@ def test_a_sentinel_is_nobody_s_seal() -> None:
         (b'{"contents": 1, "$form": 1}', "reserved_name", "request"),
     ],
 )
-def test_what_is_no_request_is_refused(body: bytes, code: str, place: str) -> None:
+def test_other_json_than_a_request_is_refused(body: bytes, code: str, place: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         gemini.decode_request(body)
     assert (caught.value.code, caught.value.place) == (code, place)
 
 
-def test_a_name_of_ours_in_a_message_is_kept_with_it() -> None:
+def test_a_reserved_name_in_a_message_is_kept_with_it() -> None:
     body = body_of(user({"text": "Hi", "$form": {"role": "model"}}))
     assert gemini.encode_request(decode(body)).json == body
 
 
-# -- turn by turn --------------------------------------------------------------------------------
+# -- an encoder for a conversation ---------------------------------------------------------------
 
 
 def test_the_body_of_the_next_turn_begins_with_this_one() -> None:

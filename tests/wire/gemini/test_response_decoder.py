@@ -1,4 +1,4 @@
-"""Gemini's generateContent: what the servers really send."""
+"""Gemini's generateContent: responses as servers send them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def decode_whole(answer: Any, **settings: Any) -> AssistantMessage:
 
 
 def decode_to_error(*pieces: bytes) -> tuple[list[WireEvent], StenoError | None]:
-    """Decode until the end or a fault; return both."""
+    """Decode up to the end or an error; return the events and the error."""
     decoder = gemini.StreamDecoder()
     events: list[WireEvent] = []
     try:
@@ -87,7 +87,7 @@ def decode_to_error(*pieces: bytes) -> tuple[list[WireEvent], StenoError | None]
     return events, None
 
 
-# -- words ---------------------------------------------------------------------------------------
+# -- text and thinking ---------------------------------------------------------------------------
 
 
 def test_text_arrives_piece_by_piece() -> None:
@@ -116,13 +116,13 @@ def test_thoughts_are_thinking() -> None:
     assert message.content == (Thinking("Let me see"), Text("4"))
 
 
-def test_words_around_a_call_stay_where_they_were() -> None:
+def test_text_around_a_call_keeps_its_position() -> None:
     message = decode(chunk(text("One")), chunk(call("look")), chunk(text("Two")), STOP)
     assert [type(block) for block in message.content] == [Text, ToolCall, Text]
 
 
 @pytest.mark.parametrize("part", [{"text": ""}, {"text": "", "thought": True}, {"thought": True}])
-def test_parts_that_say_nothing_leave_nothing(part: dict[str, Any]) -> None:
+def test_empty_parts_add_nothing(part: dict[str, Any]) -> None:
     assert decode(chunk(part), chunk(text("Hi")), STOP).content == (Text("Hi"),)
 
 
@@ -160,7 +160,7 @@ def test_a_sealed_part_is_neither_continued_nor_appended() -> None:
     assert message.text == "abc"
 
 
-def test_a_lone_signature_at_the_end_is_borne_by_empty_text() -> None:
+def test_a_lone_signature_at_the_end_seals_an_empty_text() -> None:
     message = decode(chunk(text("Hi")), chunk(text("", thoughtSignature="s1"), finish="STOP"))
     assert message.content == (Text("Hi"), Text("", seal=seal("s1")))
 
@@ -190,7 +190,7 @@ def test_seals_are_for_the_model_as_it_was_asked_for() -> None:
 # -- calls ---------------------------------------------------------------------------------------
 
 
-def test_calls_end_a_turn_that_says_stop() -> None:
+def test_a_turn_with_calls_and_a_plain_stop_is_tool_use() -> None:
     message = decode(chunk(call("add", {"a": 1}, id="c1")), STOP)
     assert message.tool_calls == (
         ToolCall(
@@ -237,13 +237,13 @@ def test_a_call_without_a_name_is_kept_and_cannot_be_run() -> None:
     assert made.arguments == '{"a":1}'
 
 
-def test_a_name_from_outside_our_vocabulary_is_mapped() -> None:
+def test_a_name_that_steno_forbids_is_mapped() -> None:
     [made] = decode(chunk(call("fs.read", {})), STOP).tool_calls
     assert isinstance(made, ToolCall)
     assert made.original_name == "fs.read"
 
 
-def test_what_else_a_call_says_is_kept() -> None:
+def test_other_members_of_a_call_are_kept() -> None:
     part = call("add", {}, id="c1", mood="sure") | {"partMetadata": {"k": 1}, "thought": True}
     [made] = decode(chunk(part), STOP).tool_calls
     assert made.extras is not None
@@ -305,7 +305,7 @@ def test_a_text_in_many_fragments_is_put_together_once() -> None:
 
 
 def _joins_of(count: int) -> int:
-    """Count how often texts are joined while a call of `count` fragments is read."""
+    """Return how often texts are joined while a call of `count` fragments is read."""
     more = sse(chunk(fragment("$.a", "words ", goes_on=True)))
     body = b"".join([sse(chunk(OPENING)), *[more] * count, sse(chunk(CLOSING), STOP)])
     found: list[WireEvent] = []
@@ -355,7 +355,7 @@ def test_one_call_in_fragments_follows_another() -> None:
     ]
 
 
-def test_a_fragment_may_be_all_there_is() -> None:
+def test_a_call_may_have_one_fragment_only() -> None:
     function = fragment("$.a", "1")["functionCall"] | {"name": "add", "args": {"b": 2}}
     del function["willContinue"]
     [made] = decode(chunk({"functionCall": function}), STOP).tool_calls
@@ -369,7 +369,7 @@ def test_a_call_that_breaks_off_cannot_be_run() -> None:
     assert isinstance(made, InvalidToolCall)
 
 
-# -- what we have no name for --------------------------------------------------------------------
+# -- unknown members and events ------------------------------------------------------------------
 
 
 def test_tools_of_the_server_stand_at_their_place() -> None:
@@ -388,7 +388,7 @@ def test_tools_of_the_server_stand_at_their_place() -> None:
     assert msgspec.json.decode(block.raw) == code
 
 
-def test_whose_signature_an_unknown_part_carries_is_noted() -> None:
+def test_the_owner_of_the_signature_of_an_unknown_part_is_noted() -> None:
     part = {"toolCall": {"toolType": "GOOGLE_SEARCH_WEB", "id": "t1"}, "thoughtSignature": "s1"}
     [block] = decode(chunk(part), STOP, model="gemini-9").content
     assert isinstance(block, Opaque)
@@ -417,14 +417,14 @@ def test_other_media_and_images_that_were_only_thought_are_kept(part: dict[str, 
     assert msgspec.json.decode(block.raw) == part
 
 
-def test_a_name_of_ours_does_no_harm() -> None:
+def test_a_reserved_name_does_no_harm() -> None:
     part = {"hologram": {"depth": 3}, "$form": {"signed": 1}}
     [block] = decode(chunk(part), STOP).content
     assert isinstance(block, Opaque)
     assert (block.kind, msgspec.json.decode(block.raw), block.extras) == ("hologram", part, None)
 
 
-def test_a_name_of_ours_beside_a_call_does_not_tell_how_to_write_it() -> None:
+def test_a_reserved_name_beside_a_call_is_not_a_note() -> None:
     decoder = gemini.StreamDecoder()
     part = call("add", {}, id="c1") | {"thoughtSignature": "s1", "$form": 1}
     [made] = assemble_message([*decoder.feed(sse(chunk(part), STOP)), *decoder.close()]).tool_calls
@@ -437,7 +437,7 @@ def test_unknown_members_beside_text_go_with_it() -> None:
     assert block == Text("Hi", extras={"gemini": {"partMetadata": {"k": 1}}})
 
 
-def test_what_is_said_about_an_answer_is_in_its_envelope() -> None:
+def test_metadata_of_a_response_is_in_its_envelope() -> None:
     decoder = gemini.StreamDecoder()
     sources = {"groundingChunks": [{"web": {"uri": "https://example.org"}}]}
     ratings = [{"category": "HARM_CATEGORY_HARASSMENT", "probability": "NEGLIGIBLE"}]
@@ -459,7 +459,7 @@ def test_what_is_said_about_an_answer_is_in_its_envelope() -> None:
     }
 
 
-def test_what_cannot_be_read_for_the_record_is_kept_as_text() -> None:
+def test_metadata_that_cannot_be_decoded_is_kept_as_text() -> None:
     decoder = gemini.StreamDecoder()
     odd = chunk(finish="STOP", candidate={"content": {"parts": 1, "mood": 2}, "tokenCount": 3})
     body = sse(odd | {"promptFeedback": 4, "new": "X"}).replace(b'"X"', b'"\xff"')
@@ -470,7 +470,7 @@ def test_what_cannot_be_read_for_the_record_is_kept_as_text() -> None:
 
 
 @pytest.mark.parametrize("index", [1, None])
-def test_of_several_candidates_the_first_speaks(index: int | None) -> None:
+def test_the_first_of_several_candidates_is_decoded(index: int | None) -> None:
     other: dict[str, Any] = {"content": {"parts": [text("Bye")]}}
     if index is not None:
         other["index"] = index
@@ -482,12 +482,12 @@ def test_of_several_candidates_the_first_speaks(index: int | None) -> None:
     assert decoder.envelope["other_candidates"] == [other]
 
 
-def test_a_chunk_of_another_candidate_says_nothing() -> None:
+def test_a_chunk_of_another_candidate_adds_no_events() -> None:
     other = chunk(text("Bye"), candidate={"index": 1})
     assert decode(chunk(text("Hi")), other, STOP).text == "Hi"
 
 
-# -- why it ended, and what it cost --------------------------------------------------------------
+# -- the end and usage ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -529,7 +529,7 @@ def test_a_reason_may_be_repeated_in_every_chunk() -> None:
 
 
 @pytest.mark.parametrize("is_stream", [True, False])
-def test_a_prompt_that_was_refused_is_an_answer(is_stream: bool) -> None:
+def test_a_blocked_prompt_is_a_response(is_stream: bool) -> None:
     answer = {"promptFeedback": {"blockReason": "SAFETY", "safetyRatings": []}}
     message = decode(answer) if is_stream else decode_whole(answer)
     assert message.content == ()
@@ -542,7 +542,7 @@ def test_feedback_without_a_reason_refuses_nothing() -> None:
     assert message.stop_reason is StopReason.END_TURN
 
 
-def test_usage_is_cumulative_and_contains_what_was_thought() -> None:
+def test_usage_is_cumulative_and_includes_thinking() -> None:
     first = {"promptTokenCount": 100, "candidatesTokenCount": 1, "totalTokenCount": 101}
     last = {
         "promptTokenCount": 100,
@@ -571,11 +571,11 @@ def test_usage_is_cumulative_and_contains_what_was_thought() -> None:
         (None, None),
     ],
 )
-def test_what_was_not_counted_is_none(counts: dict[str, Any] | None, usage: Usage | None) -> None:
+def test_a_missing_count_is_none(counts: dict[str, Any] | None, usage: Usage | None) -> None:
     assert decode(chunk(text("Hi"), finish="STOP", usageMetadata=counts)).usage == usage
 
 
-# -- faults --------------------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------
 
 ERROR = {"error": {"code": 503, "message": "Overloaded.", "status": "UNAVAILABLE"}}
 
@@ -589,7 +589,7 @@ ERROR = {"error": {"code": 503, "message": "Overloaded.", "status": "UNAVAILABLE
         msgspec.json.format(msgspec.json.encode(ERROR)).replace(b"\n", b"\r\n"),
     ],
 )
-def test_an_error_after_a_good_start_comes_behind_what_was_said(error: bytes) -> None:
+def test_an_error_after_a_good_start_is_raised_after_the_events_before_it(error: bytes) -> None:
     events, raised = decode_to_error(sse(chunk(text("First "), finish="STOP")) + error)
     assert events == [TextDelta(0, "First ")]
     assert isinstance(raised, Overloaded)
@@ -608,20 +608,20 @@ def test_an_error_in_place_of_a_stream_is_raised(body: Any) -> None:
     assert isinstance(raised, Overloaded)
 
 
-def test_an_error_in_place_of_an_answer_is_raised() -> None:
+def test_an_error_in_place_of_a_response_is_raised() -> None:
     with pytest.raises(Overloaded) as caught:
         decode_whole(ERROR)
     assert caught.value.message == ERROR["error"]["message"]
 
 
 @pytest.mark.parametrize("answer", [{}, {"hello": 1}, {"candidates": None}])
-def test_what_is_no_response_is_refused(answer: Any) -> None:
+def test_other_json_than_a_response_is_refused(answer: Any) -> None:
     with pytest.raises(ProtocolError) as caught:
         decode_whole(answer)
     assert caught.value.code == "candidates_missing"
 
 
-def test_a_byte_order_mark_before_an_answer_is_skipped() -> None:
+def test_a_byte_order_mark_before_a_response_is_skipped() -> None:
     mark = "\ufeff"
     answer = json.dumps(chunk(text("Four"), finish="STOP"))
     assert gemini.decode_response(mark + answer) == gemini.decode_response(answer)
@@ -632,13 +632,13 @@ def test_a_byte_order_mark_before_an_answer_is_skipped() -> None:
         gemini.decode_response(mark + json.dumps(ERROR))
 
 
-def test_an_answer_that_is_no_utf8_as_text_is_refused() -> None:
+def test_a_response_as_text_that_is_not_utf8_is_refused() -> None:
     with pytest.raises(ProtocolError) as caught:
         gemini.decode_response(json.dumps(chunk(text("a\ud83d")), ensure_ascii=False))
     assert caught.value.code == "not_utf8"
 
 
-def test_what_is_no_json_is_refused_without_quoting_it() -> None:
+def test_invalid_json_is_refused_without_quoting_it() -> None:
     events, raised = decode_to_error(sse(chunk(text("Hi"))) + b"data: {secret}\n\n")
     assert events == [TextDelta(0, "Hi")]
     assert type(raised) is ProtocolError
@@ -647,7 +647,7 @@ def test_what_is_no_json_is_refused_without_quoting_it() -> None:
 
 
 @pytest.mark.parametrize("part", [call("add", {"a": "X"}, id="c1"), {"hologram": "X"}])
-def test_bytes_that_are_no_text_are_refused(part: dict[str, Any]) -> None:
+def test_bytes_that_are_not_utf8_are_refused(part: dict[str, Any]) -> None:
     _, raised = decode_to_error(sse(chunk(part), STOP).replace(b'"X"', b'"\xff"'))
     assert type(raised) is ProtocolError
 
@@ -658,14 +658,14 @@ def test_a_stream_that_ends_without_a_reason_was_cut() -> None:
     assert isinstance(raised, CutShort)
 
 
-def test_a_stream_that_ends_inside_a_chunk_was_cut_whatever_was_said_before() -> None:
+def test_a_stream_that_ends_inside_a_chunk_is_cut_short() -> None:
     body = sse(chunk(text("a"), finish="STOP"), chunk(text("b"), finish="STOP"))
     events, raised = decode_to_error(body[:-20])
     assert events == [TextDelta(0, "a")]
     assert isinstance(raised, CutShort)
 
 
-def test_an_end_like_that_of_openai_is_no_fault() -> None:
+def test_an_end_marker_of_openai_is_accepted() -> None:
     events, raised = decode_to_error(sse(chunk(text("Hi"), finish="STOP"), done=True))
     assert raised is None
     assert assemble_message(events).text == "Hi"
@@ -685,7 +685,7 @@ def as_array(*chunks: dict[str, Any], indent: int = 2) -> bytes:
     return b"[" + b"\n,\r\n".join(objects) + b"\n]\n"
 
 
-def test_an_array_that_grows_is_read_like_events() -> None:
+def test_a_streamed_array_is_read_like_events() -> None:
     assert decode_to_error(as_array(*CHUNKS, indent=-1)) == decode_to_error(sse(*CHUNKS))
 
 
@@ -701,7 +701,7 @@ def test_any_cut_gives_the_same_events(body: bytes, start: bytes) -> None:
 
 
 @pytest.mark.parametrize("body", [sse(*CHUNKS), as_array(*CHUNKS)])
-def test_a_stream_cut_anywhere_leaves_what_was_said(body: bytes) -> None:
+def test_a_stream_cut_anywhere_keeps_the_events_before(body: bytes) -> None:
     everything, _ = decode_to_error(body)
     last = body.rindex(b"finishReason")
     for at in range(last):
@@ -718,14 +718,14 @@ def test_line_ends_and_comments_change_nothing() -> None:
 
 
 @pytest.mark.parametrize("between", [b"x", b'"{"', b"1", b"}"])
-def test_an_array_of_something_else_is_refused(between: bytes) -> None:
+def test_an_array_of_other_values_is_refused(between: bytes) -> None:
     body = as_array(*CHUNKS).replace(b"\n,\r\n", b"," + between + b",", 1)
     whole = decode_to_error(body)
     assert type(whole[1]) is ProtocolError
     assert decode_to_error(*[body[at : at + 1] for at in range(len(body))])[0] == whole[0]
 
 
-def test_a_seal_goes_home_where_nobody_named_a_model() -> None:
+def test_a_seal_is_sent_back_if_no_model_was_requested() -> None:
     signed = text("Four", thoughtSignature="s1")
     turn = decode(chunk(signed), STOP, model="")
     request = Request(messages=(ChatMessage.user("Hi"), turn), model="")
@@ -734,7 +734,7 @@ def test_a_seal_goes_home_where_nobody_named_a_model() -> None:
     assert found.losses == ()
 
 
-def test_half_a_character_of_another_candidate_is_replaced() -> None:
+def test_a_lone_surrogate_of_another_candidate_is_replaced() -> None:
     other = {"index": 1, "content": {"parts": [{"text": "<"}]}}
     both = chunk(text("a"), finish="STOP")
     both["candidates"].insert(0, other)

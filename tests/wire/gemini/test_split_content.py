@@ -1,4 +1,4 @@
-"""Gemini's generateContent where a thing is told in parts: late, twice, or with nothing in it."""
+"""Gemini's generateContent: content that is split, repeated, late or empty."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def envelope_of(*chunks: dict[str, Any]) -> dict[str, Any]:
 
 
 def sent_back(message: AssistantMessage, *, provider: str = "google") -> list[Any]:
-    """Return the parts that go back for an answer."""
+    """Return the parts that are sent back for a response."""
     request = Request(messages=(ChatMessage.user("Well?"), message), model=MODEL)
     found: list[Any] = gemini.encode_request(request, provider=provider).json["contents"][1][
         "parts"
@@ -66,7 +66,7 @@ def opening(**function: Any) -> dict[str, Any]:
 
 
 def fragment(path: str | None, *, goes_on: bool = True, **members: Any) -> dict[str, Any]:
-    """Return a fragment of a call, with the value of an argument or a piece of it."""
+    """Return a fragment of a call, with the value of an argument or a part of it."""
     partial = {"jsonPath": path, **members}
     return {
         "functionCall": {"partialArgs": [partial]} | ({"willContinue": True} if goes_on else {})
@@ -86,7 +86,7 @@ def arguments_of(*fragments: dict[str, Any]) -> Any:
 
 
 @pytest.mark.parametrize("late", [1, 2])
-def test_a_signature_on_a_later_fragment_seals_the_call_and_goes_back_on_it(late: int) -> None:
+def test_a_signature_on_a_later_fragment_seals_the_call_and_is_sent_back(late: int) -> None:
     parts = [opening(), fragment("$.a", stringValue="x"), CLOSING]
     parts[late] = parts[late] | {"thoughtSignature": "s1"}
     message = decode(*map(chunk, parts), STOP)
@@ -113,7 +113,7 @@ def test_a_late_signature_of_another_provider_gives_way_to_the_sentinel() -> Non
     assert part["thoughtSignature"] == "skip_thought_signature_validator"
 
 
-def test_words_between_two_fragments_get_nothing_of_the_call() -> None:
+def test_text_between_two_fragments_gets_no_extras_of_the_call() -> None:
     closing = CLOSING | {"thoughtSignature": "s1", "partMetadata": {"k": 1}}
     message = decode(chunk(opening()), chunk({"text": "Hm"}), chunk(closing), STOP)
     made, words = message.content
@@ -171,14 +171,14 @@ def test_text_beside_a_call_goes_back_with_it() -> None:
 
 
 @pytest.mark.parametrize("reason", ["MAX_TOKENS", "CONTINUATION", "SAFETY"])
-def test_a_call_that_was_to_go_on_cannot_be_run(reason: str) -> None:
+def test_a_call_that_was_to_continue_cannot_be_run(reason: str) -> None:
     more = fragment("$.path", stringValue="/tmp/", willContinue=True)
     [made] = decode(chunk(opening()), chunk(more), chunk(finish=reason)).tool_calls
     assert isinstance(made, InvalidToolCall)
     assert made.arguments == '{"path":"/tmp/"'
 
 
-def test_a_call_that_nobody_closed_is_whole_if_the_turn_is() -> None:
+def test_an_open_call_is_whole_if_the_turn_has_ended() -> None:
     [made] = decode(chunk(opening(), fragment("$.a", boolValue=True)), STOP).tool_calls
     assert made.arguments == '{"a":true}'
 
@@ -239,14 +239,14 @@ def test_a_value_of_a_kind_that_we_cannot_read_is_refused() -> None:
     assert caught.value.code == "unknown_fragment_value"
 
 
-def test_a_fragment_that_says_nothing_changes_nothing() -> None:
+def test_an_empty_fragment_changes_nothing() -> None:
     empty = {"functionCall": {"partialArgs": [{}], "willContinue": True}}
     nothing: dict[str, Any] = {"functionCall": {"partialArgs": None, "args": None}}
     nothing["functionCall"]["willContinue"] = True
     assert arguments_of(empty, fragment("$.a", boolValue=False), nothing) == {"a": False}
 
 
-def test_a_text_goes_on_behind_another_argument() -> None:
+def test_a_text_continues_after_another_argument() -> None:
     assert arguments_of(
         fragment("$.a", stringValue="San ", willContinue=True),
         fragment("$.b", numberValue=1),
@@ -264,7 +264,7 @@ def test_a_text_that_has_ended_is_replaced_by_another() -> None:
     ) == {"a": "z"}
 
 
-# -- what is told about an answer ----------------------------------------------------------------
+# -- metadata ------------------------------------------------------------------------------------
 
 WEB = [{"web": {"uri": f"https://example.org/{name}"}} for name in "abc"]
 
@@ -283,7 +283,7 @@ WEB = [{"web": {"uri": f"https://example.org/{name}"}} for name in "abc"]
         ("brandNew", 0),
     ],
 )
-def test_what_says_nothing_takes_nothing_back(name: str, told: Any, nothing: Any) -> None:
+def test_empty_values_replace_nothing(name: str, told: Any, nothing: Any) -> None:
     before, after = chunk(**{name: told}), chunk(finish="STOP", **{name: nothing})
     assert envelope_of(before, after)[name] == told
     assert envelope_of(after, before)[name] == told
@@ -309,18 +309,18 @@ def test_sources_in_parts_are_all_there() -> None:
 
 
 @pytest.mark.parametrize("name", ["citations", "citationSources"])
-def test_sources_that_are_told_again_from_the_start_are_there_once(name: str) -> None:
+def test_repeated_sources_are_kept_once(name: str) -> None:
     chunks = [chunk(citationMetadata={name: WEB[:count]}) for count in (1, 1, 2, 3, 3)]
     assert envelope_of(*chunks, STOP)["citationMetadata"] == {name: WEB}
 
 
-def test_what_is_said_of_the_prompt_in_every_chunk_is_there_once() -> None:
+def test_prompt_feedback_in_every_chunk_is_kept_once() -> None:
     feedback = {"safetyRatings": [{"category": "HARM_CATEGORY_HARASSMENT"}]}
     chunks = [chunk({"text": word}) | {"promptFeedback": feedback} for word in "abc"]
     assert envelope_of(*chunks, STOP)["promptFeedback"] == feedback
 
 
-def test_log_probabilities_in_parts_are_all_there_also_those_of_tokens_that_are_alike() -> None:
+def test_log_probabilities_in_parts_are_complete_even_for_equal_tokens() -> None:
     ha = {"token": "ha", "logProbability": -0.25}
     oh = {"token": "oh", "logProbability": -0.5}
     tokens = [[ha], [ha], [ha, ha, oh]]
@@ -334,7 +334,7 @@ def test_log_probabilities_in_parts_are_all_there_also_those_of_tokens_that_are_
     }
 
 
-def test_of_ratings_the_latest_hold() -> None:
+def test_the_latest_ratings_count() -> None:
     ratings = [
         [{"category": "HARM_CATEGORY_HARASSMENT", "probability": level}]
         for level in ("LOW", "HIGH")
@@ -343,7 +343,7 @@ def test_of_ratings_the_latest_hold() -> None:
     assert envelope_of(*chunks, STOP)["safetyRatings"] == ratings[1]
 
 
-def test_what_is_told_before_the_end_is_kept() -> None:
+def test_metadata_before_the_end_is_kept() -> None:
     early = chunk({"text": "Hi"}, avgLogprobs=-0.5, tokenCount=3, finishMessage="Soon.")
     found = envelope_of(early, STOP)
     assert found == {"avgLogprobs": -0.5, "tokenCount": 3, "finishMessage": "Soon."}
@@ -354,13 +354,13 @@ def test_members_of_other_shapes_are_the_latest() -> None:
     assert envelope_of(*chunks, STOP)["brandNew"] == 7
 
 
-def test_what_is_nested_too_deeply_is_kept_as_text() -> None:
+def test_members_that_are_nested_too_deeply_are_kept_as_text() -> None:
     deep = b'{"a":' * 300 + b"1" + b"}" * 300
     told = chunk(groundingMetadata=msgspec.Raw(deep))
     assert envelope_of(told, STOP)["groundingMetadata"] == deep.decode()
 
 
-def test_what_is_nested_too_deeply_beside_a_part_is_kept_as_text() -> None:
+def test_members_of_a_part_that_are_nested_too_deeply_are_kept_as_text() -> None:
     deep = b'{"a":' * 300 + b"1" + b"}" * 300
     call = {"functionCall": {"name": "add", "args": {}, "new": msgspec.Raw(deep)}}
     words = {"text": "Hi", "partMetadata": msgspec.Raw(deep)}
@@ -387,7 +387,7 @@ def test_counts_are_not_taken_back(nothing: bytes) -> None:
 
 
 @pytest.mark.parametrize("answer", [{"promptFeedback": None}, {"usageMetadata": None}])
-def test_null_is_no_response(answer: dict[str, Any]) -> None:
+def test_null_is_not_a_response(answer: dict[str, Any]) -> None:
     with pytest.raises(ProtocolError) as caught:
         gemini.decode_response(msgspec.json.encode(answer))
     assert caught.value.code == "candidates_missing"
@@ -404,13 +404,13 @@ def test_a_model_may_name_itself_late() -> None:
     assert block.seal.model == "gemini-9-001"
 
 
-def test_who_answers_may_be_told_in_parts() -> None:
+def test_the_identity_may_arrive_in_parts() -> None:
     names: dict[str, str] = {"createTime": "now", "responseId": "r-1", "modelVersion": "m-1"}
     told: Iterator[dict[str, Any]] = ({name: value} for name, value in names.items())
     assert envelope_of(*told, {"responseId": "r-2", "modelVersion": "m-2"}, STOP) == names
 
 
-# -- why it ended --------------------------------------------------------------------------------
+# -- the end -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("later", [None, "", 0])
@@ -426,7 +426,7 @@ def test_a_turn_that_is_to_be_continued_is_a_pause_and_keeps_its_token() -> None
     assert envelope_of(last)["continuationToken"] == "dG9rZW4="
 
 
-# -- parts that say nothing but for what stands beside them --------------------------------------
+# -- empty parts with other members --------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -439,6 +439,6 @@ def test_a_turn_that_is_to_be_continued_is_a_pause_and_keeps_its_token() -> None
         {"thought": True, "partMetadata": {"k": 1}},
     ],
 )
-def test_members_beside_no_text_go_back(part: dict[str, Any]) -> None:
+def test_members_beside_an_empty_text_are_sent_back(part: dict[str, Any]) -> None:
     message = decode(chunk({"text": "Hi"}), chunk(part), chunk({"text": "!"}), STOP)
     assert sent_back(message) == [{"text": "Hi"}, part, {"text": "!"}]

@@ -1,4 +1,4 @@
-"""Ollama's own protocol: requests, there and back."""
+"""Ollama's own protocol: requests, decoded and encoded."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def reasons(found: Any) -> list[str]:
     return [f"{loss.code}.{loss.reason}" for loss in found.losses]
 
 
-# -- what we say ---------------------------------------------------------------------------------
+# -- encoding ------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("S1-02", "S2-21")
-def test_a_conversation_is_said_in_the_server_s_words() -> None:
+def test_a_conversation_is_encoded_in_the_protocol() -> None:
     body = encode(
         ChatMessage.system("Be brief."),
         ChatMessage.user("What is in a.py?"),
@@ -100,7 +100,7 @@ def test_a_conversation_is_said_in_the_server_s_words() -> None:
     }
 
 
-def test_nothing_is_said_that_was_not_asked_for() -> None:
+def test_only_requested_settings_are_sent() -> None:
     assert encode(ChatMessage.user("Hi")).keys() == {"model", "messages"}
 
 
@@ -115,7 +115,7 @@ def test_arguments_are_sent_as_an_object_in_their_own_text() -> None:
     assert b'"arguments":{"p" : 1.0}' in encoded(ChatMessage.assistant(None, [call])).body
 
 
-def test_thinking_goes_back_whoever_thought_it() -> None:
+def test_thinking_of_any_model_is_sent_back() -> None:
     turn = AssistantMessage(content=(Thinking("2+2"), Text("4")))
     assert encode(turn)["messages"] == [{"role": "assistant", "content": "4", "thinking": "2+2"}]
 
@@ -148,7 +148,7 @@ def test_a_result_names_its_tool_as_the_server_knows_it() -> None:
     assert result["tool_name"] == "fs.read"
 
 
-def test_an_id_that_was_made_up_stays_at_home() -> None:
+def test_a_generated_id_is_never_sent() -> None:
     answer = (
         b'{"message":{"role":"assistant","content":"","tool_calls":[{"function":{"name":"read",'
         b'"arguments":{}}}]},"done":true}\n'
@@ -167,7 +167,7 @@ def test_an_id_that_was_made_up_stays_at_home() -> None:
     ]
 
 
-def test_an_answer_goes_back_as_it_came() -> None:
+def test_a_response_is_sent_back_unchanged() -> None:
     said = {
         "role": "assistant",
         "content": "I look.",
@@ -183,7 +183,7 @@ def test_an_answer_goes_back_as_it_came() -> None:
     assert found.losses == ()
 
 
-# -- what this protocol has no words for ---------------------------------------------------------
+# -- losses --------------------------------------------------------------------------------------
 
 
 def test_a_tool_cannot_be_demanded() -> None:
@@ -194,7 +194,7 @@ def test_a_tool_cannot_be_demanded() -> None:
     assert encoded(ChatMessage.user("Hi"), tools=tools, tool_choice="auto").losses == ()
 
 
-def test_what_the_server_drops_of_a_schema_is_sent_and_reported() -> None:
+def test_schema_keywords_that_the_server_drops_are_sent_and_reported() -> None:
     count = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}], "default": None}
     schema = {
         "type": "object",
@@ -220,7 +220,7 @@ def test_what_the_server_drops_of_a_schema_is_sent_and_reported() -> None:
     assert loss.names == ("$ref", "additionalProperties", "default", "minimum")
 
 
-def test_seals_of_others_are_left_out_and_their_words_stay() -> None:
+def test_seals_of_others_are_left_out_and_their_text_is_sent() -> None:
     seal = Seal(data="c2ln", provider="anthropic", api="anthropic_messages", model="c-1")
     turn = AssistantMessage(
         content=(
@@ -249,20 +249,20 @@ def test_an_image_whose_bytes_are_elsewhere_is_left_out(source: Any, reason: str
     assert reasons(found) == [f"image.{reason}"]
 
 
-def test_where_an_image_stood_in_the_text_is_lost() -> None:
+def test_the_position_of_an_image_in_the_text_is_lost() -> None:
     found = encoded(ChatMessage.user((Text("Before"), PNG, Text("Behind"))))
     assert found.json["messages"][0]["content"] == "Before\n\nBehind"
     assert reasons(found) == ["order.parts_reordered", "order.texts_joined"]
 
 
-def test_words_behind_a_call_are_moved_before_it() -> None:
+def test_text_after_a_call_is_moved_before_it() -> None:
     call = ToolCall(id="a", name="read")
     found = encoded(AssistantMessage(content=(call, Text("I loo"), Text("k."))))
     assert found.json["messages"][0]["content"] == "I look."
     assert reasons(found) == ["order.parts_reordered", "order.texts_joined"]
 
 
-def test_that_a_call_failed_is_reported_as_lost() -> None:
+def test_the_failure_of_a_call_is_reported_as_a_loss() -> None:
     found = encoded(
         ToolResult.error("a", "no such file"),
         ToolResult(tool_call_id="b", content=(), outcome=Outcome.DENIED),
@@ -287,13 +287,13 @@ def test_a_call_without_a_name_gets_one_that_can_be_sent() -> None:
     assert "tool_name.renamed" in reasons(found)
 
 
-def test_what_was_not_resolved_is_sent_by_name_and_reported() -> None:
+def test_unresolved_references_are_sent_by_name_and_reported() -> None:
     found = encoded(ChatMessage.user((FileReference(path="a.py"),)))
     assert found.json["messages"][0]["content"] == "@a.py"
     assert reasons(found) == ["reference.file_name"]
 
 
-def test_what_only_others_know_is_left_out_and_reported() -> None:
+def test_content_of_other_wires_is_left_out_and_reported() -> None:
     odd = Opaque(kind="server_tool_use", raw="{}", origin="anthropic_messages")
     tick = Opaque(kind="event:tick", raw="{}", origin="ollama_chat")
     text = Text("Hi", extras={"anthropic_messages": {"cache_control": {"type": "ephemeral"}}})
@@ -310,7 +310,7 @@ def test_what_has_no_place_here_is_reported_though_it_says_that_it_is_ours() -> 
     assert reasons(found) == ["extras.no_place_in_blocks", "opaque.no_place_in_message"]
 
 
-# -- once and for all ----------------------------------------------------------------------------
+# -- an encoder for a conversation ---------------------------------------------------------------
 
 
 def test_the_next_turn_begins_with_the_bytes_of_this_one() -> None:
@@ -324,7 +324,7 @@ def test_the_next_turn_begins_with_the_bytes_of_this_one() -> None:
     assert second == ollama_chat.encode_request(request, stream=True).body
 
 
-# -- what others said ----------------------------------------------------------------------------
+# -- decoding ------------------------------------------------------------------------------------
 
 HI = [{"role": "user", "content": "Hi"}]
 TOOL = {"name": "add", "description": "Adds.", "parameters": {"type": "object", "properties": {}}}
@@ -442,7 +442,7 @@ def test_a_recorded_request_is_made_of_our_values() -> None:
         (b"RIFF\n\0\0\0WEBP", "image/webp"),
     ],
 )
-def test_the_type_of_an_image_is_told_by_its_first_bytes(start: bytes, mime_type: str) -> None:
+def test_the_type_of_an_image_is_read_from_its_first_bytes(start: bytes, mime_type: str) -> None:
     images = [base64.b64encode(start).decode()]
     body = {"messages": [{"role": "user", "content": "Look", "images": images}]}
     [message] = ollama_chat.decode_request(msgspec.json.encode(body)).messages
@@ -491,7 +491,7 @@ def test_the_same_request_is_read_alike_every_time() -> None:
     assert ollama_chat.decode_request(data) == ollama_chat.decode_request(data)
 
 
-def test_another_provider_sees_the_ids_that_were_made_up() -> None:
+def test_another_provider_receives_the_generated_ids() -> None:
     data = msgspec.json.encode({"messages": [*HI, calls("a"), result("a")]})
     _, turn, answer = translate(data, source=ollama_chat, target=openai_chat).json["messages"]
     assert turn["tool_calls"][0]["id"] == answer["tool_call_id"]
@@ -508,13 +508,15 @@ def test_another_provider_sees_the_ids_that_were_made_up() -> None:
         ('{"messages": [7]}', "unexpected_type", "messages[0]"),
     ],
 )
-def test_what_is_no_request_is_refused_with_its_place(data: str, code: str, place: str) -> None:
+def test_other_json_than_a_request_is_refused_with_its_place(
+    data: str, code: str, place: str
+) -> None:
     with pytest.raises(InvalidRequest) as caught:
         ollama_chat.decode_request(data)
     assert (caught.value.code, caught.value.place) == (code, place)
 
 
-def test_ids_that_are_made_up_are_none_of_those_in_the_request() -> None:
+def test_generated_ids_do_not_occur_in_the_request() -> None:
     calls = [
         {"function": {"name": "f", "arguments": {}}},
         {"id": "unnamed_1", "function": {"name": "g", "arguments": {}}},

@@ -1,4 +1,4 @@
-"""Ollama's own protocol: what servers really send."""
+"""Ollama's own protocol: responses as servers send them."""
 
 from __future__ import annotations
 
@@ -94,13 +94,13 @@ def test_an_error_may_be_spread_over_many_lines() -> None:
     assert caught.value.message == "overloaded"
 
 
-def test_a_brace_alone_behind_the_first_line_is_no_answer() -> None:
+def test_a_brace_alone_after_the_first_line_is_an_error() -> None:
     with pytest.raises(ProtocolError) as caught:
         decode_events(ollama_chat, ndjson(line("Hi")), b"{\n", ndjson(STOP))
     assert caught.value.code == "not_json"
 
 
-# -- words ---------------------------------------------------------------------------------------
+# -- text and thinking ---------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("S4-05")
@@ -131,19 +131,19 @@ def test_content_may_be_missing(content: str | None) -> None:
     assert [block.text for block in decode(odd, line("Hi"), STOP).content] == ["Hm", "Hi"]
 
 
-def test_half_a_character_may_be_in_the_next_line() -> None:
+def test_a_surrogate_pair_over_two_lines_is_joined() -> None:
     first, second = line("a?"), line("?b")
     body = ndjson(first, second, STOP).replace(b"a?", rb"a\ud83d").replace(b"?b", rb"\ude00b")
     assert assemble_message(decode_events(ollama_chat, body)).text == "a\U0001f600b"
 
 
-def test_text_behind_a_call_belongs_to_the_text_before_it() -> None:
+def test_text_after_a_call_continues_the_text_before_it() -> None:
     message = decode(line("I "), line(tool_calls=[call("read", {})]), line("look."), STOP)
     assert message.text == "I look."
     assert [type(block).__name__ for block in message.content] == ["Text", "ToolCall"]
 
 
-def test_images_are_told_by_their_first_bytes() -> None:
+def test_the_type_of_an_image_is_read_from_its_first_bytes() -> None:
     encoded = msgspec.json.decode(msgspec.json.encode(PNG))
     message = decode(line("Look", images=[encoded, "bm8="]), STOP)
     known, unknown, _ = message.content
@@ -163,7 +163,7 @@ def test_a_call_comes_whole_and_keeps_the_text_of_its_arguments() -> None:
     assert any(isinstance(event, ToolCallPart) and event.ends for event in events)
 
 
-def test_a_plain_stop_behind_calls_means_that_they_are_to_be_run() -> None:
+def test_a_plain_stop_after_calls_is_tool_use() -> None:
     message = decode(line(tool_calls=[call("read", {})]), STOP)
     assert (message.stop_reason, message.raw_stop_reason) == (StopReason.TOOL_USE, "stop")
 
@@ -173,7 +173,7 @@ def test_calls_may_stand_in_the_last_line() -> None:
     assert [c.arguments for c in decode(last).tool_calls] == ['{"p":1}', '{"p":2}']
 
 
-def test_calls_that_share_an_index_stay_apart() -> None:
+def test_calls_that_share_an_index_stay_separate() -> None:
     calls = [call("read", {"p": n}, id=id) for n, id in enumerate("ab")]
     for one in calls:
         one["function"]["index"] = 0
@@ -211,7 +211,7 @@ def test_no_arguments_are_an_empty_object(function: dict[str, Any]) -> None:
     assert found.arguments == "{}"
 
 
-def test_arguments_that_are_no_object_make_an_invalid_call() -> None:
+def test_arguments_that_are_not_an_object_make_an_invalid_call() -> None:
     [found] = decode(line(tool_calls=[call("read", [1])]), STOP).tool_calls
     assert isinstance(found, InvalidToolCall)
     assert found.arguments == "[1]"
@@ -248,7 +248,7 @@ def test_a_reason_is_mapped_and_kept(reason: str | None, ours: StopReason) -> No
     assert (message.stop_reason, message.raw_stop_reason) == (ours, reason)
 
 
-def test_a_stream_that_is_cut_says_so_and_what_came_stands() -> None:
+def test_a_stream_that_is_cut_is_cut_short_and_keeps_its_events() -> None:
     decoder = ollama_chat.StreamDecoder()
     events = list(decoder.feed(ndjson(line("Hal"))))
     with pytest.raises(CutShort):
@@ -257,10 +257,10 @@ def test_a_stream_that_is_cut_says_so_and_what_came_stands() -> None:
     assert list(decoder.close()) == []
 
 
-# -- faults --------------------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------
 
 
-def test_an_error_after_200_is_raised_behind_what_came_before_it() -> None:
+def test_an_error_after_200_is_raised_after_the_events_before_it() -> None:
     decoder = ollama_chat.StreamDecoder()
     events = decoder.feed(ndjson(line("Hal"), {"error": "the runner has died"}))
     assert next(events) == TextDelta(0, "Hal")
@@ -270,7 +270,7 @@ def test_an_error_after_200_is_raised_behind_what_came_before_it() -> None:
     assert list(decoder.close()) == []
 
 
-def test_an_error_that_is_null_is_none() -> None:
+def test_an_error_that_is_null_is_ignored() -> None:
     assert decode(line("Hi") | {"error": None}, STOP).text == "Hi"
 
 
@@ -290,7 +290,7 @@ def test_a_model_that_is_not_there_is_not_found() -> None:
         (b"\xff", "not_utf8"),
     ],
 )
-def test_bytes_that_make_no_sense_are_a_protocol_error(data: bytes, code: str) -> None:
+def test_invalid_bytes_are_a_protocol_error(data: bytes, code: str) -> None:
     decoder = ollama_chat.StreamDecoder()
     with pytest.raises(ProtocolError) as caught:
         list(decoder.feed(data + b"\n"))
@@ -298,7 +298,7 @@ def test_bytes_that_make_no_sense_are_a_protocol_error(data: bytes, code: str) -
     assert list(decoder.close()) == []
 
 
-def test_what_the_text_is_does_not_show_in_the_error() -> None:
+def test_the_error_does_not_quote_the_text() -> None:
     decoder = ollama_chat.StreamDecoder()
     with pytest.raises(ProtocolError) as caught:
         list(decoder.feed(b'{"message":{"content":"hunter2-secret"}} hunter2-secret\n'))
@@ -337,7 +337,7 @@ def test_lines_may_end_in_other_ways(odd: bytes) -> None:
     assert decode_events(ollama_chat, odd) == decode_events(ollama_chat, ANSWER)
 
 
-def test_a_stream_cut_at_any_byte_says_so_and_the_lines_that_were_whole_stand() -> None:
+def test_a_stream_cut_at_any_byte_is_cut_short_and_keeps_whole_lines() -> None:
     whole = decode_events(ollama_chat, ANSWER)
     for place in range(len(ANSWER.rstrip())):
         decoder = ollama_chat.StreamDecoder()
@@ -347,10 +347,10 @@ def test_a_stream_cut_at_any_byte_says_so_and_the_lines_that_were_whole_stand() 
         assert events == whole[: len(events)]
 
 
-# -- what we have no name for --------------------------------------------------------------------
+# -- unknown members and events ------------------------------------------------------------------
 
 
-def test_what_is_not_understood_is_kept_for_the_record() -> None:
+def test_unknown_data_is_kept_for_the_log() -> None:
     decoder = ollama_chat.StreamDecoder()
     odd = line("Hi", channel="final") | {"remote_model": "m:671b", "logprobs": [{"token": "Hi"}]}
     more = line("!") | {"logprobs": [{"token": "!"}]}
@@ -373,7 +373,7 @@ def test_members_of_a_call_that_we_have_no_name_for_stay_with_it() -> None:
     }
 
 
-# -- whole answers -------------------------------------------------------------------------------
+# -- whole responses -----------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("S2-15")
@@ -391,7 +391,7 @@ def test_a_whole_answer_is_read_by_the_same_rules() -> None:
     assert message.stop_reason is StopReason.TOOL_USE
 
 
-def test_a_whole_answer_need_not_say_that_it_is_done() -> None:
+def test_a_whole_response_may_lack_done() -> None:
     message = ollama_chat.decode_response('{"message": {"content": "Hi"}}')
     assert (message.text, message.stop_reason) == ("Hi", StopReason.UNKNOWN)
 
@@ -407,13 +407,13 @@ def test_a_whole_answer_need_not_say_that_it_is_done() -> None:
         ("\ud800", "not_utf8"),
     ],
 )
-def test_what_is_no_response_is_a_protocol_error(data: str, code: str) -> None:
+def test_other_json_than_a_response_is_a_protocol_error(data: str, code: str) -> None:
     with pytest.raises(ProtocolError) as caught:
         ollama_chat.decode_response(data)
     assert caught.value.code == code
 
 
-def test_an_error_in_place_of_an_answer_is_raised() -> None:
+def test_an_error_in_place_of_a_response_is_raised() -> None:
     with pytest.raises(ProviderError) as caught:
         ollama_chat.decode_response('{"error": "\\"m\\" does not support thinking"}')
     assert caught.value.message == '"m" does not support thinking'

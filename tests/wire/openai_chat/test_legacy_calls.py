@@ -1,4 +1,4 @@
-"""Calls as OpenAI wrote them before they had ids: understood, and written back as they were."""
+"""Calls in OpenAI's form from before calls had ids: decoded, and sent back unchanged."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_of_two_legacy_calls_in_one_turn_both_are_sent() -> None:
     assert [call["function"]["name"] for call in sent["tool_calls"]] == ["look"]
 
 
-def test_an_id_that_is_made_up_is_none_that_is_there() -> None:
+def test_a_generated_id_does_not_occur_in_the_request() -> None:
     other = {"id": "unnamed_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     request = read({"role": "assistant", "content": None, "tool_calls": [other]}, turn())
     assert pairs_of(request)[0] == ["unnamed_1", "unnamed_2"]
@@ -125,7 +125,7 @@ def streamed(*deltas: dict[str, Any]) -> AssistantMessage:
     ],
     ids=["whole", "object", "streamed"],
 )
-def test_a_legacy_call_of_an_answer_goes_back_as_one(message: AssistantMessage) -> None:
+def test_a_legacy_call_of_a_response_is_sent_back_as_one(message: AssistantMessage) -> None:
     [call] = message.tool_calls
     result = ToolResultMessage.success(call.id, "3 passed")
     encoded = openai_chat.encode_request(Request(messages=(message, result)))
@@ -138,7 +138,7 @@ def test_a_legacy_call_of_an_answer_goes_back_as_one(message: AssistantMessage) 
     assert encoded.losses == ()
 
 
-def test_what_stands_in_a_legacy_call_of_an_answer_goes_back_with_it() -> None:
+def test_members_of_a_legacy_call_of_a_response_are_sent_back() -> None:
     call = {"name": "run", "arguments": "{}", "extra": 1}
     message = openai_chat.decode_response(answer(function_call=call))
     [sent] = openai_chat.encode_request(Request(messages=(message,))).json["messages"]
@@ -165,9 +165,7 @@ def test_another_provider_sees_a_call_like_any_other() -> None:
 
 
 @pytest.mark.parametrize(("name", "ours"), [("run", "run"), ("no name at all", ""), ("", "")])
-def test_a_legacy_result_without_its_call_still_tells_which_tool_it_is_of(
-    name: str, ours: str
-) -> None:
+def test_a_legacy_result_without_its_call_keeps_the_name_of_its_tool(name: str, ours: str) -> None:
     request = read(ASKED, ANSWERED | {"name": name})
     sent = gemini.encode_request(request).json["contents"][1]["parts"]
     assert sent[0]["functionResponse"]["name"] == ours

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions: requests, there and back."""
+"""OpenAI's chat completions: requests, decoded and encoded."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def reasons(found: Any) -> list[str]:
     return [f"{loss.code}.{loss.reason}" for loss in found.losses]
 
 
-# -- what we say ---------------------------------------------------------------------------------
+# -- encoding ------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("S1-02", "S2-21")
-def test_a_conversation_is_said_in_the_provider_s_words() -> None:
+def test_a_conversation_is_encoded_in_the_protocol() -> None:
     call = ToolCall(id="call_1", name="read_file", arguments='{"path" : "a.py"}')
     body = encode(
         ChatMessage.system("Be brief."),
@@ -100,11 +100,11 @@ def test_a_conversation_is_said_in_the_provider_s_words() -> None:
     assert body["tool_choice"] == "required"
 
 
-def test_nothing_is_said_that_was_not_asked_for() -> None:
+def test_only_requested_settings_are_sent() -> None:
     assert encode(ChatMessage.user("Hi")).keys() == {"model", "messages"}
 
 
-def test_an_answer_in_pieces_is_asked_for_with_its_usage() -> None:
+def test_streaming_is_requested_with_usage() -> None:
     request = Request(messages=(ChatMessage.user("Hi"),))
     body = openai_chat.encode_request(request, stream=True).json
     assert body["stream"] is True
@@ -119,7 +119,7 @@ def test_one_tool_can_be_demanded() -> None:
     assert body["tool_choice"] == {"type": "function", "function": {"name": "read_file"}}
 
 
-def test_images_go_with_the_words_of_the_user() -> None:
+def test_images_are_sent_with_the_text_of_the_user() -> None:
     user = ChatMessage.user((Text("Look"), PNG, Image(source=ImageUrl("https://example.org/a"))))
     assert encode(user)["messages"][0]["content"] == [
         {"type": "text", "text": "Look"},
@@ -128,7 +128,7 @@ def test_images_go_with_the_words_of_the_user() -> None:
     ]
 
 
-def test_images_of_results_wait_until_all_results_are_told() -> None:
+def test_images_of_results_follow_all_results() -> None:
     calls = [ToolCall(id=id, name="look") for id in "ab"]
     found = encoded(
         ChatMessage.user("Look"),
@@ -144,7 +144,7 @@ def test_images_of_results_wait_until_all_results_are_told() -> None:
     assert found.losses[0].place == "messages[2].content[0]"
 
 
-# -- what this protocol has no words for ---------------------------------------------------------
+# -- losses --------------------------------------------------------------------------------------
 
 
 def test_thinking_is_left_out_where_there_is_no_place_for_it() -> None:
@@ -155,7 +155,7 @@ def test_thinking_is_left_out_where_there_is_no_place_for_it() -> None:
     assert encoded(turn, dialect="deepseek").json["messages"][0]["reasoning_content"] == "Hm"
 
 
-def test_a_seal_goes_back_to_its_maker_alone() -> None:
+def test_a_seal_is_sent_back_only_to_its_maker() -> None:
     seal = Seal(data='[{"type":"x"}]', provider="openrouter", api="openai_chat", model="m-1")
     turn = AssistantMessage(content=(Thinking("Hm", seal=seal), Text("Yes")))
     mine = encoded(turn, dialect="openrouter")
@@ -198,7 +198,7 @@ def test_a_call_that_cannot_be_run_is_sent_so_that_the_server_can_read_it() -> N
     assert reasons(found) == ["invalid_call.raw_text_as_argument"]
 
 
-def test_that_a_call_failed_is_reported_as_lost() -> None:
+def test_the_failure_of_a_call_is_reported_as_a_loss() -> None:
     found = encoded(
         ToolResult.error("a", "no such file"),
         ToolResult(tool_call_id="b", content=(), outcome=Outcome.DENIED),
@@ -207,7 +207,7 @@ def test_that_a_call_failed_is_reported_as_lost() -> None:
     assert reasons(found) == ["outcome.not_sent"] * 2
 
 
-def test_what_was_not_resolved_is_sent_by_name_and_reported() -> None:
+def test_unresolved_references_are_sent_by_name_and_reported() -> None:
     user = ChatMessage.user(
         (FileReference(path="a.py", start_line=3, end_line=9), Image(source=ImageFile("b.png")))
     )
@@ -216,7 +216,7 @@ def test_what_was_not_resolved_is_sent_by_name_and_reported() -> None:
     assert reasons(found) == ["reference.file_name", "image.bytes_missing"]
 
 
-def test_what_only_others_know_is_left_out_and_reported() -> None:
+def test_content_of_other_wires_is_left_out_and_reported() -> None:
     odd = Opaque(kind="server_tool_use", raw="{}", origin="anthropic_messages")
     tick = Opaque(kind="event:tick", raw="{}", origin="openai_chat")
     text = Text("Hi", extras={"anthropic_messages": {"cache_control": {"type": "ephemeral"}}})
@@ -270,7 +270,7 @@ def test_a_call_without_a_name_gets_one_that_can_be_sent() -> None:
     assert reasons(found) == ["tool_name.renamed"]
 
 
-# -- once and for all ----------------------------------------------------------------------------
+# -- an encoder for a conversation ---------------------------------------------------------------
 
 
 def test_the_next_turn_begins_with_the_bytes_of_this_one() -> None:
@@ -293,7 +293,7 @@ def test_another_branch_or_model_is_written_anew() -> None:
     assert encoder.encode(one) == openai_chat.encode_request(one)
 
 
-# -- what others said ----------------------------------------------------------------------------
+# -- decoding ------------------------------------------------------------------------------------
 
 RECORDED: dict[str, dict[str, Any]] = {
     "strings": {"messages": [{"role": "user", "content": "Hi"}], "model": "m-1"},
@@ -458,7 +458,9 @@ def test_an_answer_can_be_sent_back() -> None:
         ('{"messages": [7]}', "unexpected_type", "messages[0]"),
     ],
 )
-def test_what_is_no_request_is_refused_with_its_place(data: str, code: str, place: str) -> None:
+def test_other_json_than_a_request_is_refused_with_its_place(
+    data: str, code: str, place: str
+) -> None:
     with pytest.raises(InvalidRequest) as caught:
         openai_chat.decode_request(data)
     assert (caught.value.code, caught.value.place) == (code, place)
@@ -468,7 +470,7 @@ def sealed(data: str, model: str = "m") -> Thinking:
     return Thinking("Hm", seal=Seal(data=data, provider="openai", api="openai_chat", model=model))
 
 
-def test_what_is_no_list_of_details_is_not_sent_as_one() -> None:
+def test_a_seal_that_is_not_a_list_of_details_is_not_sent() -> None:
     turn = AssistantMessage(content=(sealed("no JSON"), sealed('{"a":1}'), sealed('[{"b":1}]')))
     encoded = openai_chat.encode_request(Request(model="m", messages=(USER, turn)))
     assert encoded.json["messages"][1]["reasoning_details"] == [{"b": 1}]
@@ -478,7 +480,7 @@ def test_what_is_no_list_of_details_is_not_sent_as_one() -> None:
     ]
 
 
-def test_all_that_was_thought_goes_back_in_its_order() -> None:
+def test_all_thinking_is_sent_back_in_order() -> None:
     turn = AssistantMessage(content=(sealed('[{"a":1}]'), Text("Well"), sealed('[{"b":1},2]')))
     encoded = openai_chat.encode_request(Request(model="m", messages=(USER, turn)))
     assert encoded.json["messages"][1]["reasoning_details"] == [{"a": 1}, {"b": 1}, 2]

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions: what servers really send."""
+"""OpenAI's chat completions: responses as servers send them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def decode(*chunks: dict[str, Any], done: bool = True) -> Any:
     return assemble_message(decode_events(openai_chat, sse(*chunks, done=done)))
 
 
-# -- words ---------------------------------------------------------------------------------------
+# -- text and thinking ---------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("S4-05")
@@ -62,7 +62,7 @@ def test_text_arrives_piece_by_piece() -> None:
 
 
 @pytest.mark.parametrize("content", [None, "", "absent"])
-def test_a_first_delta_may_say_nothing(content: str | None) -> None:
+def test_a_first_delta_may_be_empty(content: str | None) -> None:
     first = chunk(role="assistant") if content == "absent" else chunk(content=content)
     assert decode(first, chunk(content="Hi"), STOP).text == "Hi"
 
@@ -74,7 +74,7 @@ def test_thinking_is_read_under_both_its_names(field: str) -> None:
     assert isinstance(message.content[0], Thinking)
 
 
-def test_thinking_that_is_sent_twice_is_told_once() -> None:
+def test_thinking_that_arrives_twice_is_sent_once() -> None:
     details = [{"type": "reasoning.text", "text": "Hm", "index": 0}]
     message = decode(chunk(reasoning="Hm", reasoning_details=details), chunk(content="4"), STOP)
     assert message.content[0].text == "Hm"
@@ -101,7 +101,7 @@ def test_content_in_parts_is_read() -> None:
     assert [block.text for block in message.content] == ["Okay", "4"]
 
 
-def test_a_refusal_is_no_text_but_is_kept() -> None:
+def test_a_refusal_is_kept_but_not_as_text() -> None:
     message = decode(chunk(refusal="I will"), chunk(refusal=" not."), STOP)
     assert message.text is None
     assert message.extras == {"openai_chat": {"refusal": "I will not."}}
@@ -133,7 +133,7 @@ def test_an_index_may_be_missing() -> None:
     assert [c.arguments for c in message.tool_calls] == ['{"p":1}']
 
 
-def test_a_name_may_come_behind_the_arguments() -> None:
+def test_a_name_may_arrive_after_the_arguments() -> None:
     message = decode(
         chunk(tool_calls=[call(0, "a", arguments="{}")]),
         chunk(tool_calls=[call(0, name="read")]),
@@ -142,7 +142,7 @@ def test_a_name_may_come_behind_the_arguments() -> None:
     assert [(c.id, c.name) for c in message.tool_calls] == [("a", "read")]
 
 
-def test_an_empty_id_is_none() -> None:
+def test_an_empty_id_counts_as_missing() -> None:
     message = decode(
         chunk(tool_calls=[call(0, "a", name="read", arguments="{")]),
         chunk(tool_calls=[call(0, "", name="", arguments="}")]),
@@ -158,7 +158,7 @@ def test_arguments_may_come_as_an_object_and_keep_their_text() -> None:
     assert found.arguments == '{"p" : 1.0}'
 
 
-def test_arguments_that_are_no_json_make_an_invalid_call() -> None:
+def test_arguments_that_are_not_json_make_an_invalid_call() -> None:
     message = decode(chunk(tool_calls=[call(0, "a", name="read", arguments='{"p":')]), STOP)
     [found] = message.tool_calls
     assert isinstance(found, InvalidToolCall)
@@ -175,7 +175,7 @@ def test_a_legacy_function_call_is_a_call() -> None:
     assert message.stop_reason is StopReason.TOOL_USE
 
 
-def test_a_function_call_of_empty_strings_is_none() -> None:
+def test_a_function_call_of_empty_strings_is_ignored() -> None:
     message = decode(chunk(content="Hi", function_call={"name": "", "arguments": ""}), STOP)
     assert message.tool_calls == ()
 
@@ -285,7 +285,7 @@ def test_members_of_a_function_go_back_into_it() -> None:
     assert sent_back(whole(said | {"function": function})) == [said | {"function": function}]
 
 
-def test_an_id_that_is_none_does_not_go_back_beside_the_one_that_results_have() -> None:
+def test_an_invalid_id_is_not_sent_back_beside_the_generated_one() -> None:
     message = whole({"id": 5, "type": "function", "function": {"name": "f", "arguments": "{}"}})
     [call] = message.tool_calls
     assert [sent["id"] for sent in sent_back(message)] == [call.id]
@@ -300,7 +300,7 @@ def test_a_character_that_was_cut_in_two_is_whole_again(name: str) -> None:
     assert block.text == "\U0001f600"
 
 
-def test_what_comes_in_parts_beside_the_words_is_joined() -> None:
+def test_metadata_in_parts_is_joined() -> None:
     decoder = openai_chat.StreamDecoder()
     chunks = [chunk(content=word, annotations=[word]) for word in "ab"]
     for number, found in enumerate(chunks):
@@ -313,11 +313,11 @@ def test_what_comes_in_parts_beside_the_words_is_joined() -> None:
 
 
 @pytest.mark.parametrize("sources", [None, [], "none", {}])
-def test_sources_that_are_none_do_not_go_back(sources: object) -> None:
+def test_empty_sources_are_not_sent_back(sources: object) -> None:
     assert decode(chunk(content="Hi", annotations=sources), STOP).extras is None
 
 
-def test_thinking_that_two_members_say_otherwise_is_told_once_and_kept_beside() -> None:
+def test_different_thinking_in_two_members_is_sent_once_and_kept_as_metadata() -> None:
     decoder = openai_chat.StreamDecoder()
     chunks = [chunk(reasoning_content=word, reasoning=f"{word}!") for word in ("Hm", " so")]
     alike = chunk(reasoning_content=" it is", reasoning=" it is")
@@ -326,7 +326,7 @@ def test_thinking_that_two_members_say_otherwise_is_told_once_and_kept_beside() 
     assert decoder.envelope["reasoning"] == "Hm! so!"
 
 
-def test_what_was_spoken_is_kept_and_its_id_goes_back() -> None:
+def test_audio_is_kept_and_its_id_is_sent_back() -> None:
     decoder = openai_chat.StreamDecoder()
     parts: list[dict[str, Any]] = [
         {"id": "audio_1", "transcript": "Good "},
@@ -340,7 +340,7 @@ def test_what_was_spoken_is_kept_and_its_id_goes_back() -> None:
     assert assemble_message(events).extras == {"openai_chat": {"audio": {"id": "audio_1"}}}
 
 
-def test_who_answers_is_said_by_the_first_chunk_that_says_it() -> None:
+def test_the_model_is_taken_from_the_first_chunk_that_names_it() -> None:
     decoder = openai_chat.StreamDecoder()
     prompt = {"id": "", "model": "", "choices": [], "prompt_filter_results": [{"prompt_index": 0}]}
     list(decoder.feed(sse(prompt, chunk(content="Hi"), chunk(content="!") | {"model": "m-2"})))
@@ -349,7 +349,7 @@ def test_who_answers_is_said_by_the_first_chunk_that_says_it() -> None:
     assert envelope["prompt_filter_results"] == [{"prompt_index": 0}]
 
 
-def test_thinking_that_is_counted_apart_is_part_of_the_output() -> None:
+def test_separately_counted_thinking_is_part_of_the_output() -> None:
     usage = {
         "prompt_tokens": 10,
         "completion_tokens": 5,
@@ -393,7 +393,7 @@ def test_the_mark_may_come_without_a_reason() -> None:
     assert (message.stop_reason, message.raw_stop_reason) == (StopReason.UNKNOWN, None)
 
 
-def test_a_stream_that_is_cut_says_so_and_what_came_stands() -> None:
+def test_a_stream_that_is_cut_is_cut_short_and_keeps_its_events() -> None:
     decoder = openai_chat.StreamDecoder()
     events = list(decoder.feed(sse(chunk(content="Hal"))))
     with pytest.raises(CutShort):
@@ -417,7 +417,7 @@ def test_a_reason_is_mapped_and_kept(reason: str, ours: StopReason) -> None:
     assert (message.stop_reason, message.raw_stop_reason) == (ours, reason)
 
 
-# -- faults --------------------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -430,7 +430,7 @@ def test_a_reason_is_mapped_and_kept(reason: str, ours: StopReason) -> None:
     ],
     ids=["data", "named", "bare", "in a choice"],
 )
-def test_an_error_after_200_is_raised_behind_what_came_before_it(body: bytes) -> None:
+def test_an_error_after_200_is_raised_after_the_events_before_it(body: bytes) -> None:
     decoder = openai_chat.StreamDecoder()
     events = decoder.feed(sse(chunk(content="Hal")) + body)
     assert next(events) == TextDelta(0, "Hal")
@@ -451,7 +451,7 @@ def test_an_error_after_200_is_raised_behind_what_came_before_it(body: bytes) ->
         (b"\xff", "not_utf8"),
     ],
 )
-def test_bytes_that_make_no_sense_are_a_protocol_error(data: bytes, code: str) -> None:
+def test_invalid_bytes_are_a_protocol_error(data: bytes, code: str) -> None:
     decoder = openai_chat.StreamDecoder()
     with pytest.raises(ProtocolError) as caught:
         list(decoder.feed(b"data: " + data + b"\n\n"))
@@ -459,17 +459,17 @@ def test_bytes_that_make_no_sense_are_a_protocol_error(data: bytes, code: str) -
     assert list(decoder.close()) == []
 
 
-def test_what_the_text_is_does_not_show_in_the_error() -> None:
+def test_the_error_does_not_quote_the_text() -> None:
     decoder = openai_chat.StreamDecoder()
     with pytest.raises(ProtocolError) as caught:
         list(decoder.feed(b'data: {"choices":"hunter2-secret"}\n\ndata: hunter2-secret\n\n'))
     assert "hunter2" not in str(caught.value)
 
 
-# -- what we have no name for --------------------------------------------------------------------
+# -- unknown members and events ------------------------------------------------------------------
 
 
-def test_what_is_not_understood_is_kept_for_the_record() -> None:
+def test_unknown_data_is_kept_for_the_log() -> None:
     decoder = openai_chat.StreamDecoder()
     odd = chunk(content="Hi", channel="final") | {"citations": ["https://example.org"]}
     events = list(decoder.feed(sse(odd, STOP, done=True)))
@@ -495,7 +495,7 @@ def test_other_choices_are_kept_and_not_mixed_in() -> None:
     ]
 
 
-# -- whole answers -------------------------------------------------------------------------------
+# -- whole responses -----------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("S2-15")
@@ -542,13 +542,13 @@ def test_a_whole_answer_is_read_by_the_same_rules() -> None:
         ('{"choices": [7]}', "choices_not_a_list"),
     ],
 )
-def test_what_is_no_response_is_a_protocol_error(data: str, code: str) -> None:
+def test_other_json_than_a_response_is_a_protocol_error(data: str, code: str) -> None:
     with pytest.raises(ProtocolError) as caught:
         openai_chat.decode_response(data)
     assert caught.value.code == code
 
 
-def test_an_error_in_place_of_an_answer_is_raised() -> None:
+def test_an_error_in_place_of_a_response_is_raised() -> None:
     with pytest.raises(ProviderError) as caught:
         openai_chat.decode_response('{"error": {"message": "no such model"}}')
     assert caught.value.message == "no such model"

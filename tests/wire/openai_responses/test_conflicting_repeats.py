@@ -1,4 +1,4 @@
-"""OpenAI's responses, where what is said twice is not the same: nothing is lost or doubled."""
+"""OpenAI's responses whose repeated content differs: it is neither lost nor duplicated."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from tests.wire.openai_responses.response_events import (
 
 
 def reasoning_delta(text: str, **position: Any) -> dict[str, Any]:
-    """More thinking in the other place for it."""
+    """A delta of thinking in the content, not the summary."""
     return event("reasoning_text.delta", item_id="rs_1", delta=text, **position)
 
 
 def decode_cut(*payloads: Any) -> Any:
-    """Decode what ends too early."""
+    """Decode a stream that ends too early."""
     decoder = openai_responses.StreamDecoder()
     events: list[WireEvent] = list(decoder.feed(sse(*payloads)))
     with pytest.raises(CutShort):
@@ -51,14 +51,14 @@ def texts_of(found: Any) -> list[str]:
 
 
 def sent_back(turn: Any) -> list[dict[str, Any]]:
-    """Write a turn, and read what was written as the JSON that it must be."""
+    """Encode a turn and return its JSON."""
     request = Request(messages=(ChatMessage.user("Hi"), turn), model="m-1")
     body = openai_responses.encode_request(request).body
     items: list[dict[str, Any]] = msgspec.json.decode(body)["input"]
     return items[1:]
 
 
-# -- a part that is done, nobody says which ------------------------------------------------------
+# -- a done part without a number ----------------------------------------------------------------
 
 NOWHERE: list[dict[str, Any]] = [
     {"item_id": "msg_1", "output_index": 0},
@@ -70,7 +70,7 @@ NOWHERE: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("position", NOWHERE)
-def test_text_is_told_once_where_its_part_is_not_known(position: dict[str, Any]) -> None:
+def test_text_is_sent_once_if_its_part_is_unknown(position: dict[str, Any]) -> None:
     steps = (text_delta("hello"), event("output_text.done", **position, text="hello"))
     assert texts_of(decode(*steps, end())) == ["hello"]
     assert texts_of(decode(*steps, done(message(text_part("hello"))), end())) == ["hello"]
@@ -78,14 +78,14 @@ def test_text_is_told_once_where_its_part_is_not_known(position: dict[str, Any])
 
 
 @pytest.mark.parametrize("position", NOWHERE)
-def test_text_is_told_once_where_something_else_came_between(position: dict[str, Any]) -> None:
+def test_text_is_sent_once_if_other_content_came_between(position: dict[str, Any]) -> None:
     at_once = event("output_text.done", **position, text="hello")
     found = decode(text_delta("hello"), added(call(), 7), arguments_delta("{}", 7), at_once, end())
     assert texts_of(found) == ["hello"]
     assert [c.arguments for c in found.tool_calls] == ["{}"]
 
 
-def test_text_is_told_once_where_its_index_is_that_of_a_call() -> None:
+def test_text_is_sent_once_if_its_index_is_that_of_a_call() -> None:
     at_once = event("output_text.done", output_index=0, content_index=0, text="hello")
     assert texts_of(
         decode(text_delta("hello"), added(call()), arguments_delta("{}"), at_once, end())
@@ -93,7 +93,7 @@ def test_text_is_told_once_where_its_index_is_that_of_a_call() -> None:
 
 
 @pytest.mark.parametrize("position", [{}, {"item_id": "rs_1"}, {"output_index": 0}])
-def test_thinking_is_told_once_where_its_part_is_not_known(position: dict[str, Any]) -> None:
+def test_thinking_is_sent_once_if_its_part_is_unknown(position: dict[str, Any]) -> None:
     at_once = event("reasoning_summary_text.done", **position, text="Hm")
     assert texts_of(decode(summary_delta("Hm"), at_once, end())) == ["Hm"]
     unnumbered = event("reasoning_summary_text.delta", item_id="rs_1", delta="Hm")
@@ -102,16 +102,16 @@ def test_thinking_is_told_once_where_its_part_is_not_known(position: dict[str, A
 
 
 @pytest.mark.parametrize("position", [{}, {"item_id": "made up"}, {"content_index": 0}])
-def test_what_comes_at_once_alone_is_told_wherever_it_belongs(position: dict[str, Any]) -> None:
+def test_a_done_text_without_deltas_is_sent_wherever_it_belongs(position: dict[str, Any]) -> None:
     at_once = event("output_text.done", **position, text="hello")
     assert texts_of(decode(at_once, end())) == ["hello"]
     assert texts_of(decode(added(call()), arguments_delta("{}"), at_once, end())) == ["hello"]
 
 
-# -- words and arguments that were told in part --------------------------------------------------
+# -- text and arguments that were sent in part ---------------------------------------------------
 
 
-def test_the_missing_end_of_text_is_told() -> None:
+def test_the_missing_end_of_text_is_sent() -> None:
     at_once = event("output_text.done", item_id="msg_1", content_index=0, text="hello")
     item = message(text_part("hello"))
     assert texts_of(decode_cut(text_delta("hel"), at_once)) == ["hello"]
@@ -122,7 +122,7 @@ def test_the_missing_end_of_text_is_told() -> None:
     assert texts_of(decode(text_delta("hel"), end("completed", item))) == ["hello"]
 
 
-def test_an_item_may_grow_when_it_is_told_again() -> None:
+def test_an_item_may_grow_when_it_is_repeated() -> None:
     longer = message(text_part("hello, and more"))
     found = decode(text_delta("hel"), done(message(text_part("hello"))), end("completed", longer))
     assert texts_of(found) == ["hello, and more"]
@@ -138,7 +138,7 @@ def test_a_second_part_may_grow_too() -> None:
 
 
 @pytest.mark.parametrize("other", ["hallo", "oh, hello", "HELLO, and more"])
-def test_words_that_differ_do_not_replace_what_was_told(other: str) -> None:
+def test_different_text_does_not_replace_the_sent_text(other: str) -> None:
     at_once = event("output_text.done", item_id="msg_1", content_index=0, text=other)
     item = message(text_part(other))
     assert texts_of(decode_cut(text_delta("hello"), at_once)) == ["hello"]
@@ -146,7 +146,7 @@ def test_words_that_differ_do_not_replace_what_was_told(other: str) -> None:
     assert texts_of(decode(done(message(text_part("hello"))), done(item), end())) == ["hello"]
 
 
-def test_text_with_a_character_in_two_halves_is_known_again() -> None:
+def test_repeated_text_with_a_split_surrogate_pair_is_recognized() -> None:
     body = sse(
         text_delta("<"),
         text_delta(">"),
@@ -159,7 +159,7 @@ def test_text_with_a_character_in_two_halves_is_known_again() -> None:
 
 
 @pytest.mark.parametrize("decode_in_pieces", ["{", '{"a":', '{"a":1}'])
-def test_the_missing_end_of_arguments_is_told(decode_in_pieces: str) -> None:
+def test_the_missing_end_of_arguments_is_sent(decode_in_pieces: str) -> None:
     at_once = event("function_call_arguments.done", item_id="fc_1", arguments='{"a":1}')
     item = call('{"a":1}')
     for last in [(at_once,), (done(item),), (at_once, done(item)), (at_once, done(call("")))]:
@@ -170,7 +170,7 @@ def test_the_missing_end_of_arguments_is_told(decode_in_pieces: str) -> None:
     assert (asked.id, asked.arguments) == ("call_1", '{"a":1}')
 
 
-def test_the_missing_end_of_thinking_is_told() -> None:
+def test_the_missing_end_of_thinking_is_sent() -> None:
     at_once = event("reasoning_summary_text.done", item_id="rs_1", summary_index=0, text="Hm, so")
     more = event("reasoning_summary_text.delta", item_id="rs_1", summary_index=1, delta="Yes")
     assert texts_of(decode_cut(summary_delta("Hm"), at_once)) == ["Hm, so"]
@@ -181,13 +181,13 @@ def test_the_missing_end_of_thinking_is_told() -> None:
     assert sent_back(found) == [reasoning("Hm, so")]
 
 
-def test_the_missing_end_of_a_refusal_is_told() -> None:
+def test_the_missing_end_of_a_refusal_is_sent() -> None:
     at_once = event("refusal.done", item_id="msg_1", content_index=0, refusal="I will not.")
     [opaque] = decode(refusal_delta("I will"), at_once, end()).content
     assert msgspec.json.decode(opaque.raw)["refusal"] == "I will not."
 
 
-def test_thinking_that_begins_again_in_the_other_place_is_told_once() -> None:
+def test_thinking_that_is_repeated_in_the_other_place_is_sent_once() -> None:
     assert texts_of(decode_cut(summary_delta("I think so"), reasoning_delta("I think"))) == [
         "I think so"
     ]
@@ -199,11 +199,11 @@ def test_thinking_that_begins_again_in_the_other_place_is_told_once() -> None:
     ]
 
 
-# -- arguments that are no text ------------------------------------------------------------------
+# -- arguments that are not text -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("decode_in_pieces", ['{"a":', '{ "a":', "[", '{"a": 1}'])
-def test_arguments_that_are_an_object_are_written_as_json_whatever_deltas_said(
+def test_arguments_that_are_an_object_are_written_as_json_whatever_the_deltas_were(
     decode_in_pieces: str,
 ) -> None:
     item = call("") | {"arguments": {"a": 1}}
@@ -215,7 +215,7 @@ def test_arguments_that_are_an_object_are_written_as_json_whatever_deltas_said(
         assert written["arguments"] == {"a": 1}
 
 
-# -- two items of one name -----------------------------------------------------------------------
+# -- two items with one id -----------------------------------------------------------------------
 
 TWINS = [call("{}", call_id="call_1", name="read"), call("[]", call_id="call_2", name="write")]
 
@@ -286,7 +286,7 @@ def test_two_messages_may_share_an_id() -> None:
     assert texts_of(whole(items[0], items[0])) == ["One", "One"]
 
 
-# -- members that are told again -----------------------------------------------------------------
+# -- repeated members ----------------------------------------------------------------------------
 
 
 def test_a_status_is_the_latest() -> None:
@@ -298,7 +298,7 @@ def test_a_status_is_the_latest() -> None:
     assert extras_of(found.content[0])["$item"]["status"] == "completed"
 
 
-def test_a_list_that_is_empty_with_a_blank_in_it_says_nothing() -> None:
+def test_a_list_with_only_a_blank_is_empty() -> None:
     item = msgspec.json.encode(done(message(text_part("hello"))))
     body = b"data: " + item.replace(b'"annotations":[]', b'"annotations":[ ]') + b"\n\n"
     cited = message(text_part("hello", annotations={"url": "u"}))
@@ -307,7 +307,7 @@ def test_a_list_that_is_empty_with_a_blank_in_it_says_nothing() -> None:
 
 
 def count_added_extras(count: int, item: dict[str, Any]) -> int:
-    """Return how many members are told of an item that has one more with each of its tellings."""
+    """Return the number of members in events of an item that has one more in each version."""
     body = [done(item | {f"x{number}": 1}) for number in range(count)]
     events = decode_events(openai_responses, sse(*body, end()))
     return sum(
@@ -320,11 +320,11 @@ def count_added_extras(count: int, item: dict[str, Any]) -> int:
 
 
 @pytest.mark.parametrize("item", [reasoning(), message(text_part("Hi")), call("{}")])
-def test_an_item_that_is_told_again_and_again_costs_what_it_says(item: dict[str, Any]) -> None:
+def test_the_cost_of_a_repeated_item_is_bounded(item: dict[str, Any]) -> None:
     assert count_added_extras(80, item) == count_added_extras(40, item) < 40
 
 
-def test_only_new_members_are_told_of_an_item() -> None:
+def test_only_new_members_of_an_item_are_sent_as_events() -> None:
     first, second = call("{}"), call("{}", namespace="fs")
     events = decode_events(openai_responses, sse(done(first), done(second), end()))
     [_, extras] = [event for event in events if isinstance(event, ExtrasAdded)]
@@ -335,7 +335,7 @@ def test_only_new_members_are_told_of_an_item() -> None:
 
 
 @pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", "\ufeff"])
-def test_a_byte_order_mark_is_no_part_of_an_answer(mark: Any) -> None:
+def test_a_byte_order_mark_is_not_part_of_a_response(mark: Any) -> None:
     answer = msgspec.json.encode({"status": "completed", "output": [message(text_part("Hi"))]})
     body = mark + (answer if isinstance(mark, bytes) else answer.decode())
     assert openai_responses.decode_response(body).text == "Hi"

@@ -1,4 +1,4 @@
-"""OpenAI's responses say most things more than once: each is heard, and told once."""
+"""OpenAI's responses repeat most content: each content becomes events once."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ AT = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
 
 
 def reasoning_delta(text: str) -> dict[str, Any]:
-    """More thinking in the other place for it."""
+    """A delta of thinking in the content, not the summary."""
     return event(
         "reasoning_text.delta", item_id="rs_1", output_index=0, content_index=0, delta=text
     )
@@ -72,16 +72,16 @@ def sent_back(turn: AssistantMessage) -> list[dict[str, Any]]:
     return items[1:]
 
 
-# -- items of which nothing is said --------------------------------------------------------------
+# -- items without content -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("members", [{}, {"item": None}], ids=["absent", "null"])
-def test_an_item_that_is_announced_without_a_word_costs_nothing(members: dict[str, Any]) -> None:
+def test_an_item_that_is_announced_without_json_is_ignored(members: dict[str, Any]) -> None:
     empty = event("output_item.added", output_index=0, **members)
     assert decode(empty, text_delta("Hi"), end()).content == (Text("Hi"),)
 
 
-# -- what is said at once ------------------------------------------------------------------------
+# -- content without deltas ----------------------------------------------------------------------
 
 
 def test_arguments_that_come_at_once_are_those_of_the_call() -> None:
@@ -99,7 +99,7 @@ def test_text_that_comes_at_once_is_text(start: Any, last: Any) -> None:
     assert decode(created(), *start, at_once, *last, end()).content == (Text("Hi"),)
 
 
-def test_a_part_that_comes_at_once_stands_behind_one_that_grew() -> None:
+def test_a_whole_part_follows_one_that_grew() -> None:
     steps = [
         event("output_text.done", **AT | {"content_index": part}, text=text)
         for part, text in enumerate(["One", "Two"])
@@ -123,12 +123,12 @@ def test_thinking_that_comes_at_once_is_thinking(kind: str) -> None:
 
 @pytest.mark.parametrize("tail", [(), (done(message(text_part("Hi"))),)], ids=["not done", "done"])
 @pytest.mark.parametrize("position", [AT, {"output_index": 0}, {"item_id": "other"}, {}])
-def test_what_deltas_said_is_not_said_again(position: dict[str, Any], tail: Any) -> None:
+def test_content_of_deltas_is_not_repeated(position: dict[str, Any], tail: Any) -> None:
     at_once = event("output_text.done", **{"content_index": 0} | position, text="Hi")
     assert decode(added(message()), text_delta("Hi"), at_once, *tail, at_once, end()).text == "Hi"
 
 
-def test_what_deltas_said_of_calls_refusals_and_thoughts_is_not_said_again() -> None:
+def test_deltas_of_calls_refusals_and_thinking_are_not_repeated() -> None:
     refusal = event("refusal.done", **AT, refusal="No.")
     found = decode(added(message()), refusal_delta("No."), refusal, end())
     assert msgspec.json.decode(found.content[0].raw)["refusal"] == "No."
@@ -148,7 +148,7 @@ FAULT = {"type": "error", "code": "server_error", "message": "engine died"}
     [(b"", CutShort), (sse(FAULT, {"type": "ping"}), ProviderError)],
     ids=["cut", "fault"],
 )
-def test_what_came_at_once_is_kept_where_the_answer_breaks(
+def test_content_without_deltas_is_kept_if_the_response_breaks_off(
     tail: bytes, error: type[Exception]
 ) -> None:
     decoder = openai_responses.StreamDecoder()
@@ -159,7 +159,7 @@ def test_what_came_at_once_is_kept_where_the_answer_breaks(
         next(events)
 
 
-# -- items that are told again -------------------------------------------------------------------
+# -- repeated items ------------------------------------------------------------------------------
 
 
 def test_members_that_only_the_end_knows_are_kept() -> None:
@@ -178,7 +178,7 @@ def test_members_that_only_the_end_knows_are_kept() -> None:
     assert sent_back(decode(done(decode_in_pieces), done(again), end())) == [again]
 
 
-def test_what_was_told_first_stands_but_for_the_status() -> None:
+def test_the_first_version_counts_except_for_the_status() -> None:
     first, second = call("{}", id="fc_1", status="completed"), call("{}", id="fc_2", status="x")
     [asked] = decode(done(first), end("completed", second | {"namespace": "fs"})).tool_calls
     assert extras_of(asked) == {"id": "fc_1", "status": "x", "namespace": "fs"}
@@ -200,7 +200,7 @@ def test_a_summary_may_come_with_the_end() -> None:
     assert sent_back(found) == [bare | reasoning("Hm")]
 
 
-def test_words_and_arguments_may_come_with_the_end() -> None:
+def test_text_and_arguments_may_arrive_at_the_end() -> None:
     found = decode(
         *(done(message(text_part(""))), done(call(""), 1)),
         end("completed", message(text_part("Hi")), call('{"p":1}')),
@@ -217,7 +217,7 @@ def test_a_name_may_come_with_the_end() -> None:
     assert (asked.id, asked.name, asked.arguments) == ("call_1", "read", "{}")
 
 
-def test_an_empty_message_may_get_its_words_with_the_end() -> None:
+def test_an_empty_message_may_get_its_text_at_the_end() -> None:
     found = decode(done(message()), end("completed", message(text_part("Hi"))))
     assert found.text == "Hi"
     ids = [item["id"] for item in sent_back(found) if "id" in item]
@@ -243,12 +243,12 @@ def test_parts_are_found_by_their_numbers() -> None:
     "other",
     [message(text_part("Bye"), id="x", phase="x"), call("{}", id="x"), reasoning("Hm", id="x")],
 )
-def test_another_item_in_its_place_adds_nothing(other: dict[str, Any]) -> None:
+def test_another_item_at_the_same_position_adds_nothing(other: dict[str, Any]) -> None:
     item = message(text_part("Hi"))
     assert decode(done(item), end("completed", other)).content == whole(item).content
 
 
-def test_what_is_not_understood_stands_as_it_came() -> None:
+def test_unknown_blocks_are_kept_unchanged() -> None:
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
     [opaque] = decode(done(search), end("completed", search | {"action": {}})).content
     assert msgspec.json.decode(opaque.raw) == search
@@ -281,7 +281,7 @@ HELD = reasoning("Hm, hm", content=content("Hm, hm"))
         (),
     ],
 )
-def test_the_same_thinking_in_both_places_is_told_once(deltas: Any) -> None:
+def test_the_same_thinking_in_both_places_is_sent_once(deltas: Any) -> None:
     assert thinking_of(added(reasoning()), *deltas, done(HELD), end()) == "Hm, hm"
     if len(deltas) > 1:
         assert thinking_of(added(reasoning()), *deltas, end()) == "Hm, hm"
@@ -309,7 +309,7 @@ def test_thinking_waits_exactly_as_long_as_it_may_be_a_repetition(said: list[Any
     )
 
 
-def test_thinking_that_differs_is_told_as_it_comes() -> None:
+def test_different_thinking_is_sent_as_it_arrives() -> None:
     item = reasoning("So.", content=content("Sooner or later."))
     body = sse(
         added(reasoning()),
@@ -326,13 +326,13 @@ def test_thinking_that_differs_is_told_as_it_comes() -> None:
     assert assemble_message(events) == whole(item)
 
 
-def test_thinking_that_waited_in_vain_is_told_in_the_end() -> None:
+def test_thinking_that_was_held_back_is_sent_at_the_end() -> None:
     decode_in_pieces = (added(reasoning()), summary_delta("Hm, hm"), reasoning_delta("Hm"))
     item = reasoning("Hm, hm", content=content("Hm"))
     assert thinking_of(*decode_in_pieces, done(item), end()) == "Hm, hmHm"
 
 
-def test_thinking_of_which_one_place_came_in_no_delta_is_whole() -> None:
+def test_thinking_with_deltas_in_one_place_only_is_whole() -> None:
     item = reasoning("So.", content=content("Later."))
     assert thinking_of(summary_delta("So."), done(item), end()) == "So.Later."
     assert sorted(thinking_of(reasoning_delta("Later."), done(item), end())) == sorted("So.Later.")
@@ -370,11 +370,11 @@ def test_the_input_of_a_custom_tool_may_come_at_once() -> None:
 
 
 @pytest.mark.parametrize("input", ["", " \n", "{}", '{"a": 1}', {"a": 1}, None])
-def test_any_input_of_a_custom_tool_goes_back_as_it_came(input: Any) -> None:
+def test_any_input_of_a_custom_tool_is_sent_back_unchanged(input: Any) -> None:
     assert sent_back(whole(custom(input))) == [custom(input)]
 
 
-def test_a_custom_tool_that_is_done_empty_does_not_unsay_its_input() -> None:
+def test_an_empty_done_item_does_not_remove_the_input_of_a_custom_tool() -> None:
     more = event("custom_tool_call_input.delta", item_id="ctc_1", output_index=0, delta="select 1")
     assert sent_back(decode(added(custom("")), more, done(custom("")), end())) == [custom()]
     assert sent_back(decode(done(custom("")), end("completed", custom()))) == [custom()]

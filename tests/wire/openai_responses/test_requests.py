@@ -1,4 +1,4 @@
-"""OpenAI's responses: requests, there and back."""
+"""OpenAI's responses: requests, decoded and encoded."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ def answer(*output: dict[str, Any], status: str = "completed", **settings: Any) 
     return openai_responses.decode_response(msgspec.json.encode(body), model="m-1", **settings)
 
 
-# -- what we say ---------------------------------------------------------------------------------
+# -- encoding ------------------------------------------------------------------------------------
 
 
-def test_a_conversation_is_said_in_the_provider_s_words() -> None:
+def test_a_conversation_is_encoded_in_the_protocol() -> None:
     call = ToolCall(id="call_1", name="read_file", arguments='{"path" : "a.py"}')
     body = encode(
         ChatMessage.system("Be brief."),
@@ -97,7 +97,7 @@ def test_a_conversation_is_said_in_the_provider_s_words() -> None:
     assert (body["temperature"], body["top_p"], body["tool_choice"]) == (0.5, 0.9, "required")
 
 
-def test_nothing_is_said_that_was_not_asked_for() -> None:
+def test_only_requested_settings_are_sent() -> None:
     assert encode(ChatMessage.user("Hi")).keys() == {"model", "input"}
     request = Request(messages=(ChatMessage.user("Hi"),))
     assert openai_responses.encode_request(request, stream=True).json["stream"] is True
@@ -116,7 +116,7 @@ def test_only_the_first_system_message_goes_out_of_band() -> None:
     ]
 
 
-def test_that_a_tool_is_not_strict_has_to_be_said() -> None:
+def test_a_tool_that_is_not_strict_is_marked() -> None:
     tools = (ToolDefinition.from_function(read_file, strict=False),)
     body = encode(ChatMessage.user("Hi"), tools=tools, tool_choice="read_file")
     assert body["tools"][0]["strict"] is False
@@ -138,7 +138,7 @@ def test_images_stand_where_they_are_shown_also_in_results() -> None:
     assert found.losses == ()
 
 
-# -- what goes back to who made it ---------------------------------------------------------------
+# -- content for its maker only ------------------------------------------------------------------
 
 REASONING = {
     "type": "reasoning",
@@ -183,7 +183,7 @@ def test_an_answer_is_sent_back_item_for_item() -> None:
     assert found.losses == ()
 
 
-def test_the_reasoning_of_another_model_is_left_out_and_no_item_says_that_it_had_any() -> None:
+def test_the_reasoning_of_another_model_is_left_out_with_the_ids_after_it() -> None:
     found = encoded(answer(REASONING, SEARCH, SAID, CALL, SHELL), model="m-2")
     said, call, shell = found.json["input"]
     assert said == {name: value for name, value in SAID.items() if name != "id"}
@@ -192,7 +192,7 @@ def test_the_reasoning_of_another_model_is_left_out_and_no_item_says_that_it_had
     assert reasons(found) == ["seal.other_model_thinking", "opaque.other_provider_item"]
 
 
-def test_another_provider_sees_words_and_calls_alone() -> None:
+def test_another_provider_receives_only_text_and_calls() -> None:
     found = encoded(answer(REASONING, SEARCH, SAID, CALL, SHELL, REFUSAL), provider="vllm")
     assert found.json["input"] == [
         {"type": "message", "role": "assistant", "content": "I look"},
@@ -224,13 +224,13 @@ def test_reasoning_without_a_seal_goes_back_to_its_provider_alone() -> None:
     assert reasons(other) == ["thinking.other_model_thinking", "extras.other_provider"]
 
 
-def test_thinking_of_nobody_in_particular_is_left_out() -> None:
+def test_thinking_without_a_source_is_left_out() -> None:
     found = encoded(AssistantMessage(content=(Thinking("Hm"), Text("Yes"))))
     assert found.json["input"] == [{"type": "message", "role": "assistant", "content": "Yes"}]
     assert reasons(found) == ["thinking.other_model_thinking"]
 
 
-def test_a_seal_goes_back_with_the_words_it_seals() -> None:
+def test_a_seal_is_sent_back_with_its_text() -> None:
     seal = Seal(data="gAAA", provider="openai", api=NAME, model="m-1")
     found = encoded(AssistantMessage(content=(Thinking("Hm", seal=seal), Text("Yes"))))
     assert found.json["input"][0] == {
@@ -248,7 +248,7 @@ def test_reasoning_that_was_cut_off_is_left_out() -> None:
     assert reasons(found) == ["order.trailing_thinking"]
 
 
-# -- what this protocol has no words for ---------------------------------------------------------
+# -- losses --------------------------------------------------------------------------------------
 
 
 def test_names_and_ids_that_are_forbidden_are_mapped_alike_everywhere() -> None:
@@ -276,7 +276,7 @@ def test_a_call_without_a_name_that_may_be_sent_gets_one(name: str) -> None:
     assert "tool_name.renamed" in reasons(found)
 
 
-def test_that_a_call_failed_is_reported_as_lost() -> None:
+def test_the_failure_of_a_call_is_reported_as_a_loss() -> None:
     found = encoded(
         ToolResult.error("a", "no such file"),
         ToolResult(tool_call_id="b", content=(), outcome=Outcome.DENIED),
@@ -285,14 +285,14 @@ def test_that_a_call_failed_is_reported_as_lost() -> None:
     assert reasons(found) == ["outcome.not_sent"] * 2
 
 
-def test_what_was_not_resolved_is_sent_by_name_and_reported() -> None:
+def test_unresolved_references_are_sent_by_name_and_reported() -> None:
     user = ChatMessage.user((FileReference(path="a.py"), Image(source=ImageFile("b.png"))))
     found = encoded(user)
     assert found.json["input"][0]["content"] == "@a.py"
     assert reasons(found) == ["reference.file_name", "image.bytes_missing"]
 
 
-def test_what_only_others_know_is_left_out_and_reported() -> None:
+def test_content_of_other_wires_is_left_out_and_reported() -> None:
     cached = {"anthropic_messages": {"cache_control": {"type": "ephemeral"}}}
     odd = Opaque(kind="server_tool_use", raw="{}", origin="anthropic_messages")
     tick = Opaque(kind="event:response.tick", raw="{}", origin=NAME)
@@ -320,7 +320,7 @@ def test_texts_to_stop_at_are_reported_as_lost() -> None:
     assert found.losses[0].place == "request.stop"
 
 
-# -- once and for all ----------------------------------------------------------------------------
+# -- an encoder for a conversation ---------------------------------------------------------------
 
 
 def test_the_next_turn_begins_with_the_bytes_of_this_one() -> None:
@@ -344,13 +344,13 @@ def test_another_branch_or_model_is_written_anew() -> None:
     assert encoder.encode(one) == openai_responses.encode_request(one)
 
 
-# -- what others said ----------------------------------------------------------------------------
+# -- decoding ------------------------------------------------------------------------------------
 
 HI = [{"role": "user", "content": "Hi"}]
 RECORDED: dict[str, dict[str, Any]] = {
     "string": {"input": "Hi", "model": "m-1"},
     "string and instructions": {"input": "Hi", "instructions": "Be brief."},
-    "nothing to say": {"input": [], "instructions": "Be brief."},
+    "empty input": {"input": [], "instructions": "Be brief."},
     "instructions alone": {"instructions": "Be brief.", "previous_response_id": "resp_1"},
     "no instructions": {"input": HI, "instructions": None, "model": ""},
     "typed": {"input": [{"type": "message", "role": "user", "content": "Hi"}]},
@@ -483,12 +483,12 @@ def test_a_recorded_request_comes_back_as_it_was(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RECORDED)
-def test_a_request_to_another_provider_comes_back_to_it_as_it_was(name: str) -> None:
+def test_a_request_to_another_provider_survives_a_round_trip(name: str) -> None:
     request = openai_responses.decode_request(msgspec.json.encode(RECORDED[name]), provider="vllm")
     assert openai_responses.encode_request(request, provider="vllm").json == RECORDED[name]
 
 
-def test_what_the_model_said_in_a_row_is_one_turn() -> None:
+def test_adjacent_items_of_the_model_are_one_turn() -> None:
     body = {"model": "m-1", "input": [*HI, REASONING, SAID, CALL, SHELL, *RESULTS, *HI]}
     request = openai_responses.decode_request(msgspec.json.encode(body))
     user, turn, result, other, last = request.messages
@@ -520,7 +520,9 @@ def test_a_recorded_request_is_made_of_our_values() -> None:
         "get-sum",
         "open",
     ]
-    assert [tool.strict for tool in request.tools] == [False] * 4  # closing it would change it
+    assert [tool.strict for tool in request.tools] == [
+        False
+    ] * 4  # a strict tool would close the schema
     assert request.tool_choice == request.tools[2].name
     request = openai_responses.decode_request(msgspec.json.encode(RECORDED["settings"]))
     assert (request.max_tokens, request.temperature, request.top_p) == (5, 0, None)
@@ -530,7 +532,7 @@ def test_a_recorded_request_is_made_of_our_values() -> None:
     ]
 
 
-def test_a_string_becomes_a_list_when_the_conversation_goes_on() -> None:
+def test_a_string_becomes_a_list_when_the_conversation_continues() -> None:
     request = openai_responses.decode_request(b'{"input":"Hi"}')
     longer = msgspec.structs.replace(
         request, messages=(*request.messages, ChatMessage.assistant("Yes?"))
@@ -553,7 +555,7 @@ def test_a_string_becomes_a_list_when_the_conversation_goes_on() -> None:
         (b'{"input": "\xff"}', "not_utf8", "request"),
     ],
 )
-def test_what_is_no_request_is_refused(data: bytes | str, code: str, place: str) -> None:
+def test_other_json_than_a_request_is_refused(data: bytes | str, code: str, place: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         openai_responses.decode_request(data)
     assert (caught.value.code, caught.value.place) == (code, place)
@@ -593,7 +595,7 @@ def test_a_call_of_an_answer_without_a_name_is_not_sent_without_one() -> None:
 
 
 def test_an_item_that_was_kept_with_its_type_is_written_with_it_once() -> None:
-    """So did versions before the type became a matter of form."""
+    """As earlier versions did, before the type was noted in the form."""
     item = {"type": "message", "id": "msg_1", "status": "completed"}
     kept = AssistantMessage(content=(Text("Hi", extras={NAME: {"$item": item}}),))
     [sent] = encode(kept)["input"]

@@ -1,4 +1,4 @@
-"""OpenAI's responses: what servers really send."""
+"""OpenAI's responses as servers send them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from tests.wire.openai_responses.response_events import (
     whole,
 )
 
-# -- words ---------------------------------------------------------------------------------------
+# -- text and thinking ---------------------------------------------------------------------------
 
 
 def test_text_arrives_piece_by_piece() -> None:
@@ -68,7 +68,7 @@ def test_text_arrives_piece_by_piece() -> None:
     assert (found.stop_reason, found.raw_stop_reason) == (StopReason.END_TURN, "completed")
 
 
-def test_what_is_told_three_times_is_told_once() -> None:
+def test_content_that_arrives_three_times_is_sent_once() -> None:
     thought, said, asked = reasoning("Hm"), message(text_part("Yes")), call('{"p":1}')
     found = decode(
         created(),
@@ -82,14 +82,14 @@ def test_what_is_told_three_times_is_told_once() -> None:
     assert [c.arguments for c in found.tool_calls] == ['{"p":1}']
 
 
-def test_what_was_streamed_counts_where_the_end_repeats_nothing() -> None:
+def test_streamed_content_counts_if_the_end_repeats_nothing() -> None:
     found = decode(
         created(), added(message()), text_delta("Hi"), done(message(text_part("Hi"))), end()
     )
     assert found.text == "Hi"
 
 
-def test_what_only_the_end_says_is_taken_from_there() -> None:
+def test_content_that_only_the_end_has_is_added() -> None:
     output = (reasoning("Hm"), message(text_part("Hi")), call("{}"))
     found = decode(created(), end("completed", *output))
     assert [type(block).__name__ for block in found.content] == ["Thinking", "Text", "ToolCall"]
@@ -103,7 +103,7 @@ def test_an_item_that_is_never_done_is_completed_by_the_end() -> None:
     assert extras_of(found.content[0])["$item"]["phase"] == "final_answer"
 
 
-def test_an_item_that_is_done_empty_does_not_unsay_its_words() -> None:
+def test_an_empty_done_item_does_not_remove_its_text() -> None:
     found = decode(added(message()), text_delta("Hi"), done(message()), end())
     assert found.content == (Text("Hi"),)
 
@@ -134,7 +134,7 @@ def test_a_part_may_be_counted_from_anywhere() -> None:
     assert found.text == "Hi"
 
 
-def test_an_empty_delta_says_nothing() -> None:
+def test_an_empty_delta_adds_no_event() -> None:
     found = decode(added(message()), text_delta(""), done(message(text_part("Hi"))), end())
     assert found.text == "Hi"
 
@@ -151,13 +151,13 @@ def test_citations_and_members_of_the_item_stay_with_the_text() -> None:
     }
 
 
-def test_half_a_character_waits_for_its_other_half() -> None:
+def test_half_a_surrogate_pair_waits_for_the_other_half() -> None:
     body = sse(created(), text_delta("<"), text_delta(">"), end())
     body = body.replace(b"<", rb"\ud83d").replace(b">", rb"\ude00")
     assert assemble_message(decode_events(openai_responses, body)).text == "\N{GRINNING FACE}"
 
 
-def test_half_a_character_beside_a_number_that_python_cannot_read_is_replaced() -> None:
+def test_a_lone_surrogate_beside_a_number_that_python_cannot_read_is_replaced() -> None:
     body = sse(created(), text_delta("a<"), end())
     body = body.replace(b'a<"', rb'a\ud83d","zz":' + b"1" * 5000)
     assert (
@@ -169,7 +169,7 @@ def test_half_a_character_beside_a_number_that_python_cannot_read_is_replaced() 
 
 
 def test_indexes_may_be_missing() -> None:
-    """llama.cpp sends ids alone."""
+    """llama.cpp sends ids without indexes."""
     asked = call('{"p":1}')
     body = [
         event("output_item.added", item=message()),
@@ -185,8 +185,8 @@ def test_indexes_may_be_missing() -> None:
     assert [(c.id, c.arguments) for c in found.tool_calls] == [("call_1", '{"p":1}')]
 
 
-def test_every_event_may_have_an_id_of_its_own() -> None:
-    """GitHub Copilot makes up a new one each time."""
+def test_every_event_may_have_a_new_id() -> None:
+    """GitHub Copilot sends a new id with each event."""
     found = decode(
         *(added(message(id="a")), text_delta("Hel", id="b"), text_delta("lo", id="c")),
         done(message(text_part("Hello"), id="d")),
@@ -198,7 +198,7 @@ def test_every_event_may_have_an_id_of_its_own() -> None:
 
 
 def test_two_items_may_share_an_index() -> None:
-    """Some servers count messages and calls apart."""
+    """Some servers count messages and calls separately."""
     found = decode(
         *(
             added(message()),
@@ -255,12 +255,12 @@ def test_raw_thinking_is_thinking() -> None:
     assert assemble_message(events) == whole(item)
 
 
-def test_thinking_that_is_said_in_both_places_is_told_once() -> None:
+def test_thinking_in_both_places_is_sent_once() -> None:
     [thinking] = whole(reasoning("Hm", content=[{"type": "reasoning_text", "text": "Hm"}])).content
     assert thinking.text == "Hm"
 
 
-def test_thinking_without_a_word_is_kept_for_its_id() -> None:
+def test_thinking_without_text_is_kept_for_its_id() -> None:
     [thinking] = whole(reasoning()).content
     assert thinking == Thinking("", extras={NAME: {"id": "rs_1"}})
 
@@ -301,13 +301,13 @@ def test_a_call_without_an_id_gets_one() -> None:
     assert (asked.id, asked.name) == ("made_up", "read")
 
 
-def test_arguments_that_are_no_json_make_an_invalid_call() -> None:
+def test_arguments_that_are_not_json_make_an_invalid_call() -> None:
     [asked] = decode(added(call()), arguments_delta('{"p":'), done(call('{"p":')), end()).tool_calls
     assert isinstance(asked, InvalidToolCall)
     assert (asked.id, asked.arguments) == ("call_1", '{"p":')
 
 
-# -- what we have no name for --------------------------------------------------------------------
+# -- unknown members and events ------------------------------------------------------------------
 
 
 def test_server_tools_stand_where_they_were_used() -> None:
@@ -325,7 +325,7 @@ def test_server_tools_stand_where_they_were_used() -> None:
     assert text.text == "Found."
 
 
-def test_an_event_that_is_not_known_is_kept() -> None:
+def test_an_unknown_event_is_kept() -> None:
     odd = event("hologram.delta", output_index=0, delta={"x": 1})
     found = decode(odd, event("hologram.done"), text_delta("Hi"), end())
     assert [block.kind for block in found.content[:2]] == [
@@ -335,7 +335,7 @@ def test_an_event_that_is_not_known_is_kept() -> None:
     assert found.text == "Hi"
 
 
-def test_progress_is_no_news() -> None:
+def test_progress_events_add_nothing() -> None:
     kinds = ("in_progress", "queued", "content_part.done", "output_text.done", "mcp_call.completed")
     steps = [event(kind, output_index=0, item_id="x") for kind in kinds]
     assert decode({"type": "ping", "cost": "0"}, *steps, text_delta("Hi"), end()).content == (
@@ -343,7 +343,7 @@ def test_progress_is_no_news() -> None:
     )
 
 
-def test_what_is_said_about_the_answer_is_kept_for_the_record() -> None:
+def test_metadata_of_a_response_is_kept_for_the_log() -> None:
     decoder = openai_responses.StreamDecoder()
     list(decoder.feed(sse(created())))
     assert decoder.envelope == {"id": "resp_1", "model": "m-1-2026"}
@@ -367,7 +367,7 @@ def test_what_is_said_about_the_answer_is_kept_for_the_record() -> None:
 # -- refusals ------------------------------------------------------------------------------------
 
 
-def test_a_refusal_is_no_text_but_is_kept() -> None:
+def test_a_refusal_is_kept_but_not_as_text() -> None:
     item = message({"type": "refusal", "refusal": "I will not."})
     found = decode(
         added(message()), refusal_delta("I will"), refusal_delta(" not."), done(item), end()
@@ -436,7 +436,7 @@ def test_a_status_is_mapped_and_kept(status: str, reason: str | None, ours: Stop
     assert (found.stop_reason, found.raw_stop_reason) == (ours, status)
 
 
-def test_what_is_called_completed_may_be_incomplete() -> None:
+def test_a_completed_event_may_have_an_incomplete_response() -> None:
     """vLLM ends every stream with the same event."""
     details = {"reason": "max_output_tokens"}
     last = end("completed", incomplete_details=details)
@@ -466,7 +466,7 @@ def test_more_may_follow_the_end(tail: bytes) -> None:
 @pytest.mark.parametrize(
     "tail", [b"", b'data: {"type":"resp', b"data: [DONE]\n\n", b"event: x\nda"]
 )
-def test_a_stream_that_is_cut_says_so_and_what_came_stands(tail: bytes) -> None:
+def test_a_stream_that_is_cut_is_cut_short_and_keeps_its_events(tail: bytes) -> None:
     decoder = openai_responses.StreamDecoder()
     events = list(decoder.feed(sse(created(), added(message()), text_delta("Hal")) + tail))
     with pytest.raises(CutShort):
@@ -498,7 +498,7 @@ STREAM = sse(
 
 
 @pytest.mark.parametrize("body", [STREAM, STREAM[:-200], STREAM + b"data: nonsense\n\n"])
-def test_pieces_do_not_show(body: bytes) -> None:
+def test_chunking_does_not_change_the_events(body: bytes) -> None:
     named = body.replace(b"data: ", b"event: x\ndata: ")
     for other in (
         body,
@@ -522,7 +522,7 @@ def decode_in_pieces(body: bytes, size: int) -> tuple[list[Any], str]:
     return events, ""
 
 
-# -- faults --------------------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -536,7 +536,7 @@ def decode_in_pieces(body: bytes, size: int) -> tuple[list[Any], str]:
     ],
     ids=["data", "nested", "flat", "named", "failed"],
 )
-def test_an_error_after_200_is_raised_behind_what_came_before_it(body: bytes) -> None:
+def test_an_error_after_200_is_raised_after_the_events_before_it(body: bytes) -> None:
     decoder = openai_responses.StreamDecoder()
     events = chain(decoder.feed(sse(text_delta("Hal")) + body), decoder.close())
     assert next(events) == TextDelta(0, "Hal")
@@ -546,8 +546,8 @@ def test_an_error_after_200_is_raised_behind_what_came_before_it(body: bytes) ->
     assert caught.value.retryable
 
 
-def test_an_error_that_is_reported_twice_is_raised_with_the_end_told() -> None:
-    """OpenAI has an event for it, and says it again in the last one."""
+def test_an_error_that_is_reported_twice_is_raised_after_the_end() -> None:
+    """OpenAI sends an event for the error and repeats it in the last event."""
     error = {"type": "tokens", "code": "rate_limit_exceeded", "message": "too much"}
     failed = {"code": "rate_limit_exceeded", "message": "too much"}
     body = sse(text_delta("Hal"), {"type": "error", "error": error}, end("failed", error=failed))
@@ -560,7 +560,7 @@ def test_an_error_that_is_reported_twice_is_raised_with_the_end_told() -> None:
     assert caught.value.provider_code == "rate_limit_exceeded"
 
 
-def test_a_failure_without_a_reason_is_one_too() -> None:
+def test_a_failure_without_a_reason_is_an_error() -> None:
     with pytest.raises(ProviderError):
         decode(text_delta("Hal"), end("failed", error=None))
 
@@ -580,7 +580,7 @@ def test_a_failure_without_a_reason_is_one_too() -> None:
         ),
     ],
 )
-def test_bytes_that_make_no_sense_are_a_protocol_error(data: bytes, code: str) -> None:
+def test_invalid_bytes_are_a_protocol_error(data: bytes, code: str) -> None:
     decoder = openai_responses.StreamDecoder()
     with pytest.raises(ProtocolError) as caught:
         list(decoder.feed(b"data: " + data + b"\n\n"))
@@ -588,14 +588,14 @@ def test_bytes_that_make_no_sense_are_a_protocol_error(data: bytes, code: str) -
     assert list(decoder.close()) == []
 
 
-def test_what_the_text_is_does_not_show_in_the_error() -> None:
+def test_the_error_does_not_quote_the_text() -> None:
     decoder = openai_responses.StreamDecoder()
     with pytest.raises(ProtocolError) as caught:
         list(decoder.feed(b'data: {"type":"response.output_item.done","item":"hunter2"}\n\n'))
     assert "hunter2" not in str(caught.value)
 
 
-# -- whole answers -------------------------------------------------------------------------------
+# -- whole responses -----------------------------------------------------------------------------
 
 
 def test_a_whole_answer_is_read_by_the_same_rules() -> None:
@@ -625,19 +625,19 @@ def test_a_whole_answer_may_hold_an_error() -> None:
         (b'{"output":"\xff"}', "not_utf8"),
     ],
 )
-def test_what_is_no_response_is_a_protocol_error(data: bytes | str, code: str) -> None:
+def test_other_json_than_a_response_is_a_protocol_error(data: bytes | str, code: str) -> None:
     with pytest.raises(ProtocolError) as caught:
         openai_responses.decode_response(data)
     assert (caught.value.code, caught.value.place) == (code, NAME)
 
 
-def test_a_lone_half_of_a_character_is_replaced() -> None:
+def test_a_lone_surrogate_is_replaced() -> None:
     body = b'{"status":"completed","output":[{"type":"message","role":"assistant","content":"<"}]}'
     found = openai_responses.decode_response(body.replace(b"<", rb"a\ud83d"))
     assert found.text == "a\ufffd"
 
 
-def test_a_seal_goes_home_where_nobody_named_a_model() -> None:
+def test_a_seal_is_sent_back_if_no_model_was_requested() -> None:
     item = reasoning("Hm", encrypted_content="s1")
     turn = decode(created(), done(item), done(call("{}"), 1), end(), model="")
     request = Request(messages=(ChatMessage.user("Hi"), turn), model="")

@@ -1,4 +1,4 @@
-"""How an SDK's own types judge what we send."""
+"""Validate the JSON that steno sends with the types of an SDK."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steno.testing.case_results import expect_json
 
 
 def validate_as(type_: Any, value: Any) -> None:
-    """Let an SDK's type check a value; what it does not know is missing in what comes out."""
+    """Validate a value with a type of an SDK; members unknown to the type are dropped."""
     adapter: TypeAdapter[Any] = TypeAdapter(type_)
     expect_json(
         plain_values(adapter.validate_python(value)),
@@ -21,7 +21,7 @@ def validate_as(type_: Any, value: Any) -> None:
 
 
 def plain_values(value: Any) -> Any:
-    """Return what was validated as plain values: SDKs validate their lists as they are read."""
+    """Return a validated value as plain values; SDKs validate lists when they are read."""
     if isinstance(value, BaseModel):
         return plain_values(value.model_dump(mode="json", by_alias=True, exclude_unset=True))
     if isinstance(value, dict):

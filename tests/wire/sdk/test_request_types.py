@@ -1,4 +1,4 @@
-"""What we send is what the providers' own SDKs take: their request types are the judges."""
+"""The providers' own SDKs accept the requests that steno encodes, by their request types."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_anthropic_takes_our_requests() -> None:
     from anthropic.types import message_create_params as params
 
     body = body_of("anthropic_messages")
-    # Still taken by the API, and by this SDK only as extra members.
+    # Still accepted by the API, and by this SDK only as extra members.
     settings = {name: body.pop(name) for name in ("temperature", "top_p")}
     assert settings == {"temperature": 0.5, "top_p": 0.9}
     validate_as(params.MessageCreateParamsNonStreaming, body)
@@ -103,7 +103,7 @@ def test_ollama_takes_our_requests() -> None:
     from ollama._types import ChatRequest
 
     body = body_of("ollama_chat")
-    # Its types know no more of a schema than the server does; we send and report the rest.
+    # Its types know only the keywords that the server knows; steno sends and reports the others.
     parameters = body["tools"][0]["function"]["parameters"]
     assert parameters.pop("additionalProperties") is False
     assert parameters["properties"]["lines"].pop("default") == 10

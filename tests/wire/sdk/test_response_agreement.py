@@ -1,7 +1,7 @@
-"""We hear in an answer what the providers' own SDKs hear in it, also where nobody recorded one.
+"""steno decodes generated responses to the same content as the providers' own SDKs.
 
-Answers are made up from what a protocol allows, and read twice: by us in any pieces, and by the
-SDK that the provider ships, which gets the same bytes from a transport in memory.
+Responses are generated within the rules of a protocol and decoded twice: by steno, in any chunks,
+and by the SDK of the provider, which gets the same bytes from a transport in memory.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ MODEL = "m-1"
 Json = dict[str, Any]
 ASKED: list[Any] = [{"role": "user", "content": "Well?"}]
 
-few = settings(max_examples=40)  # an SDK takes its time
+few = settings(max_examples=40)  # an SDK is slow
 
-# -- what both have to hear ------------------------------------------------------------------------
+# -- content of a response -------------------------------------------------------------------------
 
 
 class Content(NamedTuple):
-    """What an answer says, whoever tells."""
+    """The content of a response, as steno or an SDK decodes it."""
 
     text: str
     thinking: str
     calls: list[tuple[str | None, str, Any]]
-    """Id, name and arguments of each; the id is None where the protocol has none."""
+    """Id, name and arguments of each; the id is None if the protocol has none."""
     stop: str | None
     tokens: tuple[int | None, int | None]
-    """Read and written, as the provider counts them."""
+    """Input and output tokens, as the provider counts them."""
 
 
 def decode(wire: str, pieces: Iterable[bytes]) -> AssistantMessage:
-    """Decode an answer that comes in pieces."""
+    """Decode a response in chunks."""
     return assemble_message(decode_events(load_wire(wire), *pieces, model=MODEL))
 
 
 def content_of(message: AssistantMessage) -> Content:
-    """Tell what we heard."""
+    """Return the content of a message."""
     usage = message.usage
     return Content(
         text=message.text or "",
@@ -74,23 +74,23 @@ def content_of(message: AssistantMessage) -> Content:
 
 
 def sent_back(wire: str, message: AssistantMessage) -> Json:
-    """Return the body of the request that goes on with a message."""
+    """Return the body of the request that continues after a message."""
     said = (ChatMessage.user("Well?"), message, ChatMessage.user("And?"))
     return load_wire(wire).encode_request(Request(model=MODEL, messages=said)).json
 
 
 def without_nulls(value: Any) -> Any:
-    """Return the same without members that say nothing."""
+    """Return the value without null members."""
     if isinstance(value, dict):
         return {name: without_nulls(member) for name, member in value.items() if member is not None}
     return [without_nulls(element) for element in value] if isinstance(value, list) else value
 
 
-# -- what a model may say --------------------------------------------------------------------------
+# -- generated content -----------------------------------------------------------------------------
 
 words = st.text(max_size=12)
 some_words = st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=12)
-"""Text that is not blank: such blocks are refused, and so not sent back."""
+"""Text that is not blank; blank blocks are not sent back."""
 names = st.sampled_from(["read_file", "fs-read", "a"])
 counts = st.integers(0, 10**6)
 json_values: SearchStrategy[Any] = st.recursive(
@@ -103,7 +103,7 @@ inputs = st.dictionaries(words, json_values, max_size=3)
 
 @st.composite
 def parts_of(draw: DrawFn, text: str) -> list[str]:
-    """Cut text as a server does, an empty part now and then."""
+    """Cut text into parts as a server does, some of them empty."""
     places = sorted(draw(st.lists(st.integers(0, len(text)), max_size=3)))
     return [text[a:b] for a, b in zip([0, *places], [*places, len(text)], strict=True)]
 
@@ -112,7 +112,7 @@ def parts_of(draw: DrawFn, text: str) -> list[str]:
 
 
 class Answering:
-    """Answers every request with the same bytes."""
+    """Responds to every request with the same bytes."""
 
     body = b""
 
@@ -128,7 +128,7 @@ answering = Answering()
 
 @cache
 def client_of(sdk: str) -> Any:
-    """Make the client of an SDK, which takes long to load."""
+    """Return the client of an SDK, which is slow to load."""
     library: Any = import_module(sdk)
     if sdk == "ollama":
         return library.Client(URL, transport=answering.transport(httpx))
@@ -142,7 +142,7 @@ def client_of(sdk: str) -> Any:
 
 @st.composite
 def anthropic_blocks(draw: DrawFn, id: str) -> list[Json]:
-    """Make a block: what it starts as, and its deltas behind that."""
+    """Generate a block: its start, and the deltas after it."""
     kind = draw(st.sampled_from(["text", "thinking", "redacted", "call", "server", "result"]))
     deltas: list[Json]
     match kind:
@@ -192,7 +192,7 @@ def anthropic_answers(draw: DrawFn) -> list[Json]:
 
 @few
 @given(anthropic_answers(), st.data())
-def test_we_hear_what_the_sdk_of_anthropic_hears(events: list[Json], data: st.DataObject) -> None:
+def test_responses_agree_with_the_sdk_of_anthropic(events: list[Json], data: st.DataObject) -> None:
     named = [b"event: %b\n%b" % (event["type"].encode(), sse(event)) for event in events]
     answering.body = b"".join(named)
     asked = {"model": MODEL, "max_tokens": 9, "messages": ASKED}
@@ -229,7 +229,7 @@ def chat_answers(draw: DrawFn) -> list[Json]:
         deltas.append({"tool_calls": [head | {"function": {"name": draw(names), "arguments": ""}}]})
         parts = draw(parts_of(json.dumps(draw(inputs))))
         waiting.append([{"index": index, "function": {"arguments": part}} for part in parts])
-    while any(waiting):  # calls grow in turns, several of them in a chunk
+    while any(waiting):  # fragments of calls alternate, several of them in a chunk
         growing = [fragments for fragments in waiting if fragments]
         chosen = draw(st.lists(st.sampled_from(growing), min_size=1, max_size=3))
         deltas.append({"tool_calls": [fragments.pop(0) for fragments in chosen if fragments]})
@@ -244,7 +244,7 @@ def chat_answers(draw: DrawFn) -> list[Json]:
 
 @few
 @given(chat_answers(), st.data())
-def test_we_hear_what_the_sdk_of_openai_hears_in_a_chat(
+def test_chat_completions_agree_with_the_sdk_of_openai(
     chunks: list[Json], data: st.DataObject
 ) -> None:
     answering.body = sse(*chunks, done=True)
@@ -271,12 +271,12 @@ GROWN = {
     "function_call": "arguments",
     "custom_tool_call": "input",
 }
-"""The member of each kind of item that is empty when it starts."""
+"""The member of each kind of item that is empty at its start."""
 
 
 @st.composite
 def items(draw: DrawFn, number: int) -> tuple[Json, list[Json]]:
-    """An item as it is in the end, and the deltas that it came in."""
+    """A complete item, and its deltas."""
     kind = draw(st.sampled_from(sorted(GROWN)))
     head: Json = {"type": kind, "id": f"item_{number}"}
     at = {"item_id": head["id"], "output_index": number}
@@ -340,9 +340,7 @@ def responses(draw: DrawFn) -> list[Json]:
 
 @few
 @given(responses(), st.data())
-def test_we_hear_what_the_sdk_of_openai_hears_in_responses(
-    events: list[Json], data: st.DataObject
-) -> None:
+def test_responses_agree_with_the_sdk_of_openai(events: list[Json], data: st.DataObject) -> None:
     answering.body = sse(*events)
     with client_of("openai").responses.stream(model=MODEL, input="Well?") as stream:
         theirs = stream.get_final_response()
@@ -376,7 +374,7 @@ def gemini_parts(draw: DrawFn) -> Json:
 
 @few
 @given(st.lists(st.lists(gemini_parts(), max_size=3), min_size=1, max_size=4), counts, st.data())
-def test_we_hear_what_the_sdk_of_google_hears(
+def test_responses_agree_with_the_sdk_of_google(
     contents: list[list[Json]], count: int, data: st.DataObject
 ) -> None:
     from google.genai.types import GenerateContentResponse
@@ -426,8 +424,8 @@ def ollama_lines(draw: DrawFn) -> list[Json]:
 
 @few
 @given(ollama_lines(), st.data())
-def test_we_hear_what_the_sdk_of_ollama_hears(lines: list[Json], data: st.DataObject) -> None:
-    # In ASCII: their client takes U+0085 and U+2028 inside a string for the end of a line.
+def test_responses_agree_with_the_sdk_of_ollama(lines: list[Json], data: st.DataObject) -> None:
+    # In ASCII, because the client splits lines at U+0085 and U+2028 inside a string.
     answering.body = b"".join([json.dumps(line).encode() + b"\n" for line in lines])
     theirs = list(client_of("ollama").chat(model=MODEL, messages=ASKED, stream=True))
     message = decode("ollama_chat", data.draw(cuts(answering.body)))

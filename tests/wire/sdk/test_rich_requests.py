@@ -1,7 +1,7 @@
-"""The SDKs take all that a turn can hold: sealed thinking, parallel calls, images in results.
+"""The SDKs accept everything in a turn: sealed thinking, parallel calls, images in results.
 
-What a model said is decoded from the bytes of its own protocol, so that what goes back is what
-really would: seals, ids and forms included.
+The message of the model is decoded from the bytes of its own protocol, so that it is sent back as
+in practice, including seals, ids and recorded forms.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def look(region: dict[str, float], tags: list[str] | None = None) -> str:
 
 
 def body_of(speaker: ScriptedServer, script: Script, *, choice: str, stream: bool) -> Any:
-    """Encode a turn in which calls were made and answered, one of them with an image."""
+    """Encode a turn with calls and their results, one of them with an image."""
     frames = speaker.frames(script)
     answer = assemble_message(decode_events(speaker.wire, *frames, model=MODEL))
     first, second = answer.tool_calls
@@ -101,7 +101,7 @@ def body_of(speaker: ScriptedServer, script: Script, *, choice: str, stream: boo
 
 
 def count(body: Any, text: str) -> int:
-    """Count the strings in which a text stands, wherever they are."""
+    """Count the strings that contain a text, at any depth."""
     if isinstance(body, dict):
         return sum(count(member, text) for member in body.values())
     if isinstance(body, list):
@@ -128,7 +128,7 @@ def test_anthropic_takes_thinking_calls_and_images(choice: str, stream: bool) ->
     assert body["tool_choice"] == words.get(choice, {"type": "tool", "name": choice})
     assert (body["max_tokens"], body["stop_sequences"]) == (100, ["END", "STOP"])
     assert body["stream"] is stream
-    # Still taken by the API, and by this SDK only as an extra member.
+    # Still accepted by the API, and by this SDK only as an extra member.
     assert body.pop("top_p") == 0.9
     streaming, at_once = params.MessageCreateParamsStreaming, params.MessageCreateParamsNonStreaming
     validate_as(streaming if stream else at_once, body)
@@ -141,7 +141,7 @@ def test_openai_takes_chats_with_calls_and_images(choice: str, stream: bool) -> 
     from openai.types.chat import completion_create_params as params
 
     body = body_of(OpenAIChatServer(), SEALED, choice=choice, stream=stream)
-    # Only servers like OpenRouter hand out seals, and OpenAI's types have no name for those.
+    # Only servers like OpenRouter send seals, and OpenAI's types lack this member.
     (details,) = body["messages"][2].pop("reasoning_details")
     assert (details["text"], details["signature"]) == ("Two things to do.", SEAL)
     assert [message["role"] for message in body["messages"]] == [
@@ -175,7 +175,7 @@ def test_openai_takes_responses_with_reasoning_calls_and_images(choice: str, str
     assert [tool["strict"] for tool in body["tools"]] == [True, False]
     named = {"type": "function", "name": choice}
     assert body["tool_choice"] == (choice if choice in WORDS else named)
-    # There is no word in this protocol for where to stop.
+    # This protocol has no stop sequences.
     assert (body["max_output_tokens"], body["top_p"], body["stream"]) == (100, 0.9, stream)
     streaming = params.ResponseCreateParamsStreaming
     validate_as(streaming if stream else params.ResponseCreateParamsNonStreaming, body)
@@ -240,7 +240,7 @@ def test_ollama_takes_thinking_calls_and_images(choice: str, stream: bool) -> No
     assert messages[4]["images"] == [PIXELS]
     settings = {"num_predict": 100, "top_p": 0.9, "stop": ["END", "STOP"]}
     assert (body["options"], body["stream"]) == (settings, stream)
-    # Servers take these; the types of this SDK are older than ids, and than most of a schema.
+    # Servers accept these; the types of this SDK lack ids and most keywords of a schema.
     assert [call.pop("id") for call in messages[2]["tool_calls"]] == ["call_1", "call_2"]
     assert [message.pop("tool_call_id") for message in messages[3:5]] == ["call_1", "call_2"]
     schemas = [tool["function"]["parameters"] for tool in body["tools"]]
@@ -249,7 +249,7 @@ def test_ollama_takes_thinking_calls_and_images(choice: str, stream: bool) -> No
     assert region.pop("additionalProperties") == {"type": "number"}
     assert (len(tags.pop("anyOf")), tags.pop("default")) == (2, None)
     validate_as(ChatRequest, body)
-    # A request takes any mapping for a message, so that each is shown to the type it should have.
+    # A request accepts any mapping as a message, so each is validated with the type of its role.
     for message in messages:
         images = [{"value": image} for image in message.get("images", ())]
         judged = OllamaMessage.model_validate(message | ({"images": images} if images else {}))

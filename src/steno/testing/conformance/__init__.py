@@ -1,7 +1,7 @@
-"""The conformance kit: one list of named cases for every wire and every provider, yours too.
+"""The conformance kit: one list of named cases for all wires and providers, including yours.
 
-A wire takes part through a `ScriptedServer`, which encodes scripts as a server of its protocol
-does; a provider through a `ProviderHarness`, which sets it up to stream scripts.
+To test a wire, write a `ScriptedServer`, which encodes scripts as a server of its protocol does.
+To test a provider, write a `ProviderHarness`, which sets it up to stream scripts.
 
     python -m steno.testing.conformance --wire my_package.servers:MyServer
 

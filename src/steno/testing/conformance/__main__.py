@@ -23,8 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the kit; return 1 if anything failed, else 0."""
     parser = argparse.ArgumentParser(
         prog="python -m steno.testing.conformance",
-        description="Runs every case against every wire and prints a matrix: ok, a dash where"
-        " the protocol has no way to say it, or FAIL with the reason below.",
+        description="Runs every case against every wire and prints a matrix: ok, a dash if the"
+        " protocol cannot express the case, or FAIL with the reason below the matrix.",
     )
     parser.add_argument(
         "--wire",
@@ -32,17 +32,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=[],
         type=_find_server,
         metavar="MODULE:SERVER",
-        help="add a wire of your own, by its ScriptedServer; may be given more than once",
+        help="test your own wire, by its ScriptedServer; may be repeated",
     )
-    parser.add_argument("--only", action="store_true", help="leave out the wires of steno")
-    parser.add_argument("--streams", action="store_true", help="show providers instead of wires")
+    parser.add_argument("--only", action="store_true", help="do not test the wires of steno")
+    parser.add_argument("--streams", action="store_true", help="test providers instead of wires")
     parser.add_argument(
-        "--reasons", action="store_true", help="explain below the matrix why a case does not apply"
+        "--reasons", action="store_true", help="print below the matrix why cases do not apply"
     )
     options = parser.parse_args(arguments)
     servers = [*([] if options.only else SERVERS), *options.wire]
     if not servers:
-        parser.error("--only leaves no wire; name one: --wire MODULE:SERVER")
+        parser.error("--only requires --wire MODULE:SERVER")
     if options.streams:
         harnesses = _stream_harnesses(servers)
         results = [result for harness in harnesses for result in run_stream_cases(harness)]
@@ -63,11 +63,11 @@ def _stream_harnesses(servers: Sequence[ScriptedServer]) -> list[ProviderHarness
 
 
 def _find_server(place: str) -> ScriptedServer:
-    """Find a server by `module:name`: an instance, or a class without parameters."""
+    """Return the server at `module:name`: an instance, or a class without parameters."""
     found = import_named(place, "SERVER")
     server = found() if isinstance(found, type) else found
     if not isinstance(server, ScriptedServer):
-        raise argparse.ArgumentTypeError(f"{place} is no ScriptedServer")
+        raise argparse.ArgumentTypeError(f"{place} is not a ScriptedServer")
     return server
 
 

@@ -1,6 +1,6 @@
 """The cases for wires and providers, in the order of the matrix, and the functions that run them.
 
-A case is a public function of a module of cases, and has its name.
+A case is a public function of a module of cases; the name of the function is that of the case.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ WIRE_CASES: Final[tuple[WireCase, ...]] = find_cases(response_cases, request_cas
 STREAM_CASES: Final[tuple[StreamCase, ...]] = find_cases(stream_cases)
 """The cases for every provider."""
 CASE_TIMEOUT_S: Final = 5
-"""The longest time of a case about streams; a case that passes takes almost none."""
+"""The time limit of a case about streams; a case that passes takes milliseconds."""
 
 
 _run_case: Final = partial(
-    run_case, not_applicable=NotExpressible, explanation="the protocol cannot say"
+    run_case, not_applicable=NotExpressible, explanation="the protocol cannot express"
 )
 
 
@@ -43,7 +43,7 @@ def run_wire_cases(server: ScriptedServer) -> list[CaseResult]:
 def run_stream_case(
     case: StreamCase, harness: ProviderHarness, *, longest_s: float = CASE_TIMEOUT_S
 ) -> CaseResult:
-    """Run one case against the provider of a harness, in an event loop of its own."""
+    """Run one case against the provider of a harness, in a new event loop."""
 
     async def run_with_timeout() -> None:
         try:

@@ -1,4 +1,4 @@
-"""The kit as tests of pytest, one for each case.
+"""The kit as pytest tests, one for each case.
 
     test_my_wire = wire_test(MyServer())
     test_my_provider = stream_test(MyHarness())

@@ -1,4 +1,4 @@
-"""Cases about the requests that a wire encodes: complete, stable, and seals only to their maker."""
+"""Cases about the requests that a wire encodes: complete, stable, seals only for their maker."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _request(messages: tuple[Message, ...]) -> Request:
 
 
 def response_equals_stream(server: ScriptedServer) -> None:
-    """A whole response and the same one as a stream are the same message."""
+    """A whole response is decoded to the same message as the same response in a stream."""
     script = supported_lines(
         server,
         [ThinkingPiece("Let me see.")],
@@ -91,19 +91,19 @@ def response_equals_stream(server: ScriptedServer) -> None:
     decoded = decode_script(server, *script, end).message
     expect(found.content, decoded.content, "content")
     expect(found.stop_reason, decoded.stop_reason, "stop reason")
-    expect(found.raw_stop_reason, decoded.raw_stop_reason, "the provider's own word")
+    expect(found.raw_stop_reason, decoded.raw_stop_reason, "raw stop reason")
     expect(found.usage, decoded.usage, "usage")
 
 
 def request_round_trip(server: ScriptedServer) -> None:
-    """A request that is decoded and encoded again is equal, unknown members included."""
+    """A request that is decoded and encoded again is equal, including unknown members."""
     wire = server.wire
     for number, recorded in enumerate(server.requests):
         written = wire.encode_request(wire.decode_request(recorded)).body
-        expect_body(written, recorded, f"requests[{number}], read and written")
+        expect_body(written, recorded, f"requests[{number}], decoded and encoded")
     first = wire.encode_request(_request(_conversation())).body
     second = wire.encode_request(wire.decode_request(first)).body
-    expect_body(second, first, "what we wrote, read and written again")
+    expect_body(second, first, "an encoded request, decoded and encoded again")
 
 
 def request_says_it_all(server: ScriptedServer) -> None:
@@ -124,7 +124,7 @@ def same_request_same_bytes(server: ScriptedServer) -> None:
 
 
 def prefix_stable(server: ScriptedServer) -> None:
-    """A longer conversation begins with the bytes of the shorter one; caches depend on it."""
+    """A longer conversation begins with the bytes of the shorter one; prompt caches require it."""
     messages = _conversation()
     bodies = [
         server.wire.encode_request(_request(messages[:count])).body
@@ -134,22 +134,22 @@ def prefix_stable(server: ScriptedServer) -> None:
         pairs = enumerate(zip(shorter, longer, strict=False))
         same = next((place for place, (a, b) in pairs if a != b), len(shorter))
         left = shorter[same:].strip(b"]} \n")
-        require(not left, f"with message {count + 1}, bytes before it change, {same} are the same")
+        require(not left, f"message {count + 1} changes bytes before it: only {same} are the same")
 
 
 def kept_encoder(server: ScriptedServer) -> None:
     """An encoder kept for a conversation returns the same bytes as a new one for every request."""
     build_encoder: Callable[[], Encoder] | None = getattr(server.wire, "Encoder", None)
     if build_encoder is None:
-        raise NotExpressible("anything again: the wire has no Encoder")
+        raise NotExpressible("a kept encoder: the wire has no Encoder")
     encoder = build_encoder()
     for number, request in enumerate(_branching_requests(server)):
         encoded, expected = encoder.encode(request), build_encoder().encode(request)
         place = f"requests[{number}], {len(request.messages)} messages for {request.model}"
-        require(encoded.body == expected.body, f"{place}: other bytes than of a new encoder")
-        require(encoded.losses == expected.losses, f"{place}: other losses than of a new encoder")
+        require(encoded.body == expected.body, f"{place}: bytes differ from a new encoder's")
+        require(encoded.losses == expected.losses, f"{place}: losses differ from a new encoder's")
         alone = server.wire.encode_request(request).body
-        require(encoded.body == alone, f"{place}: other bytes than without an encoder")
+        require(encoded.body == alone, f"{place}: bytes differ from those of encode_request")
 
 
 def _branching_requests(server: ScriptedServer) -> list[Request]:
@@ -180,11 +180,11 @@ def _branching_requests(server: ScriptedServer) -> list[Request]:
 
 
 def outside_tool_names(server: ScriptedServer) -> None:
-    """A tool that the provider calls `fs.read` is one tool in definitions, calls and history."""
+    """A tool that the provider calls `fs.read` has one name in definitions, calls and history."""
     decoded = decode_script(server, WholeCall("a", "fs.read", "{}"), TurnEnd(StopReason.TOOL_USE))
     [call] = decoded.message.tool_calls
     assert isinstance(call, ToolCall)
-    expect(call.original_name, "fs.read", "the provider's own name of the tool")
+    expect(call.original_name, "fs.read", "the provider's name of the tool")
     tool = replace(_READ, name=call.name, original_name="fs.read")
     messages = (USER, decoded.message, ToolResultMessage.success("a", "one"))
     request = Request(model=MODEL, messages=messages, tools=(tool,), max_tokens=1000)
@@ -200,7 +200,7 @@ def failed_result(server: ScriptedServer) -> None:
     encoded = server.wire.encode_request(
         _request((USER, ChatMessage.assistant(None, [call]), failure))
     )
-    require(b"no such file" in encoded.body, "the explanation is not sent")
+    require(b"no such file" in encoded.body, "the text of the result is not sent")
     results = server.wire.decode_request(encoded.body).messages
     is_sent = any(isinstance(m, ToolResultMessage) and m.is_error for m in results)
     is_reported = ChangeCode.OUTCOME in [loss.code for loss in encoded.losses]
@@ -214,8 +214,8 @@ def invalid_call_in_history(server: ScriptedServer) -> None:
     encoded = server.wire.encode_request(
         _request((USER, ChatMessage.assistant(None, [call]), failure))
     )
-    server.wire.decode_request(encoded.body)  # raises if it is no request any more
-    require(b'\\"path\\": \\"x' in encoded.body, "the words of the call are not sent")
+    server.wire.decode_request(encoded.body)  # raises if the body is not a request
+    require(b'\\"path\\": \\"x' in encoded.body, "the arguments of the call are not sent")
     require(b"the arguments were cut off" in encoded.body, "the result is not sent")
 
 
@@ -243,12 +243,12 @@ def seal_only_to_its_maker(server: ScriptedServer) -> None:
 
 
 def seal_with_two_calls(server: ScriptedServer) -> None:
-    """Sealed thinking and the two calls after it stay apart, and all are sent to their maker."""
+    """Sealed thinking and the two calls after it stay separate, and all are sent to their maker."""
     calls = [("a", "read", '{"path":"x.py"}'), ("b", "read", '{"path":"y.py"}')]
     thought = (ThinkingPiece("Let me see."), ThinkingSeal(_SEAL))
     asking = [WholeCall(*call) for call in calls]
     decoded = decode_script(server, *thought, *asking, TurnEnd(StopReason.TOOL_USE))
-    expect(decoded.block_types, ["Thinking", "ToolCall", "ToolCall"], "kinds of blocks")
+    expect(decoded.block_types, ["Thinking", "ToolCall", "ToolCall"], "types of blocks")
     expect(decoded.calls, calls, "calls")
     expect([call.seal for call in decoded.message.tool_calls], [None, None], "seals of the calls")
     results = [ToolResultMessage.success(id, "done") for id, _, _ in calls]
@@ -272,18 +272,18 @@ def foreign_seal(server: ScriptedServer) -> None:
 
 
 def foreign_block(server: ScriptedServer) -> None:
-    """A block that only another wire knows is left out and reported."""
+    """An opaque block of another wire is left out and reported."""
     block = Opaque(kind="hologram", raw='{"type":"hologram-4711"}', origin="another_wire")
     answer = AssistantMessage(content=(Text("Four."), block))
     encoded = server.wire.encode_request(_request((USER, answer, USER)))
     require(b"hologram-4711" not in encoded.body, "the block is sent")
     require(b"Four." in encoded.body, "the text is not sent")
     codes = [loss.code for loss in encoded.losses]
-    require(ChangeCode.OPAQUE in codes, f"the loss is not reported, only {codes}")
+    require(ChangeCode.OPAQUE in codes, f"the loss is not reported; reported: {codes}")
 
 
 def foreign_call_ids(server: ScriptedServer) -> None:
-    """Ids that the protocol forbids are mapped: calls and results stay paired, two stay two."""
+    """Ids that the protocol forbids are mapped: calls and results stay paired, ids stay unique."""
     foreign = ("functions.read:0", "ü 日本 " + "x" * 200)
     request = _request(_conversation(*foreign))
     encoded = server.wire.encode_request(request)
@@ -295,9 +295,9 @@ def foreign_call_ids(server: ScriptedServer) -> None:
     if server.legal_call_id is None:
         return
     for id in call_ids:
-        require(bool(server.legal_call_id.fullmatch(id)), "an id is sent that is forbidden")
+        require(bool(server.legal_call_id.fullmatch(id)), "a forbidden id is sent")
     codes = [loss.code for loss in encoded.losses]
-    require(ChangeCode.CALL_ID in codes, f"the change is not reported, only {codes}")
+    require(ChangeCode.CALL_ID in codes, f"the change is not reported; reported: {codes}")
 
 
 def _encode_history(server: ScriptedServer, answer: AssistantMessage, model: str) -> str:
@@ -307,5 +307,5 @@ def _encode_history(server: ScriptedServer, answer: AssistantMessage, model: str
     body = encoded.body.decode()
     codes = [loss.code for loss in encoded.losses]
     is_reported = ChangeCode.SEAL in codes
-    expect(is_reported, _SEAL not in body, "that the loss of the seal is reported")
+    expect(is_reported, _SEAL not in body, "whether the loss of the seal is reported")
     return body

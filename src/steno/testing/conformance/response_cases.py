@@ -1,8 +1,8 @@
 """Cases about the response that a wire decodes: text, tool calls, the end, errors, and bytes.
 
 Servers vary in how they send ids, indexes, arguments and usage, and send members that no wire
-knows yet. The message must be the same in every case, and nothing may be lost. Chunks, line ends and
-escapes must not change it either.
+knows. The message must be the same in every case, and no content may be lost. Chunks, line ends
+and escapes must not change it either.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _DETAILED_USAGES: Final = (
     Usage(input_tokens=100, output_tokens=20, cache_read_tokens=64),
 )
 _STATUSES: Final = {400: False, 401: False, 404: False, 429: True, 503: True}
-"""Statuses, and whether to retry."""
+"""Statuses, and whether a request may be retried after them."""
 _UNICODE_LINE_BREAKS: Final = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\x1dh\x1ei"
 _ESCAPES: Final = 'NUL \0, tab \t, quote ", slash \\ / , break \r\n, data: {"a": 1}\n\n, 😀 ü'
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -91,7 +91,7 @@ _ERROR_BODIES: Final = (b"", b"<html>no</html>", b'{"error":{"message":"no"}}', 
 
 
 def text(server: ScriptedServer) -> None:
-    """Text arrives piece by piece and is one block in the end."""
+    """Text that arrives in pieces becomes one block."""
     decoded = decode_script(
         server, TextPiece("Hel"), TextPiece("lo"), TextPiece(", world"), TurnEnd()
     )
@@ -100,7 +100,7 @@ def text(server: ScriptedServer) -> None:
 
 
 def thinking(server: ScriptedServer) -> None:
-    """Thinking is a block of its own, in front of the text that follows it."""
+    """Thinking is a separate block, before the text that follows it."""
     decoded = decode_script(
         server, ThinkingPiece("Let me"), ThinkingPiece(" see."), TextPiece("Four."), TurnEnd()
     )
@@ -119,7 +119,7 @@ def thinking_with_seal(server: ScriptedServer) -> None:
     expect(thought.text, "Let me see.", "thinking")
     require(thought.seal is not None, "the thinking has no seal")
     assert thought.seal is not None
-    require(_SEAL in thought.seal.data, "the seal does not hold what the server sent")
+    require(_SEAL in thought.seal.data, "the seal does not contain the data of the server")
     expect((thought.seal.api, thought.seal.model), (server.wire.NAME, MODEL), "maker of the seal")
     expect(decoded.message.text, "Four.", "text")
 
@@ -134,10 +134,10 @@ def redacted_thinking(server: ScriptedServer) -> None:
 
 
 def refusal_or_filter(server: ScriptedServer) -> None:
-    """A refusal stops the turn as `content_filter`, and its text is kept."""
+    """A refusal has the stop reason `content_filter`, and its text is kept."""
     try:
         decoded = decode_script(server, Refusal("I will not."), TurnEnd())
-        require(decoded.contains("I will not."), "the words of the refusal are not kept")
+        require(decoded.contains("I will not."), "the text of the refusal is not kept")
     except NotExpressible:
         decoded = decode_script(server, TextPiece("I w"), TurnEnd(StopReason.CONTENT_FILTER))
         expect(decoded.message.text, "I w", "text")
@@ -145,13 +145,13 @@ def refusal_or_filter(server: ScriptedServer) -> None:
 
 
 def _expect_only_text(decoded: DecodedStream, wanted: str) -> None:
-    expect(decoded.block_types, ["Text"], "kinds of blocks")
+    expect(decoded.block_types, ["Text"], "types of blocks")
     expect(decoded.message.text, wanted, "text")
 
 
 def _find_thinking(decoded: DecodedStream) -> Thinking:
     found = [block for block in decoded.message.content if isinstance(block, Thinking)]
-    expect(len(found), 1, "blocks of thinking")
+    expect(len(found), 1, "number of Thinking blocks")
     return found[0]
 
 
@@ -159,23 +159,24 @@ def _find_thinking(decoded: DecodedStream) -> Thinking:
 
 
 def two_calls(server: ScriptedServer) -> None:
-    """Two calls are two, in order, each with its id, name and exact arguments."""
+    """Two calls are decoded in order, each with its id, name and exact arguments."""
     decoded = decode_script(
         server, TextPiece("Both."), WholeCall(*_READ_CALL), WholeCall(*_WRITE_CALL), _TOOL_USE_END
     )
     expect(decoded.calls, _BOTH_CALLS, "calls")
-    expect(decoded.block_types, ["Text", "ToolCall", "ToolCall"], "kinds of blocks")
+    expect(decoded.block_types, ["Text", "ToolCall", "ToolCall"], "types of blocks")
     expect(decoded.message.stop_reason, StopReason.TOOL_USE, "stop reason")
 
 
 def plain_stop_with_calls(server: ScriptedServer) -> None:
-    """A turn with calls has stopped for them, even if the server only reports a plain end."""
+    """A turn with calls has the stop reason `tool_use`, even if the server reports a plain end."""
+    # Ollama and Gemini have no other stop reason for it; some servers of OpenAI's protocol send it.
     decoded = decode_script(server, WholeCall(*_READ_CALL), TurnEnd(StopReason.END_TURN))
     expect(decoded.message.stop_reason, StopReason.TOOL_USE, "stop reason")
 
 
 def interleaved_calls(server: ScriptedServer) -> None:
-    """Fragments of two calls arrive in turn; each is added to its own call."""
+    """Fragments of two calls alternate; each is added to its own call."""
     _expect_calls(
         server,
         _BOTH_CALLS,
@@ -189,7 +190,8 @@ def interleaved_calls(server: ScriptedServer) -> None:
 
 
 def shared_index(server: ScriptedServer) -> None:
-    """Two calls under one index stay two, by their ids."""
+    """Two calls with the same index stay separate, by their ids."""
+    # Ollama up to 0.20.4 sends the index 0 for every call.
     _expect_calls(
         server,
         _BOTH_CALLS,
@@ -201,7 +203,8 @@ def shared_index(server: ScriptedServer) -> None:
 
 
 def missing_index(server: ScriptedServer) -> None:
-    """Without any index, fragments belong to the call that is open."""
+    """Fragments without an index belong to the latest call."""
+    # Google's OpenAI-compatible API and some proxies omit the index.
     _expect_calls(
         server,
         _BOTH_CALLS,
@@ -213,29 +216,29 @@ def missing_index(server: ScriptedServer) -> None:
 
 
 def late_name(server: ScriptedServer) -> None:
-    """A name may arrive after the arguments."""
+    """The name of a call may arrive after its arguments, as SGLang sends it."""
     _expect_calls(server, [_READ_CALL], (0, "a", None, _READ_CALL[2]), (0, None, "read", None))
 
 
 def late_id(server: ScriptedServer) -> None:
-    """An id may arrive after the first arguments."""
+    """The id of a call may arrive after its first arguments."""
     begin, end = (0, None, "read", '{"path":'), (0, "a", None, '"x.py"}')
     _expect_calls(server, [_READ_CALL], begin, end)
 
 
 def empty_ids(server: ScriptedServer) -> None:
-    """An id or a name that is the empty string counts as left out."""
+    """An id or a name that is the empty string counts as missing."""
     begin, end = (0, "a", "read", '{"path":'), (0, "", "", '"x.py"}')
     _expect_calls(server, [_READ_CALL], begin, end)
 
 
 def missing_ids(server: ScriptedServer) -> None:
-    """Calls without an id get one each, and stay two."""
+    """Two calls without an id get different ids."""
     nameless = [WholeCall(None, name, arguments) for _, name, arguments in _BOTH_CALLS]
     decoded = decode_script(server, *nameless, _TOOL_USE_END)
     found = [WholeCall(None, name, arguments) for _, name, arguments in decoded.calls]
     expect(found, nameless, "names and arguments")
-    require(len({call.id for call in decoded.message.tool_calls}) == 2, "the ids are not two")
+    require(len({call.id for call in decoded.message.tool_calls}) == 2, "the ids are the same")
 
 
 def _expect_calls(
@@ -252,21 +255,21 @@ def _expect_calls(
 
 
 def no_arguments(server: ScriptedServer) -> None:
-    """A call without arguments can be run, with none."""
+    """A call without arguments is valid, with the arguments `{}`."""
     for arguments, call in _decode_each(server, "now", None, "", "{}"):
-        require(isinstance(call, ToolCall), f"arguments {arguments!r} make a call that cannot run")
+        require(isinstance(call, ToolCall), f"arguments {arguments!r} make the call invalid")
         expect((call.id, call.name, call.arguments), ("a", "now", "{}"), "the call")
 
 
 def invalid_json_arguments(server: ScriptedServer) -> None:
-    """Arguments that are no JSON object make an invalid call that keeps their text."""
+    """Arguments that are not a JSON object make an invalid call that keeps their text."""
     for arguments, call in _decode_each(server, "read", '{"path":', "not JSON", "[1]"):
-        require(isinstance(call, InvalidToolCall), f"arguments {arguments!r} are taken for valid")
+        require(isinstance(call, InvalidToolCall), f"arguments {arguments!r} are accepted as valid")
         expect((call.id, call.name, call.arguments), ("a", "read", arguments), "the call")
 
 
 def many_fragments(server: ScriptedServer) -> None:
-    """Arguments in thousands of fragments are joined, with nothing lost."""
+    """Arguments in thousands of fragments are joined without loss."""
     numbers = [f"{number} " for number in range(_FRAGMENT_COUNT)]
     rest = [(0, None, None, text) for text in (*numbers, '"}')]
     arguments = "".join(['{"text":"', *numbers, '"}'])
@@ -278,7 +281,7 @@ def _decode_each(
 ) -> Iterator[tuple[str | None, AnyToolCall]]:
     """Yield the call with each of the arguments that the protocol can express.
 
-    It is sent as a fragment, or whole where the protocol knows no fragments. Raises NotExpressible.
+    It is sent as a fragment, or whole if the protocol has no fragments. Raises NotExpressible.
     """
     has_any = False
     for text in arguments:
@@ -296,7 +299,7 @@ def _decode_each(
 
 
 def stop_reasons(server: ScriptedServer) -> None:
-    """Every reason that the protocol knows is mapped to ours, and its own word is kept."""
+    """Every stop reason of the protocol is mapped to ours."""
     for reason in _STOP_REASONS:
         content = WholeCall("a", "now") if reason is StopReason.TOOL_USE else TextPiece("Hi")
         if is_expressible(server, content, TurnEnd(reason)):
@@ -305,19 +308,19 @@ def stop_reasons(server: ScriptedServer) -> None:
 
 
 def unknown_stop_reason(server: ScriptedServer) -> None:
-    """A reason that is new is `unknown`, and the provider's own word is kept."""
+    """An unknown stop reason is mapped to `unknown`, and the provider's name for it is kept."""
     decoded = decode_script(server, TextPiece("Hi"), TurnEnd(raw="by_the_moon"))
     expect(decoded.message.stop_reason, StopReason.UNKNOWN, "stop reason")
-    expect(decoded.message.raw_stop_reason, "by_the_moon", "the provider's own word")
+    expect(decoded.message.raw_stop_reason, "by_the_moon", "raw stop reason")
 
 
 def usage(server: ScriptedServer) -> None:
     """The message has the token counts."""
     decoded = decode_script(server, TextPiece("Hi"), TurnEnd(usage=_PLAIN_USAGE))
     found = decoded.message.usage
-    require(found is not None, "no usage")
+    require(found is not None, "the message has no usage")
     assert found is not None
-    expect((found.input_tokens, found.output_tokens), (100, 20), "tokens in and out")
+    expect((found.input_tokens, found.output_tokens), (100, 20), "input and output tokens")
 
 
 def usage_inclusive(server: ScriptedServer) -> None:
@@ -327,11 +330,11 @@ def usage_inclusive(server: ScriptedServer) -> None:
         if is_expressible(server, *script):
             expect(decode_script(server, *script).message.usage, full, "usage")
             return
-    raise NotExpressible("tokens of a cache or of thinking")
+    raise NotExpressible("cache or thinking tokens")
 
 
 def usage_alone(server: ScriptedServer) -> None:
-    """Token counts may arrive after the end, in an event of their own."""
+    """Token counts may arrive after the end, in a separate event."""
     decoded = decode_script(server, TextPiece("Hi"), TurnEnd(), UsageOnly(_PLAIN_USAGE))
     expect(decoded.message.usage, _PLAIN_USAGE, "usage")
     expect(decoded.message.stop_reason, StopReason.END_TURN, "stop reason")
@@ -343,26 +346,26 @@ def end_is_told_once(server: ScriptedServer) -> None:
         server, TextPiece("Hi"), usage_if_supported(server, TurnEnd(usage=_PLAIN_USAGE))
     ).events
     ends = [place for place, event in enumerate(events) if isinstance(event, Finished)]
-    expect(ends, [len(events) - 1], "places of the end")
+    expect(ends, [len(events) - 1], "positions of Finished")
 
 
 # -- errors ------------------------------------------------------------------------------------
 
 
 def error_after_200(server: ScriptedServer) -> None:
-    """An error inside a response is raised, with the provider's own explanation."""
+    """An error inside a response with status 200 is raised, with the provider's message."""
     decoded = decode_script_or_error(server, ServerFailure("the engine died"))
     _expect_provider_error(decoded.error)
     expect(decoded.events, (), "events")
 
 
 def error_keeps_what_came(server: ScriptedServer) -> None:
-    """Events before an error are returned before it is raised, even in one piece with it."""
+    """Events before an error are returned before it is raised, even if they arrive together."""
     failure = ServerFailure("the engine died")
     decoded = decode_script_or_error(server, TextPiece("Hal"), TextPiece("lo"), failure)
     _expect_provider_error(decoded.error)
     expect(decoded.message.text, "Hallo", "text")
-    expect(decoded.has_ended, False, "that the turn ended")
+    expect(decoded.has_ended, False, "whether the turn ended")
     fragment = CallFragment(0, "a", "read", '{"path')
     if is_expressible(server, fragment, failure):
         decoded = decode_script_or_error(server, fragment, failure)
@@ -370,30 +373,30 @@ def error_keeps_what_came(server: ScriptedServer) -> None:
 
 
 def error_in_place_of_an_answer(server: ScriptedServer) -> None:
-    """A status that is no success becomes an error which reports whether to retry."""
+    """An error status becomes an error that states whether the request may be retried."""
     for status, is_retryable in _STATUSES.items():
         for body in _ERROR_BODIES:
             error = server.wire.decode_error(status, body, {"retry-after": "7"})
-            require(isinstance(error, ProviderError), f"status {status} is no ProviderError")
+            require(isinstance(error, ProviderError), f"status {status} is not a ProviderError")
             expect(error.status, status, "status")
             expect(error.retryable, is_retryable, f"retryable, for status {status}")
-            expect(error.retry_after_s, 7, "how long to wait")
+            expect(error.retry_after_s, 7, "retry_after_s")
 
 
 def cut_short(server: ScriptedServer) -> None:
-    """A stream that ends too early raises CutShort, and the events before it stay."""
+    """A stream that ends too early raises CutShort, after the events before the cut."""
     frames = server.frames([TextPiece("Hal"), TextPiece("lo"), TurnEnd()])
     for count in range(1, len(frames) + 1):
         decoded = decode_pieces(server.wire, frames[:count])
         if any(isinstance(event, TextDelta) and event.text for event in decoded.events):
             expect(type(decoded.error), CutShort, "the error")
-            expect(decoded.has_ended, False, "that the turn ended")
+            expect(decoded.has_ended, False, "whether the turn ended")
             return
-    raise CaseFailure("no text after any of the events")
+    raise CaseFailure("no part of the stream is decoded to text")
 
 
 def fed_after_end(server: ScriptedServer) -> None:
-    """A closed decoder refuses more bytes, and closing it again does nothing."""
+    """A closed decoder refuses more bytes, and closing it again has no effect."""
     decoder = server.wire.StreamDecoder()
     frames = server.frames([TextPiece("Hi"), TurnEnd()])
     for frame in frames:
@@ -402,16 +405,16 @@ def fed_after_end(server: ScriptedServer) -> None:
     expect(list(decoder.close()), [], "events of a second close")
     try:
         list(decoder.feed(frames[0]))
-    except Exception as exc:  # noqa: BLE001 - the case names any error
+    except Exception as exc:  # noqa: BLE001 - the case reports any error
         expect(type(exc).__name__, "ProtocolError", "the error")
     else:
-        raise CaseFailure("took more bytes after its end")
+        raise CaseFailure("feed() accepted bytes after close()")
 
 
 def _expect_provider_error(error: Exception | None) -> None:
-    require(isinstance(error, ProviderError), f"raised {type(error).__name__}, no ProviderError")
+    require(isinstance(error, ProviderError), f"raised {type(error).__name__}, not ProviderError")
     assert isinstance(error, ProviderError)
-    require("the engine died" in error.message, "the provider's explanation is lost")
+    require("the engine died" in error.message, "the error lacks the provider's message")
     expect(error.status, 200, "status")
 
 
@@ -419,31 +422,31 @@ def _expect_provider_error(error: Exception | None) -> None:
 
 
 def unknown_event(server: ScriptedServer) -> None:
-    """An event of a new kind harms nothing and is kept."""
+    """An event of an unknown type is kept and changes no other content."""
     _expect_unknown_kept(server, UnknownEvent(_UNKNOWN_TOKEN))
 
 
 def unknown_member(server: ScriptedServer) -> None:
-    """A member that is new harms nothing and is kept."""
+    """An unknown member is kept and changes no other content."""
     _expect_unknown_kept(server, UnknownMember(_UNKNOWN_TOKEN))
 
 
 def unknown_block(server: ScriptedServer) -> None:
-    """A block of a new kind is kept in its place and sent back to its provider."""
+    """A block of an unknown type is kept at its position and sent back to its provider."""
     decoded = decode_script(server, TextPiece("Look:"), UnknownBlock(_UNKNOWN_TOKEN), TurnEnd())
     expect(decoded.message.text, "Look:", "text")
-    expect(decoded.block_types, ["Text", "Opaque"], "kinds of blocks")
+    expect(decoded.block_types, ["Text", "Opaque"], "types of blocks")
     opaque = decoded.message.content[1]
     assert isinstance(opaque, Opaque)
     expect(opaque.origin, server.wire.NAME, "origin of the block")
-    require(_UNKNOWN_TOKEN in opaque.raw, "the block does not hold what the server sent")
+    require(_UNKNOWN_TOKEN in opaque.raw, "the block does not contain the data of the server")
     answer = AssistantMessage(content=decoded.message.content)
     body = server.wire.encode_request(Request(model=MODEL, messages=(USER, answer, USER))).body
     require(_UNKNOWN_TOKEN.encode() in body, "the block is not sent back")
 
 
 def keep_alive(server: ScriptedServer) -> None:
-    """Keep-alive events leave no trace."""
+    """Keep-alive events are not decoded to events."""
     decoded = decode_script(
         server, KeepAlive(), TextPiece("Hel"), KeepAlive(), TextPiece("lo"), KeepAlive(), TurnEnd()
     )
@@ -456,7 +459,7 @@ def _expect_unknown_kept(server: ScriptedServer, unknown: ScriptLine) -> None:
     decoded = decode_script(server, TextPiece("Hel"), unknown, TextPiece("lo"), TurnEnd())
     expect(decoded.message.text, "Hello", "text")
     is_kept = decoded.contains(_UNKNOWN_TOKEN)
-    require(is_kept, "what was unknown is lost: neither in the message nor beside it")
+    require(is_kept, "the unknown data is neither in the message nor in the envelope")
 
 
 # -- chunks ------------------------------------------------------------------------------------
@@ -483,10 +486,10 @@ def any_chunking(server: ScriptedServer) -> None:
 
 
 def cut_at_every_byte(server: ScriptedServer) -> None:
-    """Wherever the bytes end, events before stay, and the result is an end or an error."""
+    """Wherever the bytes end, earlier events are kept, and the result is an end or an error."""
     frames = _full_response_frames(server)
     full = decode_pieces(server.wire, frames)
-    require(full.error is None and full.has_ended, "the whole of it is not understood")
+    require(full.error is None and full.has_ended, "the complete stream is not decoded")
     received = b""
     for earlier, frame in zip(_events_before_each_frame(server, frames), frames, strict=True):
         for length in range(len(frame)):
@@ -499,7 +502,7 @@ def cut_at_every_byte(server: ScriptedServer) -> None:
 def _events_before_each_frame(
     server: ScriptedServer, frames: list[bytes]
 ) -> list[tuple[WireEvent, ...]]:
-    """Return the events that were decoded before each of the frames."""
+    """Return the events that were decoded before each frame."""
     decoder = server.wire.StreamDecoder(model=MODEL)
     decoded: list[tuple[WireEvent, ...]] = [()]
     for frame in frames[:-1]:
@@ -510,28 +513,29 @@ def _events_before_each_frame(
 def _check_partial_stream(
     decoded: DecodedStream, earlier: tuple[WireEvent, ...], full: DecodedStream, place: str
 ) -> None:
-    """Raise CaseFailure if a part of a response lost events or has other content than the whole."""
+    """Raise CaseFailure if a partial response lacks events or differs from the whole response."""
     if decoded.error is None:
         require(decoded.has_ended, f"{place}: neither an end nor an error")
     elif not isinstance(decoded.error, ProtocolError):
         raise CaseFailure(f"{place}: raised {type(decoded.error).__name__}")
-    require(decoded.events[: len(earlier)] == earlier, f"{place}: lost what had come before")
+    require(decoded.events[: len(earlier)] == earlier, f"{place}: earlier events are lost")
     text = decoded.message.text or ""
-    require((full.message.text or "").startswith(text), f"{place}: other text than in the whole")
-    require(len(decoded.calls) <= len(full.calls), f"{place}: more calls than in the whole")
+    is_prefix = (full.message.text or "").startswith(text)
+    require(is_prefix, f"{place}: text differs from the whole response")
+    require(len(decoded.calls) <= len(full.calls), f"{place}: more calls than the whole response")
     for found, wanted in zip(decoded.calls, full.calls, strict=False):
         is_beginning = wanted[2].startswith(found[2]) or found[2] == "{}"
-        require(is_beginning, f"{place}: other arguments than in the whole")
+        require(is_beginning, f"{place}: arguments differ from the whole response")
 
 
 # -- line ends and marks -----------------------------------------------------------------------
 
 
 def crlf(server: ScriptedServer) -> None:
-    """Lines may end in CRLF, even if it is cut in two."""
+    """Lines may end in CRLF, even if it is split over two chunks."""
     body = b"".join(_full_response_frames(server))
     changed = body.replace(b"\n", b"\r\n")
-    require(changed != body, "there are no lines in this protocol")
+    require(changed != body, "the frames of this server contain no line feed")
     _expect_same_as_whole(server, [changed], body, "with CRLF")
     halves = changed.replace(b"\r\n", b"\r\0\n").split(b"\0")
     _expect_same_as_whole(server, halves, body, "with CRLF cut in two")
@@ -547,13 +551,13 @@ def byte_order_mark(server: ScriptedServer) -> None:
 
 
 def no_last_line_end(server: ScriptedServer) -> None:
-    """The last line may lack its end."""
+    """The last line may lack its line end."""
     body = b"".join(_full_response_frames(server))
     _expect_same_as_whole(server, [body.rstrip(b"\r\n")], body, "without the last line end")
 
 
 def no_final_mark(server: ScriptedServer) -> None:
-    """The protocol's own end marker may be missing if the stop reason has arrived."""
+    """The end marker of the protocol may be missing if the stop reason has arrived."""
     end = usage_if_supported(server, TurnEnd(usage=_PLAIN_USAGE))
     marked = decode_script(server, TextPiece("Hi"), end)
     bare = decode_script(server, TextPiece("Hi"), replace(end, has_end_marker=False))
@@ -564,7 +568,7 @@ def no_final_mark(server: ScriptedServer) -> None:
 
 
 def unicode_line_separators(server: ScriptedServer) -> None:
-    """Unicode line separators are text like any other."""
+    """Unicode line separators inside a text do not end a line."""
     _expect_text(server, _UNICODE_LINE_BREAKS, _UNICODE_LINE_BREAKS)
 
 
@@ -593,7 +597,7 @@ def _expect_text(server: ScriptedServer, sent: str, wanted: str) -> None:
 
 
 def _full_response_frames(server: ScriptedServer) -> list[bytes]:
-    """Return a response with everything that the protocol can express."""
+    """Return a response with all kinds of content that the protocol can express."""
     script = supported_lines(
         server,
         [ThinkingPiece("Let me "), ThinkingPiece("see: ü.")],

@@ -1,10 +1,10 @@
-"""Scripts of a response, and the servers that put them into the bytes of one protocol.
+"""Scripts of a response, and the servers that encode them as the bytes of one protocol.
 
-A script is a list of lines that name what a server sends, bad habits included, in no protocol.
-A `ScriptedServer` is the server's side of one wire: it encodes scripts and knows of the wire only
-its name. For a line that its protocol cannot express it raises `NotExpressible`, and the kit marks
-the case as not applicable. `decode_script` decodes the bytes with the wire; how it must decode them
-is written in the cases.
+A script is a list of lines that describe what a server sends, including known faults, without
+naming a protocol. A `ScriptedServer` is the server's side of one wire: it encodes scripts, and of
+the wire it knows only the name. If its protocol cannot express a line, it raises `NotExpressible`,
+and the kit marks the case as not applicable. `decode_script` decodes the bytes with the wire; the
+cases define the expected result.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Refusal(_TextLine):
 
 @dataclass(frozen=True)
 class CallFragment:
-    """A fragment of a call. None is left out, the empty string is sent as such."""
+    """A fragment of a call. A member that is None is left out; an empty string is sent."""
 
     index: int | None
     id: str | None = None
@@ -79,7 +79,7 @@ class CallFragment:
 
 @dataclass(frozen=True)
 class WholeCall:
-    """A call in one piece, as the protocol likes to send it. `arguments` is JSON text."""
+    """A call in one piece, in the usual form of the protocol. `arguments` is JSON text."""
 
     id: str | None
     name: str
@@ -90,15 +90,15 @@ class WholeCall:
 
 
 class UnknownEvent(_TokenLine):
-    """An event, line or chunk of a new kind that holds `token`."""
+    """An event, line or chunk of an unknown type that contains `token`."""
 
 
 class UnknownMember(_TokenLine):
-    """A usual event with a new member whose value is `token`."""
+    """A usual event with an unknown member whose value is `token`."""
 
 
 class UnknownBlock(_TokenLine):
-    """A part of the response of a new kind, in the place of text or a call."""
+    """A part of the response of an unknown type, among text and calls."""
 
 
 # -- ends, errors and the rest -----------------------------------------------------------------
@@ -118,13 +118,13 @@ class UsageOnly:
 
 @dataclass(frozen=True)
 class TurnEnd:
-    """The end of the turn. `raw` is a stop reason that the protocol does not know yet."""
+    """The end of the turn. `raw` is a stop reason that the wire does not know."""
 
     reason: StopReason = StopReason.END_TURN
     usage: Usage | None = None
     raw: str | None = None
     has_end_marker: bool = True
-    """Whether the protocol's own sign of the end follows, where it has one."""
+    """Whether the end marker of the protocol follows, if it has one."""
 
 
 @dataclass(frozen=True)
@@ -136,9 +136,9 @@ class ServerFailure:
 
 @dataclass(frozen=True)
 class StalledConnection:
-    """The server sends nothing more and keeps the connection open; only at the end of a script.
+    """The server stops sending and keeps the connection open; only at the end of a script.
 
-    It is for cases about providers; it has no bytes.
+    It is for cases about providers; a `ScriptedServer` does not encode it.
     """
 
 
@@ -166,20 +166,20 @@ Script: TypeAlias = Sequence[ScriptLine]
 
 
 class NotExpressible(Exception):
-    """The protocol cannot express this."""
+    """The protocol cannot express a line of a script."""
 
     def __init__(self, content: object) -> None:
-        """Take a line of a script, or a description of it."""
+        """Take the line, or a description of it."""
         super().__init__(content if isinstance(content, str) else type(content).__name__)
 
 
 def raise_not_expressible(content: object) -> NoReturn:
-    """Raise NotExpressible, in an expression."""
+    """Raise NotExpressible; for use in an expression."""
     raise NotExpressible(content)
 
 
 def find_stop_reason(end: TurnEnd, known: Mapping[StopReason, str]) -> str:
-    """Return the stop reason of a protocol, or the new one of a script. Raises NotExpressible."""
+    """Return the protocol's name of a stop reason, or `end.raw`. Raises NotExpressible."""
     if end.raw is not None:
         return end.raw
     return known.get(end.reason) or raise_not_expressible(f"stop reason {end.reason}")
@@ -194,9 +194,9 @@ class ScriptedServer(ABC):
     """The ids of calls that the protocol allows; None if it allows any."""
 
     requests: tuple[bytes, ...] = ()
-    """Requests as clients of the protocol write them, odd members included.
+    """Requests as clients of the protocol write them, including unknown members.
 
-    The wire has to read them and write the same again.
+    The wire must decode each of them and encode the same again.
     """
 
     @abstractmethod
@@ -205,7 +205,7 @@ class ScriptedServer(ABC):
 
     def response(self, script: Script) -> bytes:
         """Return the script as one whole response. Raises NotExpressible."""
-        raise NotExpressible("an answer that comes at once")
+        raise NotExpressible("a response that is not streamed")
 
 
 # -- a script as one response ------------------------------------------------------------------
@@ -244,7 +244,10 @@ class WholeResponse:
 
 
 def build_whole_response(script: Script) -> WholeResponse:
-    """Build the response of a script: adjacent pieces joined, each call in one piece."""
+    """Build the response of a script: adjacent pieces joined, each call in one piece.
+
+    Raises ValueError for a line that is not part of a whole response.
+    """
     parts: list[ResponsePart] = []
     end = TurnEnd()
     for line in script:
@@ -265,7 +268,7 @@ def build_whole_response(script: Script) -> WholeResponse:
             case TurnEnd():
                 end = line
             case _:
-                raise ValueError(f"{type(line).__name__} is no part of a whole answer")
+                raise ValueError(f"{type(line).__name__} is not part of a whole response")
     return WholeResponse(tuple(parts), end)
 
 
@@ -300,7 +303,7 @@ def json_object_text(arguments: str) -> JsonText:
     except ValueError:
         is_object = False
     if not is_object:
-        raise NotExpressible("arguments that are no object")
+        raise NotExpressible("arguments that are not an object")
     return JsonText(arguments)
 
 
@@ -325,7 +328,7 @@ class DecodedStream:
     events: tuple[WireEvent, ...]
     error: ProtocolError | ProviderError | None
     message: AssistantMessage
-    """Of the events before the error, if there was one."""
+    """The message of the events, up to the error if there was one."""
     envelope: dict[str, Any]
 
     @property
@@ -335,7 +338,7 @@ class DecodedStream:
 
     @property
     def error_key(self) -> tuple[type, str] | None:
-        """The error in a form that can be compared."""
+        """The error as a value that can be compared."""
         return None if self.error is None else (type(self.error), str(self.error))
 
     @property
@@ -349,12 +352,12 @@ class DecodedStream:
         return [(call.id, call.name, call.arguments) for call in self.message.tool_calls]
 
     def contains(self, token: str) -> bool:
-        """Return whether `token` was kept: in the message, or in its envelope."""
+        """Return whether `token` is in the message or in its envelope."""
         return token in encode_message(self.message).decode() + json.dumps(self.envelope)
 
 
 def decode_pieces(wire: Wire, pieces: Iterable[bytes]) -> DecodedStream:
-    """Decode pieces to their end, or to the first error that a wire may raise."""
+    """Decode pieces of bytes up to their end, or to the first error that a wire may raise."""
     decoder = wire.StreamDecoder(model=MODEL)
     numbers = count(1)
     assembler = Assembler(new_id=lambda: f"made_up_{next(numbers)}")
@@ -376,11 +379,11 @@ def decode_pieces(wire: Wire, pieces: Iterable[bytes]) -> DecodedStream:
 
 
 def decode_script(server: ScriptedServer, *script: ScriptLine) -> DecodedStream:
-    """Encode a script and decode it with the wire. Raises CaseFailure unless it ends well."""
+    """Encode a script and decode it with the wire. Raises CaseFailure for an error or no end."""
     decoded = decode_script_or_error(server, *script)
     if decoded.error is not None:
         raise CaseFailure(f"raised {type(decoded.error).__name__}: {decoded.error}")
-    require(decoded.has_ended, "no end: there is no Finished among the events")
+    require(decoded.has_ended, "the events contain no Finished")
     return decoded
 
 
@@ -388,19 +391,17 @@ def decode_script_or_error(server: ScriptedServer, *script: ScriptLine) -> Decod
     """Encode a script and decode it with the wire, up to an error if there is one."""
     frames = server.frames(script)
     decoded = decode_pieces(server.wire, [b"".join(frames)])
-    expect_same_decoding(
-        decode_pieces(server.wire, frames), decoded, "event by event instead of in one piece"
-    )
+    expect_same_decoding(decode_pieces(server.wire, frames), decoded, "event by event")
     return decoded
 
 
 def expect_same_decoding(found: DecodedStream, wanted: DecodedStream, how: str) -> None:
-    """Raise CaseFailure if the same bytes were decoded differently."""
+    """Raise CaseFailure if the same bytes were decoded differently; `how` is how they arrived."""
     expect(found.error_key, wanted.error_key, f"the error, {how}")
     pairs = zip_longest(found.events, wanted.events)
     place = next((n for n, (one, other) in enumerate(pairs) if one != other), None)
     if place is not None:
-        raise CaseFailure(f"other events, {how}: the first difference is events[{place}]")
+        raise CaseFailure(f"different events, {how}: events[{place}] is the first that differs")
 
 
 # -- what a protocol can express ---------------------------------------------------------------
@@ -416,7 +417,7 @@ def is_expressible(server: ScriptedServer, *script: ScriptLine) -> bool:
 
 
 def usage_if_supported(server: ScriptedServer, end: TurnEnd) -> TurnEnd:
-    """Return an end with its usage, or without it where the protocol has no token counts."""
+    """Return the end with its usage, or without it if the protocol has no token counts."""
     return end if is_expressible(server, TextPiece("Hi"), end) else replace(end, usage=None)
 
 
@@ -427,5 +428,5 @@ def supported_lines(server: ScriptedServer, *groups: Script) -> list[ScriptLine]
         if is_expressible(server, *supported, *group, TurnEnd()):
             supported += group
     if not supported:
-        raise NotExpressible("any of it")
+        raise NotExpressible("any line of the script")
     return supported

@@ -1,4 +1,4 @@
-"""Providers that stream scripts, and cases about their streams: reading, interruption, the message.
+"""Harnesses of providers, and cases about their streams: reading, interruption, the message.
 
 Each case is a coroutine function that any test can await; `run_stream_cases` runs them all.
 """
@@ -62,8 +62,8 @@ class ProviderHarness(ABC):
     def provider(self, *scripts: Script) -> Provider:
         """Return a provider that streams these scripts, in order. Raises NotExpressible.
 
-        `StalledConnection` is a server that sends nothing more and keeps the connection open; a
-        script without a `TurnEnd` is one that closes it.
+        With a `StalledConnection`, the server stops sending and keeps the connection open. With a
+        script without a `TurnEnd`, it closes the connection.
         """
 
 
@@ -71,7 +71,7 @@ class HttpProviderHarness(ProviderHarness):
     """The HTTP provider, with a server in place of the network."""
 
     def __init__(self, server: ScriptedServer) -> None:
-        """Take the server; a vendor must be able to use its wire."""
+        """Take the server; `Vendor` must accept the name of its wire."""
         self._server = server
         self.name: str = f"http/{server.wire.NAME}"
 
@@ -107,11 +107,11 @@ class ScriptedProviderHarness(ProviderHarness):
 
 
 def _record_script(server: ScriptedServer, script: Script) -> RecordedResponse:
-    """Record the bytes of a script, with an endless wait for a stalled connection."""
+    """Record the bytes of a script, with an endless wait for a `StalledConnection`."""
     sent = [line for line in script if not isinstance(line, StalledConnection)]
     steps: list[ReplayStep] = list(server.frames(sent))
     if len(sent) < len(script):
-        steps.append(math.inf)  # a script stalls at its end, if at all
+        steps.append(math.inf)  # a `StalledConnection` is always the last line
     return RecordedResponse(tuple(steps))
 
 
@@ -168,12 +168,12 @@ async def end(harness: ProviderHarness) -> None:
     )
     expect(error, None, "the error")
     expect(_joined_text(events), "Hello", "text")
-    expect([type(event) for event in events].count(Finished), 1, "ends")
-    require(isinstance(events[-1], Finished), "the end is not the last event")
+    expect([type(event) for event in events].count(Finished), 1, "number of Finished events")
+    require(isinstance(events[-1], Finished), "Finished is not the last event")
 
 
 async def message_after_end(harness: ProviderHarness) -> None:
-    """After the end, the message is whole."""
+    """After the end, the message is complete."""
     stream = _stream(harness, TextPiece("Hel"), TextPiece("lo"), TurnEnd(StopReason.LENGTH))
     async with stream:
         await _read_to_end(stream)
@@ -183,19 +183,19 @@ async def message_after_end(harness: ProviderHarness) -> None:
 
 
 async def collected(harness: ProviderHarness) -> None:
-    """`collect` returns the message in one step."""
+    """`collect` reads the stream and returns the message."""
     message = await _stream(harness, TextPiece("Hel"), TextPiece("lo"), TurnEnd()).collect()
     expect((message.text, message.stop_reason), ("Hello", StopReason.END_TURN), "the message")
 
 
 async def message_before_start_is_an_error(harness: ProviderHarness) -> None:
-    """Before anything was read there is no message."""
+    """Before the first read there is no message."""
     stream = _stream(harness, TextPiece("Hello"), TurnEnd())
     try:
         stream.message()
     except StenoError:
         return
-    raise CaseFailure("gave a message of a stream that was not read")
+    raise CaseFailure("message() returned a message although the stream was not read")
 
 
 async def message_while_reading(harness: ProviderHarness) -> None:
@@ -207,14 +207,14 @@ async def message_while_reading(harness: ProviderHarness) -> None:
 
 
 async def iterating_after_end_ends(harness: ProviderHarness) -> None:
-    """A stream that ended stays at its end."""
+    """A stream that has ended yields no more events and raises no error."""
     stream = _stream(harness, TextPiece("Hello"), TurnEnd())
     await _read_to_end(stream)
     expect(await _read_to_end(stream), ([], None), "events after the end")
 
 
 async def one_answer_after_another(harness: ProviderHarness) -> None:
-    """Each request gets a response of its own."""
+    """Each request gets its own response."""
     provider = harness.provider([TextPiece("One"), TurnEnd()], [TextPiece("Two"), TurnEnd()])
     first = await provider.stream(REQUEST).collect()
     second = await provider.stream(REQUEST).collect()
@@ -234,9 +234,9 @@ async def interleaved_tool_call_deltas(harness: ProviderHarness) -> None:
     events, error = await _read_to_end(stream)
     expect(error, None, "the error")
     begun = [(event.index, event.id) for event in events if isinstance(event, ToolCallBegin)]
-    expect(begun, [(0, "a"), (1, "b")], "beginnings")
+    expect(begun, [(0, "a"), (1, "b")], "ToolCallBegin events")
     ended = [event.call for event in events if isinstance(event, ToolCallEnd)]
-    expect(sorted(call.id for call in ended if call is not None), ["a", "b"], "ends")
+    expect(sorted(call.id for call in ended if call is not None), ["a", "b"], "ToolCallEnd events")
     expect(set(stream.message().tool_calls), set(ended), "calls of the message")
     arguments = [call.arguments for call in stream.message().tool_calls]
     expect(arguments, ['{"path":"x.py"}', '{"path":"y.py"}'], "arguments")
@@ -251,12 +251,12 @@ async def error_raised_not_an_event(harness: ProviderHarness) -> None:
         _stream(harness, TextPiece("Hal"), TextPiece("lo"), ServerFailure("the engine died"))
     )
     expect(_joined_text(events), "Hallo", "text before the error")
-    require(isinstance(error, ProviderError), f"raised {type(error).__name__}, no ProviderError")
-    require("the engine died" in str(error), "the provider's explanation is lost")
+    require(isinstance(error, ProviderError), f"raised {type(error).__name__}, not ProviderError")
+    require("the engine died" in str(error), "the error lacks the provider's message")
 
 
 async def partial_after_error(harness: ProviderHarness) -> None:
-    """After an error, the message has the content before it, and stopped as `error`."""
+    """After an error, the message has the content before it, and the stop reason `error`."""
     stream = _stream(harness, TextPiece("Hal"), TextPiece("lo"), ServerFailure("the engine died"))
     await _read_to_end(stream)
     _expect_message(stream, "Hallo", StopReason.ERROR)
@@ -264,7 +264,7 @@ async def partial_after_error(harness: ProviderHarness) -> None:
 
 
 async def partial_after_cut(harness: ProviderHarness) -> None:
-    """A connection that ends before the model does is an error; the content before it stays."""
+    """A connection that ends before the turn does is an error; the content before it is kept."""
     stream = _stream(harness, TextPiece("Hal"), TextPiece("lo"))
     _, error = await _read_to_end(stream)
     require(isinstance(error, CutShort), f"raised {type(error).__name__}, not CutShort")
@@ -275,7 +275,7 @@ async def partial_after_cut(harness: ProviderHarness) -> None:
 
 
 async def cancel_while_waiting(harness: ProviderHarness) -> None:
-    """Cancelling ends a waiting read at once, and the message has stopped as `aborted`."""
+    """Cancelling ends a waiting read at once, and the message has the stop reason `aborted`."""
     stream = _stream(harness, TextPiece("Hal"), StalledConnection())
     await anext(stream)
     reading = await _start_blocked_read(anext(stream))
@@ -283,7 +283,7 @@ async def cancel_while_waiting(harness: ProviderHarness) -> None:
     await asyncio.wait([reading])
     require(reading.cancelled(), "a cancelled read did not end as cancelled")
     _expect_message(stream, "Hal", StopReason.ABORTED)
-    expect(await _read_to_end(stream), ([], None), "events after it was cancelled")
+    expect(await _read_to_end(stream), ([], None), "events after the read was cancelled")
 
 
 async def cancel_before_the_first_event(harness: ProviderHarness) -> None:
@@ -304,20 +304,20 @@ async def close_unblocks_read(harness: ProviderHarness) -> None:
             await anext(stream)
         reading = await _start_blocked_read(_read_to_end(stream))
         stream.close()
-        expect(await reading, ([], None), "what the read gave")
+        expect(await reading, ([], None), "the result of the read")
         expect(stream.message().stop_reason, StopReason.ABORTED, "stop reason")
 
 
 async def leaving_early_closes(harness: ProviderHarness) -> None:
-    """Leaving the `async with` block early closes the stream, and the message is aborted."""
+    """Leaving the `async with` block early closes the stream; the stop reason is `aborted`."""
     async with _stream(harness, TextPiece("Hal"), TextPiece("lo"), TurnEnd()) as stream:
         await anext(stream)
-    expect(await _read_to_end(stream), ([], None), "events after it was closed")
+    expect(await _read_to_end(stream), ([], None), "events after the stream was closed")
     _expect_message(stream, "Hal", StopReason.ABORTED)
 
 
 async def close_before_start(harness: ProviderHarness) -> None:
-    """A stream that is closed before it was read is at its end, and may be closed again."""
+    """A stream that is closed before it was read yields no events, and may be closed again."""
     stream = _stream(harness, TextPiece("Hello"), TurnEnd())
     stream.close()
     stream.close()
@@ -325,9 +325,9 @@ async def close_before_start(harness: ProviderHarness) -> None:
 
 
 async def _start_blocked_read(read: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-    """Start a read and let it run until it can only wait."""
+    """Start a read and let it run until it waits for the server."""
     reading = asyncio.ensure_future(read)
     for _ in range(_EVENT_LOOP_STEPS):
         await asyncio.sleep(0)
-    require(not reading.done(), "a read ended although nothing came")
+    require(not reading.done(), "a read ended although the server sent nothing")
     return reading

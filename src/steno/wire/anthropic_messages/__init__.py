@@ -1,6 +1,6 @@
 """Anthropic's Messages API, which vLLM, llama.cpp, Ollama and gateways also implement.
 
-The protocol requires a token limit: a request without one is sent with `DEFAULT_MAX_TOKENS`.
+The protocol requires a token limit, so a request without one is sent with `DEFAULT_MAX_TOKENS`.
 """
 
 from steno.wire.anthropic_messages.payload import DEFAULT_MAX_TOKENS, NAME

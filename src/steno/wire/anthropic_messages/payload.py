@@ -16,27 +16,31 @@ PROVIDER: Final = "anthropic"
 """The provider that is assumed unless the caller names one."""
 
 DEFAULT_MAX_TOKENS: Final = 4096
-"""The limit of a request that sets none: the protocol requires one."""
+"""The token limit of a request that sets none, since the protocol requires one."""
 MAX_TEMPERATURE: Final = 1
+"""The highest temperature that Anthropic accepts; other providers accept 2."""
 
 LEGAL_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""The call ids that Anthropic accepts; those of some other models have dots and colons."""
 LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
+"""The tool names that Anthropic accepts."""
 IMAGE_TYPES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+"""The types of images that Anthropic accepts."""
 
 UNFINISHED_PREFIX: Final = '{"content_block":'
 """The start of the JSON of an unknown block that could not be assembled from its deltas."""
 UNSIGNED: Final = "unsigned"
-"""The note that names the provider and model that did not sign their thinking."""
+"""The note on thinking without a signature, with its provider and model."""
 VERBATIM: Final = "as_it_was"
-"""The note that keeps text which the provider refuses: blanks."""
+"""The note on recorded content that is written unchanged, although the provider may refuse it."""
 JOINS_PREVIOUS: Final = "joins"
 """The note that records whether a value was part of the message before it."""
 IN_MESSAGES: Final = "in_messages"
-"""The note on a system message that was among the others."""
+"""The note on a system message that was recorded in `messages`, not in `system`."""
 
 
 def is_blank(text: str) -> bool:
-    """Return whether text is empty or blank; Anthropic refuses such blocks."""
+    """Return whether text is empty or blank; Anthropic rejects such blocks."""
     return not text or text.isspace()
 
 
@@ -44,7 +48,7 @@ def is_blank(text: str) -> bool:
 
 
 class _Tagged(Struct, tag_field="type", forbid_unknown_fields=True, gc=False):
-    """Shared settings; never named outside this file."""
+    """The base of the payloads of frequent events."""
 
 
 class TextDeltaPayload(_Tagged, tag="text_delta"):
@@ -115,7 +119,7 @@ USAGE: Final = {
 
 
 def read_usage(tokens: Members) -> Usage:
-    """Read the counts. Their input tokens do not include the cache, ours do."""
+    """Read the counts. Anthropic's input tokens do not include the cache, ours do."""
     counts = read_counts(tokens, USAGE)
     if "input_tokens" in counts:
         counts["input_tokens"] += counts.get("cache_read_tokens", 0)

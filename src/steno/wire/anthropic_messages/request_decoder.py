@@ -1,7 +1,7 @@
 """Decode requests of the Messages API.
 
-One message of theirs may be several of ours: tool results are part of a user message. What was
-written in another way than the encoder writes it is noted in the form of the value.
+One message of this protocol may be several of ours, because tool results are part of a user
+message. A value that was written differently from the encoder's way gets a note in its extras.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 
 
 def _read_system(body: ObjectMembers) -> tuple[SystemMessage, ...]:
-    """Take the system prompt; one that is blank, or more than text, stays."""
+    """Take the system prompt; one that is blank, or more than text, stays among the extras."""
     text = body.peek("system", str)
     try:
         if text is not None:
@@ -88,7 +88,7 @@ def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> Me
 
 
 def _read_tool_choice(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, str]:
-    """Take the choice of a tool; an ambiguous one stays."""
+    """Take the tool choice; an ambiguous one stays among the extras."""
     found = dict(body.peek("tool_choice", Members) or {})
     kind = found.pop("type", None)
     names = {tool.original_name or tool.name: tool.name for tool in tools}
@@ -123,7 +123,7 @@ def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
         description = None
     if strict is False or (strict and not base.is_closed_schema(schema)):
         members.put_back("strict", strict)
-        strict = False  # closing it would change it
+        strict = False  # a strict tool would close the schema
     if not LEGAL_NAME.fullmatch(name):
         members.note_form("name", name)
     extras = members.extras(NAME)
@@ -134,7 +134,7 @@ def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
 
 
 def _read_messages(raws: list[Raw], target: RequestTarget) -> list[Message]:
-    """Read messages; one that has no equivalent among our values is kept whole."""
+    """Read messages; one that steno has no type for is kept whole."""
     found: list[Message] = []
     for raw in raws:
         try:
@@ -150,9 +150,9 @@ def _read_messages(raws: list[Raw], target: RequestTarget) -> list[Message]:
 
 
 def _note_placement(messages: list[Message], count: int) -> None:
-    """Note which of the last messages, all of one of theirs, the encoder would place otherwise.
+    """Note which of the last `count` messages the encoder would place differently.
 
-    It joins a message to results before it, and to nothing else.
+    They were one message in the request. The encoder joins a message to results before it only.
     """
     for at in range(len(messages) - count, len(messages)):
         message, joins = messages[at], at > len(messages) - count
@@ -173,7 +173,8 @@ def _read_message(members: ObjectMembers, target: RequestTarget) -> list[Message
         case "system":
             texts: Any = _read_content(members, _read_text_block) or ()
             members.note_form(payload.IN_MESSAGES, True)
-            return [SystemMessage(texts, extras=members.extras(NAME))]  # it refuses None
+            # `texts` has None for a block that is not text, which SystemMessage refuses.
+            return [SystemMessage(texts, extras=members.extras(NAME))]
         case _:
             return None
 
@@ -185,7 +186,7 @@ def _read_content(members: ObjectMembers, read: Callable[[Raw], B]) -> tuple[B |
 
 
 def _note_trailing_blanks(message: AssistantMessage) -> AssistantMessage:
-    """Note that the last text ends in blanks, which the encoder strips from a turn to continue."""
+    """Note that the last text ends in whitespace, which the encoder would strip."""
     last = message.content[-1]
     if not isinstance(last, Text) or last.text == last.text.rstrip():
         return message
@@ -194,7 +195,7 @@ def _note_trailing_blanks(message: AssistantMessage) -> AssistantMessage:
 
 
 def _note_repeated_ids(messages: list[Message]) -> list[Message]:
-    """Note the ids that several calls share: the encoder would make them distinct."""
+    """Note the ids that several calls share, which the encoder would make unique."""
     ids = [
         call.id
         for turn in messages
@@ -258,7 +259,7 @@ def _build_user_messages(raws: list[Raw]) -> list[Message]:
         return []
     try:
         return [UserMessage(tuple(map(_read_user_block, raws)))]
-    except InvalidValue:  # only blanks
+    except InvalidValue:  # UserMessage refuses content that is only blank text
         return [UserMessage(tuple(map(_read_opaque_block, raws)))]
 
 
@@ -295,7 +296,7 @@ def _read_user_block(raw: Raw) -> UserBlock:
 
 
 def _read_assistant_block(raw: Raw, target: RequestTarget) -> AssistantBlock:
-    """Read a block of the model; seals in it are the target's."""
+    """Read a block of the model; its seals belong to the target."""
     members = ObjectMembers(raw, "block")
     kind = members.take("type", str)
     block: AssistantBlock | None = None
@@ -389,5 +390,5 @@ def _read_opaque_block(raw: Raw) -> Opaque:
 
 
 def _read_block_type(raw: Raw) -> str:
-    """Return the type of a block. Raises InvalidRequest if it is no object."""
+    """Return the type of a block. Raises InvalidRequest if it is not an object."""
     return ObjectMembers(raw, "block").take("type", str) or ""

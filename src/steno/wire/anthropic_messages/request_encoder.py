@@ -1,10 +1,10 @@
 """Encode requests for the Anthropic Messages API.
 
-Results of calls are content of the user here: those of one turn stand in one message, first, and
-the next text of the user joins them there. Role comes first and content last, so that a message
-that grows begins with the same bytes. What the provider would refuse is left out or replaced, and
-reported: seals of other models, blank text, types of images, ids and names. What was recorded is
-written as it was.
+Tool results are content of user messages in this protocol. All results of one turn must be in one
+message, before any text, so the next user message is appended to them. Role comes first and
+content last, so that a message that grows begins with the same bytes. Content that Anthropic would
+reject is left out or replaced, and reported: seals of other models, blank text, image types, ids
+and names. Recorded content is written unchanged.
 """
 
 from __future__ import annotations
@@ -46,6 +46,7 @@ from steno.wire.request_encoder import ChangeCollector, PartJson, RequestTarget,
 
 _TOOL_CHOICES: Final = {"auto": "auto", "none": "none", "required": "any"}
 _FORCED_CHOICES: Final = frozenset({"any", "tool"})
+"""Choices that Anthropic rejects together with extended thinking."""
 
 
 def encode_request(
@@ -64,7 +65,7 @@ class Encoder(base.Encoder):
     """Encodes the requests of a conversation, each message once."""
 
     def __init__(self, *, provider: str = PROVIDER, strict_tools: bool = True) -> None:
-        """Take the provider that seals are for, and whether it enforces strict schemas."""
+        """Take the provider whose seals are sent, and whether it enforces strict schemas."""
         super().__init__(provider, NAME, AnthropicMessageWriter)
         self._has_strict_tools = strict_tools
 
@@ -127,7 +128,8 @@ def _write_tool_choice(request: Request, values: ValueWriter) -> Members:
     choice = request.tool_choice or ""
     for tool in request.tools:
         if tool.name == choice:
-            silent = ValueWriter(values.target, ChangeCollector())  # the tool has noted its name
+            # A changed name is already noted for the tool itself.
+            silent = ValueWriter(values.target, ChangeCollector())
             return {"type": "tool", "name": silent.tool_name(tool, LEGAL_NAME)}
     if choice in _TOOL_CHOICES:
         return {"type": _TOOL_CHOICES[choice]}
@@ -135,7 +137,7 @@ def _write_tool_choice(request: Request, values: ValueWriter) -> Members:
 
 
 def _write_system(request: Request, values: ValueWriter) -> str | list[PartJson] | None:
-    """Return the system prompt: the system messages before all others."""
+    """Return the system prompt: the text of the leading system messages."""
     blocks = ContentBlockWriter(values.target, ChangeCollector())
     parts: list[PartJson] = []
     leading = takewhile(_is_system_prompt, request.messages)
@@ -158,11 +160,11 @@ class AnthropicMessageWriter(base.MessageWriter):
         super().__init__(target)
         self._blocks = ContentBlockWriter(target, self.losses)
         self._keeps_trailing_blanks = False
-        """The newest message was recorded with blanks at its end."""
+        """Whether the newest message was recorded with whitespace at its end."""
         self._trim_loss: Change | None = None
 
     def add(self, message: Message) -> None:
-        """Write one more message; those of the system prompt are written elsewhere."""
+        """Write one more message; those of the system prompt are not part of the messages."""
         if self._previous is not None or not _is_system_prompt(message):
             super().add(message)
 
@@ -208,7 +210,7 @@ class AnthropicMessageWriter(base.MessageWriter):
         if parts or form.get("content") == "parts":
             members["content"] = _collapse_content(parts, form)
         elif message.is_error and form.get("content") != "absent" and "content" not in extras:
-            # The provider refuses an error without content.
+            # Anthropic rejects an error without content.
             members["content"] = str(message.outcome)
         joins = form.get(payload.JOINS_PREVIOUS, self._follows_result)
         part = self.merge(members, extras)
@@ -232,9 +234,9 @@ class AnthropicMessageWriter(base.MessageWriter):
             self._add_raw({"role": role, **extras, "content": content})
 
     def _trim_trailing_blanks(self, message: Members | None) -> Members | None:
-        """Cut blanks off the end of a turn to be continued: the provider refuses them."""
+        """Strip whitespace from the end of a last assistant message, where Anthropic rejects it."""
         if self._trim_loss is not None:
-            self.losses.found.remove(self._trim_loss)  # the turn is no longer the last one
+            self.losses.found.remove(self._trim_loss)  # that message is no longer the last one
             self._trim_loss = None
         if message is None or message["role"] != "assistant" or self._keeps_trailing_blanks:
             return message
@@ -253,7 +255,7 @@ class AnthropicMessageWriter(base.MessageWriter):
 
 
 def _is_system_prompt(message: Message) -> bool:
-    """Return whether a message at the start belongs to the system prompt."""
+    """Return whether a leading message belongs to the system prompt."""
     return isinstance(message, SystemMessage) and not get_form(message, NAME).get(
         payload.IN_MESSAGES
     )
@@ -266,11 +268,11 @@ class ContentBlockWriter(ValueWriter):
     def __init__(self, target: RequestTarget, losses: ChangeCollector) -> None:
         super().__init__(target, losses)
         self._recorded_ids: set[str] = set()
-        """Forbidden ids that were recorded, and so are sent as they were."""
+        """Forbidden ids that were recorded and are therefore sent unchanged."""
         self._uses: Counter[str] = Counter()
-        """How many calls have each id: some models count from the start in every turn."""
+        """The number of calls with each id; some servers number calls from 0 in every turn."""
         self._unanswered_ids: dict[str, deque[str]] = {}
-        """The ids that calls of this turn were sent under and that have no result yet."""
+        """The ids under which calls of this turn were sent that have no result yet."""
 
     def write_turn(self, blocks: tuple[AssistantBlock, ...]) -> list[PartJson]:
         """Write blocks of a model, in their order."""
@@ -293,7 +295,7 @@ class ContentBlockWriter(ValueWriter):
         return parts
 
     def is_sendable(self, block: Opaque, at: str) -> bool:
-        """Return whether an opaque block is sent: not if it could not be assembled."""
+        """Return whether an opaque block is sent; one that could not be assembled is not."""
         is_sendable = super().is_sendable(block, at)
         if (
             block.origin == NAME
@@ -304,7 +306,7 @@ class ContentBlockWriter(ValueWriter):
         return is_sendable
 
     def result_id(self, id: str, form: Members) -> str:
-        """Return the id that the call of a result was sent under."""
+        """Return the id under which the call of a result was sent."""
         waiting = self._unanswered_ids.get(id)
         if waiting:
             sent = waiting.popleft()
@@ -314,7 +316,7 @@ class ContentBlockWriter(ValueWriter):
         return self._sent_id(id, form)
 
     def _call_id(self, id: str, form: Members) -> str:
-        """Return the id to send for one more call: no other call has the same."""
+        """Return the id to send for one more call; it is unique in the conversation."""
         if "id" in form:
             self._recorded_ids.add(id)
         self._uses[id] += 1
@@ -331,7 +333,7 @@ class ContentBlockWriter(ValueWriter):
         return self.legal_id(id, LEGAL_ID)
 
     def write_text(self, block: Text, at: str) -> list[PartJson]:
-        """Write a text; the provider refuses a blank one."""
+        """Write a text; Anthropic rejects a blank one."""
         extras, form = self.read_extras(block, at)
         if block.seal is not None:
             self.losses.note(ChangeCode.SEAL, "no_place_in_text", at=at)
@@ -373,7 +375,7 @@ class ContentBlockWriter(ValueWriter):
         return self.merge(members, extras, at)
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
-        """Write an image of a type that the provider reads."""
+        """Write an image of a type that Anthropic accepts."""
         extras = base.select_extras(block, NAME, self.losses, at=at)
         match block.source:
             case ImageData() if block.mime_type in payload.IMAGE_TYPES:
@@ -393,6 +395,6 @@ class ContentBlockWriter(ValueWriter):
 
 
 def _collapse_content(parts: list[PartJson], form: Members) -> str | list[PartJson]:
-    """Return a single plain text as a string, unless it came as a list."""
+    """Return the parts; a single plain text as a string, unless it was recorded as a list."""
     text = None if form.get("content") == "parts" else base.get_plain_text(parts)
     return parts if text is None else text

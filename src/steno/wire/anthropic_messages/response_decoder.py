@@ -1,6 +1,6 @@
 """Decode responses of the Messages API: streamed and whole, with the same reader.
 
-Nearly all events are more text, thinking or input; they have a decoder of their own. All other
+Nearly all events are more text, thinking or input; they have a separate, fast decoder. All other
 events, and those that this decoder refuses, are read member by member, and unknown members are
 kept.
 """
@@ -77,10 +77,10 @@ class _OpenBlock:
     def __init__(self) -> None:
         self.is_call = False
         self.input = ""
-        """The input that came with the start; deltas replace it."""
+        """The input in the start of the block, which deltas replace."""
         self.citations: list[Any] = []
         self.lacks_signature = False
-        """Whether it is thinking without the member `signature`."""
+        """Whether the block is thinking without the member `signature`."""
 
 
 @final
@@ -108,7 +108,7 @@ class StreamDecoder(base.SseStreamDecoder):
 
     @property
     def usage(self) -> Usage | None:
-        """The counts so far: the input at the start, the output at the end."""
+        """The token counts so far: those of the input arrive first, those of the output last."""
         return None if self._tokens is None else read_usage(self._tokens)
 
     def _read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
@@ -132,7 +132,7 @@ class StreamDecoder(base.SseStreamDecoder):
                 return None
 
     def _read(self, payload: bytes, events: list[WireEvent]) -> None:
-        # Flat, because it runs for every token of a response.
+        # Short, because it runs for every token of a response.
         try:
             more = _decode_delta(payload)
         except DECODE_ERRORS:
@@ -152,7 +152,7 @@ class StreamDecoder(base.SseStreamDecoder):
         if kind == "error" or is_error(members.get("error")):
             raise decode_error(200, data)
         if members.get("content", NULL) == NULL:
-            raise ProtocolError("an answer has content", code="content_missing", place=NAME)
+            raise ProtocolError("the response has no content", code="content_missing", place=NAME)
         self._read_message(members, events)
         self._end_turn(events)
 
@@ -170,7 +170,7 @@ class StreamDecoder(base.SseStreamDecoder):
             self._end_block(index, events)
         container = self._metadata.get("container")
         if isinstance(container, dict) and isinstance(container.get("id"), str):
-            # The next request names it to use the same files; a message has no member for it.
+            # The next request refers to it, to use the same files. A message has no member for it.
             events.append(ExtrasAdded(None, {NAME: {FORM_KEY: {"container": container["id"]}}}))
         reason = base.map_stop_reason(STOP_REASONS, self._stop_reason)
         events.append(Finished(reason, self._stop_reason, self.usage))
@@ -191,7 +191,7 @@ class StreamDecoder(base.SseStreamDecoder):
             raise decode_error(200, payload.data)
         if not payload.startswith(b"[DONE]"):
             self._read_event(payload, events)
-        elif self._stop_reason is not None:  # gateways that translate end a stream like OpenAI
+        elif self._stop_reason is not None:  # gateways end a stream in OpenAI's way
             self._end_turn(events)
 
     def _read_event(self, payload: bytes, events: list[WireEvent]) -> None:
@@ -238,9 +238,9 @@ class StreamDecoder(base.SseStreamDecoder):
             self._end_block(index, events)
 
     def _read_metadata(self, members: RawMembers) -> None:
-        """Read the metadata of the message; counts are totals, so the latest holds.
+        """Read the metadata of the message; token counts are totals, so the latest count.
 
-        Null removes nothing: a delta sends null for members that have not changed.
+        Null does not replace a value: a delta sends null for members that have not changed.
         """
         tokens = take_member(members, "usage", Members)
         if tokens is not None:
@@ -276,7 +276,7 @@ class StreamDecoder(base.SseStreamDecoder):
     # -- blocks ------------------------------------------------------------------------------
 
     def _begin_block(self, index: int, raw: Raw, events: list[WireEvent]) -> None:
-        self._end_block(index, events)  # some servers forget to
+        self._end_block(index, events)  # some servers do not end the block before
         members = read_members(raw, NAME)
         kind = take_member(members, "type", str) or ""
         block = _OpenBlock()
@@ -286,7 +286,7 @@ class StreamDecoder(base.SseStreamDecoder):
                 if text:
                     events.append(TextDelta(index, text))
             case "thinking":
-                # Also an empty one: the signature belongs to its block.
+                # Also for an empty text, because the signature needs a block.
                 events.append(ThinkingDelta(index, take_member(members, "thinking", str) or ""))
                 block.lacks_signature = "signature" not in members
                 signature = take_member(members, "signature", str)
@@ -302,7 +302,7 @@ class StreamDecoder(base.SseStreamDecoder):
                     id = None  # two calls share an id: their results could not be distinguished
                 events.append(ToolCallPart(index, id, name, starts=True))
                 text = raw_text(members.pop("input", NULL))
-                # An empty object is only a placeholder for deltas.
+                # Anthropic sends an empty object here and the input in deltas.
                 block.input = "" if text in (NO_ARGUMENTS, "null") else text
             case _:
                 self._unknown_blocks[index] = _UnknownBlockBuilder(kind, raw)
@@ -313,7 +313,7 @@ class StreamDecoder(base.SseStreamDecoder):
             name: value for name, value in _parse_values(members).items() if value is not None
         }
         if kind == "text" and isinstance(extras.get("citations"), list):
-            block.citations = extras.pop("citations")  # more may come
+            block.citations = extras.pop("citations")  # deltas may add more
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
@@ -373,7 +373,7 @@ def _update_known(known: Members, latest: Members) -> None:
 
 
 def _flush_block(index: int, block: _OpenBlock, events: list[WireEvent]) -> None:
-    """Add the events of content that was held back because a delta may replace or extend it."""
+    """Add the events of content that was held back, because a delta could replace or extend it."""
     if block.input:
         events.append(ToolCallPart(index, arguments=block.input))
     if block.citations:
@@ -392,8 +392,8 @@ _APPENDED_DELTAS: Final = frozenset(
 class _UnknownBlockBuilder:
     """Collects the deltas of one block of an unknown type, which is kept as JSON text.
 
-    Tools that run at the provider, their results, compaction, fallback: they arrive like any other
-    block, as a start and deltas, and have to be sent back whole.
+    Such blocks are calls of tools that run at the provider, their results, or compaction. They
+    arrive like any other block, as a start and deltas, and must be sent back whole.
     """
 
     __slots__ = ("_kind", "_start", "deltas")
@@ -452,7 +452,7 @@ class _UnknownBlockBuilder:
 
 
 def _parse_values(members: RawMembers) -> Members:
-    """Return members as Python values. Raises ProtocolError for JSON that is nested too deeply."""
+    """Return members as Python values. Raises ProtocolError if they are nested too deeply."""
     try:
         found = tolerant.parse_members(members)
         check_depth(found)

@@ -1,4 +1,4 @@
-"""The flat chat JSON: role, content, tool_calls and tool_call_id, without any provider's habits.
+"""The flat chat JSON of steno, which belongs to no provider.
 
     {"role": "system", "content": "You fix code."}
     {"role": "user", "content": "Is it broken?"}
@@ -13,10 +13,10 @@ string, calls also with OpenAI's `function` inside. A result of a failed call ha
 
 A request is an object with `messages` and the settings of a `Request` under their own names; a
 bare list of messages is accepted as well. A tool has name, description and parameters, and
-`"strict": false` if it is not. A response is one assistant message, which may have `stop_reason`
-and `usage` under our names.
+`"strict": false` if it is not strict. A response is one assistant message, which may have
+`stop_reason` and `usage` under our names.
 
-No server uses this protocol. A stream of it is one JSON object a line, each with more of
+No server uses this protocol. A stream of it has one JSON object per line, each with more of
 the message (`{"content": "All"}`), or a fragment of a call
 (`{"index": 0, "id": "c1", "name": "run_tests", "arguments_delta": "{"}`); the line with a
 `stop_reason` is the last one.

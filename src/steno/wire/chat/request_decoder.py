@@ -29,7 +29,7 @@ from steno.wire.request_decoder import ObjectMembers
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     """Decode a request, or a bare list of messages; unknown members stay in extras.
 
-    Every wire has `provider`; this protocol seals nothing. Raises InvalidRequest if there are no
+    `provider` is ignored: this protocol has no seals. Raises InvalidRequest if there are no
     messages.
     """
     data = base.strip_bom(data, "request")
@@ -61,7 +61,7 @@ def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
         return None
     tool: ToolDefinition | None = None
     for is_strict in (strict is not False, False):
-        if tool is None or tool.parameters != parameters:  # closing it would change it
+        if tool is None or tool.parameters != parameters:  # a strict tool has a closed schema
             tool = base.build_tool(name, description, parameters, strict=is_strict)
     if tool is None:
         return None
@@ -83,14 +83,14 @@ _ROLES: Final = {
 
 
 def _read_message(members: ObjectMembers, new_ids: base.CallIdGenerator) -> Message | None:
-    """Read a message; None if it has no equivalent among our values."""
+    """Read a message; None if steno has no type for it."""
     role = members.take("role", str) or ""
     kind = _ROLES.get(role.lower(), "")
     if role != kind:
         members.put_back("role", role)
     match kind:
         case "system":
-            texts: Any = _read_content(members)  # the message refuses any other block
+            texts: Any = _read_content(members)  # SystemMessage refuses any block but text
             return SystemMessage(texts, extras=members.extras(NAME))
         case "user":
             return UserMessage(_read_content(members), extras=members.extras(NAME))
@@ -127,7 +127,7 @@ def _read_result(members: ObjectMembers) -> ToolResultMessage:
 def _read_content(
     members: ObjectMembers, *, is_empty_text: bool = True
 ) -> tuple[Text | Opaque, ...]:
-    """Read text, null or parts; note the form where there are two ways to write the same."""
+    """Read text, null or parts; note the form if there are two ways to write the same."""
     if members.peek("content", str) == "" and not is_empty_text:
         members.take("content", str)
         members.note_form("content", "empty")

@@ -1,4 +1,4 @@
-"""Encode requests as the flat JSON of steno: text, and calls and results in own members."""
+"""Encode requests as the flat JSON of steno: text, and calls in a member of their own."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from steno.wire.extras import Members, pop_object
 from steno.wire.request_encoder import PartJson, ValueWriter
 
 _TEXT_SEPARATOR: Final = "\n\n"
-"""Between the texts of a user or a tool; those of a model are pieces of one text."""
+"""Separates the texts of a user message or tool result; those of a model are pieces of one text."""
 _EMPTY_CONTENT: Final[dict[str, Members]] = {
     "absent": {},
     "null": {"content": None},
     "empty": {"content": ""},
 }
-"""Empty content, by the form in which it was read."""
+"""The member for empty content, by its recorded form."""
 
 
 def encode_request(request: Request, *, stream: bool | None = None) -> base.EncodedRequest:
@@ -141,7 +141,7 @@ class _ChatMessageWriter(base.MessageWriter):
             case Opaque():
                 return [Raw(block.raw.encode())]
             case ToolCall() | InvalidToolCall():
-                pass  # these are members of their own
+                pass  # calls are written into `tool_calls`
             case _:
                 assert_never(block)
         return []

@@ -21,7 +21,7 @@ from steno.wire.tolerant import RawMembers, raw_text, read_as
 
 _TEXT_INDEX: Final = -1
 _FIRST_CALL_INDEX: Final = -2
-"""Whole calls are counted down from here: fragments of others are counted up from 0."""
+"""The index of the first whole call; they count down, since fragments of calls count up from 0."""
 
 _read_chunk: Final = tolerant.build_reader(MessageChunk, NAME)
 
@@ -31,7 +31,7 @@ class StreamDecoder(base.StreamDecoder):
     """Decodes a response that is streamed as lines of JSON; the last has a `stop_reason`."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a new response. Every wire has `provider` and `model`."""
+        """Start a new response. `provider` and `model` are ignored: this protocol has no seals."""
         super().__init__(LineSplitter(), self._read)
         self._has_message = False
         self._is_finished = False
@@ -55,7 +55,7 @@ class StreamDecoder(base.StreamDecoder):
             self._read_unknown(repaired, chunk.rest, events)
         if chunk.role is not None and chunk.role.lower() != "assistant":
             raise ProtocolError(
-                "not as expected: the role of an answer is assistant",
+                "the role of a response must be assistant",
                 code="unexpected_role",
                 place=NAME,
             )
@@ -86,9 +86,9 @@ class StreamDecoder(base.StreamDecoder):
         self._read(data, events)
         if not self._has_message:
             raise ProtocolError(
-                "not as expected: an assistant message", code="message_missing", place=NAME
+                "the response is not an assistant message", code="message_missing", place=NAME
             )
-        if not self._is_finished:  # it is complete, with or without a stop reason
+        if not self._is_finished:  # a whole response is complete, even without a stop reason
             events.append(Finished(StopReason.END_TURN, usage=self._usage))
 
     def _finish(self, events: list[WireEvent]) -> None:
@@ -116,7 +116,7 @@ class StreamDecoder(base.StreamDecoder):
             events.append(ExtrasAdded(index, {NAME: extras}))
 
     def _read_unknown(self, payload: bytes, rest: RawMembers, events: list[WireEvent]) -> None:
-        """Find an error, and content in parts; keep all other members."""
+        """Raise an error, read content in parts, and keep all other members."""
         if is_error(rest.get("error")):
             raise decode_error(200, payload)
         for part in tolerant.take_member(rest, "content", list[Raw]) or ():
@@ -128,7 +128,7 @@ decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
 
 
 def _read_part(raw: Raw) -> list[WireEvent]:
-    """Read a part of content that is a list; one that is not text is kept as it is."""
+    """Read a part of content that is a list; one that is not text is kept unchanged."""
     members = read_as(raw, dict[str, Raw]) or {}
     kind = read_as(members.pop("type", None), str) or ""
     text = read_as(members.pop("text", None), str) if kind == "text" else None

@@ -1,6 +1,6 @@
 """Read parts of a content that are neither calls nor results, in requests and responses.
 
-Google accepts `thoughtSignature` and `thought_signature`: the case of keys is read and restored.
+Google accepts `thoughtSignature` and `thought_signature`: both are read, and written as recorded.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from steno.wire.tolerant import read_members
 T = TypeVar("T")
 
 SNAKE_CASE_KEY: Final = "snake"
-"""The note that lists the names that were written in snake case."""
+"""The note that lists the members that were recorded in snake case."""
 _PLACEHOLDER_SIGNATURES: Final = frozenset(
     {
         SIGNATURE_SENTINEL,
@@ -35,31 +35,35 @@ _PLACEHOLDER_SIGNATURES: Final = frozenset(
         base64.b64encode(b"context_engineering_is_the_way_to_go").decode(),
     }
 )
-"""Values of clients that have no signature to send."""
+"""Values that clients send if they have no signature."""
 _PART_METADATA: Final = frozenset(
     {"thought", THOUGHT_SIGNATURE, "thought_signature", "partMetadata"}
 )
 _FILES_API_URL: Final = "https://generativelanguage.googleapis.com/"
-"""The address of files that only the API itself can read."""
+"""The start of URLs of uploaded files, which only the API itself can read."""
 
 
-# -- the case of keys -----------------------------------------------------------------------------
+# -- the case of names -----------------------------------------------------------------------
 
 
 @final
 class EitherCaseMembers(ObjectMembers):
-    """The members of an object, in either case; the case that was used is noted.
+    """The members of an object in camel case or snake case; the case that was used is noted.
 
-    An inner object shares the notes of the outer one: no name appears in both.
+    An inner object shares the notes of the outer one: no name occurs in both.
     """
 
     def __init__(
         self, raw: bytes | str | Raw, place: str, outer: EitherCaseMembers | None = None
     ) -> None:
-        """Read an object. Raises InvalidRequest if it is none or cannot be kept."""
+        """Read an object. Raises InvalidRequest for other JSON, or for a reserved name in it."""
         super().__init__(raw, place)
         if FORM_KEY in self:
-            raise InvalidRequest(f"{FORM_KEY} is a name of ours", code="reserved_name", place=place)
+            raise InvalidRequest(
+                f"the member name {FORM_KEY} is reserved for steno",
+                code="reserved_name",
+                place=place,
+            )
         self._snake_case_names: list[str] = [] if outer is None else outer._snake_case_names
 
     def __contains__(self, name: str) -> bool:
@@ -70,7 +74,7 @@ class EitherCaseMembers(ObjectMembers):
         return super().peek(self._actual_name(name), hint)
 
     def take(self, name: str, hint: type[T]) -> T | None:
-        """Take a member if it is of that type; one of any other type stays."""
+        """Take a member if it is of that type; one of any other type stays among the extras."""
         actual = self._actual_name(name)
         value = super().take(actual, hint)
         if value is not None and actual != name:
@@ -118,7 +122,7 @@ def to_camel_case(name: str) -> str:
 
 
 def restore_case(members: Members, form: Members) -> Members:
-    """Return members in the case they were written in."""
+    """Return members in the case in which they were recorded."""
     snake: Collection[str] = form.get(SNAKE_CASE_KEY, ())
     if not snake:
         return members
@@ -127,11 +131,11 @@ def restore_case(members: Members, form: Members) -> Members:
     }
 
 
-# -- parts ---------------------------------------------------------------------------------------
+# -- parts -----------------------------------------------------------------------------------
 
 
 def take_seal(part: EitherCaseMembers, target: RequestTarget) -> Seal | None:
-    """Take the signature of a part; a placeholder stays."""
+    """Take the signature of a part; a placeholder stays among the extras."""
     data = part.peek(THOUGHT_SIGNATURE, str)
     if not data or data in _PLACEHOLDER_SIGNATURES:
         return None
@@ -150,7 +154,7 @@ def read_text_or_thinking(raw: Raw, target: RequestTarget) -> Text | Thinking | 
             return None
         part.form["text"] = "absent"
     elif not text and seal is None:
-        part.form["text"] = "empty"  # the encoder would leave such a part out
+        part.form["text"] = "empty"  # without this note, the encoder leaves such a part out
     if is_thought:
         part.take("thought", bool)
         return Thinking(text or "", seal=seal, extras=part.extras())
@@ -192,7 +196,7 @@ def _read_part_kind(raw: Raw) -> str:
 
 
 def _build_signature_note(signature: str | None, target: RequestTarget | None) -> Members:
-    """Note the owner of the signature of a block without a seal."""
+    """Note the owner of the signature of a block that cannot have a seal."""
     if target is None or not signature or signature in _PLACEHOLDER_SIGNATURES:
         return {}
     return {"signed": [target.provider, target.model]}

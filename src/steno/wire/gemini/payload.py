@@ -20,9 +20,9 @@ FUNCTION_CALL: Final = "functionCall"
 FUNCTION_RESPONSE: Final = "functionResponse"
 THOUGHT_SIGNATURE: Final = "thoughtSignature"
 SIGNATURE_SENTINEL: Final = "skip_thought_signature_validator"
-"""Google requires this in place of a signature on calls that another model made."""
+"""Sent in place of a signature on calls of another model: Gemini 3 rejects a call without one."""
 ABSENT: Final = Raw()
-"""The default of a member that is kept as JSON text; false, like any empty bytes."""
+"""The default of a member that is kept as JSON text; it is false, like any empty bytes."""
 
 
 class _Camel(TolerantStruct, rename="camel"):
@@ -30,7 +30,7 @@ class _Camel(TolerantStruct, rename="camel"):
 
 
 class PartialArg(_Camel):
-    """A fragment of one argument, at a path into all of them."""
+    """A fragment of one argument; `json_path` is its position in the arguments."""
 
     growing = ("string_value",)
     json_path: str = ""
@@ -52,7 +52,7 @@ class FunctionCall(_Camel):
 
 
 class Part(_Camel):
-    """A part of the content; images and unknown members are in `rest`."""
+    """A part of the content; images and unknown members are kept in `rest`."""
 
     growing = ("text",)
     text: str | None = None
@@ -69,7 +69,7 @@ class Content(_Camel):
 
 
 class Candidate(_Camel):
-    """One of the alternatives; all but the first are kept and not read."""
+    """One of the alternatives; all but the first are kept for the log only."""
 
     content: Content | None = None
     finish_reason: str | int | None = None
@@ -85,7 +85,7 @@ class GenerateContentResponse(_Camel):
 
     candidates: list[Candidate] = field(default_factory=list)
     usage_metadata: Raw = ABSENT
-    """Read at the end only: every chunk repeats it, and the last one counts."""
+    """The token counts; every chunk repeats them, so only the last ones are read."""
     model_version: str | None = None
     response_id: str | None = None
     create_time: str | None = None
@@ -105,7 +105,7 @@ class _PromptFeedback(_Camel):
 
 # -- tables -----------------------------------------------------------------------------------
 
-# Clients may ask for the numbers of enums. Google's two APIs agree on these.
+# Clients may ask for enums as numbers. These numbers are the same in the Gemini API and Vertex.
 STOP_REASONS: Final = {
     **dict.fromkeys(("STOP", "1"), StopReason.END_TURN),
     **dict.fromkeys(("MAX_TOKENS", "2"), StopReason.LENGTH),
@@ -137,9 +137,9 @@ _read_prompt_feedback: Final = build_reader(_PromptFeedback, NAME)
 
 
 def read_usage(data: Raw) -> Usage | None:
-    """Read the counts. Their output tokens do not include thinking, ours do.
+    """Read the counts. Google's output tokens do not include thinking, ours do.
 
-    The input of tools that run at the provider is counted apart, and no part of the input.
+    `toolUsePromptTokenCount`, the input of tools that run at the provider, is not counted as input.
     """
     if bytes(data)[:1] != b"{":
         return None
@@ -150,7 +150,7 @@ def read_usage(data: Raw) -> Usage | None:
 
 
 def read_block_reason(feedback: Raw) -> str | None:
-    """Return why a prompt was refused, if it was."""
+    """Return the reason why the prompt was blocked; None if it was not."""
     if bytes(feedback)[:1] != b"{":
         return None
     reason = _read_prompt_feedback(feedback).block_reason

@@ -1,8 +1,8 @@
 """Decode requests of generateContent.
 
-Ids are optional here: a result belongs to a call by id, else by name and order within the turn
-before it. Our calls always have an id, so calls without one get an id that depends only on their
-number and the ids of the request; what was written in its place is noted.
+Ids are optional in this protocol: a result belongs to a call by id, else by name and order within
+the turn before it. Calls in steno always have an id, so calls without one get an id that depends
+only on their number and the ids of the request; the recorded id is noted.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def decode_request(
 
 
 def _read_tool_choice(body: EitherCaseMembers, tools: tuple[ToolDefinition, ...]) -> Members:
-    """Take the choice of a tool, if it has an equivalent among ours."""
+    """Take the tool choice, if steno has the same choice."""
     config = body.take_object("toolConfig")
     if config is None:
         return {}
@@ -118,7 +118,7 @@ def _read_tool_choice(body: EitherCaseMembers, tools: tuple[ToolDefinition, ...]
 
 
 def _read_system(body: EitherCaseMembers) -> list[Message]:
-    """Take the system instruction; it stays if it is more than text."""
+    """Take the system instruction; it stays among the extras if it is more than text."""
     raw = body.peek("systemInstruction", Raw)
     if raw is None:
         return []
@@ -126,7 +126,7 @@ def _read_system(body: EitherCaseMembers) -> list[Message]:
         instruction = EitherCaseMembers(raw, "systemInstruction")
         texts: Any = tuple(map(read_user_text, instruction.take_list("parts") or ()))
         message = SystemMessage(texts, extras=instruction.extras())
-    except InvalidValue:  # also of a part that is not text
+    except InvalidValue:  # SystemMessage refuses any part that is not text
         return []
     body.take("systemInstruction", Raw)
     return [message]
@@ -210,7 +210,7 @@ class _ContentsReader:
             # By default a result joins the results before it, and nothing else joins.
             joins, would_join = number > 0, group.is_result and after_result
             form = {} if joins == would_join else {"content": "joined" if joins else "own"}
-            owner = content if number == 0 else None  # the first message keeps its members
+            owner = content if number == 0 else None  # the first message keeps the members
             if group.is_result:
                 messages.append(self._read_result(group.parts[0], owner, form))
             else:
@@ -277,7 +277,8 @@ def _build_user_message(
 ) -> UserMessage:
     blocks: list[UserBlock] = [read_user_text(raw) or read_image_or_opaque(raw) for raw in parts]
     if all(isinstance(block, Text) and not block.text.strip() for block in blocks):
-        blocks = [read_opaque(raw) for raw in parts]  # our messages may not be blank
+        # UserMessage refuses content that is only blank text.
+        blocks = [read_opaque(raw) for raw in parts]
     if content is not None:
         content.form |= form
         return UserMessage(tuple(blocks), extras=content.extras())
@@ -318,11 +319,11 @@ class _UnansweredCalls:
 
     def __init__(self) -> None:
         self._calls: dict[tuple[str, str | None], deque[_UnansweredCall]] = {}
-        """By id and by name: a call may be under two keys."""
+        """Calls by id and by name; a call may have both keys."""
         self._taken: set[str] = set()
 
     def add(self, call: _UnansweredCall) -> None:
-        """Add a call, under the id it came with and under its name."""
+        """Add a call, under its recorded id and under its name."""
         if call.wire_id:
             self._calls.setdefault(("id", call.wire_id), deque()).append(call)
         self._calls.setdefault(("name", call.name), deque()).append(call)

@@ -1,9 +1,9 @@
 """Encode requests for the Gemini API: messages become contents of `user` and `model`.
 
-Every block becomes one part, and a seal is sent to the model that made it. Gemini 3 refuses a step
-whose first call carries no signature. A call of another model gets the sentinel that Google
-documents for it; a call that this model made without a signature is sent as it was, and so is
-everything that was recorded.
+Every block becomes one part, and a seal is sent only to the model that made it. Gemini 3 rejects a
+step whose first call has no signature. A call of another model gets the sentinel that Google
+documents for it. A call that this model made without a signature is sent unchanged, and so is
+recorded content.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ def encode_request(
 class Encoder(base.Encoder):
     """Encodes the requests of a conversation, each message once.
 
-    Model and streaming are part of the address, not of the body.
+    Model and streaming are part of the URL, not of the body.
     """
 
     def __init__(self, *, provider: str = PROVIDER) -> None:
-        """Take the provider, which decides whose seals are sent."""
+        """Take the name of the provider: seals of other providers are not sent."""
         super().__init__(provider, NAME, ContentsWriter)
 
     def _body(
@@ -79,7 +79,7 @@ class Encoder(base.Encoder):
         if contents.system is not None:
             members["systemInstruction"] = contents.system
         members = _restore_nested_case(members, form)
-        # Extras are added under the spelling they came with; no name stands in two spellings.
+        # Extras are written in the case in which they were recorded, and no name in two cases.
         names = {to_camel_case(name): name for name in members}
         spelled = {names.get(to_camel_case(name), name): value for name, value in extras.items()}
         members = values.merge(members, spelled)
@@ -129,7 +129,7 @@ def _write_tool_choice(request: Request, values: ValueWriter) -> Members:
 
 
 def _merge_nested(ours: Members, kept: Members, values: ValueWriter, at: str) -> Members:
-    """Merge the members of the request and those of the extras, also one level further down."""
+    """Merge the members of the request and those of the extras, and the nested calling config."""
     if _CALLING_CONFIG in ours:
         both = values.merge(ours[_CALLING_CONFIG], _get_calling_config(kept), at)
         ours, kept = {_CALLING_CONFIG: both}, kept | {_CALLING_CONFIG: both}
@@ -152,7 +152,7 @@ def _restore_nested_case(members: Members, form: Members) -> Members:
 
 @final
 class ContentsWriter(base.MessageWriter):
-    """Writes contents; results of a turn share one, leading system messages are the instruction."""
+    """Writes contents. Results of a turn share one; leading system messages are the instruction."""
 
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
@@ -175,7 +175,7 @@ class ContentsWriter(base.MessageWriter):
         *,
         joins: bool = False,
     ) -> None:
-        """Write parts into a content of their own, or into the latest."""
+        """Write parts into a new content, or into the latest."""
         joins = form.get("content", "joined" if joins else "own") == "joined"
         if joins and self._latest is not None:
             self._latest["parts"] += parts
@@ -250,7 +250,7 @@ class ContentsWriter(base.MessageWriter):
         self._write("user", [part], content, form, joins=self._follows_result)
 
     def _write_result_content(self, message: ToolResultMessage) -> tuple[list[str], list[PartJson]]:
-        """Return the texts that go into the response, and the parts outside of it."""
+        """Return the texts for the member `response`, and the parts next to it."""
         texts: list[str] = []
         media: list[PartJson] = []
         for at, block in self._blocks.prompt_blocks(message.content):
@@ -287,11 +287,11 @@ class PartWriter(ValueWriter):
     def __init__(self, target: RequestTarget, losses: ChangeCollector) -> None:
         super().__init__(target, losses)
         self.sent_calls: dict[str, tuple[str | None, str]] = {}
-        """The ids and names that calls were sent under, by their ids in the log."""
+        """The ids and names under which calls were sent, by their ids in the log."""
         self.anonymous_calls: base.AnonymousCalls = base.AnonymousCalls(losses)
 
     def write_text(self, block: Text, at: str) -> list[PartJson]:
-        """Write text of a user or a system prompt."""
+        """Write text of a user message or a system prompt."""
         extras, form = self.read_extras(block, at)
         self._write_signature(block.seal, at)
         return [restore_case({"text": block.text}, form) | extras]
@@ -308,13 +308,13 @@ class PartWriter(ValueWriter):
         return [restore_case(part | signature, form) | extras]
 
     def write_call(self, call: AnyToolCall, at: str, *, is_first: bool) -> PartJson:
-        """Write a call; the first of a step has to be signed."""
+        """Write a call. Gemini 3 requires a signature on the first call of each step."""
         extras, form = self.read_extras(call, at)
         signature = self._write_signature(call.seal, at)
         is_signed = (
             signature or THOUGHT_SIGNATURE in extras or to_snake_case(THOUGHT_SIGNATURE) in extras
         )
-        # A signature may arrive after the first piece of a call, and so after that note.
+        # The note alone is not enough: a signature may arrive after the fragment that sets it.
         is_as_made = call.seal is None and form.get("unsigned") == self.target.model
         if is_first and not is_signed and not is_as_made:
             signature = {THOUGHT_SIGNATURE: SIGNATURE_SENTINEL}
@@ -328,7 +328,7 @@ class PartWriter(ValueWriter):
         return restore_case(members, form) | extras
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
-        """Write an image, if the request can hold its bytes or its address."""
+        """Write an image, if its bytes or its URL are known."""
         extras, form = self.read_extras(block, at)
         name, inner = "", Members()
         if isinstance(block.source, ImageData):
@@ -347,7 +347,7 @@ class PartWriter(ValueWriter):
         return [restore_case(members, form) | extras]
 
     def write_reference(self, block: FileReference | Resource, at: str) -> Text | Opaque:
-        """Return the block for an unresolved reference; bytes of a resource are sent as they are."""
+        """Return the block for an unresolved reference; the bytes of a resource are sent inline."""
         if not isinstance(block, Resource) or block.data is None or block.mime_type is None:
             return super().write_reference(block, at)
         data = base64.b64encode(block.data).decode()
@@ -374,7 +374,7 @@ class PartWriter(ValueWriter):
         return {}
 
     def _is_signed_for_target(self, form: Members) -> bool:
-        """Return whether a block without a seal carries no signature of another model."""
+        """Return whether a block that cannot have a seal has no signature of another model."""
         target = [self.target.provider, self.target.model]
         return bool(form.get("signed", target) == target)
 

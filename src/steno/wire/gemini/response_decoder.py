@@ -55,9 +55,9 @@ _read_by_member: Final = tolerant.build_slow_reader(payloads.GenerateContentResp
 
 @final
 class StreamDecoder(base.StreamDecoder):
-    """Decodes a response that is streamed as server-sent events, or as a JSON array that grows.
+    """Decodes a response that is streamed as server-sent events, or as a JSON array.
 
-    Every block has an index of its own.
+    Google sends no indexes: the decoder numbers the blocks.
     """
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
@@ -71,12 +71,12 @@ class StreamDecoder(base.StreamDecoder):
         self._usage: Raw = payloads.ABSENT
         self._index = -1
         self._growing_kind: type[Text | Thinking] | None = None
-        """The type of the latest block, if it may continue."""
+        """The type of the latest block, if the next text may continue it."""
         self._calls = _FunctionCallReader()
         self._identity: dict[str, str] = {}
         """The model, and the id and time of the response."""
         self._has_identity = False
-        """Whether it is complete; the first chunk may be about the prompt only."""
+        """Whether the identity is complete; the first chunk may be about the prompt only."""
         self._has_candidates = False
         self._metadata = tolerant.MergedExtras(repeated={*_SOURCE_FIELDS, _PROMPT_FEEDBACK_FIELD})
         self._ratings: Raw = payloads.ABSENT
@@ -97,7 +97,7 @@ class StreamDecoder(base.StreamDecoder):
 
     @property
     def usage(self) -> Usage | None:
-        """The counts so far, as far as they can be read: every chunk has them."""
+        """The token counts so far, which every chunk has; None if they cannot be read."""
         with suppress(ProtocolError):
             return payloads.read_usage(self._usage)
         return None
@@ -108,7 +108,7 @@ class StreamDecoder(base.StreamDecoder):
             response = _decode(payload)
         except DECODE_ERRORS:
             if payload.startswith(b"[DONE]"):
-                return  # some proxies end every stream like OpenAI
+                return  # some proxies end every stream in OpenAI's way
             response, payload = self._read_unusual(payload)
         if not self._has_identity:
             self._read_identity(response)
@@ -146,7 +146,7 @@ class StreamDecoder(base.StreamDecoder):
                         self._growing_kind = Text
                     events.append(TextDelta(self._index, text))
         if candidate.safety_ratings and is_nonempty_json(candidate.safety_ratings):
-            self._ratings = candidate.safety_ratings  # one for each category: the latest holds
+            self._ratings = candidate.safety_ratings  # a complete list: the latest one counts
         if (
             candidate.finish_reason is not None
             or candidate.rest is not None
@@ -166,14 +166,17 @@ class StreamDecoder(base.StreamDecoder):
         )
         if not is_response:
             raise ProtocolError(
-                "an answer has candidates, or says why not", code="candidates_missing", place=NAME
+                "the response has neither candidates nor a reason why it has none",
+                code="candidates_missing",
+                place=NAME,
             )
         self._end_turn(events)
 
     def _finish(self, events: list[WireEvent]) -> None:
         """Add the end of the turn. Raises CutShort if no stop reason has arrived.
 
-        There is no last event: a reason to stop, and no incomplete payload, end a turn.
+        The protocol has no last event: a turn has ended if there is a stop reason and no incomplete
+        payload.
         """
         is_open = self._stop_reason is None and self._block_reason is None
         if is_open or self._payloads.is_cut:
@@ -185,11 +188,12 @@ class StreamDecoder(base.StreamDecoder):
         reason = base.map_stop_reason(payloads.STOP_REASONS, raw)
         if raw is None and self._block_reason is not None:
             reason, raw = StopReason.CONTENT_FILTER, self._block_reason
-        # The arguments so far are always valid JSON: a call that was cut off must not run.
+        # The arguments are a tree, so they would be valid JSON at any time. Those of a call that
+        # was cut off are left open, so that the call cannot run.
         self._calls.finish(events, is_whole=reason is StopReason.END_TURN)
         sources = self._metadata.merged(_SOURCE_FIELDS)
         if sources:
-            # A request has no member for them: they are kept, and not sent.
+            # A request has no member for sources: they are kept in the log and not sent.
             events.append(ExtrasAdded(None, {NAME: {FORM_KEY: sources}}))
         events.append(Finished(reason, raw, payloads.read_usage(self._usage)))
 
@@ -199,7 +203,7 @@ class StreamDecoder(base.StreamDecoder):
     # -- metadata ----------------------------------------------------------------------------
 
     def _read_unusual(self, payload: bytes) -> tuple[payloads.GenerateContentResponse, bytes]:
-        """Read a chunk with unknown members; return the repaired JSON, too."""
+        """Read a chunk with unknown members; return it with the repaired JSON."""
         if type(payload) is ErrorPayload:
             raise decode_error(200, payload.data)
         payload = payload.removeprefix(BOM_UTF8)
@@ -226,7 +230,7 @@ class StreamDecoder(base.StreamDecoder):
         self._has_identity = self._identity.keys() >= {"modelVersion", "responseId"}
 
     def _choose(self, candidates: list[Candidate], payload: bytes) -> Candidate | None:
-        """Return the first candidate, if this chunk holds it; keep the others for the log."""
+        """Return the first candidate, if this chunk has it; keep the others for the log."""
         chosen = next((n for n, found in enumerate(candidates) if found.index == 0), None)
         raws = msgspec.json.decode(payload, type=_AllCandidates).candidates
         self._other_candidates += [raw for n, raw in enumerate(raws) if n != chosen]
@@ -266,13 +270,13 @@ class StreamDecoder(base.StreamDecoder):
             elif part.text or part.thought_signature or part.rest:
                 self._read_text(part, events)
         except InvalidRequest as exc:
-            raise ProtocolError(f"not JSON: {exc}", code=exc.code, place=NAME) from None
-        except DECODE_ERRORS as exc:  # members that are kept as text are decoded here first
+            raise ProtocolError(f"invalid part: {exc}", code=exc.code, place=NAME) from None
+        except DECODE_ERRORS as exc:  # members that were kept as text are first decoded here
             raise tolerant.build_protocol_error(exc, NAME) from None
 
     def _read_text(self, part: Part, events: list[WireEvent]) -> None:
         kind: type[Text | Thinking] = Thinking if part.thought else Text
-        # A sealed block must be sent back as it was: no other text is appended to it.
+        # A sealed block must be sent back unchanged: no other text is appended to it.
         stands_alone = bool(part.thought_signature) or part.rest is not None
         if stands_alone or self._growing_kind is not kind:
             self._index += 1
@@ -309,7 +313,7 @@ class StreamDecoder(base.StreamDecoder):
 
     def _read_part_extras(self, part: Part) -> Members:
         rest = part.rest or {}
-        if FORM_KEY in rest:  # it would be taken for a note of ours
+        if FORM_KEY in rest:  # in extras, it would be read as a note of steno
             self._metadata.add({FORM_KEY: rest.pop(FORM_KEY)})
         return tolerant.parse_extras(rest)
 
@@ -319,14 +323,14 @@ decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
 
 # -- calls ------------------------------------------------------------------------------------
 #
-# Only Vertex sends calls in fragments: each is the value of one argument, or a part of it, at a
-# JSON path into all of them.
+# Only Vertex sends calls in fragments. Each is the value of one argument, or a part of it, with
+# the JSON path of that argument.
 
 _ArgumentPath: TypeAlias = tuple[str | int, ...]
-"""Names in objects and positions in lists, the outermost first; the first is a name."""
+"""Names in objects and positions in lists, the outermost first; the first is always a name."""
 _EMPTY_FRAGMENT: Final = PartialArg()
 _MAX_SKIPPED_POSITIONS: Final = 1024
-"""How many positions of lists fragments may skip: a few bytes could ask for millions."""
+"""The number of list positions that fragments may skip; a few bytes could ask for millions."""
 _PATH_BLANKS: Final = r"[ \t\r\n]*"
 _PATH_ESCAPE: Final = r"""\\(?:["'/\\bfnrt]|u[0-9a-fA-F]{4})"""
 _PATH_STEP: Final = re.compile(
@@ -357,11 +361,11 @@ class _FunctionCallReader:
         """The index of the latest call."""
 
     def continue_call(self, function: FunctionCall, events: list[WireEvent]) -> Members | None:
-        """Read more of the latest call; return its new extras, None if it is another call."""
+        """Read a fragment of the latest call; return its new extras, None for another call."""
         partial = self._partial
         if partial is None:
             return None
-        # A fragment has no name, or repeats the id, too.
+        # A fragment has no name, or it repeats both the name and the id.
         is_same = function.id and function.id == partial.id
         if function.name and partial.name and not is_same:
             self.finish(events)
@@ -378,20 +382,20 @@ class _FunctionCallReader:
     def begin(
         self, index: int, function: FunctionCall, model: str | None, events: list[WireEvent]
     ) -> Members:
-        """Begin a call; return its extras. `model` made it, if it has no signature."""
+        """Begin a call; return its extras. `model` is the maker of a call without a signature."""
         self.index = index
         form: Members = {}
         if self._ids is None and model is not None:
             form["unsigned"] = model
         id = self._claim_id(function.id)
         if id is None:
-            form["id"] = function.id  # the assembler generates one, which is not sent
+            form["id"] = function.id  # the assembler generates an id, which is not sent to Google
         arguments = raw_text(function.args)
         if arguments == "null":
             arguments = ""
         is_partial = function.will_continue or function.partial_args is not None
         if is_partial:
-            arguments = "{"  # a stream that breaks off must not leave a call without arguments
+            arguments = "{"  # if the stream breaks off, the call must be invalid
         elif not arguments:
             form["args"] = "absent"
         events.append(ToolCallPart(index, id, function.name, arguments))
@@ -401,7 +405,7 @@ class _FunctionCallReader:
         return _read_call_extras(function) | ({FORM_KEY: form} if form else {})
 
     def add_extras(self, extras: Members) -> Members:
-        """Take extras of the latest call; return those to add now. Others wait for its end."""
+        """Take extras of the latest call; return those to add now, keep the rest for its end."""
         return extras if self._partial is None else self._partial.add_extras(extras)
 
     def end(self, function: FunctionCall, events: list[WireEvent]) -> None:
@@ -412,20 +416,20 @@ class _FunctionCallReader:
             self.finish(events)
 
     def finish(self, events: list[WireEvent], *, is_whole: bool = True) -> None:
-        """End the call in fragments, if one is open; `is_whole` closes its arguments."""
+        """End the open call in fragments, if there is one; `is_whole` closes its arguments."""
         if self._partial is not None:
             self._partial.add_events(events, is_whole=is_whole)
             events.append(ToolCallPart(self._partial.index, ends=True))
             self._partial = None
 
     def abandon(self, events: list[WireEvent]) -> None:
-        """Add the events of the call in fragments, if one is open and will not end."""
+        """Add the events of an open call in fragments that will not end."""
         if self._partial is not None:
             self._partial.add_events(events, is_whole=False)
             self._partial = None
 
     def _claim_id(self, id: str | None) -> str | None:
-        """Return an id if no other call of this turn has it."""
+        """Return the id, or None if another call of this turn has it."""
         if self._ids is None:
             self._ids = set()
         if not id or id in self._ids:
@@ -451,9 +455,9 @@ class _PartialCall:
         self.name = opening.name
         self._tree = tree
         self._extras: Members | None = None
-        """All so far; None before those of the first fragment."""
+        """All extras so far; None before those of the first fragment."""
         self._has_more_extras = False
-        """Whether there are extras without an event."""
+        """Whether there are extras for which no event was added."""
         self._arguments: Members = {}
         self._open_paths: set[_ArgumentPath] = set()
         """The paths of texts that continue in a later fragment."""
@@ -465,7 +469,7 @@ class _PartialCall:
         self._is_valid = False
         if bytes(function.args)[:1] == b"{":
             found = msgspec.json.decode(function.args, type=Members)
-            check_depth(found)  # it is written again
+            check_depth(found)  # the arguments are encoded again
             self._arguments |= found
         for fragment in function.partial_args or ():
             self._put_fragment(fragment)
@@ -478,7 +482,7 @@ class _PartialCall:
             return extras
         if extras:
             self._extras = tolerant.merge_values(self._extras, extras)
-            self._has_more_extras = True  # an event replaces extras, so each would repeat them all
+            self._has_more_extras = True  # one event at the end: each replaces all extras before
         return {}
 
     def add_events(self, events: list[WireEvent], *, is_whole: bool) -> None:
@@ -510,7 +514,7 @@ class _PartialCall:
 
 @final
 class _GrowingText:
-    """A text in parts, joined once: a cut may split a surrogate pair."""
+    """A text in parts, which are joined once, because a surrogate pair may be split over two."""
 
     def __init__(self, *parts: str) -> None:
         self.parts = list(parts)
@@ -520,7 +524,7 @@ class _GrowingText:
 
 
 def _append_text(before: Any, more: str, *, is_open: bool) -> str | _GrowingText:
-    """Return a text after the one before, if that was a text, too."""
+    """Return `more`, appended to the value before if that is a text."""
     if isinstance(before, _GrowingText):
         before.parts.append(more)
         return before
@@ -530,15 +534,18 @@ def _append_text(before: Any, more: str, *, is_open: bool) -> str | _GrowingText
 
 
 def _read_fragment_value(fragment: PartialArg) -> tuple[bool, str | float | None]:
-    """Return whether a fragment has a value, and which. Raises ProtocolError for other types."""
+    """Return whether a fragment has a value, and the value.
+
+    Raises ProtocolError for a value of an unknown type.
+    """
     for value in (fragment.string_value, fragment.bool_value, fragment.number_value):
         if value is not None:
-            # Numbers arrive as doubles; an integer is written as one.
+            # Numbers arrive as doubles; integers are converted back.
             is_integer = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
             return True, int(value) if is_integer else value
     if fragment.null_value is None and fragment.rest is not None:
         raise ProtocolError(
-            "a fragment of a call has a value of a kind without a name",
+            "a fragment of a call has a value of an unknown type",
             code="unknown_fragment_value",
             place=NAME,
         )
@@ -549,7 +556,7 @@ def _read_fragment_value(fragment: PartialArg) -> tuple[bool, str | float | None
 
 
 def _read_path(text: str) -> _ArgumentPath:
-    """Read a path of RFC 9535 to a single value. Raises ProtocolError for other or deep ones."""
+    """Read an RFC 9535 path to a single value. Raises ProtocolError for another or deeper path."""
     found: list[str | int] = []
     at = 1 if text.startswith("$") else len(text)
     while len(found) < MAX_DEPTH and (match := _PATH_STEP.match(text, at)) is not None:
@@ -557,7 +564,7 @@ def _read_path(text: str) -> _ArgumentPath:
         at = match.end()
     if at < len(text) or not found or not isinstance(found[0], str):
         raise ProtocolError(
-            "a fragment of a call is at a path that leads to no argument",
+            "the path of a fragment of a call does not name an argument",
             code="invalid_argument_path",
             place=NAME,
         )
@@ -602,8 +609,7 @@ class _ArgumentTree:
             self._skipped += max(0, step - len(container))
             if self._skipped > _MAX_SKIPPED_POSITIONS:
                 raise ProtocolError(
-                    "fragments of calls leave out more than"
-                    f" {_MAX_SKIPPED_POSITIONS} positions of lists",
+                    f"fragments of calls skip more than {_MAX_SKIPPED_POSITIONS} list positions",
                     code="too_many_skipped_positions",
                     place=NAME,
                 )

@@ -1,6 +1,6 @@
-"""Read and write tools: declarations of functions, among tools that run at the provider.
+"""Read and write tools: declarations of functions, and tools that run at the provider.
 
-Functions are declared in groups, next to searches and the like. A recorded layout is kept as a
+Functions are declared in groups, next to tools such as search. A recorded layout is kept as a
 template, in which the name of a tool replaces its declaration.
 """
 
@@ -26,13 +26,13 @@ from steno.wire.tolerant import DECODE_ERRORS, explain_decode_error, read_as
 _RewriteValue: TypeAlias = Callable[[str | int], str | int]
 
 LAYOUT_NOTE: Final = "layout"
-"""The note on the layout of our tools."""
+"""The note on the layout of tools that are all functions."""
 _DECLARATIONS: Final = "functionDeclarations"
 _DECLARATIONS_NAMES: Final = (_DECLARATIONS, to_snake_case(_DECLARATIONS))
 _JSON_SCHEMA_FIELD: Final = "parametersJsonSchema"
-"""Accepts any JSON Schema."""
+"""The member for any JSON Schema."""
 _OPENAPI_SCHEMA_FIELD: Final = "parameters"
-"""Accepts a schema of OpenAPI, with types in upper or lower case."""
+"""The member for an OpenAPI schema, with types in upper or lower case."""
 
 _SUBSCHEMA_KEYWORDS: Final = frozenset({"items", "additionalProperties", "not"})
 _SUBSCHEMA_LIST_KEYWORDS: Final = frozenset({"anyOf", "any_of", "oneOf", "allOf", "prefixItems"})
@@ -43,11 +43,11 @@ _TYPE_KEYWORDS: Final = frozenset({"type"})
 _COUNT_KEYWORDS: Final = frozenset(
     f"{bound}{what}" for bound in ("min", "max") for what in ("Items", "Length", "Properties")
 )
-"""Numbers of 64 bits, which Google's JSON writes as text."""
+"""Keywords whose values have 64 bits; the JSON form of protobuf writes such numbers as text."""
 _is_count: Final = re.compile("0|[1-9][0-9]{0,17}").fullmatch
 
 _TYPES_BY_NUMBER: Final = ("", "string", "number", "integer", "boolean", "array", "object", "null")
-"""The types by their enum numbers, which Google's clients may send."""
+"""The types by their enum numbers, which clients of Google may send."""
 
 
 # -- reading ---------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def read_tools(body: EitherCaseMembers) -> tuple[ToolDefinition, ...]:
         {name: _read_member(name, raw, tools) for name, raw in entry.items()} for entry in entries
     ]
     if not tools or template != [{_DECLARATIONS: list(tools)}]:
-        # A template of our tools only is no loss to other wires.
+        # A template of functions only is not a loss if the request is sent to another wire.
         is_ours = all(
             name in _DECLARATIONS_NAMES
             and isinstance(value, list)
@@ -82,7 +82,7 @@ def _has_object_declarations(entry: dict[str, Raw]) -> bool:
 
 
 def _read_member(name: str, raw: Raw, tools: dict[str, ToolDefinition]) -> Any:
-    """Return the member of a tool, with names in place of the declarations that we can read."""
+    """Return the member of a tool, with a name in place of each declaration that could be read."""
     try:
         value = msgspec.json.decode(raw)
     except DECODE_ERRORS as exc:

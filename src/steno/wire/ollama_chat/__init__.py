@@ -1,4 +1,4 @@
-"""Ollama's own protocol, `/api/chat`: one JSON object a line, calls whole, arguments as objects."""
+"""Ollama's protocol `/api/chat`: one JSON object per line, calls whole, arguments as objects."""
 
 from steno.wire.errors import decode_error
 from steno.wire.ollama_chat.payload import NAME

@@ -48,7 +48,7 @@ class ResponseMessage(TolerantStruct):
 
 
 class ChatResponse(TolerantStruct):
-    """One line of a response, or a whole one. The last line counts tokens and nanoseconds."""
+    """One line of a response, or a whole response. The last line has counts and nanoseconds."""
 
     model: str | None = None
     created_at: str | None = None
@@ -88,7 +88,7 @@ class ContentMessage(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class ContentLine(Struct, forbid_unknown_fields=True, gc=False):
-    """A line with text only, and not the last."""
+    """A line with text only that is not the last."""
 
     message: ContentMessage
     done: Literal[False]
@@ -96,10 +96,11 @@ class ContentLine(Struct, forbid_unknown_fields=True, gc=False):
     created_at: str | None = None
 
 
+# The server sends `stop` for a turn with calls, too.
 STOP_REASONS: Final = {
     "": StopReason.END_TURN,  # older servers send no reason
     "stop": StopReason.END_TURN,
-    "load": StopReason.END_TURN,
+    "load": StopReason.END_TURN,  # this and "unload" are responses to a request without messages
     "unload": StopReason.END_TURN,
     "length": StopReason.LENGTH,
     "tool_calls": StopReason.TOOL_USE,
@@ -108,7 +109,7 @@ USAGE: Final = {"input_tokens": ("prompt_eval_count",), "output_tokens": ("eval_
 
 
 def read_usage(line: ChatResponse) -> Usage | None:
-    """Read the counts of the last line; the server leaves out those that are 0."""
+    """Read the counts of the last line; the server omits those that are 0."""
     counts = read_counts(line, USAGE)
     return Usage(**counts) if counts else None
 
@@ -124,7 +125,7 @@ _IMAGE_SIGNATURES: Final = (
 
 
 def read_image(raw: Raw) -> Image | Opaque:
-    """Read an image: base64 without its type."""
+    """Read an image, which is base64 without a type; one of an unknown format is opaque."""
     try:
         data = read_base64(msgspec.json.decode(raw, type=str))
     except msgspec.ValidationError:

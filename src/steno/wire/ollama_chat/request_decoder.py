@@ -1,4 +1,4 @@
-"""Decode requests."""
+"""Decode requests of Ollama's `/api/chat`."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from steno.wire.request_decoder import ObjectMembers
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     """Decode a recorded request; unknown members stay in extras and opaque blocks.
 
-    Calls without an id get one, and so do their results: by the name of the tool, in order.
-    Every wire has `provider`; this protocol seals nothing. Raises InvalidRequest if it is not a
+    A call without an id gets one. So does its result, which is found by the name of the tool, in
+    order. `provider` is ignored: this protocol has no seals. Raises InvalidRequest if it is not a
     request of this protocol.
     """
     body = ObjectMembers(data, "request")
@@ -57,12 +57,12 @@ def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
     if description:
         description = function.take("description", str) or ""
     else:
-        # Or null, or blank, which stays among the members.
+        # A null or blank description stays among the members.
         members.note_form("description", "absent")
     if parameters.get("type") == "object":
         function.take("parameters", Raw)
     else:
-        members.note_form("parameters", "absent")  # or null, or empty, or without a type
+        members.note_form("parameters", "absent")  # any other value stays among the members
     name = function.take("name", str) or ""
     members.keep_rest("function", function)
     schema = parameters and {"type": "object", **parameters}
@@ -76,12 +76,12 @@ class _OllamaMessageReader:
     def __init__(self, new_ids: base.CallIdGenerator) -> None:
         self._new_ids = new_ids
         self._pending: list[tuple[str, str]] = []
-        """Id and name of the calls of the last turn that have no result yet."""
+        """Id and name of each call of the last turn that has no result yet."""
 
     def read(self, members: ObjectMembers) -> Message | None:
-        """Read a message; None if it has no equivalent among our values."""
+        """Read a message; None if steno has no type for it."""
         role = members.take("role", str) or ""
-        if role != role.lower():  # the server accepts User and USER, too
+        if role != role.lower():  # the server converts roles to lower case
             members.put_back("role", role)
         match role.lower():
             case "system":
@@ -121,7 +121,7 @@ class _OllamaMessageReader:
         if id is None:
             members.note_form("tool_call_id", "absent")
         name = members.peek("tool_name", str)
-        ours = base.map_tool_name_or_empty(name)  # one that is not possible stays among the members
+        ours = base.map_tool_name_or_empty(name)  # an invalid name stays among the members
         if ours:
             members.take("tool_name", str)
         if ours != name:
@@ -134,7 +134,10 @@ class _OllamaMessageReader:
         )
 
     def _find_call_id(self, id: str | None, name: str | None) -> str:
-        """Return the id of the call with that id, else the next of that name, else the next."""
+        """Return the id of a result's call: with the same id, else the next with the same name.
+
+        A result without id and name belongs to the next call.
+        """
         for position, (open_id, open_name) in enumerate(self._pending):
             if open_id == id or (id is None and (not name or open_name == name)):
                 del self._pending[position]
@@ -148,7 +151,7 @@ class _OllamaMessageReader:
 def _read_blocks(
     members: ObjectMembers, *, may_be_empty: bool = False
 ) -> tuple[Image | Opaque | Text, ...]:
-    """Read images and text, in the order in which the server shows them to the model."""
+    """Read images and text, in the order in which the server passes them to the model."""
     images = [read_image(raw) for raw in members.take_nonempty("images", list[Raw]) or ()]
     return (*images, *_read_text(members, may_be_empty=may_be_empty and not images))
 

@@ -1,9 +1,9 @@
 """Encode requests for the chat API of Ollama.
 
-A message is one text, with thinking, images and calls in members of their own. Their order cannot
-be written: the server puts images before the text and calls after it, and another order is
-reported. The server also reads a schema into fields of its own and drops keywords that it has no
-field for. They are sent all the same, since newer servers know more of them, and reported.
+A message is one text, with thinking, images and calls in separate members. The order of these
+cannot be expressed: the server puts images before the text and calls after it. Blocks in another
+order are reported. The server reads a schema into fixed fields and drops other keywords. These are
+sent nevertheless, since newer servers know more of them, and reported.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ from steno.wire.ollama_chat.payload import NAME, OPAQUE_IMAGE_KIND, PROVIDER
 from steno.wire.request_encoder import RequestTarget, ValueWriter
 
 _TEXT_SEPARATOR: Final = "\n\n"
-"""Between the texts of a user or a tool; those of a model are pieces of one text."""
+"""Separates the texts of a user message or tool result; those of a model are pieces of one text."""
 _ANNOTATION_KEYWORDS: Final = frozenset({"$schema", "$id", "$comment", "title"})
 """Keywords without an effect on the model."""
+# The fields of the server's Go types, at the top of a schema and in its properties.
 _TOP_LEVEL_KEYWORDS: Final = (
     frozenset({"type", "$defs", "items", "required", "properties"}) | _ANNOTATION_KEYWORDS
 )
@@ -71,7 +72,7 @@ class Encoder(base.Encoder):
         extras, _ = values.read_extras(request)
         members = base.drop_none(model=request.model or None)
         members |= base.write_tools(request, extras, lambda tool, at: _write_tool(tool, values, at))
-        if request.tool_choice not in (None, "auto"):
+        if request.tool_choice not in (None, "auto"):  # the API has no tool_choice
             values.losses.note(ChangeCode.SETTING, "tool_choice_left_out")
         options = base.drop_none(
             num_predict=request.max_tokens,
@@ -99,7 +100,7 @@ def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> Members:
 
 
 def _find_ignored_keywords(schema: object, known: frozenset[str]) -> Iterator[str]:
-    """Return the keywords without effect; `$defs` and `items` reach the model as they are."""
+    """Yield the keywords without effect; the server passes on `$defs` and `items` unchanged."""
     if not isinstance(schema, Mapping):
         return
     yield from schema.keys() - known
@@ -117,9 +118,9 @@ class _OllamaMessageWriter(base.MessageWriter):
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
         self._names: dict[str, tuple[str, str]] = {}
-        """By the id of a call: the name of its tool in the log, and the one that was sent."""
+        """The names of each tool by the id of the call: the one in the log, and the one sent."""
         self._generated_ids: set[str] = set()
-        """Ids that steno made up, and that are not sent."""
+        """Ids that steno generated, which are not sent."""
         self._anonymous_calls = base.AnonymousCalls(self.losses)
 
     def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
@@ -171,7 +172,7 @@ class _OllamaMessageWriter(base.MessageWriter):
         members: Members = {"role": "tool"}
         id = message.tool_call_id
         self._anonymous_calls.add_result(id)
-        # The name that the server has for the tool.
+        # The server pairs a result with its call by the name of the tool, as it was sent.
         ours, theirs = self._names.get(id, ("", ""))
         sent = theirs if message.tool_name in ("", ours) else message.tool_name
         name = form.get("tool_name") or sent
@@ -182,8 +183,8 @@ class _OllamaMessageWriter(base.MessageWriter):
         parts = self._new_parts(_TEXT_SEPARATOR, self.prompt_blocks(message.content))
         if message.is_error:
             self.losses.note(ChangeCode.OUTCOME, "not_sent", value=message.outcome.value)
-        otherwise = message.outcome.value if message.is_error else ""
-        content = parts.members(form, otherwise=otherwise)
+        default = message.outcome.value if message.is_error else ""
+        content = parts.members(form, default_text=default)
         self._written.append(base.encode_json(members | content | extras))
 
 
@@ -192,7 +193,7 @@ class _MessageParts:
     """Collects the parts of one message, block by block."""
 
     def __init__(self, values: ValueWriter, separator: str) -> None:
-        """Start empty. `separator` stands between two texts that are joined."""
+        """Start empty. `separator` is put between the texts."""
         self._values = values
         self._losses = values.losses
         self._separator = separator
@@ -204,7 +205,7 @@ class _MessageParts:
         self._is_reordered = False
 
     def add(self, block: Text | Thinking | Image | Opaque, at: str) -> None:
-        """Add a block; the server takes thinking of this model and others."""
+        """Add a block; the server accepts thinking of any model."""
         match block:
             case Text():
                 self._note_position(_TEXT_POSITION)
@@ -227,7 +228,7 @@ class _MessageParts:
                 assert_never(block)
 
     def _add_image(self, block: Image, at: str) -> None:
-        """Add an image, if it holds its bytes."""
+        """Add an image whose bytes are in the block; the API accepts no URLs."""
         match block.source:
             case ImageData():
                 self._note_position(_IMAGES_POSITION)
@@ -241,21 +242,21 @@ class _MessageParts:
                 assert_never(block.source)
 
     def add_call(self, call: Members) -> None:
-        """Add a call that is written."""
+        """Add a call, as JSON."""
         self._note_position(_CALLS_POSITION)
         self._calls.append(call)
 
-    def members(self, form: Members, *, otherwise: str = "") -> Members:
-        """Return the members of a message, and note what was moved or joined.
+    def members(self, form: Members, *, default_text: str = "") -> Members:
+        """Return the members of a message, and note parts that were moved or joined.
 
-        `form` has the form of a message without text; `otherwise` is the text if there is none.
+        `form` has the recorded form of a message without text.
         """
         if self._is_reordered:
             self._losses.note(ChangeCode.ORDER, "parts_reordered")
         if len(self._texts) > 1:
             self._losses.note(ChangeCode.ORDER, "texts_joined")
         members: Members = {}
-        text = self._separator.join(self._texts) or otherwise
+        text = self._separator.join(self._texts) or default_text
         if text or "content" not in form:
             members["content"] = text
         elif form["content"] == "null":
@@ -274,6 +275,6 @@ class _MessageParts:
             self._losses.note(ChangeCode.EXTRAS, "no_place_in_blocks", at=at)
 
     def _note_position(self, place: int) -> None:
-        """Note whether a part follows one that the server puts after it."""
+        """Note whether a part follows another that the server puts after it."""
         self._is_reordered = self._is_reordered or place < self._latest_position
         self._latest_position = max(place, self._latest_position)

@@ -1,4 +1,4 @@
-"""Decode responses: lines of JSON, or one object over many lines."""
+"""Decode responses of Ollama's `/api/chat`: lines of JSON, or one object over many lines."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class StreamDecoder(base.StreamDecoder):
     """
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a new response. Every wire has `provider` and `model`."""
+        """Start a new response. `provider` and `model` are ignored: this protocol has no seals."""
         super().__init__(LineOrObjectSplitter(), self._read)
         self._first: ChatResponse | None = None
         self._last: ChatResponse | None = None
@@ -58,14 +58,14 @@ class StreamDecoder(base.StreamDecoder):
         self._ids: set[str] = set()
         self._unknown: RawMembers = {}
         self._message_members: RawMembers = {}
-        """Unknown members of the message itself, which the server accepts in a request."""
+        """Unknown members of the message itself, which are sent back."""
         self._logprobs: list[Raw] = []
 
     @property
     def envelope(self) -> dict[str, Any]:
         """The metadata of the response; durations in nanoseconds."""
         found: Members = {}
-        for line in (self._last, self._first):  # the first line wins
+        for line in (self._last, self._first):  # members of the first line take precedence
             found |= tolerant.to_builtins(line) if line is not None else {}
         for name in ("message", "done", "done_reason"):
             found.pop(name, None)
@@ -83,7 +83,7 @@ class StreamDecoder(base.StreamDecoder):
                 self._read(payload, events)
 
     def _read_content_lines(self, payloads: list[bytes], events: list[WireEvent]) -> bool:
-        """Add the events of lines that hold only text; False if one holds more."""
+        """Add the events of lines that contain only text; return False if one contains more."""
         if self._first is None:
             return False
         try:
@@ -149,7 +149,7 @@ class StreamDecoder(base.StreamDecoder):
         if self._last is None:
             if self._first is None or self._first.message is None:
                 raise ProtocolError(
-                    "not as expected: there is no message in it", code="message_missing", place=NAME
+                    "the response has no message", code="message_missing", place=NAME
                 )
             self._add_message_extras(events)
             events.append(Finished(StopReason.UNKNOWN))
@@ -159,7 +159,7 @@ class StreamDecoder(base.StreamDecoder):
             raise base.build_cut_short()
 
     def _add_message_extras(self, events: list[WireEvent]) -> None:
-        """Add the unknown members of the message; a known one with a wrong type is dropped."""
+        """Add the unknown members of the message, without known ones of a wrong type."""
         extras = {
             name: value
             for name, value in tolerant.parse_extras(self._message_members).items()
@@ -169,7 +169,7 @@ class StreamDecoder(base.StreamDecoder):
             events.append(ExtrasAdded(None, {NAME: extras}))
 
     def _read_call(self, call: Call, events: list[WireEvent]) -> None:
-        """Add the events of a call, which is always whole; the server's index has no meaning."""
+        """Add the events of a call, which is always whole. The server's index is ignored."""
         index = _FIRST_CALL_INDEX + self._call_count
         self._call_count += 1
         id = call.id if call.id not in self._ids else None

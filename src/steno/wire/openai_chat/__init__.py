@@ -1,6 +1,6 @@
 """OpenAI's Chat Completions API, which vLLM, llama.cpp, OpenRouter and many others implement.
 
-Their differences are rows in `DIALECTS`.
+The differences between them are rows in `DIALECTS`.
 """
 
 from steno.wire.errors import decode_error

@@ -1,4 +1,4 @@
-"""The differences between servers of this protocol: a row for each, never a test of a name."""
+"""The differences between servers of this protocol: a row for each, so that no code tests names."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from typing import Final, final
 from steno.values import RedactedRepr
 
 DEFAULT_CALL_ID: Final = re.compile(r"[\x21-\x7e]{1,64}")
+"""The call ids that are sent unchanged to servers without a rule of their own."""
 MAX_TOKENS_FIELDS: Final = ("max_completion_tokens", "max_tokens")
 """The names of the token limit, the newest first."""
 USAGE_STREAM_OPTIONS: Final = {"include_usage": True}
-"""The options of a stream that ends with its usage, which other protocols send anyway."""
+"""The options that request usage at the end of a stream; other protocols always send it."""
 FUNCTION_EXTRAS: Final = "inner"
-"""The note that holds unknown members of the function of a call, apart from those of the call."""
+"""The note with the unknown members of the function of a call, apart from those of the call."""
 LEGACY_CALL: Final = "function_call"
-"""The only call of a turn, as it was written before calls had ids.
+"""The member for the only call of a turn, from before calls had ids.
 
-It is also a note: on a call in this form, and on a result, with its name.
+It is also the name of a note: on a call in this form, and on its result, with the tool's name.
 """
 _MISTRAL_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
+"""Mistral rejects any other call id."""
 
 
 @final
@@ -29,19 +31,28 @@ class Dialect(RedactedRepr, frozen=True, kw_only=True):
     provider: str
     """The owner of the seals."""
     max_tokens_field: str = "max_tokens"
+    """The name of the token limit; many servers know only the one that OpenAI has deprecated."""
     system_role: str = "system"
     thinking_field: str | None = None
-    """The member of a message in which the server accepts thinking; None: it does not."""
+    """The member of a message in which the server accepts thinking; None if it accepts none."""
     has_strict_tools: bool = True
+    """Whether the server enforces the schemas of strict tools."""
     has_stream_options: bool = True
+    """Whether the server accepts `stream_options`."""
     merges_neighbours: bool = False
-    """The server's templates require user and assistant in turn, and one system message, first."""
+    """Whether adjacent messages of one role are merged, and later system messages sent as user.
+
+    Chat templates of many models require user and assistant in turn, and one system message,
+    first; vLLM responds with status 400 otherwise.
+    """
     parses_arguments: bool = False
-    """The server parses the arguments in the history as JSON, and fails if they are not."""
+    """Whether the server parses the arguments in the history, and fails if they are not JSON."""
     has_custom_tools: bool = False
-    """The server has tools whose input is any text, not only JSON."""
+    """Whether the server has tools whose input is any text, not only JSON."""
     call_id: re.Pattern[str] = DEFAULT_CALL_ID
+    """The call ids that the server accepts; any other is replaced by a hash."""
     call_id_length: int = 24
+    """The length of that hash."""
 
 
 DIALECTS: Final = {
@@ -73,6 +84,6 @@ DIALECTS: Final = {
         Dialect(provider="google", has_strict_tools=False),
     )
 }
-"""The known servers. For another one, create a `Dialect` of your own."""
+"""The known servers. For another one, create your own `Dialect`."""
 
 OPENAI: Final = DIALECTS["openai"]

@@ -15,7 +15,7 @@ NAME: Final = "openai_chat"
 PROVIDER: Final = "openai"
 """The provider that is assumed unless the caller names one."""
 LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""The tool names that OpenAI accepts."""
+"""The tool names that OpenAI accepts; not every server enforces its rule."""
 
 
 class Function(TolerantStruct):
@@ -42,13 +42,15 @@ class ChoiceMessage(TolerantStruct):
     role: str | None = None
     content: str | None = None
     reasoning_content: str | None = None
+    """DeepSeek's member for thinking, which many servers copied."""
     reasoning: str | None = None
+    """The newer name of the same member, in vLLM, OpenRouter and Ollama."""
     refusal: str | None = None
     tool_calls: list[Call] | None = None
 
 
 class Choice(TolerantStruct):
-    """One of the alternatives; all but the first are kept and not read."""
+    """One of the alternatives; all but the first are kept for the log only."""
 
     index: int = 0
     delta: ChoiceMessage | None = None
@@ -100,14 +102,17 @@ class ChatCompletion(TolerantStruct):
     service_tier: str | None = None
     usage: CompletionUsage | None = None
     provider: str | None = None
-    """The provider that OpenRouter forwards to."""
+    """The provider that OpenRouter forwards the request to."""
     obfuscation: str | None = None
+    """OpenAI's padding, which hides the length of texts."""
     p: str | None = None
-    """Padding of Mistral."""
+    """Mistral's padding."""
 
 
 # -- tables -----------------------------------------------------------------------------------
 
+# Some of these are of other servers than OpenAI's: eos (Together), model_length (Mistral),
+# abort (vLLM), and the names of Anthropic's API.
 STOP_REASONS: Final = {
     **dict.fromkeys(("stop", "eos", "end_turn"), StopReason.END_TURN),
     **dict.fromkeys(("length", "max_tokens", "model_length"), StopReason.LENGTH),
@@ -129,7 +134,7 @@ USAGE: Final[UsageTable] = {
 
 
 def read_usage(tokens: CompletionUsage) -> Usage:
-    """Read the counts. Some servers count thinking apart from the output, as their total shows."""
+    """Read the counts. Some servers do not include thinking in the output; their total shows it."""
     counts = read_counts(tokens, USAGE)
     if tokens.prompt_tokens is not None and counts.keys() >= {"output_tokens", "thinking_tokens"}:
         together = counts["output_tokens"] + counts["thinking_tokens"]

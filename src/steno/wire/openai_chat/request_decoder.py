@@ -87,14 +87,14 @@ def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
     if strict is False:
         kept["strict"] = False
     if description is not None and not description.strip():
-        kept["description"], description = description, None  # ours may not be blank
+        kept["description"], description = description, None  # ToolDefinition refuses a blank one
     if parameters is not None and parameters.get("type") != "object":
-        kept["parameters"] = parameters  # it was written without the type
+        kept["parameters"] = parameters  # recorded without the type, which is added below
     if name and LEGAL_NAME.fullmatch(name) is None:
         members.note_form("name", name)
     schema = {"type": "object", **(parameters or {})}
     if strict and not base.is_closed_schema(schema):
-        kept["strict"], strict = True, False  # closing it would change it
+        kept["strict"], strict = True, False  # a strict tool would close the schema
     if kept:
         members.note_form("function", kept)
     extras = members.extras(NAME)
@@ -115,7 +115,7 @@ class _CompletionMessageReader:
         """Id and name of the latest legacy call, until it has its result."""
 
     def read(self, members: ObjectMembers) -> Message | None:
-        """Read a message; None if it has no equivalent among our values."""
+        """Read a message; None if steno has no type for it."""
         role = members.take("role", str)
         match role:
             case "system" | "developer":
@@ -165,7 +165,7 @@ class _CompletionMessageReader:
     def _read_legacy_call(self, members: ObjectMembers) -> AnyToolCall | None:
         """Read the legacy call of a turn; it has no id, so one is generated that is never sent."""
         if not (members.peek(LEGACY_CALL, Members) or {}).get("name"):
-            return None  # some servers send the member without a call
+            return None  # some servers send the member empty
         function = ObjectMembers(members.take(LEGACY_CALL, Raw) or b"{}", "call")
         call = ObjectMembers(b"{}", "call")
         call.note_form(LEGACY_CALL, True)
@@ -204,7 +204,7 @@ def _read_call(raw: Raw) -> AnyToolCall:
 def _read_function_call(
     id: str, call: ObjectMembers, function: ObjectMembers, field: str
 ) -> AnyToolCall:
-    """Read name and arguments; note what is unusual about them with the call."""
+    """Read name and arguments, and note their recorded form if it is unusual."""
     absent = [member for member in ("name", field) if member not in function]
     if absent:
         call.note_form("absent", absent)
@@ -214,7 +214,7 @@ def _read_function_call(
         arguments = raw_text(function.take("arguments", Raw) or b"{}")
         call.note_form("arguments_are", "object")
     elif arguments is not None and not arguments.strip():
-        call.note_form("arguments", arguments)  # the encoder writes `{}` for none
+        call.note_form("arguments", arguments)  # the encoder would write `{}`
     if name is not None and LEGAL_NAME.fullmatch(name) is None:
         call.note_form("name", name)  # not every server enforces OpenAI's rule
     if left := function.remaining():
@@ -231,12 +231,14 @@ def _note_unusual_id(members: ObjectMembers, id: str | None) -> None:
 
 
 def _read_content(members: ObjectMembers) -> tuple[Any, ...]:
-    """Read the content; note its form where there are two ways to write the same."""
+    """Read the content; note its form if there are two ways to write the same."""
     content = base.take_content(members, _read_part)
     if content is None and "content" not in members:
         members.note_form("content", "absent")
     elif content is None and raw_text(members.take("content", Raw) or b"null") != "null":
-        raise InvalidRequest("neither text nor parts", code="content_not_text", place="content")
+        raise InvalidRequest(
+            "must be text or a list of parts", code="content_not_text", place="content"
+        )
     return content or ()
 
 
@@ -246,7 +248,7 @@ def _read_result_content(members: ObjectMembers) -> tuple[ResultBlock, ...]:
         members.note_form("content", "null")
     content: tuple[ResultBlock, ...] = _read_content(members)
     if any(isinstance(block, Image) for block in content):
-        members.note_form("images", "inside")  # some servers accept them here
+        members.note_form("images", "inside")  # OpenAI allows only text here, some servers images
     return content
 
 

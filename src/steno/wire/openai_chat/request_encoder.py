@@ -1,7 +1,7 @@
 """Encode requests for the OpenAI chat completions API, in the dialect of a server.
 
-The server of some dialects wants user and assistant to take turns: adjacent messages of one role
-become one there.
+Some servers require user and assistant to alternate: for them, adjacent messages of one role are
+merged.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _write_settings(request: Request, dialect: Dialect, values: ValueWriter) -> 
         request, lambda tool: base.wrap_function({"name": values.tool_name(tool, LEGAL_NAME)})
     )
     if "max_tokens" not in form and limit in members:
-        # No server takes a limit under both names, unless a recording shows that it does.
+        # Servers accept one name of the limit, not both; a recording with both is kept.
         extras = {
             limit if name in dialects.MAX_TOKENS_FIELDS else name: value
             for name, value in extras.items()
@@ -105,11 +105,11 @@ class CompletionMessageWriter(base.MessageWriter):
         self._parsed_fields = {"arguments"} if dialect.parses_arguments else set[str]()
         """The fields that the server parses as JSON; the input of a custom tool is any text."""
         self._images: list[PartJson] = []
-        """Images of tool results, which follow the last result."""
+        """Images of tool results, which follow the last result: OpenAI allows only text in one."""
         self._moves_images = False
-        """Whether images are written there."""
+        """Whether images are moved there."""
         self._legacy_names: dict[str, str | None] = {}
-        """The name of each legacy call, by the id that steno made up for it."""
+        """The name of each legacy call, by the id that steno generated for it."""
 
     def add(self, message: Message) -> None:
         """Write one more message."""
@@ -135,7 +135,7 @@ class CompletionMessageWriter(base.MessageWriter):
                 self.losses.note(ChangeCode.ORDER, "merged")
                 self._latest = _merge_adjacent(self._latest, message, thinking)
                 return
-        if self._latest is not None:  # as in the base, without a call for each message
+        if self._latest is not None:  # as in the base class, inlined for speed
             self._written.append(base.encode_json(self._latest))
         self._latest = message
 
@@ -150,7 +150,7 @@ class CompletionMessageWriter(base.MessageWriter):
         parts = self.write_prompt(message.content)
         if parts:
             self._add_raw(self._with_content({"role": "user"}, parts, form) | extras)
-        else:  # servers refuse null
+        else:  # servers reject a user message whose content is null
             self.losses.note(ChangeCode.BLANK, "empty_message")
 
     def _add_assistant(self, message: AssistantMessage) -> None:
@@ -200,7 +200,7 @@ class CompletionMessageWriter(base.MessageWriter):
         return []
 
     def _write_details(self, block: Thinking, at: str) -> list[msgspec.Raw]:
-        """Return the seal of thinking: a list of reasoning details."""
+        """Return the reasoning details in the seal of thinking, if the target made it."""
         if block.seal is None or not self.target.accepts(block.seal):
             return []
         details = read_as(block.seal.data.encode(), list[msgspec.Raw])
@@ -259,7 +259,7 @@ class CompletionMessageWriter(base.MessageWriter):
         self._add_raw(self.merge(members, extras))
 
     def _write_call_reference(self, message: ToolResultMessage, form: Members) -> Members:
-        """Return the members that name the call of a result: by id; a legacy call by name."""
+        """Return the members that refer to the call of a result: by id, or by name if legacy."""
         id = message.tool_call_id
         if LEGACY_CALL in form or id in self._legacy_names:
             name = form.get(LEGACY_CALL, self._legacy_names.get(id))
@@ -267,7 +267,7 @@ class CompletionMessageWriter(base.MessageWriter):
         return {"role": "tool", "tool_call_id": self._write_call_id(id, form)}
 
     def _write_call_id(self, id: str, form: Members) -> str:
-        """Return the id to send; a recorded id that breaks the rule stays."""
+        """Return the id to send; a recorded id that breaks the default rule is kept."""
         legal, length = self._dialect.call_id, self._dialect.call_id_length
         if "id" in form and legal is dialects.DEFAULT_CALL_ID:
             return id
@@ -276,7 +276,7 @@ class CompletionMessageWriter(base.MessageWriter):
     # -- parts -------------------------------------------------------------------------------
 
     def _with_content(self, members: Members, parts: list[PartJson], form: Members) -> Members:
-        """Write a single plain text as a string, unless it came as a list."""
+        """Add the content; a single plain text is a string, unless it was recorded as a list."""
         content: Any = parts
         if not parts:
             content = [] if form.get("content") == "parts" else None
@@ -293,7 +293,7 @@ class CompletionMessageWriter(base.MessageWriter):
         return [self.merge({"type": "text", "text": block.text}, extras, at)]
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
-        """Write an image; one of a tool result is moved, unless the server accepts it there."""
+        """Write an image; that of a tool result is moved, unless it was recorded inside."""
         if self._moves_images:
             self.losses.note(ChangeCode.IMAGE, "moved_to_user_message", at=at)
         url = base.image_url(block)
@@ -310,11 +310,11 @@ class CompletionMessageWriter(base.MessageWriter):
 
 
 def _omit(absent: list[str], members: Members) -> Members:
-    """Leave out the members that the recording did not have."""
+    """Return the members without those that the recording did not have."""
     return {name: value for name, value in members.items() if name not in absent}
 
 
-# -- adjacent messages -----------------------------------------------------------------------------
+# -- adjacent messages -----------------------------------------------------------------------
 
 
 def _can_merge(first: Members, second: Members, thinking: str | None) -> bool:

@@ -44,13 +44,13 @@ _TEXT_INDEX: Final = 0
 _THINKING_INDEX: Final = 1
 _OTHER_INDEX: Final = 2
 _FIRST_CALL_INDEX: Final = 3
-"""Texts and calls share the numbers of blocks, so that seals and extras find theirs."""
+"""The number of the first call; texts and calls have different numbers, to which extras refer."""
 _FIRST_UNINDEXED_CALL: Final = 1 << 20
-"""Calls without an index are counted from here: some servers leave it out of streams."""
+"""The number of the first call without an index, which Gemini's endpoint and proxies omit."""
 _MAX_FUNCTION_EXTRAS: Final = 16
-"""The limit of unknown members of a function; no server has more than one or two."""
+"""The largest number of unknown members of a function; servers have one or two at most."""
 _ANNOTATIONS: Final = "annotations"
-"""The member with the sources of the text, which is sent back."""
+"""The member with the sources of the text; it is sent back to the server."""
 _AUDIO_FRAGMENT_FIELDS: Final = frozenset({"data", "transcript"})
 """Members of audio that arrive in fragments."""
 _FRAGMENT_FIELDS: Final = frozenset({"text", "summary", "data"})
@@ -80,18 +80,18 @@ class StreamDecoder(base.SseStreamDecoder):
         self._is_whole = False
         self._first_chunk: ChatCompletion | None = None
         self._has_identity = False
-        """Whether that one names the model; Azure's first chunk is about the prompt only."""
+        """Whether that chunk names the model; Azure's first chunk is about the prompt only."""
         self._tokens: payloads.CompletionUsage | None = None
         self._unknown: RawMembers = {}
         self._other_choices: list[Choice] = []
         self._extras: Members = {}
         self._metadata = tolerant.MergedExtras(growing=_AUDIO_FRAGMENT_FIELDS)
-        """Metadata that arrives in parts: log probabilities, sources."""
+        """Metadata that arrives in several chunks: log probabilities, sources."""
         self._refusal: list[str] = []
         self._details: list[Members] = []
         self._has_thought = False
         self._text_index = _TEXT_INDEX
-        """The block that text continues in."""
+        """The block that the next text continues."""
         self._other_thinking: list[str] = []
         self._calls = _ToolCallReader(self._metadata)
 
@@ -189,11 +189,11 @@ class StreamDecoder(base.SseStreamDecoder):
         self._is_whole = self._calls.is_whole = True
         self._read(data, events)
         if self._first_chunk is None or not self._first_chunk.choices:
-            raise ProtocolError("an answer has choices", code="choices_missing", place=NAME)
+            raise ProtocolError("the response has no choices", code="choices_missing", place=NAME)
         self._end_turn(events)
 
     def _finish(self, events: list[WireEvent]) -> None:
-        # Some servers send an empty one with every chunk.
+        # Some servers send an empty stop reason with every chunk.
         if not self._is_finished and not self._stop_reason:
             raise base.build_cut_short()
         self._end_turn(events)
@@ -225,7 +225,7 @@ class StreamDecoder(base.SseStreamDecoder):
         events.append(Finished(reason, self._stop_reason, self.usage))
 
     def _read_identity(self, completion: ChatCompletion) -> None:
-        """Keep model and id, from the first chunk that has them; more may come at the end."""
+        """Keep model and id, from the first chunk that has them; the last may add others."""
         first = self._first_chunk
         if first is None or (completion.model and not self._has_identity):
             self._first_chunk = completion
@@ -247,8 +247,8 @@ class StreamDecoder(base.SseStreamDecoder):
         if choice.rest is not None:
             _raise_error(choice.rest)
             self._metadata.add(choice.rest)
-        # Perplexity sends both: in a chunk the message is all so far, in a whole response the delta
-        # is empty.
+        # Perplexity sends both: the message of a chunk repeats the whole text so far, and the
+        # delta of a whole response is empty.
         if not self._is_whole:
             return choice.delta or choice.message
         return choice.message or choice.delta
@@ -274,7 +274,7 @@ class StreamDecoder(base.SseStreamDecoder):
         return completion
 
     def _read_known(self, payload: bytes) -> ChatCompletion:
-        """Read a chunk whose unknown members have not changed; return an empty one if they have."""
+        """Read a chunk whose unknown members have not changed; return an empty one otherwise."""
         try:
             completion = _read_by_member(payload)
         except ProtocolError:
@@ -314,7 +314,7 @@ class StreamDecoder(base.SseStreamDecoder):
             _add_detail(self._details, detail)
         audio = read_as(rest.get("audio"), Members)
         if audio is not None and audio.get("id"):
-            self._extras["audio"] = {"id": audio["id"]}  # a request refers to it by id
+            self._extras["audio"] = {"id": audio["id"]}  # a request refers to audio by its id
         self._metadata.add(rest)
 
     def _read_part(self, raw: Raw, events: list[WireEvent]) -> None:
@@ -362,22 +362,22 @@ class _ToolCallReader:
     """Reads the calls of one response: of functions, of custom tools, or the legacy form."""
 
     def __init__(self, metadata: tolerant.MergedExtras) -> None:
-        """Start without any; members that no call can hold are added to `metadata`."""
+        """Start without calls; members that belong to no call are added to `metadata`."""
         self._metadata = metadata
         self.is_whole = False
         """Whether the response is not streamed, so that every call in it is whole."""
         self._count = 0
         self._indexes_by_id: dict[str, int] = {}
-        """The indexes assigned to calls without one, by their ids."""
+        """The indexes assigned to calls that arrived without one, by their ids."""
         self._latest_index: int | None = None
-        """The index of the latest such call; None before it has one."""
+        """The index assigned to the latest such call; None before it has one."""
         self._unindexed_count = 0
         self._function_extras: dict[int, Members] = {}
         self._blank_inputs: dict[int, str | None] = {}
         """The inputs of custom tools by index; None for one that is not blank."""
 
     def read(self, call: Call, events: list[WireEvent]) -> None:
-        """Add the events of a call, or of more of it."""
+        """Add the events of a call, or of a fragment of it."""
         if self.is_whole:
             call.index = self._count
             self._count += 1
@@ -404,7 +404,7 @@ class _ToolCallReader:
         if index is None and (extras or inner):
             index = self._find_index(call.id, name)
         if index is not None and extras.get("type") == "custom":
-            # A blank input is noted: it is sent as text, not as `{}`.
+            # A blank input is noted, so that it is sent back as text and not as `{}`.
             before, more = self._blank_inputs.get(index, ""), arguments or ""
             self._blank_inputs[index] = None if before is None or more.strip() else before + more
         events.append(ToolCallPart(index, call.id, name, arguments))
@@ -414,7 +414,7 @@ class _ToolCallReader:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
     def read_legacy(self, call: Function, events: list[WireEvent]) -> None:
-        """Read the legacy call of a turn, or more of it; it has no id, and none is sent back."""
+        """Read the legacy call of a turn, or a fragment of it; no id is received or sent back."""
         arguments, inner = _read_arguments(call), call.rest or {}
         if call.name or arguments:
             events.append(ToolCallPart(_FIRST_CALL_INDEX, None, call.name, arguments))
@@ -426,7 +426,7 @@ class _ToolCallReader:
             self._metadata.add(inner)
 
     def finish(self, events: list[WireEvent]) -> None:
-        """Add the extras of calls that are known only at the end."""
+        """Add the extras of calls that are complete only at the end."""
         for index, text in self._blank_inputs.items():
             if text is not None:
                 inner = self._function_extras.get(index)
@@ -434,7 +434,7 @@ class _ToolCallReader:
                 events.append(ExtrasAdded(index, {NAME: {FORM_KEY: form}}))
 
     def _add_function_extras(self, index: int, inner: RawMembers) -> Members:
-        """Return extras with all unknown members of a function so far; none above the limit."""
+        """Return extras with the unknown members of a function so far; empty above the limit."""
         known = self._function_extras.setdefault(index, {})
         if len(known) >= _MAX_FUNCTION_EXTRAS or known.keys() >= inner.keys():
             self._metadata.add(inner)
@@ -443,7 +443,7 @@ class _ToolCallReader:
         return {FORM_KEY: {FUNCTION_EXTRAS: dict(known)}}
 
     def _find_index(self, id: str | None, name: str | None) -> int:
-        """Return an index for a call without one, so that extras find it."""
+        """Return an index for a call without one, to which its extras refer."""
         if id or name:
             self._latest_index = self._indexes_by_id.get(id or "")
         if self._latest_index is None:
@@ -455,13 +455,13 @@ class _ToolCallReader:
 
 
 def _read_arguments(call: Function) -> str | None:
-    """Return the arguments of a call; an object in place of a string becomes its JSON text."""
+    """Return the arguments of a call; an object in place of a string is returned as JSON text."""
     inner = call.rest or {}
     return raw_text(inner.pop("arguments")) if "arguments" in inner else call.arguments
 
 
 def _take_text(members: RawMembers, name: str) -> str | None:
-    """Take a text out of members; a value of another type as its JSON text."""
+    """Take a text out of members; a value of another type is returned as JSON text."""
     raw = members.pop(name, NULL)
     text = read_as(raw, str)
     return raw_text(raw) if text is None and raw != NULL else text
@@ -471,7 +471,7 @@ def _take_text(members: RawMembers, name: str) -> str | None:
 
 
 class _TextFragments(list[str]):
-    """A text in fragments; a type of its own, to distinguish it from lists of a server."""
+    """A text in fragments; a separate type distinguishes it from a list that a server sent."""
 
 
 def _read_details_text(rest: RawMembers) -> str:
@@ -484,7 +484,7 @@ def _read_details_text(rest: RawMembers) -> str:
 def _add_detail(details: list[Members], fragment: Members) -> None:
     """Add a fragment to the detail it continues: the last one, if type and index are the same."""
     last = details[-1] if details else {}
-    ids = (last.get("id"), fragment.get("id"))  # only the first fragment may have one
+    ids = (last.get("id"), fragment.get("id"))  # later fragments may lack the id
     is_other = (None not in ids and ids[0] != ids[1]) or any(
         last.get(key) != fragment.get(key) for key in ("type", "index")
     )

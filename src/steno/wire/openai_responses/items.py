@@ -1,7 +1,7 @@
 """Read the items of a model's turn, in responses and recorded requests, and track them in streams.
 
-An item becomes one piece, a message item one for each of its parts. Unknown members stay with the
-piece, so that the same item can be written again.
+An item becomes one piece; a message item becomes one piece for each of its parts. Unknown members
+stay with the piece, so that the same item can be written again.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from steno.wire.tolerant import NULL, RawMembers, is_nonempty_json, raw_text, re
 
 ExtrasByWire: TypeAlias = dict[str, Members]
 _EXTRA_LEVELS: Final = 4
+"""The number of levels that extras may add around an item."""
 _TEXT_PART_TYPES: Final = frozenset({"output_text", "input_text", "text"})
 
 
@@ -59,7 +60,7 @@ ItemPiece: TypeAlias = OutputTextPiece | ReasoningPiece | CallPiece | Opaque
 
 
 def read_item(raw: Raw, place: str) -> list[ItemPiece]:
-    """Read an item of the model. Raises InvalidRequest if it is no object, or nested too deeply."""
+    """Read an item of the model. Raises InvalidRequest for other JSON, or one nested too deeply."""
     item = ObjectMembers(raw, place)
     _check_item_depth(item.raw, place)
     kind = item.peek("type", str)
@@ -81,7 +82,7 @@ def build_opaque(kind: str, raw: str, extras: ExtrasByWire | None = None) -> Opa
 
 
 def _check_item_depth(text: str, place: str) -> None:
-    """Refuse an item too deep to be kept as extras, which are a few levels deeper."""
+    """Raise InvalidRequest for an item that is too deep to be kept in extras."""
     if text.count("{") + text.count("[") < MAX_DEPTH - _EXTRA_LEVELS:
         return
     try:
@@ -94,7 +95,7 @@ def _read_message(item: ObjectMembers) -> list[ItemPiece]:
     text = item.peek("content", str)
     parts = item.peek("content", list[Raw])
     if text is None and not parts:
-        return [build_opaque("message", item.raw)]  # empty, but with an id
+        return [build_opaque("message", item.raw)]  # an empty message has an id to keep
     item.take("role", str)
     item.take("content", Raw)
     form = drop_none(**{payload.ITEM_TYPE_NOTE: item.take("type", str)})
@@ -110,7 +111,7 @@ def _read_message(item: ObjectMembers) -> list[ItemPiece]:
 
 
 def _read_part(raw: Raw, mark: Members) -> OutputTextPiece | Opaque:
-    """Read a part, with a mark of its position: first in its item, or after another."""
+    """Read a part; `mark` is the extra for its position: first in its item, or after another."""
     part = ObjectMembers(raw, "part")
     kind = part.peek("type", str)
     text = part.peek("text", str)
@@ -132,7 +133,7 @@ def _read_reasoning(item: ObjectMembers) -> ReasoningPiece:
         item.note_form("summary", "absent")
     elif "content" not in item and item.peek("summary", list[Members]) == build_summary(text):
         item.take("summary", Raw)
-    # Without a seal, extras distinguish an item from the thinking of any other source.
+    # Without a seal, only extras distinguish this item from the thinking of another source.
     return ReasoningPiece(text, sealed, item.extras(NAME) or (None if sealed else {NAME: {}}))
 
 
@@ -143,7 +144,7 @@ def _join_texts(item: ObjectMembers, name: str) -> str:
 
 
 def build_summary(text: str) -> list[Members]:
-    """Return a summary of one part, or of none: the usual form, which need not be kept."""
+    """Return a summary of one part, or of none if the text is empty: the usual form."""
     return [{"type": "summary_text", "text": text}] if text else []
 
 
@@ -159,7 +160,7 @@ def _read_call(item: ObjectMembers, field: str) -> CallPiece:
         arguments = raw_text(item.take(field, Raw) or b"")
         item.note_form("arguments", "object")
     elif arguments is not None and field == "input" and not arguments.strip():
-        item.note_form("blank", arguments)  # an input is text: a blank one is not `{}`
+        item.note_form("blank", arguments)  # a custom tool takes text: a blank input is not `{}`
     return CallPiece(id or "", name or "", arguments or "", item.extras(NAME))
 
 
@@ -167,7 +168,7 @@ def _read_call(item: ObjectMembers, field: str) -> CallPiece:
 
 
 def build_block(piece: ItemPiece, target: RequestTarget) -> AssistantBlock:
-    """Build the block of a piece. Raises InvalidMessage if it breaks our rules."""
+    """Build the block of a piece. Raises InvalidMessage if it breaks the rules of its type."""
     match piece:
         case OutputTextPiece():
             return Text(piece.text, extras=piece.extras)
@@ -185,7 +186,7 @@ def build_block(piece: ItemPiece, target: RequestTarget) -> AssistantBlock:
 
 
 def _build_call_extras(call: CallPiece) -> ExtrasByWire | None:
-    """Keep a name and blank arguments as recorded, where the encoder would write others."""
+    """Note the name and blank arguments as recorded, if the encoder would write others."""
     members = (call.extras or {}).get(NAME, {})
     form = members.get(FORM_KEY, {})
     if not call.arguments.strip() and form.keys().isdisjoint({"absent", "blank"}):
@@ -196,7 +197,7 @@ def _build_call_extras(call: CallPiece) -> ExtrasByWire | None:
 
 
 def find_custom_call_ids(blocks: Iterable[AssistantBlock]) -> set[str]:
-    """Return the ids of the calls of custom tools, whose results have a type of their own."""
+    """Return the ids of the calls of custom tools, whose results have another item type."""
     return {
         block.id for block in blocks if isinstance(block, AnyToolCall) and is_custom_call(block)
     }
@@ -209,13 +210,13 @@ def is_custom_call(call: AnyToolCall) -> bool:
 
 # -- items of a stream ------------------------------------------------------------------------
 #
-# Whatever servers do with ids and indexes: an item is found by its id first, since some count the
-# output from 0 for each kind of item, and by index if the id is new, since others generate an id
-# for every event. Two items may share an id or index: an event that cannot belong to the item
-# found starts a new one.
+# Servers use ids and indexes inconsistently. An item is found by its id first, since some servers
+# count the output from 0 for each kind of item. If the id is new, the item is found by its index,
+# since other servers generate a new id for every event. Two items may share an id or index: an
+# event that cannot belong to the item found starts a new one.
 #
 # A stream sends the content of an item several times: in deltas, when a part is done, when the
-# item is done, and at the end. The first version stands; a later one adds what the first lacks.
+# item is done, and at the end. The first version counts; a later one only adds missing content.
 
 PartKey: TypeAlias = tuple[str, int | None]
 """The delta type of reasoning, and the number of its part, if it has one."""
@@ -224,7 +225,7 @@ SINGLE_PART: Final[PartKey] = ("", None)
 _GROWING_FIELDS: Final = frozenset({"text", "content", "arguments", "input"})
 """Members that grow: a longer later value replaces the earlier one."""
 _LATEST_WINS_FIELDS: Final = frozenset({"status"})
-"""Members of which the latest value holds."""
+"""Members of which the latest value counts."""
 
 
 @final
@@ -244,7 +245,7 @@ class ItemTracker:
         if item is None or item.is_done or item.is_another(head, index):
             item = self.add(head.id, index)
         elif item.head.type and item.is_elsewhere(index):
-            item = self.add(head.id, index)  # that one began at another index
+            item = self.add(head.id, index)  # the known item began at another index
         if item.head.type is None:
             item.head = head
         return item
@@ -258,7 +259,7 @@ class ItemTracker:
         return item or self.add(id, index)
 
     def find_growing(self, id: str | None, index: int | None, kind: str) -> OutputItem:
-        """Return the item that a delta continues; a new one if the known one cannot."""
+        """Return the item that a delta continues; a new one if the known item cannot continue."""
         item = self.find(id, index)
         is_over = item.is_done and (item.is_elsewhere(index) or not item.may_have(kind))
         return self.add(id, index) if is_over else item
@@ -308,7 +309,7 @@ class ItemTracker:
             return [item.parts[None]]
         if item.parts.keys() <= set(range(count)):
             return [self.get_block(item, part) for part in range(count)]
-        while len(item.parts) < count:  # the server numbers its parts in another way
+        while len(item.parts) < count:  # the server did not number its parts from 0
             self.get_block(item, -1 - len(item.parts))
         return list(item.parts.values())[:count]
 
@@ -328,7 +329,7 @@ class ItemTracker:
         return item
 
     def _find_by_id(self, id: str | None, index: int | None) -> OutputItem | None:
-        """Return the item of that id; of two, the one at that index."""
+        """Return the item with that id; if there are two, the one at that index."""
         item = self._by_index.get(index)
         return item if item is not None and id and item.id == id else self._by_id.get(id)
 
@@ -354,16 +355,16 @@ class OutputItem:
         self.latest: dict[str, int] = {}
         """The number of the latest block of each kind."""
         self.has_begun = False
-        """Whether there was an event with id and name of the call."""
+        """Whether an event with id and name of the call was added."""
         self.is_done = False
         self.done_count = 0
-        """How many different versions of the done item have arrived."""
+        """The number of different versions of the done item that have arrived."""
         self.raw = NULL
         """The done item, with later versions merged into it."""
         self.pieces: list[ItemPiece] = []
         """The pieces of the done item."""
         self.done_texts: list[DeltaEvent] = []
-        """Texts of done events without deltas, in case that the item does not repeat them."""
+        """Texts of done events without deltas, kept in case the done item does not repeat them."""
 
     def find_text(self, kind: str, part: int | None) -> BlockText | None:
         """Return the text of a part; of the latest one if the part is not known."""
@@ -373,15 +374,15 @@ class OutputItem:
         return None if block is None else self.texts.get((block, kind))
 
     def may_have(self, kind: str) -> bool:
-        """Return whether it may have content of a kind."""
+        """Return whether the item may have content of a kind."""
         return kind in self.latest or not (self.latest or self.is_done)
 
     def is_elsewhere(self, index: int | None) -> bool:
-        """Return whether it has another index."""
+        """Return whether the item has another index."""
         return None not in (index, self.index) and index != self.index
 
     def is_another(self, head: ItemHead, index: int | None) -> bool:
-        """Return whether it is not the item of this head, even if they share an id."""
+        """Return whether this head belongs to another item, even if they share an id."""
         if _are_different(self.head.type, head.type):
             return True
         is_over = self.is_done or self.is_elsewhere(index)
@@ -390,14 +391,14 @@ class OutputItem:
 
 @final
 class BlockText:
-    """The text of one block, as far as there are events of it.
+    """The text of one block that was sent as events so far.
 
     The kinds of text are output, reasoning, arguments and refusals. A repetition that continues
     the text adds its end; one that differs is ignored.
 
     Reasoning has two places in its item, the summary and the content. Some servers send the same
-    text in both, which must not appear twice. So text in the second place is held back while it
-    may be a repetition of the first.
+    text in both, which must not appear twice. So text in the second place is held back as long as
+    it may be a repetition of the first.
     """
 
     __slots__ = (
@@ -411,17 +412,17 @@ class BlockText:
         self.sent: list[str] = []
         """The texts of the events so far; none of them is empty."""
         self._seen_parts: set[PartKey | str] = {"", SINGLE_PART}
-        """The parts with deltas, and their places."""
+        """The parts that had deltas, and their places."""
         self._first_place: str | None = None
         self._latest = SINGLE_PART
         self._latest_start = 0  # the position in `sent` of the latest part
         self._held: list[str] = []
         self._is_different = False
-        # How far `sent` and `_held` were compared: a position in the list, and one in its text.
+        # Where the comparison of `sent` and `_held` stopped: in the list, and in its element.
         self._sent_at = self._held_at = (0, 0)
 
     def add_delta(self, text: str, part: PartKey = SINGLE_PART) -> str:
-        """Take more of a part; return the text to send now."""
+        """Add more text of a part; return the text to send now."""
         place, _ = part
         if part != self._latest:
             self._latest, self._latest_start = part, len(self.sent)
@@ -438,7 +439,7 @@ class BlockText:
         return text
 
     def find_part_end(self, text: str, part: PartKey = SINGLE_PART) -> str | None:
-        """Return the end of a done part that was not sent; None if nothing of it was.
+        """Return the end of a done part that was not sent; None if none of the part was sent.
 
         A part without a number is the latest.
         """
@@ -451,12 +452,12 @@ class BlockText:
         return self._find_unsent_end(text) if is_latest and not self._held else ""
 
     def take_remaining(self, text: str | None = None) -> str:
-        """Return the text that is left to send: of the done item, else of what is held back."""
+        """Return the text that remains to be sent: of the done item, else the text held back."""
         sent, held = "".join(self.sent), "".join(self._held)
         if text is not None and text.startswith(sent):
             left = text[len(sent) :]
         elif text is not None and self.kind == payload.REASONING_KIND and text.endswith(sent):
-            left = text[: -len(sent)]  # the content was sent before the summary
+            left = text[: -len(sent)]  # the content arrived before the summary
         elif held.startswith(sent):
             left = held[len(sent) :]
         else:
@@ -466,7 +467,7 @@ class BlockText:
         return left
 
     def _append(self, text: str) -> None:
-        """Note the text of an event, with the halves of a surrogate pair joined."""
+        """Add the text of an event, and join the halves of a surrogate pair."""
         if self.sent and "\udc00" <= text[:1] <= "\udfff":
             pair = replace_lone_surrogates(self.sent[-1][-1] + text[0])
             if len(pair) == 1:
@@ -476,8 +477,8 @@ class BlockText:
             self.sent.append(text)
 
     def _find_unsent_end(self, text: str) -> str:
-        """Return the end of the latest part that was not sent; nothing if its start differs."""
-        # Without joining, so that the cost depends on this part and not on all that was sent.
+        """Return the end of the latest part that was not sent; empty if its start differs."""
+        # Without joining, so that the cost depends on this part and not on the whole text.
         at = 0
         for number in range(self._latest_start, len(self.sent)):
             fragment = self.sent[number]
@@ -487,7 +488,10 @@ class BlockText:
         return text[at:]
 
     def _may_repeat(self) -> bool:
-        """Return whether the held text equals the sent text so far; no character is read twice."""
+        """Return whether the held text equals the sent text so far.
+
+        Each call continues the comparison of the one before, so that no character is read twice.
+        """
         (sent, sent_from), (held, held_from) = self._sent_at, self._held_at
         while sent < len(self.sent) and held < len(self._held):
             one, other = self.sent[sent], self._held[held]
@@ -507,13 +511,13 @@ class BlockText:
 
 
 def is_same_item(before: list[ItemPiece], after: list[ItemPiece]) -> bool:
-    """Return whether pieces may be a later version of an item: servers mix up ids and indexes."""
+    """Return whether pieces may be a later version of an item; ids and indexes do not prove it."""
     return len(after) >= len(before) and all(map(_is_same_piece, before, after))
 
 
 def _is_same_piece(before: ItemPiece, after: ItemPiece) -> bool:
     if isinstance(before, Opaque):
-        # An unknown piece does not change, except for an empty message that has its text now.
+        # An opaque piece does not change, except for an empty message that has its text now.
         return before.kind == "message" and isinstance(after, OutputTextPiece)
     if type(before) is not type(after):
         return False
@@ -567,19 +571,19 @@ def _replaces(before: Raw, after: Raw, name: str) -> bool:
 
 
 def _are_different(before: str | None, after: str | None) -> bool:
-    """Return whether two names differ; an absent name differs from none."""
+    """Return whether both names are present and differ."""
     return bool(before and after) and before != after
 
 
 def find_new_extras(piece: ItemPiece, before: ItemPiece | None) -> ExtrasByWire | None:
     """Return the extras of a piece that its earlier version did not have."""
     if isinstance(piece, Opaque) or isinstance(before, Opaque):
-        return None  # the empty message is kept with all its members; no other may have its id
+        return None  # an empty message was kept with all its members, so its id must not repeat
     if before is None or piece.extras is None:
         return piece.extras
     known, found = (before.extras or {}).get(NAME, {}), piece.extras.get(NAME, {})
     if FORM_KEY in known:
-        found = {FORM_KEY: {}} | found  # the earlier form must not stay
+        found = {FORM_KEY: {}} | found  # the later form replaces the earlier one
     added = {
         name: value for name, value in found.items() if name not in known or known[name] != value
     }

@@ -19,13 +19,13 @@ LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 """The legal names of functions."""
 
 ITEM_EXTRAS: Final = "$item"
-"""The extra of the first part of a message item with the unknown members of the item itself."""
+"""The extra of the first part of a message item that has the unknown members of the item itself."""
 ITEM_TYPE_NOTE: Final = "item"
 """The note on an item that was written with its type, which is optional for a message."""
 PART_NOTE: Final = "part"
 """The note on a part that belongs to the item of the part before it."""
 PROVIDER_NOTE: Final = "provider"
-"""The note that names the provider of a turn, if not `PROVIDER`: only it knows the ids."""
+"""The note with the provider of a turn, if not `PROVIDER`; only that provider knows the ids."""
 
 CUSTOM_TOOL_CALL: Final = "custom_tool_call"
 """The type of a call whose arguments are any text."""
@@ -48,7 +48,7 @@ DELTA_KINDS: Final = (
     | dict.fromkeys(REASONING_DELTAS, REASONING_KIND)
     | dict.fromkeys(ARGUMENTS_DELTAS, CALL_KIND)
 )
-"""The kinds of the events that continue a content."""
+"""The kinds of content, by the events that continue it."""
 DONE_EVENT_FIELDS: Final = {
     "response.output_text.done": "text",
     "response.refusal.done": "refusal",
@@ -57,11 +57,11 @@ DONE_EVENT_FIELDS: Final = {
     "response.reasoning_text.done": "text",
     "response.reasoning_summary_text.done": "text",
 }
-"""The events that repeat all deltas of a content, and the member with its text."""
+"""The events that repeat all deltas of a content, each with the member that has the text."""
 RESPONSE_STATUSES: Final = frozenset(
     {"completed", "failed", "in_progress", "cancelled", "queued", "incomplete"}
 )
-"""The statuses of a response; other servers answer with a status of their own."""
+"""The statuses of a response; other JSON may have a member `status`, too."""
 END_EVENTS: Final = frozenset(
     f"response.{end}" for end in ("completed", "incomplete", "failed", "cancelled", "done")
 )
@@ -69,7 +69,7 @@ START_EVENTS: Final = frozenset({"response.created", "response.queued", "respons
 
 
 class DeltaEvent(TolerantStruct):
-    """Nearly all events are deltas: a few more characters of a content."""
+    """A few more characters of a content; nearly all events are of this type."""
 
     growing = ("delta",)
     type: str
@@ -112,13 +112,13 @@ STOP_REASONS: Final = {
     "queued": StopReason.PAUSE,
     "in_progress": StopReason.PAUSE,
 }
-"""By the status of a response; it does not show whether there are calls."""
+"""Stop reasons by the status of a response, which does not show whether there are calls."""
 INCOMPLETE_REASONS: Final = {
     "max_output_tokens": StopReason.LENGTH,
     "max_tokens": StopReason.LENGTH,
     "content_filter": StopReason.CONTENT_FILTER,
 }
-"""By the reason of a response with the status `incomplete`."""
+"""Stop reasons by the reason of a response with the status `incomplete`."""
 USAGE: Final = {
     "input_tokens": ("input_tokens",),
     "output_tokens": ("output_tokens",),
@@ -156,7 +156,7 @@ PROGRESS_EVENTS: Final = frozenset(
         *_build_event_names("compaction", "compacting"),
     ]
 )
-"""Events that report progress only: the done item repeats their content."""
+"""Events that only report progress; the done item repeats their content."""
 
 REPEATED_FIELDS: Final = frozenset(
     [
@@ -166,4 +166,4 @@ REPEATED_FIELDS: Final = frozenset(
         *("partial_image_b64", "partial_image_index"),
     ]
 )
-"""Members of these events that need not be kept."""
+"""Members of progress events that the done item repeats, and that are not kept."""

@@ -50,7 +50,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     body = ObjectMembers(data, "request")
     if "input" not in body and "instructions" not in body:
         raise InvalidRequest(
-            "neither input nor instructions", code="messages_missing", place="request"
+            "input or instructions is required", code="messages_missing", place="request"
         )
     tools = base.take_tools(body, _read_tool)
     settings = base.take_settings(body, limit="max_output_tokens")
@@ -82,7 +82,7 @@ def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
         members.note_form("absent", absent)
     if name and not LEGAL_NAME.fullmatch(name):
         members.note_form("name", name)
-    # An empty description, or a schema without a type, stays: ours may not be so.
+    # An empty description, or a schema without a type, stays: ToolDefinition refuses it.
     if description and description.strip():
         members.take("description", str)
     else:
@@ -93,7 +93,7 @@ def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
         parameters = {"type": "object", **parameters}
         if strict and not base.is_closed_schema(parameters):
             members.put_back("strict", strict)
-            strict = False  # closing it would change it
+            strict = False  # a strict tool would close the schema
     extras = members.extras(NAME)
     return base.build_tool(name or "", description, parameters, strict=bool(strict), extras=extras)
 
@@ -160,7 +160,7 @@ def _read_message(item: ObjectMembers, custom: set[str]) -> Message | None:
     if kind not in ("message", None):
         return None
     if item.take("type", str):
-        item.note_form("type", kind)  # it is optional
+        item.note_form("type", kind)  # the type of a message is optional
     if role == "user":
         item.take("role", str)
         return UserMessage(_read_content(item, "content"), extras=item.extras(NAME))
@@ -168,7 +168,7 @@ def _read_message(item: ObjectMembers, custom: set[str]) -> Message | None:
         return None
     if role == "system":
         item.take("role", str)
-    texts: Any = _read_content(item, "content")  # the message refuses any other block
+    texts: Any = _read_content(item, "content")  # SystemMessage refuses any block but text
     return SystemMessage(texts, extras=item.extras(NAME) or {NAME: {}})
 
 
@@ -188,11 +188,11 @@ def _read_result(item: ObjectMembers, custom: set[str]) -> ToolResultMessage:
 
 
 def _read_content(item: ObjectMembers, name: str) -> tuple[UserBlock, ...]:
-    """Read the content; note its form where there are two ways to write the same."""
+    """Read the content; note its form if there are two ways to write the same."""
     content = base.take_content(item, _read_part, name)
     if content is None:
         raise InvalidRequest(
-            f"{name} is neither text nor a list", code="content_not_text", place="item"
+            f"{name} must be text or a list", code="content_not_text", place="item"
         )
     return content
 

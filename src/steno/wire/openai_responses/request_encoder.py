@@ -1,7 +1,7 @@
 """Encode requests for the OpenAI Responses API.
 
-A message of a user or a tool is one item, a turn of the model as many as it had. The text of a
-single leading system message is sent as `instructions`.
+A user message or a tool result is one item; a turn of the model has as many items as it had in the
+response. The text of a single leading system message is sent as `instructions`.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _write_settings(request: Request, extras: Members, values: ValueWriter) -> M
 
 def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> Members:
     extras, form = values.read_extras(tool, at)
-    # Always written: the default of this API is strict.
+    # `strict` is always written, because the default of this API is true.
     function = base.write_function(tool, values.tool_name(tool, LEGAL_NAME, at)) | {
         "strict": tool.strict
     }
@@ -121,12 +121,12 @@ class InputItemWriter(base.MessageWriter):
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
         self._sent_ids: dict[str, str] = {}
-        """The ids under which calls were sent."""
+        """The ids under which calls were sent, by their ids in the log."""
         self._custom_call_ids: set[str] = set()
         """The ids of calls of custom tools."""
 
     def _is_whole(self, message: UserMessage, first: Opaque) -> bool:
-        # A part may have the type of an item; then the message has a note.
+        # A part may have the type "message", too; then the message has a note in its extras.
         return super()._is_whole(message, first) and message.extras is None
 
     def _add_system(self, message: SystemMessage) -> None:
@@ -166,7 +166,7 @@ class InputItemWriter(base.MessageWriter):
     def _write_content(
         self, blocks: tuple[UserBlock | ResultBlock, ...], name: str, form: Members
     ) -> Members:
-        """Write a single plain text as a string, unless it came as a list."""
+        """Write content; a single plain text is a string, unless it was recorded as a list."""
         parts = self.write_prompt(blocks)
         if name not in form and not parts:
             return {name: ""}
@@ -187,7 +187,7 @@ class InputItemWriter(base.MessageWriter):
             self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
             return []
         extras, form = self.read_extras(block, at)
-        # The types of OpenAI require the detail; recordings of other servers lack it.
+        # OpenAI's SDK requires `detail`; requests to other servers were recorded without it.
         detail = {} if form else {"detail": "auto"}
         return [{"type": "input_image", "image_url": url} | detail | extras]
 
@@ -211,7 +211,7 @@ class TurnItemWriter(ValueWriter):
         if extras:
             losses.note(ChangeCode.EXTRAS, "no_place_in_items")
         self._is_foreign = form.get(payload.PROVIDER_NOTE, PROVIDER) != target.provider
-        # The provider refuses an item with an id if the reasoning before it is missing.
+        # OpenAI rejects an item with an id if the reasoning item before it is missing.
         self._drops_ids = self._is_foreign or any(
             isinstance(block, Thinking) and not self._is_from_target(block)
             for block in message.content
@@ -234,7 +234,8 @@ class TurnItemWriter(ValueWriter):
                     self._add_opaque(items, block, at)
                 case _:
                     assert_never(block)
-        # The provider refuses reasoning at the end of a truncated response.
+        # OpenAI rejects a reasoning item without the item that followed it. A truncated response
+        # may end in one.
         while items and self._message.stop_reason in _CUT_OFF_REASONS:
             last = items[-1]
             if not isinstance(last, dict) or last.get("type") != "reasoning":
@@ -253,8 +254,8 @@ class TurnItemWriter(ValueWriter):
                 {"role": "assistant", "content": block.text} | self._write_head(members, form)
             )
         elif members is None and not extras and payload.PART_NOTE not in form:
-            # The one form that every server takes: vLLM wants an id with a list of parts, and
-            # llama.cpp a type.
+            # The only form that every server accepts: vLLM requires an id with a list of parts,
+            # and llama.cpp requires a type.
             items.append({"type": "message", "role": "assistant", "content": block.text})
         else:
             part = {"type": "output_text", "text": block.text} | extras
@@ -269,7 +270,7 @@ class TurnItemWriter(ValueWriter):
         elif is_part:
             self._add_part(items, raw, extras.get(payload.ITEM_EXTRAS), form)
         elif self._drops_ids:
-            # Without its id an item is known by that of its call, or not at all.
+            # Without its own id, only the id of its call identifies an item.
             members: Members = msgspec.json.decode(raw)
             if "call_id" in members:
                 items.append(self._write_members(members))
@@ -311,7 +312,7 @@ class TurnItemWriter(ValueWriter):
         return [item | self._write_members(extras)]
 
     def _is_from_target(self, block: Thinking) -> bool:
-        """Return whether thinking is of the target: by its seal, or as an item that it knows."""
+        """Return whether the target made the thinking: by its seal, or as an item it knows."""
         if block.seal is not None:
             return self.target.accepts(block.seal)
         return not self._is_foreign and NAME in (block.extras or {})
@@ -333,20 +334,20 @@ class TurnItemWriter(ValueWriter):
             "name": self.call_name(call, form, LEGAL_NAME, at),
             field: call.arguments,
         }
-        # The item may hold an object where its deltas held other text, which came first.
+        # The done item may contain an object although the deltas before it were other text.
         if form.get("arguments") == "object" and is_json_text(call.arguments):
             item[field] = Raw(call.arguments.encode())
         elif "blank" in form and call.arguments == NO_ARGUMENTS:
             item[field] = form["blank"]
         for name in form.get("absent", ()):
-            if name != "name" or name in form:  # a name is required, unless the recording has none
+            if name != "name" or name in form:  # required, unless the recording has no name
                 del item[name]
         return item | self._write_members(extras)
 
     # -- members that only the target knows --------------------------------------------------
 
     def _select_own_extras(self, block: Text | ToolCall | InvalidToolCall, at: str) -> Members:
-        """Return the extras of a block, if the target made it."""
+        """Return the extras of a block, if the target's provider made it."""
         extras = base.select_extras(block, NAME, self.losses, at=at)
         if not self._is_foreign or not extras:
             return extras
@@ -354,7 +355,7 @@ class TurnItemWriter(ValueWriter):
         return {}
 
     def _write_members(self, members: Members) -> Members:
-        """Return the members of an item, without its id where the provider would refuse it."""
+        """Return the members of an item, without its id if the provider would reject the id."""
         if not self._drops_ids:
             return members
         return {name: value for name, value in members.items() if name != "id"}

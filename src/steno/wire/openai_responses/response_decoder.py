@@ -1,8 +1,8 @@
 """Decode responses of the Responses API: streamed and whole, with the same reader.
 
 A stream sends the content of an item more than once: in deltas, when a part of it is done, when
-the item is done, and at the end. Each content becomes events once; what only a later version has
-is taken from there.
+the item is done, and at the end. Each content becomes events once; content that only a later
+version has is added then.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ from steno.wire.request_encoder import STREAM_EVENT_PREFIX, RequestTarget
 from steno.wire.tolerant import DECODE_ERRORS, NULL, RawMembers, raw_text, read_as, read_members
 
 _MAX_REPEATS: Final = 4
-"""How many versions of a done item are merged: each costs as much as the item."""
+"""The number of versions of a done item that are merged; each costs as much as the item."""
 _NO_ITEM: Final = "\0"
+"""An item id that no server sends."""
 _decode: Final = msgspec.json.Decoder(DeltaEvent).decode
 _read_delta_by_member: Final = tolerant.build_slow_reader(DeltaEvent, NAME)
 _read_head: Final = tolerant.build_reader(ItemHead, NAME)
@@ -65,7 +66,7 @@ class StreamDecoder(base.StreamDecoder):
         self._unknown: RawMembers = {}
         self._pending_error: bytes | None = None
         self._is_finished = False
-        # The block of the latest text: most deltas continue the block of the one before.
+        # The block of the latest text, because most deltas continue the block of the one before.
         self._text_item: str | None = _NO_ITEM
         self._text_output: int | None = None
         self._text_part: int | None = None
@@ -106,7 +107,9 @@ class StreamDecoder(base.StreamDecoder):
             raise decode_error_member(response.error)
         if response.output is None and response.status not in payloads.RESPONSE_STATUSES:
             raise ProtocolError(
-                "neither output nor the status of an answer", code="output_missing", place=NAME
+                "the response has neither output nor a known status",
+                code="output_missing",
+                place=NAME,
             )
         self._output.description = Raw(data)
         self._output.is_whole = True
@@ -143,11 +146,11 @@ class StreamDecoder(base.StreamDecoder):
     # -- other events ------------------------------------------------------------------------
 
     def _read_unusual(self, payload: bytes, events: list[WireEvent]) -> None:
-        """Read any event but a plain delta."""
+        """Read an event that is not a plain delta."""
         self._text_item = _NO_ITEM  # the next text may belong to another block with the same ids
         if payload.startswith(b"[DONE]") or type(payload) is ErrorPayload:
             self._raise_pending_error()
-            # OpenAI repeats the error in the last event, together with the output.
+            # The error is raised later: OpenAI repeats it in the last event, with the output.
             self._pending_error = payload.data if type(payload) is ErrorPayload else None
             return
         repaired = tolerant.repair_json(payload, NAME)
@@ -167,7 +170,7 @@ class StreamDecoder(base.StreamDecoder):
         elif kind == "response.output_item.done":
             self._output.end_item(members.get("item", NULL), index, events)
         elif kind in payloads.DELTA_KINDS:
-            # It has unknown members, or a lone surrogate.
+            # A delta with unknown members or a lone surrogate, which the strict decoder refuses.
             delta = _read_delta_by_member(repaired)
             self._unknown |= delta.rest or {}
             if repaired != payload:
@@ -185,7 +188,7 @@ class StreamDecoder(base.StreamDecoder):
             id = read_as(members.get("item_id"), str)
             item = self._output.tracker.find(id, read_as(members.get("output_index"), int))
             part = read_as(members.get("part"), Members) or {}
-            # A part that stays empty has a number, too; vLLM sends a text part for reasoning.
+            # An empty part needs a number, too. vLLM sends a text part for reasoning.
             if part.get("type") in ("output_text", "refusal") and None not in item.parts:
                 self._output.tracker.get_block(item, read_as(members.get("content_index"), int))
         elif kind in payloads.DONE_EVENT_FIELDS:
@@ -257,10 +260,10 @@ class _OutputEventBuilder:
     def __init__(self, provider: str, model: str | None) -> None:
         self.tracker = ItemTracker()
         self.description: Raw | None = None
-        """The latest JSON of the response itself, without or with its output."""
+        """The latest JSON of the response itself, with or without its output."""
         self.has_refusal = False
         self.is_whole = False
-        """Whether the response is not streamed, so that nothing in it is repeated."""
+        """Whether the response is not streamed, so that no content in it is repeated."""
         self._provider = provider
         self._model = model
         self._has_provider_note = provider == PROVIDER
@@ -290,7 +293,7 @@ class _OutputEventBuilder:
             self._refusals[block_text.block] = block_text
 
     def end_part(self, delta: DeltaEvent, events: list[WireEvent]) -> None:
-        """Add the end of a text that is done; without deltas, all of it waits for the item.
+        """Add the end of a text that is done. A text without deltas is kept until its item is done.
 
         The done item may or may not repeat it.
         """
@@ -304,7 +307,7 @@ class _OutputEventBuilder:
             item.done_texts.append(delta)
 
     def _end_part(self, item: OutputItem, delta: DeltaEvent, events: list[WireEvent]) -> bool:
-        """Add the end of a part that is done; False if nothing of it was sent."""
+        """Add the end of a part that is done; return False if none of the part was sent."""
         block_text = item.find_text(payloads.DELTA_KINDS[delta.type], _get_block_part(delta))
         if block_text is None:
             return False
@@ -348,14 +351,14 @@ class _OutputEventBuilder:
                     break
             else:
                 if len(self.tracker.items) >= len(output):
-                    continue  # all items are known, but under other ids
+                    continue  # all items are known, although under other ids
                 item = self.tracker.add(head.id, position)
             seen.add(item)
             self._end_known_item(item, head, raw, events)
         self.flush_held(events)
 
     def flush_held(self, events: list[WireEvent]) -> None:
-        """Add the content that was held back until its item is done, which never happened."""
+        """Add the content of items that were never done, which was held back until then."""
         for item in self.tracker.items:
             self._flush_done_texts(item, events)
             for block_text in item.texts.values():
@@ -371,7 +374,7 @@ class _OutputEventBuilder:
         self._refusals.clear()
 
     def _flush_done_texts(self, item: OutputItem, events: list[WireEvent]) -> None:
-        """Add the texts of done events, unless they were sent in another way."""
+        """Add the texts of done events, unless deltas have sent them."""
         for delta in item.done_texts:
             if not self._end_part(item, delta, events):
                 kind = payloads.DELTA_KINDS[delta.type]
@@ -392,7 +395,7 @@ class _OutputEventBuilder:
     ) -> None:
         item.is_done = True
         if raw == item.raw:
-            return  # nearly always, if it is repeated
+            return  # nearly all repetitions are identical
         pieces, earlier = _read_pieces(raw), item.pieces
         if earlier:
             if item.done_count == _MAX_REPEATS or not items.is_same_item(earlier, pieces):
@@ -438,6 +441,8 @@ class _OutputEventBuilder:
                 text = known.take_remaining(piece.text)
                 if text or is_new:
                     events.append(ThinkingDelta(block, text))
+                # The first seal counts: OpenAI may encrypt the same item in two ways, in
+                # `output_item.done` and in the last event.
                 was_sealed = isinstance(before, items.ReasoningPiece) and before.sealed
                 if piece.sealed is not None and not was_sealed:
                     events.append(BlockSealed(block, self._target().seal(piece.sealed)))
@@ -446,7 +451,7 @@ class _OutputEventBuilder:
                 arguments = known.take_remaining(piece.arguments) or None
                 if not item.has_begun:
                     item.has_begun = bool(piece.id and piece.name)
-                    # Two calls of one id would mix up their results.
+                    # The results of two calls with the same id could not be distinguished.
                     is_taken = self._blocks_by_call_id.setdefault(piece.id, block) != block
                     id = None if self.is_whole and is_taken else piece.id
                     events.append(ToolCallPart(block, id, piece.name, arguments))
@@ -475,12 +480,12 @@ class _OutputEventBuilder:
 
 
 def _get_block_part(delta: DeltaEvent) -> int | None:
-    """Return the part that a delta is of, where each is a block of its own."""
+    """Return the part of a delta of text or a refusal, whose parts are separate blocks."""
     return delta.content_index if delta.type in (TEXT_DELTA, payloads.REFUSAL_DELTA) else None
 
 
 def _get_part_key(delta: DeltaEvent) -> items.PartKey:
-    """Return the part that a delta is of, where all of them are one block."""
+    """Return the part of a delta of reasoning, whose parts are one block."""
     if delta.type not in payloads.REASONING_DELTAS:
         return items.SINGLE_PART
     number = delta.content_index if delta.summary_index is None else delta.summary_index

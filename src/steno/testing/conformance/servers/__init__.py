@@ -22,7 +22,7 @@ SERVERS: Final[tuple[ScriptedServer, ...]] = (
     OpenAIChatServer(),
     OpenAIResponsesServer(),
 )
-"""One for each wire of steno."""
+"""One server for each wire of steno."""
 
 __all__ = [
     "SERVERS",

@@ -70,7 +70,7 @@ _MESSAGES_STOP_REASONS: Final = {
 
 
 class AnthropicMessagesServer(ScriptedServer):
-    """A server with thinking that is signed, tools, and blocks from tomorrow."""
+    """A server with signed thinking, tools, and blocks of unknown types."""
 
     legal_call_id: re.Pattern[str] | None = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -85,7 +85,7 @@ class AnthropicMessagesServer(ScriptedServer):
         return stream.frames
 
     def response(self, script: Script) -> bytes:
-        """Return one whole answer."""
+        """Return one whole response."""
         answer = build_whole_response(script)
         blocks: list[dict[str, Any]] = []
         for part in answer.parts:
@@ -227,7 +227,7 @@ def _messages_event(kind: str, **members: Any) -> bytes:
 
 
 def _messages_usage(usage: Usage | None) -> dict[str, Any]:
-    """Write counts as this protocol has them: what was cached comes on top of the input."""
+    """Return the counts of this protocol, in which input tokens do not include the cache."""
     if usage is None:
         return {}
     cached = (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0)
@@ -279,7 +279,7 @@ _RESPONSES_INCOMPLETE: Final = {
 
 
 class OpenAIResponsesServer(ScriptedServer):
-    """A server with encrypted reasoning, parallel calls, and items from tomorrow."""
+    """A server with encrypted reasoning, parallel calls, and items of unknown types."""
 
     legal_call_id: re.Pattern[str] | None = re.compile(r".{1,64}")
     wire: Wire = openai_responses
@@ -293,7 +293,7 @@ class OpenAIResponsesServer(ScriptedServer):
         return stream.frames
 
     def response(self, script: Script) -> bytes:
-        """Return one whole answer."""
+        """Return one whole response."""
         stream = _ResponsesStream()
         for line in script:
             stream.write_line(line)
@@ -379,7 +379,7 @@ class _ResponsesStream:
             item, self._open = self._open, None
             self._done(item, self._output.index(item))
 
-    # -- words -------------------------------------------------------------------------------
+    # -- text --------------------------------------------------------------------------------
 
     def _append_to_message(self, part: dict[str, Any], member: str, text: str) -> None:
         kind = part["type"]
@@ -458,7 +458,7 @@ class _ResponsesStream:
 
     def _end(self, end: TurnEnd) -> None:
         if not end.has_end_marker:
-            raise NotExpressible("an end without its mark: the reason stands in the mark")
+            raise NotExpressible("an end without its marker: the marker has the stop reason")
         self._close()
         for call, index in zip(self._calls, self._indexes, strict=True):
             self._done(call, index)

@@ -1,4 +1,4 @@
-"""Scripted servers whose every line or chunk stands alone: chat, Gemini, Ollama, chat completions.
+"""Scripted servers whose lines or chunks are independent: chat, Gemini, Ollama, chat completions.
 
 Each has a request as clients of its protocol write it, with members that no wire knows.
 """
@@ -45,7 +45,7 @@ from steno.testing.conformance.scripted_server import (
 )
 from steno.wire import Wire, chat, gemini, ollama_chat, openai_chat
 
-# -- the flat chat JSON, line by line, as its wire documents it --------------------------------
+# -- the flat chat JSON, one object per line ---------------------------------------------------
 
 _CHAT_REQUEST: Final = """\
 {"model": "model-1",
@@ -74,7 +74,7 @@ class ChatServer(ScriptedServer):
         return [_chat_encode_line(line) + b"\n" for line in script]
 
     def response(self, script: Script) -> bytes:
-        """Return one whole answer."""
+        """Return one whole response."""
         answer = build_whole_response(script)
         parts: list[dict[str, Any]] = []
         for part in answer.parts:
@@ -118,7 +118,7 @@ def _chat_encode_line(line: ScriptLine) -> bytes:
             return b""
         case TurnEnd():
             if not line.has_end_marker:
-                raise NotExpressible("an end without its mark: the reason is the mark")
+                raise NotExpressible("an end without its marker: the stop reason is the marker")
             return encode_json(_chat_end_fields(line))
         case ServerFailure():
             return encode_json({"error": {"message": line.message}})
@@ -132,7 +132,7 @@ def _chat_call(call: WholeCall) -> dict[str, Any]:
 
 
 def _chat_arguments(text: str) -> JsonText | str:
-    """Return an object as it is, and anything else as a string, which is read as well."""
+    """Return an object unchanged, and any other text as a string, which the wire also accepts."""
     return JsonText(text) if text.startswith("{") and text.endswith("}") else text
 
 
@@ -171,7 +171,7 @@ _GEMINI_STOP_REASONS: Final = {
 
 
 class GeminiServer(ScriptedServer):
-    """A server that sends calls whole and its signatures with the part that they seal."""
+    """A server that sends whole calls, and each signature with the part that it seals."""
 
     wire: Wire = gemini
     requests: tuple[bytes, ...] = (_GEMINI_REQUEST.encode(),)
@@ -186,11 +186,11 @@ class GeminiServer(ScriptedServer):
             elif not isinstance(line, ThinkingSeal):
                 frames.append(_gemini_encode_line(line))
             elif not frames:
-                raise NotExpressible("a seal of nothing")
+                raise NotExpressible("a seal without a part before it")
         return frames
 
     def response(self, script: Script) -> bytes:
-        """Return one whole answer."""
+        """Return one whole response."""
         answer = build_whole_response(script)
         return encode_json(_gemini_last_response(map(_gemini_part, answer.parts), answer.end))
 
@@ -209,7 +209,7 @@ def _gemini_encode_line(line: ScriptLine) -> bytes:
             return encode_sse_event(_gemini_usage(line.usage) | _GEMINI_ENVELOPE)
         case TurnEnd():
             if not line.has_end_marker:
-                raise NotExpressible("an end without its mark: there is never one")
+                raise NotExpressible("an end without its marker: the protocol has no marker")
             return encode_sse_event(_gemini_last_response([{"text": ""}], line))
         case ServerFailure():
             error = {"code": 503, "message": line.message, "status": "UNAVAILABLE"}
@@ -248,11 +248,11 @@ def _gemini_last_response(parts: Iterable[dict[str, Any]], end: TurnEnd) -> dict
 
 
 def _gemini_usage(usage: Usage | None) -> dict[str, Any]:
-    """Write counts as this protocol has them: thinking is not part of the candidates."""
+    """Return the counts of this protocol, in which candidates do not include thinking."""
     if usage is None:
         return {}
     if usage.cache_write_tokens is not None:
-        raise NotExpressible("tokens that were written to a cache")
+        raise NotExpressible("cache write tokens")
     output = usage.output_tokens
     counts = without_none(
         promptTokenCount=usage.input_tokens,
@@ -291,7 +291,7 @@ _OLLAMA_STOP_REASONS: Final = {
 
 
 class OllamaChatServer(ScriptedServer):
-    """A server that sends calls whole and counts tokens in its last line."""
+    """A server that sends whole calls, and token counts in its last line."""
 
     wire: Wire = ollama_chat
     requests: tuple[bytes, ...] = (_OLLAMA_CHAT_REQUEST.encode(),)
@@ -301,7 +301,7 @@ class OllamaChatServer(ScriptedServer):
         return [_ollama_encode_line(line) for line in script]
 
     def response(self, script: Script) -> bytes:
-        """Return one whole answer."""
+        """Return one whole response."""
         answer = build_whole_response(script)
         message: dict[str, Any] = {"role": "assistant", "content": answer.text or ""}
         for part in answer.parts:
@@ -330,7 +330,7 @@ def _ollama_encode_line(line: ScriptLine) -> bytes:
             return b"\n"
         case TurnEnd():
             if not line.has_end_marker:
-                raise NotExpressible("an end without its mark: the reason stands in the mark")
+                raise NotExpressible("an end without its marker: the marker has the stop reason")
             message = {"message": {"role": "assistant", "content": ""}}
             return encode_json(_OLLAMA_ENVELOPE | message | _ollama_end_fields(line)) + b"\n"
         case ServerFailure():
@@ -360,7 +360,7 @@ def _ollama_usage(usage: Usage | None) -> dict[str, Any]:
         return {}
     details = (usage.cache_read_tokens, usage.cache_write_tokens, usage.thinking_tokens)
     if details != (None, None, None):
-        raise NotExpressible("tokens of a cache or of thinking")
+        raise NotExpressible("cache or thinking tokens")
     return without_none(prompt_eval_count=usage.input_tokens, eval_count=usage.output_tokens)
 
 
@@ -397,7 +397,7 @@ _OPENAI_STOP_REASONS: Final = {
 
 
 class OpenAIChatServer(ScriptedServer):
-    """A server like vLLM or OpenRouter, which send more members than OpenAI's own."""
+    """A server like vLLM or OpenRouter, which sends more members than OpenAI does."""
 
     legal_call_id: re.Pattern[str] | None = re.compile(r".{1,64}")
 
@@ -412,7 +412,7 @@ class OpenAIChatServer(ScriptedServer):
         return frames
 
     def response(self, script: Script) -> bytes:
-        """Return one whole answer."""
+        """Return one whole response."""
         answer = build_whole_response(script)
         message: dict[str, Any] = {"role": "assistant", "content": answer.text}
         for part in answer.parts:
