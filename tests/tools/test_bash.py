@@ -256,7 +256,7 @@ def test_a_preview_shows_the_command_its_place_and_its_limits(
     assert [part.kind for part in preview.parts] == [PreviewKind.TEXT, PreviewKind.NOTE]
     assert preview.shown_arguments == ("command", "timeout_s")
     preview = asyncio.run(tool.preview(call("serve", background=True)))
-    assert "in the background · until it is ended" in preview.text
+    assert "in the background · no time limit" in preview.text
     assert preview.shown_arguments == ("command",)
     assert [*folder.iterdir()] == []
 

@@ -233,7 +233,7 @@ def test_too_many_processes_are_all_ended(workspace: Workspace, sandbox: Sandbox
     assert running_processes(seconds) == []
     if os.geteuid() == 0:  # others run into the limit of their user before they are seen
         assert details_of(output)["cause"] == "processes"
-        assert text_of(output) == "[ended: it started more processes than it may]"
+        assert text_of(output) == "[ended: it exceeded the limit of processes]"
 
 
 @every_sandbox
@@ -247,7 +247,7 @@ def test_an_endless_flood_is_ended_and_takes_little_memory(
     output = run(make_bash(workspace, sandbox, limits=limits), "yes", context)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert output.outcome is Outcome.ERROR
-    assert text_of(output).endswith("[ended: it wrote more than it may]")
+    assert text_of(output).endswith("[ended: it exceeded the output limit]")
     assert details_of(output)["cause"] == "output"
     assert sum(map(len, context.reported)) < 1_100_000
     assert len(context.blobs[details_of(output)["full_output"]]) < 1_100_000

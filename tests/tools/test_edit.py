@@ -63,7 +63,8 @@ def test_a_text_that_stands_twice_is_not_replaced(workspace: Workspace) -> None:
     file = put(workspace, "file", b"x = 1\ny = 1\nx = 1\n")
     with raises_code(ToolFailed, "text_ambiguous", place="old") as refused:
         edit(workspace, "file", "x = 1", "x = 2")
-    assert "2 times (lines 1, 3)" in refused.value.message  # so that the model can choose
+    # The lines let the model choose.
+    assert "2 times in the file (lines 1, 3)" in refused.value.message
     assert file.read_bytes() == b"x = 1\ny = 1\nx = 1\n"
     edit(workspace, "file", "x = 1", "x = 2", replace_all=True)
     assert file.read_bytes() == b"x = 2\ny = 1\nx = 2\n"
@@ -167,17 +168,17 @@ def test_a_picture_is_not_edited(workspace: Workspace) -> None:
         edit(workspace, "a.png", "PNG", "GNP")
 
 
-# -- what comes nearest ----------------------------------------------------------------------
+# -- hints -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("old", "hint"),
     [
-        ("if x:\n  return 1", "differs in white space.* line 2 has:\n    if x:\n\treturn 1$"),
-        ("print('it\u2019s')", "differs in white space, quotes or dashes.* line 4 has:\n"),
+        ("if x:\n  return 1", "line 2 on differs only in white space.*:\n    if x:\n\treturn 1$"),
+        ("print('it\u2019s')", "line 4 on differs only in white space, quotes or dashes:\n"),
         ("     2\t    if x:\n     3\t\treturn 1", "leave out the line numbers"),
-        ("def fonction(y):", r"; line 1 comes nearest:\ndef function\(x\):$"),
-        ("nothing of the kind @@@@", "; read it again, and copy the text from there"),
+        ("def fonction(y):", r"; the most similar line is line 1:\ndef function\(x\):$"),
+        ("nothing of the kind @@@@", "; read the file again and copy the text from it"),
     ],
 )
 def test_a_text_that_is_not_there_comes_with_a_hint(
@@ -344,7 +345,8 @@ def test_every_mixture_of_line_ends_is_kept(seed: int) -> None:
 def test_a_text_that_stands_everywhere_is_refused_with_the_first_lines() -> None:
     with raises_code(ToolFailed, "text_ambiguous") as refused:
         replace_text(text("a\n" * MILLION), "\n", "x")
-    assert re.search(r"1,?000,?000 times \(lines 1, 2, 3, .*10, \.\.\.\)", refused.value.message)
+    places = r"1,?000,?000 times in the file \(lines 1, 2, 3, .*10, \.\.\.\)"
+    assert re.search(places, refused.value.message)
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])

@@ -90,14 +90,14 @@ def test_files_that_may_not_be_read_are_left_out_of_a_search(
     )
     deny = ["read(.env)", "read(keys/**)"]
     found = result(workspace, make, "grep", deny=deny, pattern="KEY", glob="{.env,*.py}")
-    assert without_note(found.text) == "a.py\n1:KEY = 2\n[2 files left out by a rule]\n"
+    assert without_note(found.text) == "a.py\n1:KEY = 2\n[2 files left out by a permission rule]\n"
     assert JsonObject(found.details)["left_out"] == 2
     found = result(workspace, make, "grep", deny=deny, pattern="= 3")
-    assert without_note(found.text) == "no matches\n[1 file left out by a rule]"
+    assert without_note(found.text) == "no matches\n[1 file left out by a permission rule]"
     found = result(workspace, make, "glob", deny=deny, pattern="{.env,*.py}")
-    assert without_note(found.text) == "a.py\n[2 files left out by a rule]\n"
+    assert without_note(found.text) == "a.py\n[2 files left out by a permission rule]\n"
     found = result(workspace, make, "glob", deny=deny, pattern=".env")
-    assert without_note(found.text) == "no files\n[1 file left out by a rule]"
+    assert without_note(found.text) == "no files\n[1 file left out by a permission rule]"
 
 
 @both
@@ -109,7 +109,7 @@ def test_how_many_files_were_left_out_says_nothing_about_what_is_in_them(
         without_note(result(workspace, make, "grep", deny=["read(secret)"], pattern=pattern).text)
         for pattern in ("KEY=1", "KEY=2", "KEY")
     }
-    assert texts == {"no matches\n[1 file left out by a rule]"}
+    assert texts == {"no matches\n[1 file left out by a permission rule]"}
 
 
 @both
@@ -119,7 +119,7 @@ def test_a_rule_for_the_search_alone_leaves_files_out_too(
     write_files(folder, {"a": "KEY\n", "b": "KEY\n"})
     deny = ["grep(b)"]
     assert without_note(result(workspace, make, "grep", deny=deny, pattern="KEY").text) == (
-        "a\n1:KEY\n[1 file left out by a rule]\n"
+        "a\n1:KEY\n[1 file left out by a permission rule]\n"
     )
     assert result(workspace, make, "glob", deny=deny, pattern="*").text == "a\nb\n"
     assert result(workspace, make, "read", deny=deny, path="b").outcome is Outcome.OK
@@ -137,7 +137,7 @@ def test_a_file_goes_by_one_name_whichever_folder_is_searched(
     )
     assert (
         without_note(found.text)
-        == f"{tmp_path}/b\n1:KEY\n\na\n1:KEY\n[1 file left out by a rule]\n"
+        == f"{tmp_path}/b\n1:KEY\n\na\n1:KEY\n[1 file left out by a permission rule]\n"
     )
 
 
@@ -163,7 +163,7 @@ def test_many_files_are_searched_in_portions_and_in_order(
         workspace, make, "grep", deny=[f"read({names[107]})"], pattern="KEY", mode="files"
     )
     expected = [name for name in names[7::100] if name != names[107]]
-    assert without_note(found.text).splitlines() == [*expected, "[1 file left out by a rule]"]
+    assert without_note(found.text).splitlines() == [*expected, "[1 file left out by a permission rule]"]
 
 
 # -- changing --------------------------------------------------------------------------------

@@ -207,7 +207,7 @@ def test_a_search_without_ripgrep_says_so(folder: Path, workspace: Workspace) ->
     for pattern in (r"(foo)\1", "nothing"):
         (block,) = grep(workspace, PythonEngine, pattern).content
         assert isinstance(block, Text)
-        assert block.text.rstrip().endswith("as Python's re takes it]")
+        assert block.text.rstrip().endswith("as a Python re pattern]")
     assert text_of(grep(workspace, PythonEngine, r"(foo)\1")) == "a\n1:foofoo\n"
 
 

@@ -116,7 +116,7 @@ def test_to_end_a_job_is_to_run_something_and_needs_no_question(workspace: Works
     agent = Agent(ScriptedProvider([turn_with_calls(ended), "Done."]), conversation, tools=[kill])
     asyncio.run(asyncio.wait_for(agent.run("Go."), PATIENCE_S))
     (result,) = results_of(conversation)
-    assert result.text.startswith("job: there is none of this id")
+    assert result.text == "job: unknown ID; known jobs: none"
 
 
 def test_a_command_that_is_interrupted_leaves_what_it_wrote(workspace: Workspace) -> None:
@@ -157,7 +157,7 @@ def test_a_toolbox_hands_on_what_commands_may_use_and_see(
             workspace, sandbox=NO_SANDBOX, limits=limits, environ=environ
         ) as toolbox:
             bash = next(tool for tool in toolbox.tools if tool.definition.name == "bash")
-            assert "It has 7 s unless timeout_s says otherwise, 9 s at most" in (
+            assert "The time limit is 7 s; set timeout_s to change it, up to 9 s." in (
                 bash.definition.description
             )
             return await bash.run(call("echo $HOME"), FakeToolContext())

@@ -55,7 +55,7 @@ def test_lines_have_numbers(workspace: Workspace, folder: Path) -> None:
 def test_a_range_of_lines_says_how_to_read_on(workspace: Workspace, folder: Path) -> None:
     (folder / "file").write_text("".join(f"line {n}\n" for n in range(1, 101)))
     assert text_of(read(workspace, "file", offset=10, limit=2)) == (
-        "    10\tline 10\n    11\tline 11\n[... 100 lines in all; to read on: offset 12 ...]\n"
+        "    10\tline 10\n    11\tline 11\n[... 100 lines in total; to read on: offset 12 ...]\n"
     )
     assert text_of(read(workspace, "file", offset=100, limit=9)) == "   100\tline 100\n"
 

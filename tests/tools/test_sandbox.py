@@ -235,8 +235,8 @@ def test_what_is_in_force_is_told_with_the_reason_for_nothing_better() -> None:
     assert "signals to other processes" in told
     assert told.endswith("(bwrap is not installed)")
     assert "TCP" in LandlockSandbox(7).describe()
-    assert NoSandbox("x").describe() == "none: commands may do what the user may (x)"
-    assert NoSandbox("x", is_refusal=True).describe() == "none: no command is run (x)"
+    assert NoSandbox("x").describe() == "none: commands have all rights of the user (x)"
+    assert NoSandbox("x", is_refusal=True).describe() == "none: no command runs (x)"
 
 
 def test_only_secrets_that_exist_are_hidden_and_links_are_followed(home: Path) -> None:
