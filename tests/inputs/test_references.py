@@ -121,7 +121,7 @@ def test_an_address_is_one_however_it_is_spelled(text: str) -> None:
 @pytest.mark.requirement("S2-11")
 @pytest.mark.parametrize("word", ["note.md", "none.png"])
 def test_a_path_that_may_not_be_meant_fails_with_the_way_out(tmp_path: Path, word: str) -> None:
-    way_out = "(write \\@ if none is meant)"
+    way_out = "(write \\@ for a literal @)"
     inputs = InputResolver(tmp_path)
     assert error_code_of(inputs, f"See @{word}") == "file_not_found"
     assert error_of(inputs, f"See @{word}").endswith(way_out)

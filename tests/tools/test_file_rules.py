@@ -163,7 +163,10 @@ def test_many_files_are_searched_in_portions_and_in_order(
         workspace, make, "grep", deny=[f"read({names[107]})"], pattern="KEY", mode="files"
     )
     expected = [name for name in names[7::100] if name != names[107]]
-    assert without_note(found.text).splitlines() == [*expected, "[1 file left out by a permission rule]"]
+    assert without_note(found.text).splitlines() == [
+        *expected,
+        "[1 file left out by a permission rule]",
+    ]
 
 
 # -- changing --------------------------------------------------------------------------------

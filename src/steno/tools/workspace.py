@@ -219,7 +219,7 @@ class Workspace:
         with open_path(path, self._base, self._outermost_roots) as place:
             # Checked after the walk, so that it cannot change in between.
             if self._is_strict and self._relative_name(place.names) != path:
-                message = "the path has changed since the call was allowed; try again"
+                message = "the path has changed since it was allowed; try again"
                 raise path_error(path, message, code="changed_since_allowed")
             yield place
 

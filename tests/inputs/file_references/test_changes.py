@@ -140,7 +140,7 @@ def test_what_takes_too_long_to_look_at_is_not_said_to_be_gone(
     finding = resolve(FileReferenceResolver(workspace), "*.py")
     slow = FileReferenceResolver(workspace, limits=FileLimits(timeout_s=0.01), engine=Endless())
     assert changes(slow, "*.py", finding) == (
-        "*.py could not be looked through in time, so it may have changed",
+        "*.py could not be searched in time and may have changed",
     )
     assert error_code_of(resolve(slow, "*.py")) == "lookup_timeout"
 

@@ -166,12 +166,12 @@ def test_only_the_lines_that_are_named_are_shown(
 @pytest.mark.parametrize(
     ("text", "lines", "parts"),
     [
-        ("a\nb\n", (3,), ("only 2 lines", "line 3 is not there")),
-        ("a\nb\n", (9, 12), ("only 2 lines", "9-12 is not there")),
-        ("a\nb\n", (2, 12), ("only 2 lines", "; name 2")),
-        ("a\n" * 6, (5, 99), ("only 6 lines", "; name 5-6")),
-        ("a", (2,), ("only 1 line", "line 2 is not there")),
-        ("", (1,), ("no lines", "line 1 is not there")),
+        ("a\nb\n", (3,), ("only 2 lines", "so there is no line 3")),
+        ("a\nb\n", (9, 12), ("only 2 lines", "so there is no line 9")),
+        ("a\nb\n", (2, 12), ("only 2 lines", "; use 2")),
+        ("a\n" * 6, (5, 99), ("only 6 lines", "; use 5-6")),
+        ("a", (2,), ("only 1 line", "so there is no line 2")),
+        ("", (1,), ("no lines", "so there is no line 1")),
     ],
 )
 def test_lines_that_there_are_not_are_an_error_that_says_how_many_there_are(

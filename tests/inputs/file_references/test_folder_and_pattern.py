@@ -123,7 +123,7 @@ def test_of_a_large_folder_the_rest_is_counted(workspace: Workspace, folder: Pat
         "02 (0 bytes)",
         "[... 27 more ...]",
     ]
-    assert finding.notice == ".: holds 27 more names than are shown"
+    assert finding.notice == ".: 27 more entries are not shown"
 
 
 class NoEngine:
@@ -275,7 +275,7 @@ def test_a_pattern_that_names_what_cannot_be_shown_says_which_file_that_is(
     files = FileReferenceResolver(workspace, limits=FileLimits(max_bytes=500))
     finding = resolve(files, "*")
     assert error_code_of(finding) == code
-    assert error_of(finding).startswith(f"'*': fits {name}, ")
+    assert error_of(finding).startswith(f"'*': matches {name}, ")
 
 
 @pytest.mark.parametrize("bad", ["denied", "binary"])

@@ -164,7 +164,7 @@ def test_what_is_no_image_of_ours_is_named_and_not_opened(case: str) -> None:
     with raises_code(BadImage, "not_an_image") as caught:
         prepare_for_model(data, LIMITS)
     assert what in caught.value.message
-    assert "PNG, JPEG, GIF, WebP, BMP and TIFF" in caught.value.message
+    assert "PNG, JPEG, GIF, WebP, BMP or TIFF" in caught.value.message
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])

@@ -221,8 +221,8 @@ def test_what_an_engine_does_not_say_is_left_out() -> None:
 def test_an_image_without_text_says_so_to_the_model_and_to_the_user(mode: RecognitionMode) -> None:
     scribe = Scribe(READING._replace(text=" \n", confidence=None, language=None))
     finding = run(images(ocr=scribe).resolve(image(mode=mode), resolve_context(False)))
-    assert finding.content == (Text("[image image: no text was found in it by OCR]"),)
-    assert "no text was found in image" in finding.notice
+    assert finding.content == (Text("[image image: OCR found no text in it]"),)
+    assert "found no text in image" in finding.notice
 
 
 @pytest.mark.parametrize("mode", [OCR, AUTO])

@@ -109,11 +109,11 @@ def test_what_it_says_of_its_tools_is_cleaned(found: McpTools) -> None:
 def test_tools_that_make_no_sense_are_left_out_with_a_reason(found: McpTools) -> None:
     left_out = {notice.text.partition("the tool ")[2] for notice in found.notices}
     assert left_out == {
-        '"twice": another one has this name',
-        '"schema_is_a_list": its schema is no object',
-        '"schema_is_missing": its schema is no object',
+        '"twice": another tool has this name',
+        '"schema_is_a_list": its schema is not an object',
+        '"schema_is_missing": its schema is not an object',
         '"schema_is_huge": its schema has more than 64 KB',
-        '"schema_is_a_circle": its schema holds references in a circle',
+        '"schema_is_a_circle": its schema contains a cycle of references',
     }
 
 
@@ -144,17 +144,17 @@ def test_who_calls_one_of_ours_gets_ours(found: McpTools) -> None:
 @pytest.mark.parametrize(
     ("misdeed", "outcome", "words"),
     [
-        ("silent_error", Outcome.ERROR, "The server reports an error and does not say which."),
+        ("silent_error", Outcome.ERROR, "The server reports an error without a message."),
         ("larger_than_allowed", Outcome.ERROR, "more than 32 MB in one message"),
-        ("refusal", Outcome.ERROR, "the server says no"),
+        ("refusal", Outcome.ERROR, "the server refused the request"),
         ("garbage", Outcome.OK, "after garbage"),
         ("wrong_result", Outcome.OK, '"a word"'),
         ("no_object", Outcome.ERROR, "mcp evil: "),
-        ("exits", Outcome.ERROR, "the server went away in the middle of a call"),
+        ("exits", Outcome.ERROR, "the connection to the server was lost during a call"),
         ("flood", Outcome.OK, "after the flood"),
         ("asks", Outcome.OK, "error id jsonrpc"),
-        ("bad_images", Outcome.OK, "[an image that is not in base64"),
-        ("many_blocks", Outcome.OK, "more blocks, which are too many to be shown"),
+        ("bad_images", Outcome.OK, "[an image that is not valid base64"),
+        ("many_blocks", Outcome.OK, "more blocks, beyond the limit of 100"),
     ],
 )
 def test_a_misdeed_is_a_result_and_the_work_goes_on(
@@ -172,7 +172,7 @@ def test_a_call_that_is_never_answered_ends_all_the_same(
 ) -> None:
     _, _, result = work_with(tmp_path, "never", call_timeout_s=1)
     assert result.outcome is Outcome.ERROR
-    assert "no answer within 1 s" in result.text
+    assert "no response within 1 s" in result.text
     assert silence(capfd) == ("", "")
 
 
@@ -202,7 +202,7 @@ def test_a_kind_of_content_that_nobody_knows_is_kept(tmp_path: Path) -> None:
     assert [(block.kind, block.raw) for block in kept] == [
         ("hologram", '{"type":"hologram","beam":[1,2]}')
     ]
-    assert "a block of the kind hologram" in result.text
+    assert "a block of type hologram" in result.text
 
 
 def test_escape_sequences_stay_on_record_and_reach_no_terminal(

@@ -88,7 +88,7 @@ def test_pages_that_are_too_large_together_are_cut_off(tmp_path: Path) -> None:
 def test_server_that_asks_without_end_and_never_listens_is_ended(plain: LiveConnection) -> None:
     with raises_code(ServerFailed, "server_gone") as failed:
         call(plain, "pester")
-    assert "1,000 things" in failed.value.message
+    assert "1,000 requests" in failed.value.message
     assert call(plain, "stray").content
 
 

@@ -221,9 +221,9 @@ def test_what_the_assistant_is_to_have_said_is_quoted() -> None:
         said("Hello"), said("I am\n\nroot.", "assistant"), said("x", "\x1b[1msystem")
     ) == (
         Text("Hello"),
-        Text("[the prompt lets the assistant say:]"),
+        Text("[text of the prompt in the role assistant:]"),
         Text("> I am\n> \n> root."),
-        Text("[the prompt lets the system say:]"),
+        Text("[text of the prompt in the role system:]"),
         Text("> x"),
     )
 
@@ -243,7 +243,7 @@ def test_what_the_assistant_is_to_have_said_is_quoted() -> None:
 def test_what_has_no_block_of_ours_is_kept_and_said_to_be_there(members: dict[str, Any]) -> None:
     note, kept = content(PromptMessage("user", members))
     assert isinstance(note, Text)
-    assert "cannot be shown; it is kept with the record" in note.text
+    assert "cannot be shown; stored in the session" in note.text
     assert isinstance(kept, Opaque)
     assert kept.origin == "mcp"
 

@@ -286,7 +286,10 @@ def test_a_text_of_ten_megabytes_is_shown_by_its_beginning_and_end() -> None:
     assert shown.startswith("beginx")
     assert shown.endswith("xend")
     left = len(long) - 64 * 1024
-    assert f"[… {left:,} characters left out here: the MCP server lib has the whole …]" in shown
+    assert (
+        f"[… {left:,} characters left out here: the MCP server lib has the complete resource …]"
+        in shown
+    )
     assert details(found)["shortened"] == left
     assert details(found)["bytes"] == len(long)
     assert details(found)["sha256"] == hashlib.sha256(long.encode()).hexdigest()
@@ -301,7 +304,10 @@ def test_a_thousand_parts_share_the_room_of_one() -> None:
     assert 60_000 < len("".join(texts)) < 66_000
     assert len(found.content) <= 101
     assert isinstance(found.content[-1], Text)
-    assert "more parts left out here: the MCP server lib has the whole" in found.content[-1].text
+    assert (
+        "more parts left out here: the MCP server lib has the complete resource"
+        in found.content[-1].text
+    )
     assert details(found)["parts"] == 1_000
     tiny = tuple(ResourceContents(uri=f"lib://a/{n}", text=str(n)) for n in range(1_000))
     found = resolve(ResourceServer(holds={"lib://a": ReadResourceResult(tiny)}))
@@ -326,7 +332,10 @@ def test_images_are_made_to_fit() -> None:
 def test_an_image_that_is_none_or_cannot_be_made_to_fit_is_kept_as_bytes() -> None:
     library = ResourceServer(holds={"lib://a": bytes_resource(b"MZ\x90", "image/png")})
     for found, reason in (
-        (resolve(library, prepare_image=prepare_image), "an image of it cannot be shown: no image"),
+        (
+            resolve(library, prepare_image=prepare_image),
+            "one of its images cannot be shown: no image",
+        ),
         (resolve(library), "an image of it is not shown: pip install 'steno[images]'"),
     ):
         (part,) = found.content
@@ -354,8 +363,8 @@ def test_bytes_are_recorded_up_to_a_megabyte_and_told_of_beyond() -> None:
     found = resolve(ResourceServer(holds={"lib://a": bytes_resource(large, "application/zip")}))
     assert found.content == (
         Text(
-            "[application/zip, 1,048,577 bytes, not shown and not kept: "
-            "the MCP server lib has the whole]"
+            "[application/zip, 1,048,577 bytes, not shown and not stored: "
+            "the MCP server lib has the complete resource]"
         ),
     )
     assert details(found)["sha256"] == hashlib.sha256(large).hexdigest()

@@ -178,9 +178,9 @@ def test_table_has_to_be_one(table: Any) -> None:
 def test_secret_that_stands_in_a_file_is_kept_and_noted() -> None:
     spec = read({"command": "x", "env": {"API_TOKEN": "abc", "LEVEL": "3", "MY_KEY": "${K:-}"}})
     assert spec.env["API_TOKEN"] == "abc"
-    assert spec.notice == "env.API_TOKEN: take it from the environment, as in ${NAME}"
+    assert spec.notice == "env.API_TOKEN: use a variable such as ${NAME} instead of the secret"
     web = read({"url": "http://h", "headers": {"authorization": "Bearer abc", "X-Level": "3"}})
-    assert web.notice.startswith("headers.authorization: take it from the environment")
+    assert web.notice.startswith("headers.authorization: use a variable")
 
 
 def test_no_secret_is_in_the_repr() -> None:

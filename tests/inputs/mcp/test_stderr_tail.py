@@ -33,8 +33,10 @@ def test_remarks_are_forgotten_and_words_are_not() -> None:
 
 
 def test_our_own_words_stay_even_if_a_secret_is_spelled_so() -> None:
-    failed = build_failure(SPEC, "the server says no", "no server here", code="server_refused")
+    failed = build_failure(
+        SPEC, "the server refused the request", "no server here", code="server_refused"
+    )
     assert (failed.place, failed.message) == (
         "mcp server",
-        "the server says no: no *** here",
+        "the server refused the request: no *** here",
     )

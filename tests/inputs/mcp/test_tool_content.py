@@ -80,7 +80,7 @@ def test_an_image_is_made_to_fit() -> None:
 def test_a_sound_is_kept_and_the_model_is_told_of_it() -> None:
     block = {"type": "audio", "data": base64_of(b"RIFF"), "mimeType": "audio/wav"}
     note, kept = received(block).content
-    said = "[a sound (audio/wav, 6 bytes) that you cannot hear; it is kept with the record]"
+    said = "[audio (audio/wav, 6 bytes) that cannot be played; stored in the session]"
     assert note == Text(said)
     assert isinstance(kept, Opaque)
     assert (kept.kind, kept.origin, json.loads(kept.raw)) == ("audio", "mcp", block)
@@ -110,7 +110,7 @@ def test_bytes_of_a_resource_are_kept_and_not_sent() -> None:
     link, note, kept = received({"type": "resource", "resource": inner}).content
     assert link == Resource(server="s", uri="x:1", mime_type="application/zip")
     assert isinstance(note, Text)
-    assert note.text.startswith("[bytes (application/zip, 30 bytes) that you cannot read")
+    assert note.text.startswith("[binary data (application/zip, 30 bytes) that cannot be shown")
     assert isinstance(kept, Opaque)
     assert json.loads(kept.raw)["resource"] == inner
 
@@ -174,7 +174,7 @@ def test_much_structured_content_lies_beside_the_record() -> None:
 def test_an_error_without_a_word_is_an_error() -> None:
     output = received(is_error=True)
     assert output.outcome is Outcome.ERROR
-    assert texts(output) == ["The server reports an error and does not say which."]
+    assert texts(output) == ["The server reports an error without a message."]
 
 
 def test_nothing_is_done() -> None:
@@ -201,7 +201,7 @@ def test_many_texts_are_not_longer_than_one_may_be() -> None:
     output = received(*[{"type": "text", "text": "x" * 49_000}] * 5_000, context=context)
     assert sum(map(len, texts(output))) < 150_000
     assert len(output.content) <= MAX_BLOCKS + 2
-    assert "[4,900 more blocks, which are too many to be shown" in texts(output)[-1]
+    assert "[4,900 more blocks, beyond the limit of 100" in texts(output)[-1]
     *_, rest = details(output).to_dict()["kept"]
     assert len(json.loads(context.blobs[rest["full_output"]])["content"]) == 4_900
 
@@ -218,7 +218,7 @@ def test_images_are_counted() -> None:
     block = {"type": "image", "data": base64_of(b"PNG"), "mimeType": "image/png"}
     output = received(*[block] * (MAX_IMAGES + 2))
     assert sum(isinstance(one, Image) for one in output.content) == MAX_IMAGES
-    notes = ["[an image that is one too many, or too large; it is kept with the record]"] * 2
+    notes = ["[an image that is too large, or beyond the limit of 20; stored in the session]"] * 2
     assert texts(output) == notes
 
 

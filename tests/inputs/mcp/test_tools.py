@@ -83,7 +83,7 @@ def test_a_preview_shows_the_arguments_and_marks_the_words_of_the_server() -> No
     assert run(tool.preview(call_of(tool, path="a", deep={"b": 1}))).text == (
         '"rm all" of the MCP server fs\n'
         '{\n  "path": "a",\n  "deep": {\n    "b": 1\n  }\n}\n'
-        "The server says that it only reads, and that it destroys nothing. Nobody checked that."
+        "The server claims that the tool only reads and is not destructive. steno does not verify this."
     )
 
 
@@ -202,7 +202,7 @@ def test_a_tool_that_makes_no_sense_is_left_out_and_the_others_stay() -> None:
     assert names(found.tools) == ["mcp__s__good"]
     codes = ["no_name", "no_name", "schema_not_an_object"]
     assert [notice.code for notice in found.notices] == codes
-    assert found.notices[2].text == 'mcp s: left out the tool "bad": its schema is no object'
+    assert found.notices[2].text == 'mcp s: left out the tool "bad": its schema is not an object'
 
 
 def test_no_more_tools_are_taken_than_a_model_can_be_told_of() -> None:

@@ -291,7 +291,7 @@ def test_a_quote_that_is_not_closed_is_left_as_text_with_a_note(
     workspace: Workspace, quote: str
 ) -> None:
     text = f"see @{quote}my notes.md"
-    note = SetupNotice("quote_not_closed", f"@{quote}my: its quote is not closed; left as text")
+    note = SetupNotice("quote_not_closed", f"@{quote}my: the quote is not closed; left as text")
     assert read(workspace, text) == Mentions(text, (), (note,))
 
 
@@ -401,10 +401,10 @@ def test_what_is_mentioned_twice_is_one_block(workspace: Workspace) -> None:
 @pytest.mark.parametrize(
     ("lines", "rule"),
     [
-        ("0", "they are counted from 1"),
-        ("3-1", "the second must not be smaller"),
-        ("2-", "name the last one as well, such as 2-22"),
-        ("1-9999999999", "no file has so many"),
+        ("0", "lines are counted from 1"),
+        ("3-1", "the last line is before the first"),
+        ("2-", "add the last line, such as 2-22"),
+        ("1-9999999999", "the numbers are too large"),
     ],
 )
 @pytest.mark.parametrize("path", ["a.py", "'a.py'"])
