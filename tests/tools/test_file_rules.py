@@ -1,4 +1,4 @@
-"""What a rule forbids to read is not found by searching either, and what it forbids to write not edited."""
+"""Rules that deny reading apply to searches, and rules that deny writing apply to edits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def results(
     deny: Sequence[str],
     allow: Sequence[str] = (),
 ) -> list[ToolResultMessage]:
-    """Return what came of calls that a model made one after the other, under rules."""
+    """Return the results of calls that a model makes one after the other, under rules."""
     engine = make(workspace)
     tools: list[Tool] = [
         ReadTool(workspace),
@@ -101,7 +101,7 @@ def test_files_that_may_not_be_read_are_left_out_of_a_search(
 
 
 @both
-def test_how_many_files_were_left_out_says_nothing_about_what_is_in_them(
+def test_the_count_of_left_out_files_does_not_depend_on_their_content(
     make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
     write_files(folder, {"secret": "KEY=1\n", "a": "a\n"})
@@ -129,7 +129,7 @@ def test_a_rule_for_the_search_alone_leaves_files_out_too(
 def test_a_file_goes_by_one_name_whichever_folder_is_searched(
     make: MakeEngine, tmp_path: Path
 ) -> None:
-    """One folder of a workspace may lie in another."""
+    """One folder of a workspace may be inside another."""
     write_files(tmp_path, {"inner/.env": "KEY\n", "inner/a": "KEY\n", "b": "KEY\n"})
     workspace = Workspace([tmp_path / "inner", tmp_path])
     found = result(

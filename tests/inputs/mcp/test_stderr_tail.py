@@ -1,4 +1,4 @@
-"""What is kept of the last words of a server."""
+"""The last output of a server that is kept for errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steno.inputs.mcp.transports import StderrTail
 SPEC = McpServerSpec(name="server", command="x", env={"LEVEL": "server", "KEY": "hush" * 20})
 
 
-def test_what_is_cut_off_leaves_no_half_of_a_secret() -> None:
+def test_truncated_output_contains_no_half_of_a_secret() -> None:
     for left in range(1, 80):
         tail = StderrTail()
         tail.add(f"{'hush' * 20}\n{'x' * (4091 - left)}\nend".encode())

@@ -46,7 +46,7 @@ def received(*blocks: Any, context: FakeToolContext | None = None, **more: Any) 
 
 
 def check_legal(output: ToolOutput) -> None:
-    """Fail unless it can stand in a message, be written and be read again."""
+    """Fail unless the content can be part of a message, and be encoded and decoded again."""
     message = ToolResultMessage(
         tool_call_id="c", content=output.content, outcome=output.outcome, details=output.details
     )
@@ -77,7 +77,7 @@ def test_an_image_is_made_to_fit() -> None:
     assert image.mime_type == "image/png"
 
 
-def test_a_sound_is_kept_and_the_model_is_told_of_it() -> None:
+def test_audio_is_stored_and_replaced_by_a_note() -> None:
     block = {"type": "audio", "data": base64_of(b"RIFF"), "mimeType": "audio/wav"}
     note, kept = received(block).content
     said = "[audio (audio/wav, 6 bytes) that cannot be played; stored in the session]"
@@ -86,7 +86,7 @@ def test_a_sound_is_kept_and_the_model_is_told_of_it() -> None:
     assert (kept.kind, kept.origin, json.loads(kept.raw)) == ("audio", "mcp", block)
 
 
-def test_a_link_is_a_resource_without_content_and_says_what_it_leads_to() -> None:
+def test_a_link_is_a_resource_without_content_and_with_a_label() -> None:
     block = {"type": "resource_link", "uri": "file:///a", "name": "a", "description": "b\u202e"}
     output = received({**block, "mimeType": "text/plain", "size": 3})
     link = Resource(server="s", uri="file:///a", mime_type="text/plain")
@@ -122,7 +122,7 @@ def test_a_resource_that_is_an_image_is_one() -> None:
     assert isinstance(image, Image)
 
 
-def test_what_is_beside_a_block_is_recorded_for_people() -> None:
+def test_extra_members_of_a_block_are_recorded() -> None:
     block = {"type": "text", "text": "x", "annotations": {"audience": ["user"]}, "_meta": {"k": 1}}
     output = received({"type": "text", "text": "y"}, block)
     beside = {"annotations": {"audience": ["user"]}, "_meta": {"k": 1}, "block": 1}
@@ -144,7 +144,7 @@ def test_what_is_beside_a_block_is_recorded_for_people() -> None:
         ([1, 2], ["[1, 2]"]),
     ],
 )
-def test_structured_content_that_a_text_says_is_not_said_twice(
+def test_structured_content_that_a_text_repeats_is_not_shown_twice(
     structured: Any, said: list[str]
 ) -> None:
     output = received(*[{"type": "text", "text": one} for one in said], structured=structured)
@@ -152,13 +152,13 @@ def test_structured_content_that_a_text_says_is_not_said_twice(
     assert details(output) == {"structured": structured}
 
 
-def test_structured_content_that_no_text_says_is_said() -> None:
+def test_structured_content_that_no_text_repeats_is_shown() -> None:
     output = received({"type": "text", "text": "2 found"}, structured={"found": ["a", "b"]})
     assert texts(output) == ["2 found", '{"found":["a","b"]}']
     assert details(output) == {"structured": {"found": ["a", "b"]}}
 
 
-def test_much_structured_content_lies_beside_the_record() -> None:
+def test_large_structured_content_is_stored_as_a_blob() -> None:
     context = FakeToolContext()
     structured = {"rows": ["x" * 100] * 2_000}
     output = received(context=context, structured=structured)
@@ -232,7 +232,7 @@ def test_images_are_weighed_before_they_are_read() -> None:
 
 
 @pytest.mark.parametrize("data", ["not base64!", "AAA", "\u00e9", "", base64_of(b"GIF"), "\ud800"])
-def test_what_is_no_image_is_kept_with_a_note(data: str) -> None:
+def test_bytes_that_are_not_an_image_are_stored_with_a_note(data: str) -> None:
     note, kept = received({"type": "image", "data": data, "mimeType": "image/png"}).content
     assert isinstance(note, Text)
     assert note.text.startswith("[an image that ")
@@ -245,7 +245,7 @@ def without_pillow(data: bytes) -> Image:
 
 
 @pytest.mark.parametrize("prepare_image", [None, without_pillow])
-def test_without_what_makes_images_fit_none_is_shown_and_it_is_said_how_to_get_it(
+def test_without_image_preparation_no_image_is_shown_and_a_hint_is_given(
     prepare_image: PrepareImage | None,
 ) -> None:
     called = CallToolResult(
@@ -298,7 +298,7 @@ def test_numbers_that_json_cannot_say_are_replaced() -> None:
     assert details(output) == {"structured": said}
 
 
-def test_what_is_nested_without_end_is_cut() -> None:
+def test_values_nested_too_deeply_are_cut() -> None:
     deep: Any = "x"
     for _ in range(900):
         deep = [deep]
@@ -307,7 +307,7 @@ def test_what_is_nested_without_end_is_cut() -> None:
 
 
 @given(st.lists(ODD, max_size=4), ODD, st.booleans())
-def test_whatever_comes_is_legal_and_says_something(
+def test_any_result_becomes_valid_content(
     blocks: list[Any], structured: Any, is_error: bool
 ) -> None:
     output = received(*blocks, structured=structured, is_error=is_error)

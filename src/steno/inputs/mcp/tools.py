@@ -82,7 +82,7 @@ class McpTools(NamedTuple):
 async def list_mcp_tools(
     servers: Iterable[McpServer], *, prepare_image: PrepareImage | None = None
 ) -> McpTools:
-    """List the tools of all servers, ordered by server name; the servers are asked at once.
+    """List the tools of all servers at once, ordered by server name.
 
     `prepare_image` prepares images for a model. A server that fails or has an ambiguous name has no
     tools; a notice gives the reason.
@@ -542,7 +542,7 @@ _SENDABLE_NAME: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_TOOL_NAME_LENGTH}}}"
 
 
 def mcp_server_name(server: str) -> str:
-    """Return the name of a server in rules: `mcp__` and letters and digits with underscores.
+    """Return the name of a server in rules: `mcp__` and its name, with `_` for other characters.
 
     `web-search` and `web_search` have the same name; a user of both has to rename one.
     """

@@ -95,7 +95,7 @@ class _CommandWatcher:
         if self._pid == 0:
             _exec_command(specification, write_fd)
         os.close(write_fd)
-        # Only the command may hold the output open; steno would not see its end otherwise.
+        # Only the command may hold the output open, so that steno sees its end.
         with Path(os.devnull).open("rb+") as nothing:
             os.dup2(nothing.fileno(), 1)
             os.dup2(nothing.fileno(), 2)
