@@ -203,7 +203,7 @@ def test_secrets_are_never_printed(
     ):
         output = run_steno(*command)
         printed += output.out + output.err
-    assert "env.API_KEY: take it from the environment" in printed
+    assert "env.API_KEY: use a variable" in printed
     assert "API_KEY': '***'" in printed
     assert "hush-hush" not in printed
 

@@ -130,7 +130,7 @@ def test_a_server_killed_during_a_call_is_an_error_and_the_session_continues(
         output = process.end()
     assert output.status == 0
     assert [result.outcome for result in results()] == [Outcome.OK, Outcome.ERROR, Outcome.OK]
-    assert "mcp own: the server went away in the middle of a call" in results()[1].text
+    assert "mcp own: the connection to the server was lost during a call" in results()[1].text
     assert model.seen[-1]["messages"][-1]["content"] == "42"
     check_last_log()
 

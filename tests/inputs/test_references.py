@@ -1,4 +1,4 @@
-"""One object reads what people point at, and opens it, whatever it is."""
+"""One object parses and resolves references of every kind."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_the_limits_of_images_are_those_that_are_given(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("workspace", [3, b"folder", ["."]])
-def test_what_is_no_folder_is_refused(workspace: object) -> None:
+def test_a_workspace_of_the_wrong_type_is_refused(workspace: object) -> None:
     with raises_code(InvalidValue, "invalid_workspace", place="inputs"):
         InputResolver(workspace)  # type: ignore[arg-type]  # wrong on purpose
 
@@ -104,7 +104,7 @@ def test_images_are_paths_addresses_bytes_or_blocks(tmp_path: Path, mode: str) -
     )
 
 
-def test_what_is_no_image_or_mode_is_refused() -> None:
+def test_invalid_images_and_modes_are_refused() -> None:
     with raises_code(InvalidValue, "invalid_image_source"):
         InputResolver().prompt("", images=[PICTURE])  # type: ignore[list-item]  # wrong on purpose
     with raises_code(InvalidValue, "unknown_image_mode"):
@@ -121,14 +121,14 @@ def test_an_address_is_one_however_it_is_spelled(text: str) -> None:
 @pytest.mark.requirement("S2-11")
 @pytest.mark.parametrize("word", ["note.md", "none.png"])
 def test_a_path_that_may_not_be_meant_fails_with_the_way_out(tmp_path: Path, word: str) -> None:
-    way_out = "(write \\@ if none is meant)"
+    way_out = "(write \\@ for a literal @)"
     inputs = InputResolver(tmp_path)
     assert error_code_of(inputs, f"See @{word}") == "file_not_found"
     assert error_of(inputs, f"See @{word}").endswith(way_out)
     assert way_out not in error_of(InputResolver(tmp_path), f"See @'{word}'")
 
 
-def test_what_lies_outside_fails_for_that_reason_alone(tmp_path: Path) -> None:
+def test_a_path_outside_fails_for_that_reason_alone(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
     (tmp_path / "secret.txt").touch()
@@ -145,7 +145,7 @@ def servers(tmp_path: Path, given: Mapping[str, object]) -> McpServers:
     return McpServers(specs.values(), folder=tmp_path)
 
 
-def test_a_server_that_cannot_be_used_is_pointed_at_and_says_what_it_lacks(tmp_path: Path) -> None:
+def test_a_reference_to_an_unusable_server_is_an_error_with_its_problem(tmp_path: Path) -> None:
     lacking = {"docs": {"command": "docs", "env": {"KEY": "${DOCS_KEY}"}}}
     inputs = InputResolver(tmp_path, servers=servers(tmp_path, lacking))
     assert "DOCS_KEY" in error_of(inputs, "See @docs:demo://x")

@@ -1,1 +1,1 @@
-"""How much of the text in images each OCR engine gets right: a program, run by `make ocr`."""
+"""Measures the accuracy of each OCR engine: a program, run by `make ocr`."""

@@ -1,7 +1,7 @@
 """Measure both engines, print a table, and write it to the guide.
 
-It fails if an engine gets less right than it has to. Where fonts or data cannot be had, less is
-measured, it is said so, and the guide stays as it is.
+It fails if the accuracy of an engine is below its minimum. If fonts or data are missing, it measures
+less, reports that, and does not change the guide.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BEGIN, END = "<!-- accuracy -->\n", "<!-- /accuracy -->\n"
 
 
 class Result(NamedTuple):
-    """What an engine made of an image."""
+    """The result of an engine for an image."""
 
     accuracy: float
     cpu_s: float
@@ -31,7 +31,7 @@ class Result(NamedTuple):
 
 
 def accuracy(found: str, text: str) -> float:
-    """Return 1 less the edit distance by the length of the text; breaks count as blanks."""
+    """Return 1 minus the edit distance divided by the length of the text; line breaks are blanks."""
     left, right = " ".join(found.split()), " ".join(text.split())
     row = list(range(len(right) + 1))
     for number, one in enumerate(left, start=1):
@@ -50,7 +50,7 @@ def measure(ocr: OcrReader, sample: Sample) -> Result:
 
 
 def table(results: dict[str, dict[str, Result]]) -> list[str]:
-    """Return a row for each image, and what an image takes on average."""
+    """Return a row for each image, and the average time per image."""
     names = list(results)
     engines = "".join([f" {name} | sure |" for name in names])
     lines = [f"| image |{engines}", f"|---|{'---|---|' * len(names)}"]
@@ -72,7 +72,7 @@ def main() -> int:
     wrong: list[str] = []
     for name in engines:
         ocr = OcrReader(choose_ocr_engine(name))
-        asyncio.run(ocr.read(next(samples(parts)).image))  # loads what it needs
+        asyncio.run(ocr.read(next(samples(parts)).image))  # loads the models
         results[name] = {}
         for sample in samples(parts):
             result = results[name][sample.name] = measure(ocr, sample)

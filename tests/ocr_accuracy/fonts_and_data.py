@@ -23,17 +23,17 @@ _PACKAGES: Final = (
 
 
 class Parts(NamedTuple):
-    """What there is to measure with; None where nothing could be found or fetched."""
+    """The fonts and data to measure with; None if they could not be found or fetched."""
 
     font: str | None
-    """With letters of all languages in Latin script; Pillow's own has no more than ASCII."""
+    """A font for all languages in Latin script; Pillow's own has only ASCII."""
     chinese: str | None
     data: str | None
     trouble: str = ""
 
 
 def find_parts() -> Parts:
-    """Return the parts, fetched if need be. Needs no rights but a network and Debian's tools."""
+    """Return the parts, fetched if necessary. Needs a network and Debian's tools, but no root rights."""
     trouble = ""
     if not all(_found()):
         trouble = _fetch()
@@ -59,10 +59,10 @@ def _place(pattern: str) -> Path | None:
 
 
 def _fetch() -> str:
-    """Fetch and unpack packages; return what went wrong, in words."""
+    """Fetch and unpack packages; return a description of the failure."""
     apt, unpack = shutil.which("apt-get"), shutil.which("dpkg-deb")
     if apt is None or unpack is None:
-        return "apt-get and dpkg-deb are not here to fetch fonts and data with"
+        return "apt-get and dpkg-deb, which fetch fonts and data, are not installed"
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
         ran = subprocess.run(

@@ -1,4 +1,4 @@
-"""Images of known text: clean, small, noisy, faint, turned, skewed, and in several languages."""
+"""Images of known text: clean, small, noisy, faint, rotated, skewed, and in several languages."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ OTHERS: Final = {
 
 
 class Sample(NamedTuple):
-    """An image, and what stands in it."""
+    """An image and its text."""
 
     name: str
     image: bytes
@@ -71,14 +71,14 @@ def samples(parts: Parts) -> Iterator[Sample]:
 
 
 def _noisy(image: Image.Image, part: float) -> Image.Image:
-    """Let noise take the place of a part of the light; the same noise each time."""
+    """Blend an image with noise; the same noise each time."""
     width, height = image.size
     noise = Image.frombytes("L", image.size, Random(7).randbytes(width * height))
     return Image.blend(image, noise.convert("RGB"), part)
 
 
 def _faint(image: Image.Image) -> Image.Image:
-    """Grey on slightly lighter grey."""
+    """Return the image as grey on slightly lighter grey."""
     return image.point(lambda value: value * (40 / 255) + 150)
 
 

@@ -1,4 +1,4 @@
-"""What tests of commands share: tools made for a test, and a look at the processes of the machine."""
+"""Shared by the tests of commands: tools for a test, and a list of running processes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class WaitableToolContext(FakeToolContext):
         self._changed.set()
 
     async def wait_for_output(self, text: str) -> None:
-        """Return when the reported output holds a text."""
+        """Return when the reported output contains a text."""
         async with asyncio.timeout(PATIENCE_S):
             while text not in "".join(self.reported):
                 self._changed.clear()
@@ -57,7 +57,7 @@ def make_bash(
     access: CommandAccess | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> BashTool:
-    """Return a tool with an environment of the test's own. No place is writable but the workspace."""
+    """Return a tool with its own environment. Only the workspace is writable."""
     return BashTool(
         workspace,
         sandbox=sandbox,
@@ -78,7 +78,7 @@ def call(command: str, **arguments: object) -> ToolCall:
 def run(
     tool: BashTool, command: str, context: FakeToolContext | None = None, **arguments: object
 ) -> ToolOutput:
-    """Run one command in an event loop of its own, and close the tool."""
+    """Run one command in a new event loop, and close the tool."""
 
     async def main() -> ToolOutput:
         try:
@@ -92,7 +92,7 @@ def run(
 
 
 def bounded(work: Coroutine[Any, Any, ToolOutput]) -> ToolOutput:
-    """Run something that must come to an end."""
+    """Run a coroutine with a time limit."""
     return asyncio.run(asyncio.wait_for(work, 3 * PATIENCE_S))
 
 
@@ -127,7 +127,7 @@ def running_processes(mark: str) -> list[int]:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait for something that announces itself to nobody."""
+    """Wait until a condition holds, by polling."""
     end = time.monotonic() + PATIENCE_S
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"

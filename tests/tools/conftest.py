@@ -1,4 +1,4 @@
-"""A workspace beside a folder that nobody may touch."""
+"""A workspace, and a folder next to it that no test may change."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steno.tools.workspace import Workspace
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The folder that the workspace is."""
+    """The folder of the workspace."""
     folder = tmp_path / "work"
     folder.mkdir()
     return folder
@@ -19,7 +19,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Path:
-    """A folder beside it, with a secret."""
+    """A folder next to the workspace, with a secret."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "secret.txt").write_text("SECRET\n")

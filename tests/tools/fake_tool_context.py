@@ -1,4 +1,4 @@
-"""A tool context for tests: it keeps blobs and reported output in memory."""
+"""A tool context for tests: it stores blobs and reported output in memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class FakeToolContext:
     def __init__(
         self, *, denied: Collection[str] = (), subjects: tuple[str, ...] | None = None
     ) -> None:
-        """Take the subjects that a rule denies, and the approved ones if there are any."""
+        """Create a context with the subjects that a rule denies, and the approved ones, if any."""
         self.reported: list[str] = []
         self.blobs: dict[str, bytes] = {}
         self.denied = frozenset(denied)

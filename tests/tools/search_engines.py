@@ -1,4 +1,4 @@
-"""Both engines over one workspace. The real ripgrep has to be there: the tests depend on it."""
+"""Both search engines for one workspace. The tests require the real ripgrep."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ ENGINES: dict[str, MakeEngine] = {"ripgrep": ripgrep, "python": PythonEngine}
 
 
 def without_note(text: str) -> str:
-    """Return the text of a result without the note that Python has searched."""
+    """Return the text of a result without the note that ripgrep is not installed."""
     return re.sub(r"\n\[ripgrep is not installed;.*?\]", "", text)
 
 
 def write_files(folder: Path, files: Mapping[str, str | bytes]) -> None:
-    """Write files, and the folders they lie in; a name that ends with / is an empty folder."""
+    """Write files and their folders; a name that ends with / is an empty folder."""
     for name, content in files.items():
         path = folder / name
         if name.endswith("/"):

@@ -1,4 +1,4 @@
-"""Commands are run to their end, within limits, and everything they said is told."""
+"""Commands run to their end, within limits, and all of their output is returned."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ BEST = EVERY_SANDBOX[0]
 
 @pytest.mark.requirement("S4-13")
 @every_sandbox
-def test_a_command_is_run_in_the_workspace_and_told(
+def test_a_command_runs_in_the_workspace_and_returns_its_output(
     workspace: Workspace, folder: Path, sandbox: Sandbox
 ) -> None:
     output = run(make_bash(workspace, sandbox), "pwd; echo out; echo err >&2; touch made")
@@ -80,9 +80,7 @@ def test_a_signal_that_ended_a_command_is_named(workspace: Workspace, sandbox: S
 
 
 @every_sandbox
-def test_a_command_that_says_nothing_has_a_result_all_the_same(
-    workspace: Workspace, sandbox: Sandbox
-) -> None:
+def test_a_command_without_output_has_a_result(workspace: Workspace, sandbox: Sandbox) -> None:
     assert text_of(run(make_bash(workspace, sandbox), "true")) == "[no output]"
 
 
@@ -98,7 +96,7 @@ def test_a_program_whose_reader_is_gone_ends_quietly(
     assert text_of(run(make_bash(workspace, sandbox), "yes | head -n 2")) == "y\ny\n"
 
 
-def test_output_is_said_while_the_command_still_runs(workspace: Workspace) -> None:
+def test_output_is_reported_while_the_command_runs(workspace: Workspace) -> None:
     async def main() -> ToolOutput:
         context = WaitableToolContext()
         tool = make_bash(workspace, BEST)
@@ -138,7 +136,7 @@ def test_long_output_is_shortened_and_kept_whole(workspace: Workspace) -> None:
 
 
 @every_sandbox
-def test_a_command_that_takes_too_long_is_a_timeout_with_what_it_said(
+def test_a_command_that_takes_too_long_is_a_timeout_with_its_output(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
     seconds = unique_seconds()
@@ -190,7 +188,7 @@ def test_a_file_cannot_grow_beyond_its_limit(workspace: Workspace, folder: Path)
 
 
 def test_memory_can_be_limited(workspace: Workspace) -> None:
-    # Without a sandbox, which may not show where this Python lies.
+    # Without a sandbox, which may hide the folder of this Python.
     tool = make_bash(
         workspace, find_sandbox(SandboxSetting.OFF), limits=CommandLimits(max_memory_bytes=1 << 30)
     )
@@ -207,7 +205,7 @@ def test_capture_keeps_all_up_to_its_limit() -> None:
     assert capture.take() == b""
 
 
-def test_capture_keeps_beginning_and_end_of_what_is_too_long() -> None:
+def test_capture_keeps_beginning_and_end_of_long_output() -> None:
     capture = OutputCapture(10)
     for number in range(1000):
         capture.feed(b"%d," % number)
@@ -256,7 +254,7 @@ def test_a_preview_shows_the_command_its_place_and_its_limits(
     assert [part.kind for part in preview.parts] == [PreviewKind.TEXT, PreviewKind.NOTE]
     assert preview.shown_arguments == ("command", "timeout_s")
     preview = asyncio.run(tool.preview(call("serve", background=True)))
-    assert "in the background · until it is ended" in preview.text
+    assert "in the background · no time limit" in preview.text
     assert preview.shown_arguments == ("command",)
     assert [*folder.iterdir()] == []
 
@@ -270,7 +268,7 @@ def test_the_tool_is_described_for_models(workspace: Workspace) -> None:
     assert tool.definition.check(ToolCall.create("bash", {"cmd": "ls"})) != ()
 
 
-def test_a_folder_that_is_gone_is_said_to_be(workspace: Workspace, folder: Path) -> None:
+def test_a_deleted_workspace_is_an_error(workspace: Workspace, folder: Path) -> None:
     folder.rmdir()
     with raises_code(ToolFailed, "command_not_started"):
         run(make_bash(workspace, BEST), "true")
@@ -316,9 +314,7 @@ async def ask(tool: Tool, job: str, **arguments: object) -> ToolOutput:
 
 
 @every_sandbox
-def test_a_job_is_asked_for_its_output_piece_by_piece(
-    workspace: Workspace, sandbox: Sandbox
-) -> None:
+def test_the_output_of_a_job_is_read_piece_by_piece(workspace: Workspace, sandbox: Sandbox) -> None:
     async def main() -> ToolOutput:
         tool = make_bash(workspace, sandbox)
         reader = BashOutputTool(tool.jobs)
@@ -375,7 +371,7 @@ def test_jobs_end_when_the_tool_is_closed(workspace: Workspace, sandbox: Sandbox
     assert running_processes(seconds) == []
 
 
-def test_jobs_end_with_the_event_loop_if_nobody_closes_the_tool(workspace: Workspace) -> None:
+def test_jobs_end_with_the_event_loop_if_the_tool_is_not_closed(workspace: Workspace) -> None:
     seconds = unique_seconds()
     tool = make_bash(workspace, BEST)
     bounded(tool.run(call(f"sleep {seconds}", background=True), FakeToolContext()))
@@ -407,7 +403,7 @@ def test_there_are_only_so_many_jobs_at_once(workspace: Workspace) -> None:
     assert details_of(bounded(main()))["job"] == "2"
 
 
-def test_a_job_that_does_not_exist_is_said_not_to(workspace: Workspace) -> None:
+def test_a_job_that_does_not_exist_is_an_error(workspace: Workspace) -> None:
     tool = make_bash(workspace, BEST)
     for companion in (BashOutputTool(tool.jobs), BashKillTool(tool.jobs)):
         with raises_code(ToolFailed, "job_not_found", place="job"):

@@ -1,4 +1,4 @@
-"""Headlines and contents of calls, without any tool that is open."""
+"""Headlines and contents of calls whose tools are not open."""
 
 from __future__ import annotations
 

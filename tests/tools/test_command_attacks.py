@@ -1,4 +1,4 @@
-"""Commands that want more than they may: secrets, processes, memory, time. None of it is left."""
+"""Commands that try to exceed their rights and limits: secrets, processes, memory, time."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_processes_left_behind_are_ended_with_their_command(
     assert text_of(output).startswith("done\n")
     assert output.outcome is Outcome.OK
     assert running_processes(seconds) == []
-    # Where they are ended by the end of their little world, nobody has counted them.
+    # Processes that end with their PID namespace are not counted.
     if not isinstance(sandbox, BubblewrapSandbox):
         assert "of its processes still ran when it ended" in text_of(output)
 
@@ -173,7 +173,7 @@ def test_a_command_that_stops_its_watcher_is_ended_all_the_same(
 
 
 @every_sandbox
-def test_a_command_may_end_its_whole_group_and_hurt_nobody_else(
+def test_a_command_that_kills_its_group_ends_no_other_process(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
     output = run(make_bash(workspace, sandbox), "echo before; kill -KILL 0; echo after")
@@ -184,7 +184,7 @@ def test_a_command_may_end_its_whole_group_and_hurt_nobody_else(
 def test_commands_end_with_the_program_that_ran_them(
     workspace: Workspace, folder: Path, sandbox: Sandbox
 ) -> None:
-    """Killed outright, it has no chance to end anything itself."""
+    """A program that is killed cannot end its commands itself."""
     seconds = unique_seconds()
     (folder / "program.py").write_text(
         textwrap.dedent(f"""
@@ -207,7 +207,7 @@ def test_commands_end_with_the_program_that_ran_them(
     program = subprocess.Popen(
         [sys.executable, folder / "program.py"],
         stdout=subprocess.PIPE,
-        # What it leaves behind when it is killed lies in here.
+        # Files that it leaves when it is killed.
         env={**os.environ, "TMPDIR": str(folder), "PYTHONPATH": os.pathsep.join(["src", "."])},
         cwd=Path(__file__).parents[2],
     )
@@ -224,16 +224,16 @@ def test_commands_end_with_the_program_that_ran_them(
 
 @every_sandbox
 def test_too_many_processes_are_all_ended(workspace: Workspace, sandbox: Sandbox) -> None:
-    """As a bomb would make them, but for the number: no more than 200, whatever fails."""
+    """Like a fork bomb, but with at most 200 processes if the limit fails."""
     seconds = unique_seconds()
     tool = make_bash(workspace, sandbox, limits=CommandLimits(max_processes=40))
     command = f"for i in {{1..200}}; do setsid sleep {seconds} & done; wait"
     output = run(tool, command)
     assert output.outcome is Outcome.ERROR
     assert running_processes(seconds) == []
-    if os.geteuid() == 0:  # others run into the limit of their user before they are seen
+    if os.geteuid() == 0:  # other users reach the limit of the kernel first
         assert details_of(output)["cause"] == "processes"
-        assert text_of(output) == "[ended: it started more processes than it may]"
+        assert text_of(output) == "[ended: it exceeded the limit of processes]"
 
 
 @every_sandbox
@@ -247,7 +247,7 @@ def test_an_endless_flood_is_ended_and_takes_little_memory(
     output = run(make_bash(workspace, sandbox, limits=limits), "yes", context)
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert output.outcome is Outcome.ERROR
-    assert text_of(output).endswith("[ended: it wrote more than it may]")
+    assert text_of(output).endswith("[ended: it exceeded the output limit]")
     assert details_of(output)["cause"] == "output"
     assert sum(map(len, context.reported)) < 1_100_000
     assert len(context.blobs[details_of(output)["full_output"]]) < 1_100_000
@@ -272,7 +272,7 @@ def test_one_endless_line_is_cut(workspace: Workspace, sandbox: Sandbox) -> None
 
 
 def test_control_characters_reach_the_model_and_the_stage_as_text(workspace: Workspace) -> None:
-    """Whoever shows them on a terminal takes them out; here nothing may be lost or done."""
+    """The code that prints them strips them; here they are neither lost nor interpreted."""
     context = FakeToolContext()
     output = run(
         make_bash(workspace, EVERY_SANDBOX[0]), r"printf '\033]0;title\007\033[2Jx\r\b'", context

@@ -1,4 +1,4 @@
-"""A command line is told apart into its commands, or said to be unsure."""
+"""A command line is split into its commands, or reported as unknown."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SURE = {
     "echo a#b": ("echo a#b",),
     "ls;": ("ls",),
     "sleep 1 &": ("sleep 1",),
-    # Quotes keep blanks and operators, and are left out where they do nothing.
+    # Quotes protect blanks and operators, and are removed where they have no effect.
     "echo 'a  b;c' \"d && e\"": ("echo 'a  b;c' 'd && e'",),
     "\"rm\" -r'f' \\x": ("rm -rf x",),
     "\\rm x": ("rm x",),
@@ -29,25 +29,25 @@ SURE = {
     "gi\\\nt sta\\\ntus": ("git status",),
     'grep "it\'s" f': ("grep 'it'\"'\"'s' f",),
     "echo '$(rm x)' '`rm x`'": ("echo '$(rm x)' '`rm x`'",),
-    # What expands to arguments stays as it was written.
+    # Words that expand to arguments stay as written.
     "rm *.txt": ("rm *.txt",),
     "rm '*.txt'": ("rm '*.txt'",),
     'echo $HOME ${X} $1 "$? $X" {a,b} ~': ('echo $HOME ${X} $1 "$? $X" {a,b} ~',),
     "~/bin/run 'x'": ("~/bin/run x",),
     'echo 1$ "$"': ("echo 1$ '$'",),
-    # A command with assignments is that, and the command without them.
+    # A command with assignments is two subjects: with and without them.
     "A=1 rm -rf x": ("A=1 rm -rf x", "rm -rf x"),
     "LD_PRELOAD=x.so git status": ("LD_PRELOAD=x.so git status", "git status"),
     "PATH=/x; git status": ("PATH=/x", "git status"),
     "X='a b' Y+=c 'cmd' > f": ("X='a b' Y+=c cmd", "cmd", "> f"),
-    # Programs that run others stay with those.
+    # Programs that run other programs stay part of the command.
     "sudo rm x": ("sudo rm x",),
     "env X=1 rm x": ("env X=1 rm x",),
     "xargs rm < list": ("xargs rm", "< list"),
     "bash -c 'rm x'": ("bash -c 'rm x'",),
     "timeout 5 nice rm x": ("timeout 5 nice rm x",),
     "exec rm x": ("exec rm x",),
-    # A redirection is something else than its command.
+    # A redirection is a subject of its own.
     "echo x > ~/.bashrc": ("echo x", "> ~/.bashrc"),
     "echo x>>'a b'": ("echo x", ">> 'a b'"),
     "echo x >| f": ("echo x", "> f"),
@@ -66,7 +66,9 @@ SURE = {
 
 
 @pytest.mark.parametrize(("line", "subjects"), SURE.items(), ids=SURE.keys())
-def test_what_can_be_read_is_split_into_commands(line: str, subjects: tuple[str, ...]) -> None:
+def test_a_line_that_can_be_parsed_is_split_into_commands(
+    line: str, subjects: tuple[str, ...]
+) -> None:
     assert split_commands(line) == subjects
 
 
@@ -139,7 +141,7 @@ UNSURE = [
 
 
 @pytest.mark.parametrize("line", UNSURE)
-def test_what_cannot_be_read_is_unsure_as_a_whole(line: str) -> None:
+def test_a_line_that_cannot_be_parsed_is_unknown_as_a_whole(line: str) -> None:
     assert split_commands(line)[0] == "\n" + line
 
 
@@ -178,7 +180,7 @@ def test_commands_that_are_joined_are_found_again(pieces: list[str], data: st.Da
 
 @given(
     st.lists(
-        # What follows a number sign is a comment, and a backslash takes away what an operator means.
+        # Text after a number sign is a comment, and a backslash makes an operator literal.
         st.one_of(simple, st.text(st.characters(exclude_characters="#\\"), max_size=12)),
         min_size=1,
         max_size=6,

@@ -1,4 +1,4 @@
-"""`edit` changes what is meant and nothing else, or says why it does not."""
+"""`edit` replaces exactly the given text, or fails with a reason."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def edit(
 
 
 def put(workspace: Workspace, path: str, data: bytes) -> Path:
-    """Make a file that the model has read."""
+    """Create a file that the model has read."""
     file = workspace.root / path
     file.write_bytes(data)
     asyncio.run(ReadTool(workspace).run(ToolCall.create("read", {"path": path}), FakeToolContext()))
@@ -59,29 +59,30 @@ def test_a_text_is_replaced_and_the_diff_is_shown(workspace: Workspace) -> None:
     assert output.details == {"path": "a.py", "added": 2, "removed": 1, "diff": diff}
 
 
-def test_a_text_that_stands_twice_is_not_replaced(workspace: Workspace) -> None:
+def test_a_text_that_occurs_twice_is_not_replaced(workspace: Workspace) -> None:
     file = put(workspace, "file", b"x = 1\ny = 1\nx = 1\n")
     with raises_code(ToolFailed, "text_ambiguous", place="old") as refused:
         edit(workspace, "file", "x = 1", "x = 2")
-    assert "2 times (lines 1, 3)" in refused.value.message  # so that the model can choose
+    # The lines let the model choose.
+    assert "2 times in the file (lines 1, 3)" in refused.value.message
     assert file.read_bytes() == b"x = 1\ny = 1\nx = 1\n"
     edit(workspace, "file", "x = 1", "x = 2", replace_all=True)
     assert file.read_bytes() == b"x = 2\ny = 1\nx = 2\n"
 
 
-def test_a_text_that_overlaps_itself_stands_twice(workspace: Workspace) -> None:
+def test_a_text_that_overlaps_itself_occurs_twice(workspace: Workspace) -> None:
     put(workspace, "file", b"aaa\n")
     with raises_code(ToolFailed, "text_ambiguous"):
         edit(workspace, "file", "aa", "b")
 
 
-def test_replacing_everything_takes_a_text_that_stands_once(workspace: Workspace) -> None:
+def test_replace_all_accepts_a_text_that_occurs_once(workspace: Workspace) -> None:
     file = put(workspace, "file", b"one\n")
     edit(workspace, "file", "one", "two", replace_all=True)
     assert file.read_bytes() == b"two\n"
 
 
-def test_what_looks_like_a_pattern_is_a_text(workspace: Workspace) -> None:
+def test_regular_expression_syntax_is_literal_text(workspace: Workspace) -> None:
     file = put(workspace, "file", b"a.*b (c|d) \\1 axxb\n")
     edit(workspace, "file", "a.*b (c|d) \\1", "\\g<0> \\n $1")
     assert file.read_bytes() == b"\\g<0> \\n $1 axxb\n"
@@ -154,7 +155,7 @@ def test_a_line_that_is_put_into_another_ends_like_the_rest(workspace: Workspace
     assert file.read_bytes() == b"a\r\nb\r\nc\r\n"
 
 
-def test_what_the_encoding_of_a_file_has_not_is_refused(workspace: Workspace) -> None:
+def test_characters_that_the_encoding_lacks_are_refused(workspace: Workspace) -> None:
     file = put(workspace, "file", b"caf\xe9\n")
     with raises_code(ToolFailed, "not_encodable", place="new"):
         edit(workspace, "file", "é", "日本")
@@ -167,17 +168,17 @@ def test_a_picture_is_not_edited(workspace: Workspace) -> None:
         edit(workspace, "a.png", "PNG", "GNP")
 
 
-# -- what comes nearest ----------------------------------------------------------------------
+# -- hints -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("old", "hint"),
     [
-        ("if x:\n  return 1", "differs in white space.* line 2 has:\n    if x:\n\treturn 1$"),
-        ("print('it\u2019s')", "differs in white space, quotes or dashes.* line 4 has:\n"),
+        ("if x:\n  return 1", "line 2 on differs only in white space.*:\n    if x:\n\treturn 1$"),
+        ("print('it\u2019s')", "line 4 on differs only in white space, quotes or dashes:\n"),
         ("     2\t    if x:\n     3\t\treturn 1", "leave out the line numbers"),
-        ("def fonction(y):", r"; line 1 comes nearest:\ndef function\(x\):$"),
-        ("nothing of the kind @@@@", "; read it again, and copy the text from there"),
+        ("def fonction(y):", r"; the most similar line is line 1:\ndef function\(x\):$"),
+        ("nothing of the kind @@@@", "; read the file again and copy the text from it"),
     ],
 )
 def test_a_text_that_is_not_there_comes_with_a_hint(
@@ -235,12 +236,14 @@ def test_a_call_is_about_the_real_path(workspace: Workspace, folder: Path) -> No
     ("path", "code"),
     [("missing", "file_not_found"), ("../x", "outside_workspace"), (".", "is_a_folder")],
 )
-def test_what_is_no_file_is_not_edited(workspace: Workspace, path: str, code: str) -> None:
+def test_a_path_that_is_not_a_file_is_not_edited(
+    workspace: Workspace, path: str, code: str
+) -> None:
     with raises_code(ToolFailed, code):
         edit(workspace, path, "a", "b")
 
 
-def test_an_empty_text_stands_nowhere(workspace: Workspace) -> None:
+def test_an_empty_text_is_refused(workspace: Workspace) -> None:
     with raises_code(ToolFailed, "invalid_arguments", place="edit"):
         EditTool(workspace).subjects(call_of("file", "", "x"))
 
@@ -259,7 +262,7 @@ def test_a_diff_makes_one_text_of_the_other(before: str, after: str) -> None:
 
 
 def apply(diff: str, before: str) -> str:
-    """Return what a unified diff makes of a text, and check the context on the way."""
+    """Apply a unified diff to a text, and check its context lines."""
     old = before.split("\n")
     old = [line + "\n" for line in old[:-1]] + ([old[-1]] if old[-1] else [])
     new: list[str] = []
@@ -304,7 +307,7 @@ def test_a_diff_looks_like_that_of_difflib() -> None:
 
 # -- test edit limits ------------------------------------------------------------------------------
 #
-# What a model writes cannot make `edit` take for ever, or all of the memory.
+# No arguments make `edit` run forever or use all memory.
 
 
 MILLION = 1_000_000
@@ -315,7 +318,7 @@ def text(content: str) -> TextFile:
 
 
 def by_regular_expression(file: TextFile, old: str, new: str) -> str:
-    """Return what `replace_text` promises, in a way that is short and slow."""
+    """Return the result that `replace_text` promises, by a short and slow method."""
     pattern = re.compile(re.escape(old).replace("\\\n", "\r?\n"))
 
     def put(found: re.Match[str]) -> str:
@@ -341,20 +344,21 @@ def test_every_mixture_of_line_ends_is_kept(seed: int) -> None:
     assert compared
 
 
-def test_a_text_that_stands_everywhere_is_refused_with_the_first_lines() -> None:
+def test_a_text_that_occurs_everywhere_is_refused_with_the_first_lines() -> None:
     with raises_code(ToolFailed, "text_ambiguous") as refused:
         replace_text(text("a\n" * MILLION), "\n", "x")
-    assert re.search(r"1,?000,?000 times \(lines 1, 2, 3, .*10, \.\.\.\)", refused.value.message)
+    places = r"1,?000,?000 times in the file \(lines 1, 2, 3, .*10, \.\.\.\)"
+    assert re.search(places, refused.value.message)
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
-def test_a_text_that_stands_everywhere_is_replaced_everywhere(line_end: str) -> None:
+def test_a_text_that_occurs_everywhere_is_replaced_everywhere(line_end: str) -> None:
     file = text(f"a{line_end}" * MILLION)
     assert replace_text(file, "a", "b", every=True) == f"b{line_end}" * MILLION
 
 
-def test_a_text_that_nearly_stands_everywhere_is_not_found() -> None:
-    """A search that begins anew behind every line would take hours."""
+def test_a_text_that_almost_matches_everywhere_is_not_found() -> None:
+    """A search that starts again after every line would take hours."""
     with raises_code(ToolFailed, "text_not_found"):
         replace_text(text("a\n" * MILLION), "\n" + "a\n" * 50_000 + "b", "x")
 

@@ -1,4 +1,4 @@
-"""What a rule forbids to read is not found by searching either, and what it forbids to write not edited."""
+"""Rules that deny reading apply to searches, and rules that deny writing apply to edits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def results(
     deny: Sequence[str],
     allow: Sequence[str] = (),
 ) -> list[ToolResultMessage]:
-    """Return what came of calls that a model made one after the other, under rules."""
+    """Return the results of calls that a model makes one after the other, under rules."""
     engine = make(workspace)
     tools: list[Tool] = [
         ReadTool(workspace),
@@ -90,18 +90,18 @@ def test_files_that_may_not_be_read_are_left_out_of_a_search(
     )
     deny = ["read(.env)", "read(keys/**)"]
     found = result(workspace, make, "grep", deny=deny, pattern="KEY", glob="{.env,*.py}")
-    assert without_note(found.text) == "a.py\n1:KEY = 2\n[2 files left out by a rule]\n"
+    assert without_note(found.text) == "a.py\n1:KEY = 2\n[2 files left out by a permission rule]\n"
     assert JsonObject(found.details)["left_out"] == 2
     found = result(workspace, make, "grep", deny=deny, pattern="= 3")
-    assert without_note(found.text) == "no matches\n[1 file left out by a rule]"
+    assert without_note(found.text) == "no matches\n[1 file left out by a permission rule]"
     found = result(workspace, make, "glob", deny=deny, pattern="{.env,*.py}")
-    assert without_note(found.text) == "a.py\n[2 files left out by a rule]\n"
+    assert without_note(found.text) == "a.py\n[2 files left out by a permission rule]\n"
     found = result(workspace, make, "glob", deny=deny, pattern=".env")
-    assert without_note(found.text) == "no files\n[1 file left out by a rule]"
+    assert without_note(found.text) == "no files\n[1 file left out by a permission rule]"
 
 
 @both
-def test_how_many_files_were_left_out_says_nothing_about_what_is_in_them(
+def test_the_count_of_left_out_files_does_not_depend_on_their_content(
     make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
     write_files(folder, {"secret": "KEY=1\n", "a": "a\n"})
@@ -109,7 +109,7 @@ def test_how_many_files_were_left_out_says_nothing_about_what_is_in_them(
         without_note(result(workspace, make, "grep", deny=["read(secret)"], pattern=pattern).text)
         for pattern in ("KEY=1", "KEY=2", "KEY")
     }
-    assert texts == {"no matches\n[1 file left out by a rule]"}
+    assert texts == {"no matches\n[1 file left out by a permission rule]"}
 
 
 @both
@@ -119,7 +119,7 @@ def test_a_rule_for_the_search_alone_leaves_files_out_too(
     write_files(folder, {"a": "KEY\n", "b": "KEY\n"})
     deny = ["grep(b)"]
     assert without_note(result(workspace, make, "grep", deny=deny, pattern="KEY").text) == (
-        "a\n1:KEY\n[1 file left out by a rule]\n"
+        "a\n1:KEY\n[1 file left out by a permission rule]\n"
     )
     assert result(workspace, make, "glob", deny=deny, pattern="*").text == "a\nb\n"
     assert result(workspace, make, "read", deny=deny, path="b").outcome is Outcome.OK
@@ -129,7 +129,7 @@ def test_a_rule_for_the_search_alone_leaves_files_out_too(
 def test_a_file_goes_by_one_name_whichever_folder_is_searched(
     make: MakeEngine, tmp_path: Path
 ) -> None:
-    """One folder of a workspace may lie in another."""
+    """One folder of a workspace may be inside another."""
     write_files(tmp_path, {"inner/.env": "KEY\n", "inner/a": "KEY\n", "b": "KEY\n"})
     workspace = Workspace([tmp_path / "inner", tmp_path])
     found = result(
@@ -137,7 +137,7 @@ def test_a_file_goes_by_one_name_whichever_folder_is_searched(
     )
     assert (
         without_note(found.text)
-        == f"{tmp_path}/b\n1:KEY\n\na\n1:KEY\n[1 file left out by a rule]\n"
+        == f"{tmp_path}/b\n1:KEY\n\na\n1:KEY\n[1 file left out by a permission rule]\n"
     )
 
 
@@ -163,7 +163,10 @@ def test_many_files_are_searched_in_portions_and_in_order(
         workspace, make, "grep", deny=[f"read({names[107]})"], pattern="KEY", mode="files"
     )
     expected = [name for name in names[7::100] if name != names[107]]
-    assert without_note(found.text).splitlines() == [*expected, "[1 file left out by a rule]"]
+    assert without_note(found.text).splitlines() == [
+        *expected,
+        "[1 file left out by a permission rule]",
+    ]
 
 
 # -- changing --------------------------------------------------------------------------------

@@ -72,11 +72,11 @@ def test_a_decorated_function_is_still_a_function() -> None:
     assert repr(add) == "FunctionTool(add, execute)"
 
 
-def test_a_function_that_says_nothing_may_do_anything() -> None:
+def test_a_function_without_a_capability_may_do_anything() -> None:
     assert add.capability is Capability.EXECUTE
 
 
-def test_the_decorator_takes_what_the_function_does_not_say() -> None:
+def test_the_decorator_sets_what_the_function_lacks() -> None:
     @tool(
         capability=Capability.NETWORK,
         name="fetch",
@@ -114,8 +114,8 @@ def test_subjects_that_are_not_text_are_a_fault_of_the_tool() -> None:
 @pytest.mark.parametrize(
     ("subjects", "code"),
     [
-        (lambda path: [path], "subjects_wrong_parameters"),  # what may be given is not taken
-        (lambda path, force: [path], "subjects_wrong_parameters"),  # what may be left out is needed
+        (lambda path: [path], "subjects_wrong_parameters"),  # `force` is not accepted
+        (lambda path, force: [path], "subjects_wrong_parameters"),  # `force` is required
         (list, "subjects_wrong_parameters"),
         (lambda path, /, **more: [path], "subjects_wrong_parameters"),
         ("path", "subjects_not_callable"),
@@ -149,7 +149,7 @@ def test_a_preview_shows_the_name_and_the_arguments() -> None:
     assert shown.text == 'add {\n  "a": 1\n}'
 
 
-def test_arguments_arrive_as_the_types_that_are_asked_for() -> None:
+def test_arguments_are_converted_to_the_types_of_the_parameters() -> None:
     @tool
     def look(at: Point, day: date, models: list[Model], anything: Any = None) -> str:
         """Look at what came."""
@@ -161,7 +161,7 @@ def test_arguments_arrive_as_the_types_that_are_asked_for() -> None:
     )
 
 
-def test_an_argument_that_is_no_value_of_its_type_is_told_to_the_model() -> None:
+def test_an_argument_of_the_wrong_type_is_an_error_for_the_model() -> None:
     @tool
     def plan(day: date) -> None:
         """Plan a day."""
@@ -283,7 +283,7 @@ def test_a_long_text_is_shortened_and_kept_whole() -> None:
     assert kept == b"line\n" * 10_000
 
 
-def test_what_json_cannot_say_is_a_fault_of_the_tool() -> None:
+def test_a_result_that_json_cannot_represent_is_an_error_of_the_tool() -> None:
     for value in (object(), float("nan"), {1.5: object()}):
         with raises_code(InvalidTool, "result_not_json", place="give"):
             run(returning(value), {})
@@ -330,7 +330,7 @@ def test_methods_partials_and_wrapped_functions_can_be_tools() -> None:
     assert text_of(run(later, {"word": "now"})) == "now"
 
 
-def test_what_no_model_could_call_is_refused_at_once() -> None:
+def test_a_function_that_models_cannot_call_is_refused_at_once() -> None:
     with raises_code(InvalidTool, "lambda"):
         tool(lambda: None)
     with raises_code(InvalidTool, "no_description"):

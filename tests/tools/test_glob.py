@@ -1,4 +1,4 @@
-"""Files by their names: the same from both engines."""
+"""`glob` finds the same files with both engines."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_files_are_found_by_a_pattern(
 
 
 @both
-def test_a_pattern_is_about_what_lies_below_the_path(
+def test_a_pattern_matches_paths_below_the_search_path(
     make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
     write_files(folder, dict.fromkeys(NAMES, ""))
@@ -118,12 +118,12 @@ def test_names_that_are_no_text_are_not_named(
 
 def test_a_search_that_hangs_is_given_up(folder: Path, workspace: Workspace) -> None:
     write_files(folder, {"a": ""})
-    os.mkfifo(folder / ".ignore")  # ripgrep waits for somebody to write there
+    os.mkfifo(folder / ".ignore")  # ripgrep would wait for a writer
     with raises_code(ToolFailed, "search_timeout", place="glob"):
         glob(workspace, ripgrep, "*", time_limit_s=0.5)
 
 
-def test_the_tool_says_what_it_is_about(folder: Path, workspace: Workspace) -> None:
+def test_the_tool_returns_its_subjects(folder: Path, workspace: Workspace) -> None:
     write_files(folder, {"d/a": ""})
     made: Tool = GlobTool(workspace)
     call = ToolCall.create("glob", {"pattern": "*.py", "path": "./d/"})
@@ -157,7 +157,7 @@ def test_half_a_pattern_is_refused(pattern: str, code: str, workspace: Workspace
     ],
 )
 def test_no_pattern_takes_long_to_match(pattern: str, path: str) -> None:
-    """From a program that hung: a model asked for `*a*a*a*a*a*a*a*a*b`."""
+    """This pattern of a model made a program hang: `*a*a*a*a*a*a*a*a*b`."""
     assert not build_path_filter(pattern)(path)
 
 

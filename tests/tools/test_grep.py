@@ -1,4 +1,4 @@
-"""Lines in files: the same from both engines, whatever the pattern and the file."""
+"""`grep` finds the same lines with both engines, whatever the pattern and the file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def grep(
 
 
 def text_of(output: ToolOutput) -> str:
-    """Return the text, without the note that Python has searched."""
+    """Return the text, without the note that ripgrep is not installed."""
     (block,) = output.content
     assert isinstance(block, Text)
     return without_note(block.text)
@@ -73,7 +73,7 @@ def test_context_is_marked_and_gaps_are_shown(
 
 
 @both
-def test_files_and_counts_can_be_asked_for(
+def test_grep_can_return_files_or_counts(
     make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
     write_files(folder, {"a": "x\nxx\n", "b": "y\n", "c/d": "x\n"})
@@ -82,7 +82,7 @@ def test_files_and_counts_can_be_asked_for(
 
 
 @both
-def test_the_limit_is_kept_and_told(make: MakeEngine, folder: Path, workspace: Workspace) -> None:
+def test_the_limit_is_kept_and_noted(make: MakeEngine, folder: Path, workspace: Workspace) -> None:
     write_files(folder, {"a": "x\n" * 3, "b": "x\n", "c": "x\n"})
     note = "[more than {} {}; narrow the search or raise the limit]\n"
     assert (
@@ -105,7 +105,9 @@ def test_many_files_are_searched(make: MakeEngine, folder: Path, workspace: Work
 
 
 @both
-def test_nothing_found_is_said(make: MakeEngine, folder: Path, workspace: Workspace) -> None:
+def test_a_search_without_matches_has_a_text(
+    make: MakeEngine, folder: Path, workspace: Workspace
+) -> None:
     write_files(folder, {"a": "y\n"})
     assert text_of(grep(workspace, make, "x")) == "no matches"
 
@@ -168,7 +170,7 @@ def test_another_root_is_searched_by_its_absolute_path(
     assert shown == f"{more}/a\n1:x\n"
 
 
-def test_the_tool_says_what_it_is_about(folder: Path, workspace: Workspace) -> None:
+def test_the_tool_returns_its_subjects(folder: Path, workspace: Workspace) -> None:
     write_files(folder, {"d/a": "x"})
     (folder / "link").symlink_to("d")
     made: Tool = GrepTool(workspace)
@@ -180,7 +182,7 @@ def test_the_tool_says_what_it_is_about(folder: Path, workspace: Workspace) -> N
 
 
 @both
-def test_a_pattern_that_is_not_taken_is_told_to_the_model(
+def test_an_invalid_pattern_is_an_error_for_the_model(
     make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
     write_files(folder, {"a": "x"})
@@ -193,7 +195,7 @@ def test_a_pattern_that_is_not_taken_is_told_to_the_model(
         grep(workspace, make, "a", glob="{a")
 
 
-def test_ripgrep_says_why_it_refuses_a_pattern(folder: Path, workspace: Workspace) -> None:
+def test_a_pattern_that_ripgrep_refuses_has_its_reason(folder: Path, workspace: Workspace) -> None:
     write_files(folder, {"a": "x"})
     for pattern in ("(?=a)", r"(a)\1"):
         with pytest.raises(ToolFailed, match="not supported"):
@@ -202,12 +204,12 @@ def test_ripgrep_says_why_it_refuses_a_pattern(folder: Path, workspace: Workspac
         grep(workspace, ripgrep, "a\nb")
 
 
-def test_a_search_without_ripgrep_says_so(folder: Path, workspace: Workspace) -> None:
+def test_a_search_without_ripgrep_has_a_note(folder: Path, workspace: Workspace) -> None:
     write_files(folder, {"a": "foofoo\n"})
     for pattern in (r"(foo)\1", "nothing"):
         (block,) = grep(workspace, PythonEngine, pattern).content
         assert isinstance(block, Text)
-        assert block.text.rstrip().endswith("as Python's re takes it]")
+        assert block.text.rstrip().endswith("as a Python re pattern]")
     assert text_of(grep(workspace, PythonEngine, r"(foo)\1")) == "a\n1:foofoo\n"
 
 
@@ -260,13 +262,13 @@ def test_nothing_outside_is_searched(
 
 
 @both
-def test_a_link_that_is_put_there_meanwhile_is_not_followed(
+def test_a_link_that_is_swapped_in_is_not_followed(
     make: MakeEngine, folder: Path, outside: Path, workspace: Workspace
 ) -> None:
     write_files(folder, {"a": "SECRET\n", "d/secret.txt": "SECRET\n", "z": "SECRET\n"})
 
     def swap(name: str) -> bool:
-        """Asked when the names are known and nothing is open yet."""
+        """Called when the names are known and no file is open yet."""
         if name == "a":
             (folder / "a").unlink()
             (folder / "a").symlink_to(outside / "secret.txt")
@@ -300,7 +302,7 @@ def test_the_environment_does_not_reach_the_search(
     assert text_of(grep(workspace, make, "^x", mode="files")) == "a\n"
 
 
-def test_a_program_that_lies_in_the_workspace_is_not_taken(
+def test_a_program_in_the_workspace_is_not_used(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_files(folder, {"bin/rg": "#!/bin/sh\n"})
@@ -344,7 +346,7 @@ def test_a_cancelled_search_ends_its_programs(
     make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
     write_files(folder, {"a": "a" * 5000 + "\n", ".git/": ""})
-    os.mkfifo(folder / ".ignore")  # ripgrep waits for somebody to write there
+    os.mkfifo(folder / ".ignore")  # ripgrep would wait for a writer
     made = GrepTool(workspace, engine=make(workspace))
     before = _children()  # servers that other tests have started
 
@@ -406,7 +408,7 @@ def test_both_engines_read_the_same_from_a_file(
 
 
 @both
-def test_what_cannot_be_read_is_passed_by(
+def test_large_files_and_pipes_are_skipped(
     make: MakeEngine, folder: Path, workspace: Workspace
 ) -> None:
     write_files(folder, {"a": "x"})

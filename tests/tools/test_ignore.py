@@ -1,4 +1,4 @@
-"""What a search leaves out, with ripgrep and without."""
+"""The files that a search ignores, with ripgrep and without."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ MAY_DIFFER = {
     hidden=st.booleans(),
 )
 @settings(max_examples=60, deadline=None)
-def test_any_rules_mean_to_us_what_they_mean_to_ripgrep(
+def test_ignore_rules_match_like_those_of_ripgrep(
     names: list[tuple[str, str]],
     rule_files: dict[tuple[str, str], str],
     repository: str,

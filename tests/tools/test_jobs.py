@@ -1,4 +1,4 @@
-"""What commands say is not lost: in the background until it was told, in front when they are stopped."""
+"""Output is not lost: of background jobs until it was read, of a command that is stopped."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NO_SANDBOX = NoSandbox("a test")
 
 
 class Slow(FakeToolContext):
-    """A context that takes its time to keep something."""
+    """A context that stores blobs slowly."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ def asked(job: str, **arguments: object) -> ToolCall:
     return ToolCall.create("bash_output", {"job": job, **arguments})
 
 
-def test_what_a_job_said_is_told_again_if_the_call_was_stopped(workspace: Workspace) -> None:
+def test_output_of_a_job_is_returned_again_if_the_call_was_stopped(workspace: Workspace) -> None:
     shelf = FakeToolContext()
 
     async def main() -> ToolOutput:
@@ -95,7 +95,7 @@ def test_two_who_ask_about_a_job_at_once_come_one_after_the_other(workspace: Wor
     assert text_of(bounded(main())) == "[exit code 0]"
 
 
-def test_what_was_taken_back_comes_before_what_came_since() -> None:
+def test_restored_output_comes_before_newer_output() -> None:
     capture = OutputCapture(max_bytes=8)
     capture.feed(b"abc")
     taken = capture.take()
@@ -116,7 +116,7 @@ def test_to_end_a_job_is_to_run_something_and_needs_no_question(workspace: Works
     agent = Agent(ScriptedProvider([turn_with_calls(ended), "Done."]), conversation, tools=[kill])
     asyncio.run(asyncio.wait_for(agent.run("Go."), PATIENCE_S))
     (result,) = results_of(conversation)
-    assert result.text.startswith("job: there is none of this id")
+    assert result.text == "job: unknown ID; known jobs: none"
 
 
 def test_a_command_that_is_interrupted_leaves_what_it_wrote(workspace: Workspace) -> None:
@@ -146,7 +146,7 @@ def test_a_command_that_is_interrupted_leaves_what_it_wrote(workspace: Workspace
     assert result.text.endswith(f"{PARTIAL_OUTPUT_HEADING}\nbegun\n")
 
 
-def test_a_toolbox_hands_on_what_commands_may_use_and_see(
+def test_a_toolbox_passes_limits_and_environment_to_commands(
     workspace: Workspace, tmp_path: Path
 ) -> None:
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
@@ -157,7 +157,7 @@ def test_a_toolbox_hands_on_what_commands_may_use_and_see(
             workspace, sandbox=NO_SANDBOX, limits=limits, environ=environ
         ) as toolbox:
             bash = next(tool for tool in toolbox.tools if tool.definition.name == "bash")
-            assert "It has 7 s unless timeout_s says otherwise, 9 s at most" in (
+            assert "The time limit is 7 s; set timeout_s to change it, up to 9 s." in (
                 bash.definition.description
             )
             return await bash.run(call("echo $HOME"), FakeToolContext())

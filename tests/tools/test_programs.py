@@ -1,4 +1,4 @@
-"""Programs that we need ourselves are never those that a project brings or a model makes."""
+"""Helper programs are never taken from a project or from what a model wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`read` shows lines with their numbers, hands on images, and says what else a file is."""
+"""`read` returns numbered lines and images, and describes other files."""
 
 from __future__ import annotations
 
@@ -52,10 +52,12 @@ def test_lines_have_numbers(workspace: Workspace, folder: Path) -> None:
     }
 
 
-def test_a_range_of_lines_says_how_to_read_on(workspace: Workspace, folder: Path) -> None:
+def test_a_range_of_lines_ends_with_a_note_how_to_read_on(
+    workspace: Workspace, folder: Path
+) -> None:
     (folder / "file").write_text("".join(f"line {n}\n" for n in range(1, 101)))
     assert text_of(read(workspace, "file", offset=10, limit=2)) == (
-        "    10\tline 10\n    11\tline 11\n[... 100 lines in all; to read on: offset 12 ...]\n"
+        "    10\tline 10\n    11\tline 11\n[... 100 lines in total; to read on: offset 12 ...]\n"
     )
     assert text_of(read(workspace, "file", offset=100, limit=9)) == "   100\tline 100\n"
 
@@ -90,7 +92,7 @@ def test_a_line_that_is_not_there_is_an_error(workspace: Workspace, folder: Path
         read(workspace, "file", offset=2)
 
 
-def test_an_empty_file_says_so(workspace: Workspace, folder: Path) -> None:
+def test_an_empty_file_has_a_note(workspace: Workspace, folder: Path) -> None:
     (folder / "file").touch()
     assert text_of(read(workspace, "file")) == "[the file is empty]"
 
@@ -128,7 +130,7 @@ def test_utf_16_is_known_without_its_mark(
     assert output.details["encoding"] == encoding
 
 
-def test_latin_1_is_what_windows_has_no_letters_for(workspace: Workspace, folder: Path) -> None:
+def test_bytes_that_cp1252_leaves_undefined_are_latin_1(workspace: Workspace, folder: Path) -> None:
     (folder / "file").write_bytes(b"caf\xe9 \x81\n")
     output = read(workspace, "file")
     assert text_of(output) == "     1\tcafé \x81\n"
@@ -147,7 +149,7 @@ def test_latin_1_is_what_windows_has_no_letters_for(workspace: Workspace, folder
         (bytes(range(256)), "binary data of 256 bytes"),
     ],
 )
-def test_what_is_not_text_is_named_and_not_shown(
+def test_a_binary_file_is_described_and_not_shown(
     workspace: Workspace, folder: Path, data: bytes, kind: str
 ) -> None:
     (folder / "file").write_bytes(data)
@@ -167,7 +169,7 @@ def test_what_is_not_text_is_named_and_not_shown(
         (b"RIFF\x24\0\0\0WEBPVP8 ", "image/webp"),
     ],
 )
-def test_images_are_handed_on_by_what_they_are_and_not_by_their_name(
+def test_images_are_recognised_by_content_and_not_by_name(
     workspace: Workspace, folder: Path, data: bytes, mime_type: str
 ) -> None:
     (folder / "picture.txt").write_bytes(data)
@@ -182,7 +184,7 @@ def test_an_image_that_no_provider_takes_is_refused(workspace: Workspace, folder
         read(workspace, "a.png")
 
 
-def test_what_was_kept_is_read_by_its_hash(workspace: Workspace) -> None:
+def test_a_blob_is_read_by_its_hash(workspace: Workspace) -> None:
     context = FakeToolContext()
     path = "blob:" + context.put_blob(bytes(range(32)) + b"one\xff\ntwo\n")
     output = read(workspace, path, context, offset=3)
@@ -190,7 +192,7 @@ def test_what_was_kept_is_read_by_its_hash(workspace: Workspace) -> None:
     assert ReadTool(workspace).subjects(ToolCall.create("read", {"path": path})) == (path,)
 
 
-def test_what_was_not_kept_is_an_error(workspace: Workspace) -> None:
+def test_a_missing_blob_is_an_error(workspace: Workspace) -> None:
     with raises_code(ToolFailed, "missing"):
         read(workspace, f"blob:{'0' * 64}")
     with raises_code(ToolFailed, "file_not_found"):
@@ -201,7 +203,7 @@ def test_what_was_not_kept_is_an_error(workspace: Workspace) -> None:
     ("path", "code"),
     [(".", "is_a_folder"), ("missing", "file_not_found"), ("../x", "outside_workspace")],
 )
-def test_what_cannot_be_read_fails_before_anybody_is_asked(
+def test_an_unreadable_path_fails_before_approval(
     workspace: Workspace, path: str, code: str
 ) -> None:
     tool, call = ReadTool(workspace), ToolCall.create("read", {"path": path})

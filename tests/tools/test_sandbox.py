@@ -1,4 +1,4 @@
-"""What a sandbox promises holds in each kind that works here, and what is in force is told."""
+"""Every sandbox that works here keeps its promises and describes itself."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_every_folder_of_the_workspace_can_be_written(
 def test_secrets_in_the_home_folder_cannot_be_read_and_the_rest_can(
     workspace: Workspace, home: Path, sandbox: Sandbox, tmp_path: Path
 ) -> None:
-    """In the sandbox with a /tmp of its own the home folder is made visible as part of a workspace."""
+    """In the sandbox with a private /tmp, the home folder is visible as part of a workspace."""
     both = (
         Workspace([workspace.root, home]) if isinstance(sandbox, BubblewrapSandbox) else workspace
     )
@@ -183,7 +183,7 @@ def test_settings_of_the_kernel_and_devices_cannot_be_changed(
 def test_other_processes_cannot_be_read_or_signalled(
     workspace: Workspace, sandbox: Sandbox
 ) -> None:
-    """The variables of this very process must not be had through /proc."""
+    """The variables of this process must not be readable through /proc."""
     command = f"cat /proc/{os.getpid()}/environ; kill -CONT {os.getpid()} && echo SENT"
     said = text_of(run(make_bash(workspace, sandbox), command))
     assert "PYTEST_CURRENT_TEST" not in said
@@ -228,15 +228,15 @@ def test_a_sandbox_can_be_required_or_switched_off() -> None:
     assert find_sandbox(SandboxSetting.OFF).name == "none"
 
 
-def test_what_is_in_force_is_told_with_the_reason_for_nothing_better() -> None:
+def test_a_sandbox_describes_itself_and_why_no_better_one_is_used() -> None:
     assert "no network" in BubblewrapSandbox("bwrap").describe()
     told = LandlockSandbox(3, why_not_better="bwrap is not installed").describe()
     assert "have the network" in told
     assert "signals to other processes" in told
     assert told.endswith("(bwrap is not installed)")
     assert "TCP" in LandlockSandbox(7).describe()
-    assert NoSandbox("x").describe() == "none: commands may do what the user may (x)"
-    assert NoSandbox("x", is_refusal=True).describe() == "none: no command is run (x)"
+    assert NoSandbox("x").describe() == "none: commands have all rights of the user (x)"
+    assert NoSandbox("x", is_refusal=True).describe() == "none: no command runs (x)"
 
 
 def test_only_secrets_that_exist_are_hidden_and_links_are_followed(home: Path) -> None:
@@ -248,7 +248,7 @@ def test_only_secrets_that_exist_are_hidden_and_links_are_followed(home: Path) -
     assert {".ssh", ".aws", ".config/steno"} <= {*HIDDEN_HOME_PATHS}
 
 
-def test_outer_folders_are_mounted_before_what_lies_in_them(tmp_path: Path) -> None:
+def test_outer_folders_are_mounted_before_inner_ones(tmp_path: Path) -> None:
     inner = tmp_path / "a" / "b" / "c"
     inner.mkdir(parents=True)
     scope = SandboxScope(

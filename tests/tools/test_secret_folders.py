@@ -1,4 +1,4 @@
-"""Secrets that a variable has moved out of their usual folder are hidden all the same."""
+"""Secrets are hidden even if a variable moves them out of their usual folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.tools.command_setup import make_bash, real_sandboxes, run, text_of
     ],
 )
 @real_sandboxes
-def test_what_lies_elsewhere_is_not_read(
+def test_secrets_in_a_moved_folder_are_not_read(
     tmp_path: Path, sandbox: Sandbox, variable: str, name: str
 ) -> None:
     work, secret = tmp_path / "work", tmp_path / "elsewhere" / name
@@ -31,7 +31,7 @@ def test_what_lies_elsewhere_is_not_read(
     secret.write_text("open sesame", encoding="utf-8")
     (tmp_path / "elsewhere" / "plain").write_text("nothing to hide", encoding="utf-8")
     environ = {variable: str(tmp_path / "elsewhere")}
-    # In the sandbox with a /tmp of its own, only what is part of a workspace can be seen there.
+    # In the sandbox with a private /tmp, only a workspace is visible there.
     seen = [tmp_path / "elsewhere"] if isinstance(sandbox, BubblewrapSandbox) else []
     tool = make_bash(Workspace([work, *seen]), sandbox, home=tmp_path, environ=environ)
     said = text_of(run(tool, f"cat '{secret}' '{tmp_path}/elsewhere/plain'"))

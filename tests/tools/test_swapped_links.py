@@ -1,4 +1,4 @@
-"""What was allowed for one file does not happen to another, however links are moved meanwhile."""
+"""Permission for one file never applies to another, even if links are swapped during the call."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ both = pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES)
 
 
 def run(tool: Tool, decided: str, **arguments: Any) -> ToolOutput:
-    """Run a call that was decided about when it was about something."""
+    """Run a call whose subjects were approved earlier."""
     call = ToolCall.create(tool.definition.name, arguments)
     return asyncio.run(
         asyncio.wait_for(tool.run(call, FakeToolContext(subjects=(decided,))), LIMIT_S)
@@ -47,7 +47,7 @@ def names_in(folder: Path) -> list[str]:
 
 @contextmanager
 def flipping(link: Path, targets: tuple[str, str]) -> Generator[None, None, None]:
-    """Let a link lead now here, now there, as fast as can be."""
+    """Switch a link between two targets as fast as possible."""
     done = threading.Event()
 
     def flip() -> None:
@@ -89,9 +89,9 @@ def test_a_link_that_moves_all_the_time_leads_nowhere_that_is_not_allowed(
     assert names_in(folder / "secret") == []
 
 
-def test_what_happens_happens_to_what_was_decided_about(folder: Path, workspace: Workspace) -> None:
+def test_a_call_applies_to_the_approved_file(folder: Path, workspace: Workspace) -> None:
     write_files(folder, {"ok/f": "fine\n", "secret/f": "SECRET\n"})
-    (folder / "out").symlink_to("secret")  # it led to ok when that was asked
+    (folder / "out").symlink_to("secret")  # the link led to ok when the call was approved
     assert "fine" in text_of(run(ReadTool(workspace), "ok/f", path="out/f"))
     run(EditTool(workspace), "ok/f", path="out/f", old="fine", new="good")
     run(WriteTool(workspace), "ok/new", path="out/new", content="x")

@@ -1,4 +1,4 @@
-"""Long output is shown by its beginning and its end, and kept as a whole."""
+"""Long output is shown by its beginning and its end, and stored as a whole."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.tools.fake_tool_context import FakeToolContext
 MARKER = re.compile(r"\[\.\.\. ([\d,]+) lines? \(([\d,]+) bytes\) left out here[^\n]* \.\.\.\]\n")
 
 
-def test_what_fits_is_left_as_it_is() -> None:
+def test_a_text_within_the_limits_is_unchanged() -> None:
     assert truncate_text("one\ntwo\n", max_lines=2, max_bytes=8) == ("one\ntwo\n", 0, 0)
 
 
@@ -98,7 +98,7 @@ def test_what_is_shown_is_a_prefix_and_a_suffix_within_the_limits(
         return
     head, tail = shown.text[: found.start()], shown.text[found.end() :]
     if not text.startswith(head):
-        head = head.removesuffix("\n")  # put there so that the marker has a line of its own
+        head = head.removesuffix("\n")  # so that the marker has its own line
     assert text.startswith(head)
     assert text.endswith(tail)
     size = len(head.encode()) + len(tail.encode())

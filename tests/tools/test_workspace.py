@@ -1,4 +1,4 @@
-"""What is in a workspace is read and written whole, and nothing is overwritten unseen."""
+"""Files of a workspace are read and written as a whole, and unseen content is never overwritten."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_working_folder_itself_is_a_dot(workspace: Workspace, folder: Path) 
     assert workspace.relative(".") == workspace.relative(str(folder)) == "."
 
 
-def test_what_is_not_there_yet_has_a_spelling_too(workspace: Workspace) -> None:
+def test_a_missing_path_has_a_canonical_spelling(workspace: Workspace) -> None:
     assert workspace.relative("new/deep/file.py") == "new/deep/file.py"
 
 
@@ -187,7 +187,7 @@ def test_a_link_stays_a_link_when_its_file_is_written(workspace: Workspace, fold
     assert (folder / "real").read_bytes() == b"new"
 
 
-def test_what_is_no_longer_there_as_expected_is_not_replaced(
+def test_a_file_that_differs_from_the_expected_content_is_not_replaced(
     workspace: Workspace, folder: Path
 ) -> None:
     (folder / "file").write_bytes(b"other")
@@ -270,7 +270,7 @@ for path, expected in (("file", Fingerprint.of(b"old")), ("closed/new", None)):
 """
 
 
-def test_what_may_not_be_written_is_not_replaced_either() -> None:
+def test_a_read_only_file_is_not_replaced() -> None:
     with tempfile.TemporaryDirectory() as name:  # not below a folder of the user alone
         folder = Path(name)
         folder.chmod(0o777)
@@ -292,7 +292,7 @@ def test_what_may_not_be_written_is_not_replaced_either() -> None:
         assert (folder / "file").read_bytes() == b"old"
 
 
-def test_whoever_looks_while_a_file_is_written_sees_all_of_one_or_all_of_the_other(
+def test_a_reader_sees_the_old_content_or_the_new_during_a_write(
     workspace: Workspace, folder: Path
 ) -> None:
     contents = [bytes([65 + n]) * 200_000 for n in range(2)]
@@ -341,7 +341,7 @@ def test_a_file_that_was_only_touched_has_not_changed(workspace: Workspace, fold
     workspace.check_unchanged_since_read("file", workspace.read_file("file"))
 
 
-def test_what_was_written_is_known(workspace: Workspace) -> None:
+def test_a_written_file_counts_as_read(workspace: Workspace) -> None:
     workspace.write_file("file", b"one", expected=None)
     workspace.check_unchanged_since_read("file", workspace.read_file("file"))
 
@@ -360,7 +360,7 @@ def test_work_that_was_begun_is_over_when_a_cancelled_call_ends() -> None:
     async def cancel() -> None:
         task = asyncio.create_task(run_to_completion(work))
         assert await asyncio.to_thread(begun.wait, 20)
-        for _ in range(2):  # who is impatient cancels twice
+        for _ in range(2):  # a second cancellation
             task.cancel()
             done, _ = await asyncio.wait({task}, timeout=0)
             assert not done

@@ -1,4 +1,4 @@
-"""`write` makes files, and replaces those that the model has seen."""
+"""`write` creates files, and replaces those that the model has read."""
 
 from __future__ import annotations
 
@@ -105,9 +105,7 @@ def test_a_text_is_replaced_in_its_own_way(
     assert (folder / "file").read_bytes() == after
 
 
-def test_what_an_old_encoding_has_no_room_for_becomes_utf_8(
-    workspace: Workspace, folder: Path
-) -> None:
+def test_text_that_the_old_encoding_lacks_becomes_utf_8(workspace: Workspace, folder: Path) -> None:
     (folder / "file").write_bytes(b"caf\xe9\n")
     read(workspace, "file")
     write(workspace, "file", "日本\n")
@@ -135,7 +133,7 @@ def test_a_preview_holds_every_line_however_many(workspace: Workspace) -> None:
     assert preview.splitlines()[3:] == [f"+{n}" for n in range(9_000)]
 
 
-def test_a_picture_that_is_replaced_is_told_by_its_size(workspace: Workspace, folder: Path) -> None:
+def test_a_replaced_image_is_described_by_its_size(workspace: Workspace, folder: Path) -> None:
     (folder / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
     read(workspace, "a.png")
     assert "a.png: 10 bytes become 1 bytes" in text_of(write(workspace, "a.png", "x"))
@@ -148,7 +146,7 @@ def test_a_picture_that_is_replaced_is_told_by_its_size(workspace: Workspace, fo
         *[(".", "is_a_folder"), ("file/x", "not_a_folder")],
     ],
 )
-def test_what_cannot_be_written_fails_before_anybody_is_asked(
+def test_an_unwritable_path_fails_before_approval(
     workspace: Workspace, folder: Path, path: str, code: str
 ) -> None:
     (folder / "file").touch()

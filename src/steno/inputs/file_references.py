@@ -1,9 +1,9 @@
-"""Resolve references to files, folders and patterns: to the text that the model reads.
+"""Resolve references to files, folders and patterns to the text that the model reads.
 
-Permission is asked for the name in the workspace, and exactly that name is opened: a link that is
-swapped in between fails. A file that was shown counts as read, so that the model may change it. The
-model sees all lines of a reference or none: a part would be taken for the whole. Hidden and ignored
-files are left out of folders and patterns, as in the searches of models.
+Permission is requested for the name in the workspace, and exactly that name is opened: a link that
+is swapped in between makes opening fail. A file that was shown counts as read, so that the model
+may change it. The model sees all lines of a reference or none, because it would mistake a part for
+the whole. Folders and patterns leave out hidden and ignored files, as the search tools do.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ T = TypeVar("T")
 
 _GLOB_CHARACTERS: Final = frozenset("*?[{")
 _MAX_COMPARED_NAMES: Final = 2_000
-"""Of the names in a folder, so many are compared with one that is not there."""
+"""The number of names in a folder that are compared with a missing name."""
 _SUGGEST_TIMEOUT_S: Final = 3.0
-"""How long to search for a file that may have been meant."""
+"""The time limit of the search for a file to suggest."""
 _MAX_NAMED_FILES: Final = 20
-"""Of new files; the rest is counted."""
+"""The number of new files that are named; the rest is counted."""
 _ENTRY_SUFFIX: Final = re.compile(r" \((?:[0-9,]+ bytes|link)\)\Z")
 """The size or kind that follows a name in a listing."""
 
@@ -66,13 +66,13 @@ class FileLimits(RedactedRepr, frozen=True, kw_only=True):
     """Limits for one reference."""
 
     max_bytes: int = 256 * 1024
-    """Of the text with its line numbers."""
+    """The size of the text with its line numbers."""
     max_files: int = 20
-    """That a pattern may match."""
+    """The number of files that a pattern may match."""
     max_listed: int = 500
-    """Entries of a folder that are listed; the rest is counted."""
+    """The number of entries of a folder that are listed; the rest is counted."""
     timeout_s: float = SEARCH_TIME_LIMIT_S
-    """For a search through folders."""
+    """The time limit of a search through folders."""
 
 
 DEFAULT_FILE_LIMITS: Final = FileLimits()
@@ -104,7 +104,7 @@ class FileReferenceResolver:
     def is_current(
         self, reference: FileReference, resolution: Resolution, context: ResolveContext
     ) -> bool:
-        """Return whether it was resolved: a file that was shown is not shown again by itself."""
+        """Return whether it was resolved: a file that was shown is not shown again."""
         return resolution.status is ResolutionStatus.RESOLVED
 
     async def changes(
@@ -114,9 +114,9 @@ class FileReferenceResolver:
         *,
         known: frozenset[str] = frozenset(),
     ) -> tuple[str, ...]:
-        """Return which files have changed since they were shown. Never raises.
+        """Return a line for each file that has changed since it was shown. Never raises.
 
-        Files in `known` are skipped, and in folders their lines do not count.
+        Files in `known` are skipped, also in the listing of a folder.
         """
         workspace, recorded = self._workspace, read_recorded_paths(resolution.details)
         if workspace is None or recorded is None:
@@ -138,7 +138,7 @@ class FileReferenceResolver:
     ) -> ResolvedReference:
         workspace = self._workspace
         if workspace is None:
-            message = "there is no workspace, so no file can be opened; name a folder to work in"
+            message = "files cannot be opened without a workspace; set a folder"
             raise path_error(reference.path, message, code="no_workspace")
         name = await asyncio.to_thread(workspace_name, workspace, reference.path)
         if not await asyncio.to_thread(workspace.strict.exists, name):
@@ -172,7 +172,8 @@ class FileReferenceResolver:
             "left_out": left_out,
             "allowed_by": rule,
         }
-        notice = f"{printable_name(name)}: holds {left_out:,} more names than are shown"
+        entries = "1 more entry is" if left_out == 1 else f"{left_out:,} more entries are"
+        notice = f"{printable_name(name)}: {entries} not shown"
         return ResolvedReference(
             content=(Text(text),), details=details, notice=notice if left_out else ""
         )
@@ -183,11 +184,11 @@ class FileReferenceResolver:
         _check_without_lines(reference, "a pattern")
         names = await self._find_matching_files(workspace, reference.path)
         if not names:
-            message = "no file fits; what is hidden or ignored is left out"
+            message = "no file matches; hidden and ignored files are left out"
             raise path_error(reference.path, message, code="no_file_matches")
         if len(names) > self._limits.max_files:
-            too_many = f"{len(names):,} files fit, and no more than {self._limits.max_files}"
-            message = f"{too_many} can be shown; narrow the pattern"
+            too_many = f"{len(names):,} files match, more than the limit of"
+            message = f"{too_many} {self._limits.max_files}; narrow the pattern"
             raise path_error(reference.path, message, code="too_many_files")
         rules = [await _require_read_permission(context, name, reference) for name in names]
         extracts = await asyncio.to_thread(self._extract_files, workspace, reference, names)
@@ -210,8 +211,8 @@ class FileReferenceResolver:
         contents: dict[str, bytes] = {}
         for name in names:
             data = workspace.strict.read_file(name)
-            # The user did not name the file.
-            place = f"fits {printable_name(name)}, which"
+            # The user named the pattern, not this file.
+            place = f"matches {printable_name(name)}, which"
             try:
                 extracts.append(_extract_lines(name, data, reference, remaining_bytes))
             except _NotTextFile as exc:
@@ -219,13 +220,13 @@ class FileReferenceResolver:
                 raise path_error(reference.path, message, code=exc.code) from None
             except _ExtractTooLong as exc:
                 if len(data) > max_bytes:
-                    too_long = f"has {len(data):,} bytes, and no more than {max_bytes:,}"
-                    message = f"{place} {too_long} can be shown; narrow the pattern"
+                    too_long = f"has {len(data):,} bytes, more than the limit of {max_bytes:,}"
+                    message = f"{place} {too_long}; narrow the pattern"
                     raise path_error(reference.path, message, code=exc.code) from None
                 raise path_error(
                     reference.path,
-                    f"{len(names)} files fit, which are together too long"
-                    f" to be shown, with more than {max_bytes:,} bytes; narrow the pattern",
+                    f"{len(names)} files match, which together exceed the limit of"
+                    f" {max_bytes:,} bytes; narrow the pattern",
                     code="files_too_long",
                 ) from None
             remaining_bytes -= len(extracts[-1][0].encode())
@@ -247,7 +248,7 @@ class FileReferenceResolver:
         try:
             if not await asyncio.to_thread(workspace.strict.exists, recorded.path):
                 return (_gone(recorded.path),)
-            # With room for new entries, so that nothing that was shown is omitted because of them.
+            # Room for new entries, so that they do not displace entries that were shown.
             current = await self._list_folder(
                 workspace, recorded.path, extra_entries=len(known_names)
             )
@@ -278,7 +279,7 @@ class FileReferenceResolver:
         except _PathLookupTimeout:
             return (*changes, _unclear(pattern))
         except ToolFailed:
-            return changes  # the folder is gone, and all of its files with it
+            return changes  # the folder was deleted with all of its files
         known |= {file.path for file in recorded.files}
         new = [f"{printable_name(name)} is new" for name in names if name not in known]
         if len(new) > _MAX_NAMED_FILES:
@@ -303,7 +304,7 @@ class FileReferenceResolver:
 async def _require_read_permission(
     context: ResolveContext, name: str, reference: FileReference
 ) -> str:
-    """Return what allows a file or folder to be read. Raises ToolFailed."""
+    """Return the rule that allows a file or folder to be read. Raises ToolFailed."""
     first, last = reference.start_line, reference.end_line or reference.start_line
     preview = name if first is None else f"{name}, lines {first} to {last}"
     shown_name = printable_name(name)
@@ -313,7 +314,7 @@ async def _require_read_permission(
 
 
 def _is_folder(workspace: Workspace, name: str) -> bool:
-    """Return whether to open it as a folder; if it changes before, opening fails."""
+    """Return whether a name is a folder; if that changes before it is opened, opening fails."""
     try:
         return stat.S_ISDIR(os.lstat(workspace.root / name).st_mode)
     except OSError:
@@ -341,19 +342,19 @@ async def _with_timeout(limit_s: float, name: str, work: Awaitable[T]) -> T:
         async with asyncio.timeout(limit_s):
             return await work
     except TimeoutError:
-        message = f"not looked through after {limit_s:g} s; point at less of it"
+        message = f"not searched to the end after {limit_s:g} s; narrow the path"
         raise _PathLookupTimeout(message, place=quote_path(name)) from None
 
 
 def workspace_name(workspace: Workspace, path: str) -> str:
-    """Return the name that the workspace has for a path. Raises ToolFailed."""
+    """Return the canonical name of a path in the workspace. Raises ToolFailed."""
     try:
         return workspace.relative(path)
     except ToolFailed as exc:
         real = Path(os.path.realpath(workspace.root / path))
         if any(real.is_relative_to(root) for root in workspace.roots):
             raise
-        message = f"{exc.message}; its folder can be added with --add-dir"
+        message = f"{exc.message}; add its folder with --add-dir"
         raise ToolFailed(message, code=exc.code, place=exc.place) from exc
 
 
@@ -364,7 +365,7 @@ _FileExtract: TypeAlias = tuple[str, dict[str, Any]]
 
 
 class _ExtractTooLong(ToolFailed):
-    """The lines of a reference take more bytes than may be shown."""
+    """The lines of a reference exceed the size limit."""
 
     code = "extract_too_long"
 
@@ -378,7 +379,7 @@ class _NotTextFile(ToolFailed):
 def _extract_lines(
     name: str, data: bytes, reference: FileReference, max_bytes: int
 ) -> _FileExtract:
-    """Return the lines of a file that a reference is about, under the name it was opened by.
+    """Return the lines of a file that a reference names, under a heading with the file's name.
 
     Raises _NotTextFile, ToolFailed for lines that do not exist, _ExtractTooLong if they take more
     than `max_bytes`.
@@ -404,7 +405,7 @@ def _extract_lines(
     if not lines and reference.start_line is None:
         return f"[{printable_name(name)} is empty]", details
     if last > len(lines):
-        raise path_error(name, _missing_lines_text(first, last, len(lines)), code="line_not_found")
+        raise path_error(name, _missing_lines_text(first, len(lines)), code="line_not_found")
     details |= {"first_line": first, "last_line": last}
     shown = [f"{file_heading(printable_name(name), first, last, len(lines))}\n"]
     remaining_bytes = max_bytes - len(shown[0].encode())
@@ -418,22 +419,22 @@ def _extract_lines(
     return "".join(shown), details
 
 
-def _missing_lines_text(first: int, last: int, count: int) -> str:
+def _missing_lines_text(first: int, count: int) -> str:
     count_text = {0: "no lines", 1: "only 1 line"}.get(count, f"only {count:,} lines")
-    range_text = f"line {first}" if first == last else _format_range(first, last)
-    advice = f"; name {_format_range(first, count)}" if first <= count else ""
-    return f"has {count_text}, so {range_text} is not there{advice}"
+    missing = f"there is no line {max(first, count + 1)}"
+    advice = f"; use {_format_range(first, count)}" if first <= count else ""
+    return f"has {count_text}, so {missing}{advice}"
 
 
 def _too_long_text(size: int, first: int, fitting: int, max_bytes: int) -> str:
     if fitting < first:
         return (
-            f"line {first} alone takes more than {max_bytes:,} bytes, and no more"
-            " can be shown; ask about it instead, and the model can search it"
+            f"line {first} alone exceeds the limit of {max_bytes:,} bytes;"
+            " remove the @, so that the model can search the file"
         )
     return (
-        f"has {size:,} bytes, and no more than {max_bytes:,} can be shown at once,"
-        f" with the numbers of lines; name lines behind the path, such as :{_format_range(first, fitting)}"
+        f"has {size:,} bytes, and exceeds the limit of {max_bytes:,} with its line numbers;"
+        f" add lines after the path, such as :{_format_range(first, fitting)}"
     )
 
 
@@ -445,14 +446,14 @@ def _format_range(first: int, last: int) -> str:
 
 
 def is_glob(path: str) -> bool:
-    """Return whether a path is a pattern, unless a file has exactly this name."""
+    """Return whether a path is a pattern; a file with exactly this name takes precedence."""
     return not _GLOB_CHARACTERS.isdisjoint(path)
 
 
 async def _find_matching_files(
     workspace: Workspace, engine: SearchEngine, pattern: str, timeout_s: float
 ) -> list[str]:
-    """Return the names of all files that a pattern is about, in order.
+    """Return the names of all files that a pattern matches, in order.
 
     `*` stops at a slash, as in a shell. Raises ToolFailed, _PathLookupTimeout.
     """
@@ -477,13 +478,13 @@ async def _find_matching_files(
 
 
 class _FolderListing(NamedTuple):
-    """The entries of a folder, a line each, and how many more there are."""
+    """The entries of a folder, one per line, and the number of entries that are left out."""
 
     text: str
     left_out: int
 
     def lines_except(self, names: frozenset[str]) -> dict[str, str]:
-        """Return the lines about other names than these, by the name as it is printed."""
+        """Return the lines by the printed name of their entry, except for these names."""
         lines = self.text.splitlines()[1 : -1 if self.left_out else None]
         by_name = {_ENTRY_SUFFIX.sub("", line).removesuffix("/"): line for line in lines}
         return {name: line for name, line in by_name.items() if name not in names}
@@ -522,7 +523,7 @@ def _list_folder(workspace: Workspace, name: str, max_entries: int) -> _FolderLi
 
 
 def _read_folder(workspace: Workspace, folder: str) -> tuple[list[str], list[str]]:
-    """Return the folders and files in a folder, as the workspace spells it. Raises ToolFailed."""
+    """Return the folders and files in a folder, by canonical names. Raises ToolFailed."""
     folders: list[str] = []
 
     def enters(below: str) -> bool:
@@ -536,13 +537,13 @@ def _read_folder(workspace: Workspace, folder: str) -> tuple[list[str], list[str
 def _find_links(workspace: Workspace, folder: str) -> list[str]:
     """Return the links in a folder; their targets are not resolved.
 
-    Raises ToolFailed if the folder itself is reached through a link by now.
+    Raises ToolFailed if the path of the folder leads through a link by now.
     """
     real = workspace.root / folder
     tops = frozenset(root.parts[1:] for root in workspace.roots)
     with explain_os_errors(folder), open_path(str(real), (), tops) as resolved:
         if resolved.rest or resolved.names != real.parts[1:]:
-            message = "has changed since it was allowed; try again"
+            message = "the path has changed since it was allowed; try again"
             raise path_error(folder, message, code="changed_since_allowed")
         with os.scandir(resolved.folder) as entries:
             names = [e.name for e in entries if e.is_symlink() and is_utf8_text(e.name)]
@@ -558,16 +559,16 @@ def _size_note(workspace: Workspace, name: str) -> str:
         with workspace.strict.open_file(name) as file:
             return f" ({os.fstat(file.fileno()).st_size:,} bytes)"
     except ToolFailed:
-        return ""  # it may not be read, or has gone since
+        return ""  # not readable, or deleted since
 
 
 # -- suggestions ----------------------------------------------------------------------------------
 
 
 async def _suggest_path(workspace: Workspace, engine: SearchEngine, name: str) -> str | None:
-    """Return the path that may be meant by one that does not exist.
+    """Return a path to suggest in place of one that does not exist.
 
-    That is the only file of this name further down, or else one with a similar name.
+    That is the only file of this name further down, or else a path with a similar name.
     """
     try:
         files = await _with_timeout(_SUGGEST_TIMEOUT_S, name, engine.files(".", hidden=False))
@@ -580,7 +581,7 @@ async def _suggest_path(workspace: Workspace, engine: SearchEngine, name: str) -
 
 
 def _nearest_path(workspace: Workspace, name: str) -> str | None:
-    """Return a name like one that is not there: step by step, as far as there is one."""
+    """Return the existing path that is most similar to a missing one, compared step by step."""
     folder, steps = name, list[str]()
     nearest = None
     try:
@@ -630,7 +631,7 @@ RecordedPaths: TypeAlias = RecordedFile | RecordedFolder | RecordedFileSet
 
 
 def read_recorded_paths(details: Mapping[str, Any] | None) -> RecordedPaths | None:
-    """Return the paths in the details of a resolution; None if it was not of a file."""
+    """Return the paths in the details of a resolution; None if it has none."""
     try:
         return cast("RecordedPaths", convert_value(details, RecordedPaths))
     except InvalidArguments:
@@ -638,7 +639,7 @@ def read_recorded_paths(details: Mapping[str, Any] | None) -> RecordedPaths | No
 
 
 def read_recorded_image(details: Mapping[str, Any] | None) -> RecordedFile | None:
-    """Return the file that an image was read from; None if it came from elsewhere."""
+    """Return the file that an image was read from; None if it was not read from a file."""
     recorded = read_recorded_paths({**(details or {}), "kind": "file"})
     return recorded if isinstance(recorded, RecordedFile) else None
 
@@ -646,13 +647,13 @@ def read_recorded_image(details: Mapping[str, Any] | None) -> RecordedFile | Non
 def find_changes(
     workspace: Workspace, files: Iterable[RecordedFile], known: frozenset[str]
 ) -> tuple[str, ...]:
-    """Return which files have changed, a line each, without known ones. Never raises."""
+    """Return a line for each file that has changed, except known ones. Never raises."""
     unknown = [file for file in files if file.path not in known]
     return tuple(filter(None, [_find_change(workspace, file) for file in unknown]))
 
 
 def _find_change(workspace: Workspace, recorded: RecordedFile) -> str:
-    """Return how a file has changed; empty if it has not."""
+    """Return a line about the change of a file; empty if it has not changed."""
     try:
         if not workspace.strict.exists(recorded.path):
             return _gone(recorded.path)
@@ -665,7 +666,7 @@ def _find_change(workspace: Workspace, recorded: RecordedFile) -> str:
 
 
 def _entry_inside(path: str, folder: str) -> str:
-    """Return the entry of a folder that a path is in; empty if it is elsewhere."""
+    """Return the entry of a folder that contains a path; empty if the path is outside of it."""
     if folder == ".":
         return "" if path.startswith("/") else path.partition("/")[0]
     is_inside = path.startswith(f"{folder}/")
@@ -685,4 +686,4 @@ def _unreadable(name: str) -> str:
 
 
 def _unclear(name: str) -> str:
-    return f"{printable_name(name)} could not be looked through in time, so it may have changed"
+    return f"{printable_name(name)} could not be searched in time and may have changed"

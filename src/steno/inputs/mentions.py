@@ -3,10 +3,10 @@ r"""Parse the mentions in a prompt: files, folders, patterns, images, resources 
     @src/main.py:10-20   @"a name with blanks.txt"   @docs/   @src/**/*.py   @~/notes.md
     @shot.png   @https://example.org/chart.png   @server:scheme://what
 
-Lines may be written as compilers have them (`:10:5`), or GitHub (`#L10-L20`). The text stays as it
-was typed, but for the backslash of `\@`, which mentions nothing; the blocks follow the text. Code,
-in fences or backticks, holds no mentions. Nothing is opened here: the parser only asks whether a
-path exists.
+Lines may also be written as in messages of compilers (`:10:5`) or on GitHub (`#L10-L20`). The text
+stays as it was typed, but the backslash of `\@`, which is a literal @, is removed; the blocks
+follow the text. Code in fences or backticks contains no mentions. Nothing is opened here: the
+parser only checks whether a path exists.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ class Mentions(NamedTuple):
     """A prompt, and the blocks for its mentions."""
 
     text: str
-    """As it was typed, without the backslash of `\\@`."""
+    """The prompt as it was typed, without the backslash of `\\@`."""
     blocks: tuple[ReferenceBlock, ...]
-    """In the order in which they are mentioned, each once."""
+    """The blocks in the order of their mentions, each once."""
     notices: tuple[SetupNotice, ...]
-    """Notices about words that were not taken for mentions."""
+    """Notices about words with an @ that were left as text."""
     uncertain: frozenset[ReferenceBlock] = frozenset()
-    """Blocks for paths that are not there, and may not have been meant as paths."""
+    """Blocks for missing paths that may not have been meant as paths."""
 
 
 def is_url(text: str) -> bool:
-    """Return whether something is to be fetched rather than opened as a file."""
+    """Return whether a text is a URL to fetch rather than the path of a file."""
     return _URL.match(text) is not None
 
 
 def build_image_url(address: str) -> ImageUrl:
-    """Return an address of an image in the spelling that messages have. Raises InvalidMessage."""
+    """Return the URL of an image, with its scheme in lower case. Raises InvalidMessage."""
     scheme, colon, rest = address.partition(":")
     return ImageUrl(scheme.lower() + colon + rest)
 
@@ -60,7 +60,7 @@ def parse_mentions(
 
     A missing path becomes a block if it looks like a path, and fails when it is opened; any other
     word stays text. Raises InvalidValue for mentions that can never be opened: paths that leave
-    the workspace with `..`, lines that run backwards, unknown servers.
+    the workspace with `..`, invalid line ranges, unknown servers.
     """
     collector = _MentionCollector(workspace, servers)
     pieces: list[str] = []
@@ -74,19 +74,19 @@ def parse_mentions(
                 pieces.append(text[position : found.start()])
                 position = found.end("escape")
             elif existing is not None:
-                with suppress(InvalidValue):  # perhaps no path was meant
+                with suppress(InvalidValue):  # the word may not be meant as a path
                     collector.add_path(*existing)
             elif found["bare"] is not None:
                 collector.add_word(found["bare"])
             elif found["quoted"] is not None:
                 collector.add_path(found["quoted"], found["lines"] or "")
             else:
-                reason = "its quote is not closed; left as text"
+                reason = "the quote is not closed; left as text"
                 collector.add_notice("quote_not_closed", found["unclosed"], reason)
     pieces.append(text[position:])
     notices = [*collector.notices]
     if len(notices) > _MAX_NOTICES:  # a pasted text may be full of `@`
-        more = f"{len(notices) - _MAX_NOTICES:,} more words with an @ are like that"
+        more = f"{len(notices) - _MAX_NOTICES:,} more words with an @ were left as text"
         notices[_MAX_NOTICES:] = [SetupNotice("more_mentions_left_as_text", more)]
     uncertain = frozenset(collector.uncertain)
     return Mentions("".join(pieces), tuple(collector.blocks), tuple(notices), uncertain)
@@ -94,14 +94,14 @@ def parse_mentions(
 
 # -- syntax ---------------------------------------------------------------------------------------
 
-# A mention follows white space, or a character that opens or separates something (the numbers are
+# A mention follows white space, or a character that opens or separates something (the escapes are
 # quotes, brackets and commas of other languages), so that no mail address is a mention. Quotes and
-# the like end a path that is not quoted itself: code is full of `@name("/path")`.
+# backticks end a path that is not quoted itself: code is full of `@name("/path")`.
 _SEPARATORS: Final = r",;\u3001\uff0c\uff1b"
 _OPENING_CHARACTERS: Final = (
     rf"""\s(\[{{<"'\u201c\u201e\u2018\u201a\xab\u2039\uff08\u300c{_SEPARATORS}"""
 )
-# Right after these characters, an `@` counts only if there is such a file: scripts without blanks
+# Right after these characters, an `@` is a mention only if the file exists: scripts without blanks
 # between words (Chinese, Japanese, Korean), dashes and dots, `name:`, `name=`, and markup.
 _ADJACENT_CHARACTERS: Final = r":=\u2010-\u2027\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
 _MARKUP_CHARACTERS: Final = "*_"
@@ -134,7 +134,7 @@ _URL: Final = re.compile(r"https?://", re.IGNORECASE)
 _SERVER_URI: Final = re.compile(r"(?P<server>[^:/]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*://.*)")
 _OPENING_BRACKETS: Final = {")": "(", "]": "[", "}": "{"}
 _MAX_PUNCTUATION: Final = 3
-"""How many characters that look like punctuation are taken for part of a name, if one is there."""
+"""The number of trailing punctuation characters that may be part of a name, if that file exists."""
 _IMAGE_SUFFIX: Final = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?)\Z", re.IGNORECASE)
 # Other names with a dot need not be files: `@pytest.fixture`, `@first.last`.
 _FILE_SUFFIX: Final = re.compile(
@@ -163,7 +163,7 @@ class _MentionCollector:
         self.notices: dict[SetupNotice, None] = {}
 
     def add_word(self, word: str) -> None:
-        """Add the word after an `@`: a path, or only a word."""
+        """Add the word after an `@`: a block for a path, URL or resource, or else a notice."""
         word = word.replace("\\ ", " ")
         bare = word if word in _CURRENT_FOLDER else _without_punctuation(word)
         if not bare:
@@ -178,17 +178,17 @@ class _MentionCollector:
             self._add_missing(bare)
 
     def first_existing(self, candidates: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
-        """Return the first path that names something, and its lines; None if none does."""
+        """Return the first path that exists, and its lines; None if none does."""
         existing = (found for found in candidates if self._exists(_expand_home(found[0])))
         return next(existing, None)
 
     def add_path(self, path: str, lines: str) -> ReferenceBlock:
-        """Take a path that is meant as one, and some of its lines."""
+        """Add a block for a path, or for some of its lines. Raises InvalidValue."""
         path = _expand_home(path)
         place = f"@{quote_path(path)}"
         if posixpath.normpath(path).split("/")[0] == "..":
-            advice = "add the folder with --add-dir, and write its absolute path"
-            message = f".. leads out of the working folder; {advice}"
+            advice = "add the folder with --add-dir and use its absolute path"
+            message = f".. leads out of the working directory; {advice}"
             raise InvalidValue(message, code="outside_workspace", place=place)
         is_image = not lines and _IMAGE_SUFFIX.search(path) is not None
         if is_image and is_glob(path):
@@ -222,7 +222,7 @@ class _MentionCollector:
     def _looks_like_a_path(self, word: str) -> bool:
         if word.startswith(_PATH_PREFIXES) or "*" in word or _FILE_SUFFIX.search(word):
             return True
-        folder, slash, _ = word.partition("/")  # packages are called so, too: `@types/node`
+        folder, slash, _ = word.partition("/")  # packages have such names, too: `@types/node`
         return bool(slash) and self._exists(folder)
 
     def _add_address(self, address: str) -> None:
@@ -233,19 +233,19 @@ class _MentionCollector:
         if is_image:
             self.blocks[Image(source=build_image_url(address))] = None
         else:
-            reason = "only images are fetched from addresses; left as text"
+            reason = "only URLs of images are fetched; left as text"
             self.add_notice("address_left_as_text", address, reason)
 
     def _add_resource(self, server: str, uri: str) -> None:
         if server not in self._servers:
             closest = closest_name(server, self._servers)
-            advice = f"do you mean {quote_path(closest)}? Or" if closest else "configure it, or"
-            message = f"there is no such server; {advice} write \\@ if none is meant"
+            advice = f"do you mean {quote_path(closest)}?" if closest else "configure it first"
+            message = f"there is no such server; {advice} (write \\@ for a literal @)"
             raise InvalidValue(message, code="server_not_found", place=f"@{quote_path(server)}")
         self.blocks[Resource(server=server, uri=uri)] = None
 
     def _exists(self, path: str) -> bool:
-        """Return whether there is something of a name, also if it may not be opened."""
+        """Return whether a path exists, even if it may not be opened."""
         if self._workspace is None:
             return False
         if path not in self._existing:
@@ -257,16 +257,16 @@ class _MentionCollector:
 
 
 def _expand_home(path: str) -> str:
-    """Return a path with the home folder in place of `~`, if it begins with that."""
+    """Return a path with a leading `~/` expanded to the home folder."""
     if not path.startswith(_HOME_PREFIX):
         return path
     return os.path.expanduser(path)  # noqa: PTH111 - Path would raise where there is no home
 
 
 def _adjacent_candidates(found: re.Match[str]) -> Iterator[tuple[str, str]]:
-    """Yield what an `@` close to something may mean: the word, or as far as markup goes.
+    """Yield the paths after an `@` next to another character: the word, or its part up to markup.
 
-    Empty if the markup follows a letter: `joe_@example.org` is a mail address.
+    Yields nothing if the markup follows a letter: `joe_@example.org` is a mail address.
     """
     word, text, end = found["close"], found.string, found.start()
     start = end
@@ -281,13 +281,13 @@ def _adjacent_candidates(found: re.Match[str]) -> Iterator[tuple[str, str]]:
 
 
 def _path_candidates(word: str, bare: str) -> Iterator[tuple[str, str]]:
-    """Yield the paths that a word can mean; punctuation counts only if such a file exists."""
+    """Yield the paths that a word can mean, with and without the punctuation at its end."""
     for end in range(min(len(word), len(bare) + _MAX_PUNCTUATION), len(bare) - 1, -1):
         yield from _split_line_suffix(word[:end])
 
 
 def _split_line_suffix(word: str) -> Iterator[tuple[str, str]]:
-    """Yield the path and the lines that a word may name, the longest path first."""
+    """Yield the path and the lines that a word can mean, the longest path first."""
     yield word, ""
     for kind in _LINE_SUFFIXES:
         if found := kind.fullmatch(word):
@@ -295,26 +295,26 @@ def _split_line_suffix(word: str) -> Iterator[tuple[str, str]]:
 
 
 def _parse_line_range(lines: str, place: str) -> tuple[int | None, int | None]:
-    """Read `10` or `10-20`. Whether there are such lines is seen when they are opened."""
+    """Parse `10` or `10-20`. Whether the lines exist is checked when the file is opened."""
     if not lines:
         return None, None
     first, dash, last = lines.partition("-")
     problem = ""
     if max(len(first), len(last)) > _MAX_DIGITS:
-        lines, problem = lines[:40], "no file has so many"
+        lines, problem = lines[:40], "the numbers are too large"
     elif dash and not last:
-        problem = f"name the last one as well, such as {first}-{int(first) + 20}"
+        problem = f"add the last line, such as {first}-{int(first) + 20}"
     elif int(first) == 0:
-        problem = "they are counted from 1"
+        problem = "lines are counted from 1"
     elif dash and int(last) < int(first):
-        problem = "the second must not be smaller"
+        problem = "the last line is before the first"
     if problem:
         raise InvalidValue(f"lines {lines}: {problem}", code="invalid_lines", place=place)
     return int(first), int(last) if dash else None
 
 
 def _without_punctuation(word: str) -> str:
-    """Return a word without what ends a sentence or closes a bracket that it does not open."""
+    """Return a word without final punctuation and without brackets that it does not open."""
     unopened = {
         end: word.count(end) - word.count(begin) for end, begin in _OPENING_BRACKETS.items()
     }
@@ -341,7 +341,7 @@ _BACKTICKS: Final = re.compile("`+")
 
 
 def find_prose_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield from where to where a text is no code, in order."""
+    """Yield the start and end of each part of a text that is not code, in order."""
     for start, end in _find_paragraph_spans(text):
         runs = [*_BACKTICKS.finditer(text, start, end)]
         # For each run of backticks the next one of the same length, which ends the code.
@@ -362,7 +362,7 @@ def find_prose_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_paragraph_spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield from where to where there are paragraphs, which are not in a fence."""
+    """Yield the start and end of each paragraph outside of code fences."""
     fence = ""
     start = at = 0
     for line in text.splitlines(keepends=True):

@@ -37,7 +37,7 @@ from steno.tools.workspace import Workspace
 
 _DEFAULT_IMAGE_LIMITS: Final = image_limits_for("")
 _UNKNOWN_IMAGE_TYPE: Final = "image/unknown"
-"""The type of bytes that are not opened yet."""
+"""The MIME type of image data that is not recognised before it is opened."""
 
 
 class ParsedPrompt(NamedTuple):
@@ -45,7 +45,7 @@ class ParsedPrompt(NamedTuple):
 
     message: UserMessage
     notices: tuple[SetupNotice, ...] = ()
-    """Notices for the user: a name that was left as text, perhaps by mistake."""
+    """Notices for the user, such as a name that was left as text."""
 
 
 @final
@@ -57,9 +57,9 @@ class InputResolver:
         await agent.run(inputs.prompt("What does @src/main.py:10-40 do?").message)
 
     Tools for the same folder should get the same `Workspace`: a file that a message refers to
-    counts as read. `image_limits` are those of the model's API, `ocr` recognises text where a
-    model takes no images, `transport` fetches them from URLs, and `servers` hold resources. A
-    reference that needs a missing part is an error.
+    counts as read. `image_limits` are those of the model's API, `ocr` recognises the text in images
+    for models that take no images, `transport` fetches images from URLs, and `servers` provide
+    resources. A reference that needs a part that is not set fails with an error.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class InputResolver:
         servers: McpServers | None = None,
         resource_ttl_s: float = 3600,
     ) -> None:
-        """Keep the settings; nothing is opened. Raises InvalidValue."""
+        """Store the settings without opening anything. Raises InvalidValue."""
         servers = servers or McpServers((), folder=Path())
         self._workspace = workspace = _open_workspace(workspace)
         self._limits = image_limits
@@ -100,9 +100,9 @@ class InputResolver:
     ) -> ParsedPrompt:
         """Return a prompt as a message: `@path`, `@path:10-20`, `@server:uri` become blocks.
 
-        Text in `appended` holds no references: it may come from anywhere. `images` are paths, URLs
-        or bytes, and `mode` is for all images without their own. May block, since it searches for
-        files. Raises InvalidValue.
+        References in `appended` are ignored: that text may come from anywhere. `images` are paths,
+        URLs or bytes, and `mode` applies to images without a mode. May block, since it checks
+        whether files exist. Raises InvalidValue.
         """
         mode = _parse_mode(mode)
         mentions = parse_mentions(text, workspace=self._workspace, servers=self._servers.specs)
@@ -114,7 +114,7 @@ class InputResolver:
         return ParsedPrompt(UserMessage((*texts, *references, *image_blocks)), mentions.notices)
 
     def prepare_image(self, data: bytes) -> Image:
-        """Return an image that the model's API takes, without metadata. Raises BadImage."""
+        """Return an image that the model's API accepts, without metadata. Raises BadImage."""
         return prepare_for_model(data, self._limits).image
 
     # -- references --------------------------------------------------------------------------
@@ -133,7 +133,7 @@ class InputResolver:
             case _:
                 assert_never(reference)
         if resolved.error is not None and reference in self._uncertain:
-            return replace(resolved, error=f"{resolved.error} (write \\@ if none is meant)")
+            return replace(resolved, error=f"{resolved.error} (write \\@ for a literal @)")
         return resolved
 
     def is_current(
@@ -156,7 +156,7 @@ class InputResolver:
         *,
         known: frozenset[str] = frozenset(),
     ) -> tuple[str, ...]:
-        """Return the changes since, without files that the model knows by now."""
+        """Return the changes since a reference was resolved, except for `known` files."""
         match reference:
             case FileReference():
                 return await self._files.changes(reference, resolution, known=known)
@@ -180,7 +180,7 @@ def _parse_mode(value: str) -> RecognitionMode:
     try:
         return RecognitionMode(value)
     except ValueError:
-        message = f"the mode of images must be one of {', '.join(RecognitionMode)}"
+        message = f"the image mode must be one of {', '.join(RecognitionMode)}"
         raise InvalidValue(message, code="unknown_image_mode", place="inputs") from None
 
 
@@ -199,7 +199,7 @@ def _build_image(image: object, mode: RecognitionMode) -> Image:
             return Image(source=image, mode=mode)
         case _:
             raise InvalidValue(
-                "an image must be a path, an address, one of the sources of images"
+                "an image must be a path, a URL, an image source"
                 f" (ImageFile, ImageData, ...) or an Image, not {type(image).__name__}",
                 code="invalid_image_source",
                 place="inputs",

@@ -1,6 +1,7 @@
-"""The built-in tools for files and commands, and tools made of your own functions.
+"""The built-in tools for files and commands, and tools made from your own functions.
 
-A `Toolbox` holds the tools of a coding agent for one `Workspace`; `@tool` makes one of a function.
+A `Toolbox` contains the tools of a coding agent for one `Workspace`; `@tool` turns a function into
+a tool.
 Each export is loaded on first use: a program that shows a transcript does not load a sandbox.
 """
 

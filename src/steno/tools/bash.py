@@ -1,8 +1,9 @@
 """The tools `bash`, `bash_output` and `bash_kill`: commands in the foreground and the background.
 
 A command gets a clean environment, limits, and a sandbox where one works. `shell.command_parser`
-splits a command line into the commands that rules are about; `shell.process` runs it. A background
-job ends with the tool that started it, and these tools reach no other process.
+splits a command line into the commands that permission rules match; `shell.process` runs it. A
+background job ends when the tool that started it is closed. These tools cannot reach any other
+process.
 """
 
 from __future__ import annotations
@@ -43,23 +44,23 @@ from steno.tools.workspace import Workspace
 from steno.values import RedactedRepr
 
 MAX_COMMAND_BYTES: Final = 100_000
-"""Linux takes 128 KiB as one argument of a program, and the command is inside of one."""
+"""Linux limits one argument of a program to 128 KiB, and the command is passed inside one."""
 MAX_WAIT_S: Final = 60
 PASSED_VARIABLES: Final = (
     # The user and the machine.
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"),
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
-    # Where tools of a language are, or which of them are in use.
+    # The places and versions of the tools of a language.
     *("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYENV_ROOT", "PYENV_VERSION"),
     *("NVM_DIR", "NVM_BIN", "PNPM_HOME", "VOLTA_HOME", "BUN_INSTALL", "DENO_DIR"),
     *("GOPATH", "GOROOT", "GOBIN", "CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME", "GEM_HOME"),
     *("NIX_PATH", "NIX_PROFILES", "LOCALE_ARCHIVE"),
 )
-"""Names of variables that commands inherit; `*` stands for any suffix."""
+"""Names of variables that commands inherit; `*` matches any suffix."""
 FIXED_VARIABLES: Final[Mapping[str, str]] = {
     "TERM": "dumb",
-    # No person can turn pages or type a password.
+    # Commands have no terminal: a pager or a password prompt would wait forever.
     "PAGER": "cat",
     "GIT_PAGER": "cat",
     "GIT_TERMINAL_PROMPT": "0",
@@ -71,24 +72,30 @@ class CommandAccess(RedactedRepr, frozen=True, kw_only=True):
     """The parts of the machine that commands may reach beyond the workspace."""
 
     network: bool = False
-    """Has an effect only where a sandbox can cut the network off."""
+    """Whether commands may use the network. Only a sandbox can block it."""
     environment: tuple[str, ...] = ()
-    """Names of variables to inherit besides the usual ones; `*` at the end is any suffix."""
+    """Names of further variables to inherit; `*` at the end matches any suffix."""
     hidden: tuple[Path, ...] = ()
-    """Paths that commands may not read, besides the usual places of secrets."""
+    """Paths that commands may not read, in addition to the known places of secrets."""
     temporary: tuple[Path, ...] = (Path("/tmp"),)  # noqa: S108 - where commands expect it
-    """More folders that commands may write to, if the sandbox cannot give them their own /tmp."""
+    """Further folders that commands may write to, if the sandbox cannot provide a private /tmp."""
 
 
 class BashArguments(Struct, forbid_unknown_fields=True):
     """The arguments of the tool `bash`."""
 
-    command: Annotated[str, Meta(min_length=1, description="The command line, for bash -c.")]
+    command: Annotated[str, Meta(min_length=1, description="The command line to run with bash -c.")]
     timeout_s: Annotated[
-        int | None, Meta(description="Seconds after which it is ended with all it has started.")
+        int | None,
+        Meta(
+            description="Time limit in seconds; after it, the command and every process it started"
+            " are ended."
+        ),
     ] = None
     background: Annotated[
-        bool, "Return at once with a job id, for bash_output and bash_kill. For servers."
+        bool,
+        "Run the command in the background and return a job ID at once, for bash_output and"
+        " bash_kill. Use it for servers and other commands that keep running.",
     ] = False
 
 
@@ -120,12 +127,14 @@ class BashTool:
             BashArguments,
             name="bash",
             description=(
-                "Run a command in the workspace folder and return what it writes. Each call is a "
-                "new shell without input. It has "
-                f"{self._limits.timeout_s} s unless timeout_s says otherwise, "
-                f"{self._limits.max_timeout_s} s at most; processes that it leaves behind are "
-                "ended. Writing outside of the workspace and /tmp, reading secrets and using the "
-                "network may be forbidden."
+                "Run a shell command in the working directory and return its output. Each call "
+                "starts a new shell: variables and directory changes do not carry over. Commands "
+                "get no input, so avoid interactive ones. The time limit is "
+                f"{self._limits.timeout_s} s; set timeout_s to change it, up to "
+                f"{self._limits.max_timeout_s} s. Processes that still run when the command exits "
+                "are ended; set background to keep a command running. Long output is shown in "
+                "part, with a note on how to read the rest. Writing outside of the workspace and /tmp,"
+                " reading secrets and using the network may be forbidden."
             ),
         )
 
@@ -141,7 +150,7 @@ class BashTool:
         notes = [
             f"in {self._workspace.root}",
             "in the background" if arguments.background else "",
-            "until it is ended" if seconds is None else f"at most {seconds} s",
+            "no time limit" if seconds is None else f"at most {seconds} s",
             f"sandbox: {sandbox.name}",
             "network allowed" if self._access.network else "",
         ]
@@ -179,12 +188,12 @@ class BashTool:
 
     async def _run_in_background(self, arguments: BashArguments) -> ToolOutput:
         if self.jobs.running >= self._limits.max_jobs:
-            problem = f"{self._limits.max_jobs} commands run in the background, and no more may"
+            problem = f"the limit of {self._limits.max_jobs} background commands is reached"
             raise _refusal(f"{problem}; end one with bash_kill", code="too_many_jobs")
         process, sandbox = await self._start(arguments.command, None)
         job = self.jobs.add(arguments.command, process, timeout_s=self._timeout_of(arguments))
         return ToolOutput.of(
-            f'[started as job {job.id}; call bash_output with job "{job.id}" for what it writes]',
+            f'[started as job {job.id}; call bash_output with job "{job.id}" to read its output]',
             details={"job": job.id, "sandbox": sandbox},
         )
 
@@ -230,23 +239,23 @@ class BashTool:
         )
 
     def _arguments(self, call: ToolCall) -> BashArguments:
-        """Return the arguments. Raises ToolFailed for a command that no shell could run."""
+        """Return the arguments. Raises ToolFailed for a command that a shell cannot run."""
         arguments = parse_arguments(call, BashArguments)
         if not arguments.command.strip():
             raise _refusal("the command is empty", code="empty_command")
         if "\0" in arguments.command:
-            problem = "the command holds a NUL character, which no shell can read"
+            problem = "the command contains a NUL character; remove it"
             raise _refusal(problem, code="command_has_nul")
         if len(arguments.command.encode()) > MAX_COMMAND_BYTES:
             problem = f"the command has more than {MAX_COMMAND_BYTES:,} bytes"
-            raise _refusal(f"{problem}; write them to a file first", code="command_too_long")
+            raise _refusal(f"{problem}; write long input to a file", code="command_too_long")
         most = self._limits.max_timeout_s
         if arguments.timeout_s is not None and not 1 <= arguments.timeout_s <= most:
             raise _refusal(f"timeout_s must be from 1 to {most}", code="timeout_out_of_range")
         return arguments
 
     def _timeout_of(self, arguments: BashArguments) -> int | None:
-        """Return how long a command may run; None, for a background job without a limit."""
+        """Return the time limit in seconds; None for a background job without a limit."""
         if arguments.timeout_s is not None or arguments.background:
             return arguments.timeout_s
         return self._limits.timeout_s
@@ -270,12 +279,12 @@ class _LiveOutput:
         text = self._decoder.decode(data[: self._remaining_bytes])
         self._remaining_bytes -= len(data)
         if self._remaining_bytes <= 0:
-            text += "\n[... there is more, which is not shown while it runs ...]\n"
+            text += "\n[... more output is not shown while the command runs ...]\n"
         if text:
             self._context.report_output(text)
 
     def close(self) -> None:
-        """Report the rest, if the last character is incomplete."""
+        """Report the last character if it is incomplete."""
         rest = self._decoder.decode(b"", final=True)
         if rest:
             self._context.report_output(rest)
@@ -293,8 +302,8 @@ _SECRET_NAME = re.compile(
 def build_environment(environ: Mapping[str, str], extra: Iterable[str] = ()) -> dict[str, str]:
     """Return the environment of a command.
 
-    `extra` are more names to inherit. A name that looks like a secret is inherited only if it is
-    written out in full there: no pattern covers it.
+    `extra` adds names to inherit. A name that looks like a secret is inherited only if `extra`
+    contains it in full: patterns do not match it.
     """
     patterns = (*PASSED_VARIABLES, *extra)
 
@@ -310,12 +319,12 @@ def build_environment(environ: Mapping[str, str], extra: Iterable[str] = ()) -> 
 # -- background jobs ------------------------------------------------------------------------------
 
 _MAX_ENDED_JOBS: Final = 64
-"""How many ended jobs are kept, so that their output can still be read."""
+"""The number of ended jobs to keep, so that their output can still be read."""
 
 
 @final
 class Job:
-    """One command in the background."""
+    """A command that runs in the background."""
 
     def __init__(
         self, id: str, command: str, process: CommandProcess, timeout_s: int | None
@@ -325,30 +334,30 @@ class Job:
         self._process = process
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.output_lock: Final = asyncio.Lock()
-        """Serialises readers: output that one reader took is not returned to another."""
+        """Serialises readers: output that one reader has taken is not returned to another."""
         self._exit_task = asyncio.create_task(process.wait(timeout_s), name=f"bash job {id}")
-        # A caller that asks gets the failure; without one, asyncio must not warn about it.
+        # Retrieve a failure here: asyncio warns about one that no caller retrieves.
         self._exit_task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     @property
     def is_running(self) -> bool:
-        """Whether it has not ended."""
+        """Whether the command still runs."""
         return not self._exit_task.done()
 
     async def wait(self, seconds: float) -> None:
-        """Wait for its end, at most for some time."""
+        """Wait until the command has ended, for at most `seconds`."""
         await asyncio.wait([self._exit_task], timeout=seconds)
 
     async def end(self) -> None:
-        """End it, with all that it has started."""
+        """End the command and every process it started."""
         self._process.stop()
         await asyncio.wait([self._exit_task])
 
     @contextmanager
     def take_output(self) -> Generator[tuple[str, CommandExit | None], None, None]:
-        """Yield the output since the last call, and how the command ended if it has.
+        """Yield the output since the last call, and the exit of the command if it has ended.
 
-        The output counts as taken only if the block succeeds. Raises ToolFailed if the command
+        If the block raises, the next call yields the output again. Raises ToolFailed if the command
         could not be started.
         """
         command_exit = None if self.is_running else self._exit_task.result()
@@ -371,11 +380,11 @@ class BackgroundJobs:
 
     @property
     def running(self) -> int:
-        """How many have not ended."""
+        """The number of jobs that still run."""
         return sum(job.is_running for job in self._jobs.values())
 
     def add(self, command: str, process: CommandProcess, *, timeout_s: int | None) -> Job:
-        """Add a command that was started; it is ended after `timeout_s`, if given."""
+        """Add a command that was started. It is ended after `timeout_s` unless that is None."""
         ended = [id for id, job in self._jobs.items() if not job.is_running]
         for id in ended[: max(0, len(ended) - _MAX_ENDED_JOBS + 1)]:
             del self._jobs[id]
@@ -388,13 +397,11 @@ class BackgroundJobs:
         try:
             return self._jobs[id]
         except KeyError:
-            message = (
-                f"there is none of this id; those there are: {', '.join(self._jobs) or 'none'}"
-            )
+            message = f"unknown ID; known jobs: {', '.join(self._jobs) or 'none'}"
             raise ToolFailed(message, code="job_not_found", place="job") from None
 
     async def aclose(self) -> None:
-        """End all of them."""
+        """End all jobs."""
         jobs = [*self._jobs.values()]
         self._jobs.clear()
         await asyncio.gather(*[job.end() for job in jobs])
@@ -403,14 +410,19 @@ class BackgroundJobs:
 class BashKillArguments(Struct, forbid_unknown_fields=True):
     """The arguments of the tool `bash_kill`."""
 
-    job: Annotated[str, "The id that bash gave."]
+    job: Annotated[str, "The job ID that bash returned."]
 
 
 class BashOutputArguments(BashKillArguments, forbid_unknown_fields=True):
     """The arguments of the tool `bash_output`."""
 
     wait_s: Annotated[
-        int, Meta(ge=0, le=MAX_WAIT_S, description="Wait up to so many seconds for its end.")
+        int,
+        Meta(
+            ge=0,
+            le=MAX_WAIT_S,
+            description="Wait up to this many seconds for the command to end.",
+        ),
     ] = 0
 
 
@@ -425,7 +437,7 @@ class _JobTool:
         self._jobs = jobs
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return nothing: rules cannot be about jobs."""
+        """Return an empty tuple: permission rules cannot match jobs."""
         return ()
 
     async def preview(self, call: ToolCall) -> CallPreview:
@@ -441,8 +453,8 @@ class BashOutputTool(_JobTool):
     definition = ToolDefinition.from_type(
         BashOutputArguments,
         name="bash_output",
-        description="Read what a background command has written since you last asked, and "
-        "whether it still runs.",
+        description="Read the output that a background command has written since your last call, "
+        "and whether it still runs. Set wait_s to wait for its end.",
     )
     _arguments = BashOutputArguments
 
@@ -464,7 +476,8 @@ class BashKillTool(_JobTool):
     definition = ToolDefinition.from_type(
         BashKillArguments,
         name="bash_kill",
-        description="End a background command and every process it has started.",
+        description="End a background command and every process it started. Returns the rest of "
+        "its output.",
     )
     _arguments = BashKillArguments
 

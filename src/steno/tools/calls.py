@@ -1,8 +1,8 @@
 """The calls of tools: their arguments and approved path, and their headline and content.
 
-A headline and a content follow from the call alone: a transcript shows calls of sessions that ended
-long ago. The tables have rows for the built-in tools; calls of other tools that are not open have
-the default headline, and no content.
+Headline and content depend on the call alone, because a transcript shows calls of old sessions,
+whose tools are not open. The built-in tools are listed here; calls of other tools have the default
+headline and no content.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 
 def parse_arguments(call: ToolCall, type: type[T]) -> T:
-    """Return the arguments of a call. Raises ToolFailed if they do not fit."""
+    """Return the arguments of a call. Raises ToolFailed if they are invalid."""
     try:
         return call.arguments_as(type)
     except InvalidArguments as exc:
@@ -27,9 +27,9 @@ def parse_arguments(call: ToolCall, type: type[T]) -> T:
 
 
 def approved_path(tool: Tool, call: ToolCall, context: ToolContext) -> str:
-    """Return the one path that was approved, as `Workspace.relative` spells it.
+    """Return the one path that was approved, as `Workspace.relative` returns it.
 
-    The arguments may lead to another file by now. Raises ToolFailed.
+    By now the path in the arguments may lead to another file. Raises ToolFailed.
     """
     (path,) = tool.subjects(call) if context.subjects is None else context.subjects
     return path
@@ -41,10 +41,10 @@ def call_headline(call: AnyToolCall) -> str:
 
 
 def call_content(call: ToolCall) -> PreviewPart | None:
-    """Return the text that a call would write; None if it writes none."""
+    """Return the text that a call would write; None for a call that writes no file."""
     try:
         arguments = call.parsed
-    except InvalidArguments:  # JSON that Python has no value for
+    except InvalidArguments:  # JSON that Python cannot represent
         return None
     match call.name, dict(arguments):
         case "write", {"content": str(content)}:
@@ -68,4 +68,4 @@ _HEADLINE_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "bash_output": ("job",),
     "bash_kill": ("job",),
 }
-"""The arguments that may be the headline of a call; the first that is present counts."""
+"""The arguments that may be the headline of a call; the first that is present is used."""

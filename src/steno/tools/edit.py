@@ -1,8 +1,8 @@
-"""The tool `edit`: replace one text in a file by another, if it is clear which one is meant.
+"""The tool `edit`: replace a text in a file that occurs once, or every occurrence of it.
 
-The text must stand in the file exactly. The file keeps its encoding, its byte order mark and its
-line ends: a line feed from the model stands for the line end of the file. If the text is not found,
-the error shows the nearest one.
+The text must match the file exactly. The file keeps its encoding, its byte order mark and its line
+ends: a line feed from the model means the line end of the file. If the text is not found, the error
+shows the most similar one.
 """
 
 from __future__ import annotations
@@ -33,35 +33,40 @@ _CRLF: Final = re.compile("\r\n")
 
 class _EditArguments(Struct, frozen=True, kw_only=True):
     path: Annotated[
-        str, Meta(description="The file, relative to the working folder or absolute.", min_length=1)
+        str,
+        Meta(
+            description="Path of the file, absolute or relative to the working directory.",
+            min_length=1,
+        ),
     ]
     old: Annotated[
         str,
         Meta(
             description=(
-                "The text to replace, exactly as it stands in the file, indentation included, and"
-                " with enough of the lines around it that it stands there only once."
+                "The text to replace, exactly as in the file, including indentation. Include enough"
+                " of the surrounding lines that it occurs only once."
             ),
             min_length=1,
         ),
     ]
-    new: Annotated[str, Meta(description="What is to stand there instead.")]
+    new: Annotated[str, Meta(description="The text to replace it with.")]
     replace_all: Annotated[
-        bool, Meta(description="Replace it wherever it stands, once or many times.")
+        bool, Meta(description="Replace every occurrence; old need not be unique.")
     ] = False
 
 
 @final
 class EditTool:
-    """Changes files of a workspace that the model has read."""
+    """Edits files of a workspace that the model has read."""
 
     definition = ToolDefinition.from_type(
         _EditArguments,
         name="edit",
         description=(
-            "Replace a text in a file by another. Read the file first. The old text must match"
-            " exactly and only once, unless replace_all is set; do not include the line numbers"
-            " that read shows. Write line ends as plain line feeds: those of the file are kept."
+            "Replace text in a file. Use it to change a part of a file; use write for a new file or"
+            " a complete rewrite. Read the file with read first. old must match the file exactly"
+            " and occur only once, unless replace_all is set. Do not include the line numbers that"
+            " read shows. Write line ends as plain line feeds; the file keeps its own line ends."
         ),
     )
     capability = Capability.WRITE
@@ -86,7 +91,7 @@ class EditTool:
         )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Change the file, or leave it as it was. Raises ToolFailed."""
+        """Edit the file, or change nothing. Raises ToolFailed."""
         arguments, path = parse_arguments(call, _EditArguments), approved_path(self, call, context)
         return await run_to_completion(lambda: self._change(path, arguments).apply(self._workspace))
 
@@ -103,8 +108,8 @@ class EditTool:
             )
         except UnicodeEncodeError:
             raise ToolFailed(
-                f"holds characters that {file.label}, the encoding of the file, has not;"
-                " write the whole file instead, and it becomes UTF-8",
+                f"contains characters that {file.label}, the encoding of the file, does not have;"
+                " use write to rewrite the whole file as UTF-8",
                 code="not_encodable",
                 place="new",
             ) from None
@@ -112,7 +117,7 @@ class EditTool:
 
 
 def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> str:
-    """Return the text of a file with `new` where `old` stood. Raises ToolFailed."""
+    """Return the text of a file with `old` replaced by `new`. Raises ToolFailed."""
     text, wanted = _normalize_line_ends(file.text), _normalize_line_ends(old)
     if wanted == _normalize_line_ends(new):
         message = "is the same as old; there is nothing to change"
@@ -122,14 +127,14 @@ def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> 
         message = f"is not in the file{_nearest_text_hint(file.text, old)}"
         raise ToolFailed(message, code="text_not_found", place="old")
     count = text.count(wanted)
-    # From the next character on, since `aa` stands in `aaa` twice.
+    # `count` ignores overlaps, but `aa` occurs in `aaa` twice.
     if not every and text.find(wanted, first + 1) >= 0:
         positions = islice(_find_occurrences(text, wanted), 10)
         places = [str(text.count("\n", 0, position) + 1) for position in positions]
         listed = ", ".join(places) + (", ..." if count > len(places) else "")
         raise ToolFailed(
-            f"stands in the file {max(count, 2)} times (lines {listed}); take in more of"
-            " the lines around the one you mean, or set replace_all",
+            f"occurs {max(count, 2)} times in the file (lines {listed}); include more of the"
+            " surrounding lines to make it unique, or set replace_all",
             code="text_ambiguous",
             place="old",
         )
@@ -140,11 +145,11 @@ def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> 
 
 
 def _replace_occurrences(file: TextFile, text: str, wanted: str, *, new: str) -> str:
-    """Return the text of a file with `new` in all places where `wanted` stands.
+    """Return the text of a file with every occurrence of `wanted` replaced by `new`.
 
-    Each line feed of what is wanted may stand for CR LF; everything else stands for itself.
+    A line feed in `wanted` also matches CR LF.
     """
-    # Where, in the plain text, a line feed stands for two characters.
+    # Positions in the normalized text of line feeds that are CR LF in the file.
     pairs = [found.start() - number for number, found in enumerate(_CRLF.finditer(file.text))]
     if not pairs:
         return text.replace(wanted, new)
@@ -165,7 +170,7 @@ def _replace_occurrences(file: TextFile, text: str, wanted: str, *, new: str) ->
 
 
 def _find_occurrences(text: str, wanted: str) -> Iterator[int]:
-    """Yield the positions of a text, from left to right, without overlaps."""
+    """Yield the positions of `wanted`, from left to right, without overlaps."""
     position = text.find(wanted)
     while position >= 0:
         yield position
@@ -181,14 +186,14 @@ def _normalize_line_ends(text: str) -> str:
 _LINE_NUMBER_PREFIX: Final = re.compile(r"\s*\d+\t")
 _LOOKALIKES: Final = str.maketrans("\u2018\u2019\u201c\u201d\u2013\u2014\u2212", "''\"\"---")
 _MAX_SHOWN_LINES: Final = 20
-_MAX_COMPARED_LINES: Final = 5_000  # lines, since each is compared letter by letter
+_MAX_COMPARED_LINES: Final = 5_000  # each line is compared character by character
 _MAX_COMPARED_CHARACTERS: Final = 4_000_000
-"""Files and comparisons that are larger get no hint."""
-_READ_AGAIN_HINT: Final = "; read it again, and copy the text from there"
+"""The limit for the size of a comparison; above it, no similar text is searched for."""
+_READ_AGAIN_HINT: Final = "; read the file again and copy the text from it"
 
 
 def _nearest_text_hint(text: str, old: str) -> str:
-    """Return a hint about the text in the file that is most like `old`."""
+    """Return a hint about the text in the file that is most similar to `old`."""
     lines, wanted = text.split("\n"), _normalize_line_ends(old).strip("\n").split("\n")
     if all(map(_LINE_NUMBER_PREFIX.match, wanted)):
         return "; leave out the line numbers and tabs that read shows before each line"
@@ -201,7 +206,8 @@ def _nearest_text_hint(text: str, old: str) -> str:
         if normalized_lines[position : position + size] == wanted_lines:
             near_lines = lines[position : position + min(size, _MAX_SHOWN_LINES)]
             shown = "\n".join([line.removesuffix("\r") for line in near_lines])
-            return f", but differs in white space, quotes or dashes from what line {position + 1} has:\n{shown}"
+            difference = "differs only in white space, quotes or dashes"
+            return f"; the text from line {position + 1} on {difference}:\n{shown}"
     longest = max(wanted_lines, key=len)[:200]
     near = get_close_matches(
         longest, [line[:200] for line in normalized_lines[:_MAX_COMPARED_LINES] if line], n=1
@@ -209,7 +215,8 @@ def _nearest_text_hint(text: str, old: str) -> str:
     if not near:
         return _READ_AGAIN_HINT
     position = next(i for i, line in enumerate(normalized_lines) if line[:200] == near[0])
-    return f"; line {position + 1} comes nearest:\n{lines[position].removesuffix(chr(13))[:500]}"
+    shown = lines[position].removesuffix("\r")[:500]
+    return f"; the most similar line is line {position + 1}:\n{shown}"
 
 
 def _normalize_line(line: str) -> str:

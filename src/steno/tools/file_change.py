@@ -14,7 +14,7 @@ from steno.tools.workspace import Fingerprint, Workspace
 
 _CONTEXT_LINES: Final = 3
 _MAX_COMPARED_LINES: Final = 4_000
-"""Comparing takes the square of this in the worst case, and a model may write the worst case."""
+"""Comparing takes quadratic time in the worst case, and a model may write the worst case."""
 _MAX_SHOWN_LINES: Final = 200
 _Opcode: TypeAlias = tuple[str, int, int, int, int]
 
@@ -31,9 +31,9 @@ class FileChange(NamedTuple):
     """The new content of a file, and its current content."""
 
     path: str
-    """As the workspace spells it."""
+    """The path as `Workspace.relative` returns it."""
     before: bytes | None
-    """None if there is no file yet."""
+    """The current content; None if the file does not exist yet."""
     after: bytes
     diff: Diff
 
@@ -45,10 +45,10 @@ class FileChange(NamedTuple):
     def preview(
         self, path: str, *, replaced: Mapping[str, str], written: Mapping[str, str]
     ) -> CallPreview:
-        """Return the diff for the person who approves it; a sentence if it is empty.
+        """Return the diff for approval, or a short text if the diff is empty.
 
-        `path`, `replaced` and `written` are arguments of the call: its path, the text in the file
-        before, and the text after.
+        `path`, `replaced` and `written` are arguments of the call: its path, the text that is
+        removed from the file, and the text that is added.
         """
         shown_arguments = ["path"] if path == self.path and path.isprintable() else []
         if not self.diff.added and not self.diff.removed:
@@ -65,7 +65,7 @@ class FileChange(NamedTuple):
         return CallPreview((part,), tuple(shown_arguments))
 
     def apply(self, workspace: Workspace) -> ToolOutput:
-        """Write the file, unless it is no longer what it was. Raises ToolFailed."""
+        """Write the file, unless its content has changed since the diff. Raises ToolFailed."""
         expected = None if self.before is None else Fingerprint.of(self.before)
         workspace.strict.write_file(self.path, self.after, expected=expected)
         diff, added, removed = self.diff
@@ -97,7 +97,7 @@ def _build_diff(path: str, before: bytes | None, after: bytes) -> Diff:
 
 
 def _split_lines(data: bytes) -> list[str] | None:
-    """Return the lines with their ends, of which LF is the only one; None if this is no text."""
+    """Return the lines with their LF, the only line end that counts; None if it is not text."""
     file = decode_text_file(data)
     if file is None:
         return None
@@ -107,7 +107,7 @@ def _split_lines(data: bytes) -> list[str] | None:
 
 
 def _find_opcodes(old: Sequence[str], new: Sequence[str]) -> Iterator[_Opcode]:
-    """Yield the steps from one to the other, if there are any; only the middle is compared."""
+    """Yield the steps from the old lines to the new, if they differ; only the middle is compared."""
     shortest = min(len(old), len(new))
     head = next((i for i in range(shortest) if old[i] != new[i]), shortest)
     max_tail = shortest - head
@@ -125,7 +125,7 @@ def _find_opcodes(old: Sequence[str], new: Sequence[str]) -> Iterator[_Opcode]:
 
 
 def _group_opcodes(steps: Sequence[_Opcode]) -> Iterator[list[_Opcode]]:
-    """Yield the steps that stand together, with a few equal lines around them."""
+    """Yield groups of neighbouring steps, each with a few equal lines around it."""
     group: list[_Opcode] = []
     last = len(steps) - 1
     for index, (tag, a1, a2, b1, b2) in enumerate(steps):
@@ -151,7 +151,7 @@ def _format_hunk(group: Sequence[_Opcode], old: Sequence[str], new: Sequence[str
 
 
 def _format_range(start: int, stop: int) -> str:
-    # The format counts from 1, and names the line before where there is none.
+    # The unified format counts from 1, and gives an empty range by the line before it.
     length = stop - start
     return f"{start + 1 if length else start},{length}"
 

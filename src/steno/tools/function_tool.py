@@ -1,4 +1,4 @@
-"""Make tools of functions, with a decorator.
+"""Turn functions into tools with a decorator.
 
 The signature becomes the schema of the arguments, and the docstring the description. Arguments are
 converted to the types of the parameters, and the result to text. This module calls functions; it
@@ -54,11 +54,11 @@ _BLOCK_TYPES: Final[tuple[type, ...]] = get_args(ResultBlock)
 
 @final
 class FunctionTool(Generic[P, R]):
-    """A function that a model can ask for; calling it is still calling the function.
+    """A tool made from a function. Calling the tool object still calls the function.
 
-    A plain function runs in a thread, with the context variables of the caller. A thread cannot
-    be ended from outside: what may take long should be an async function, which can be cancelled
-    wherever it awaits something.
+    A plain function runs in a thread, with the context variables of the caller. A thread cannot be
+    stopped from outside, so work that may take long should be an async function, which can be
+    cancelled at every await.
     """
 
     __wrapped__: Callable[P, R]
@@ -80,7 +80,7 @@ class FunctionTool(Generic[P, R]):
         self._hints = {key: hint for key, hint in hints.items() if hint is not ToolContext}
         self._function = cast("Callable[..., Any]", function)
         self._subjects = subjects
-        # The model does not see bound parameters: the context comes from the dispatcher.
+        # Bound parameters are hidden from the model; the dispatcher passes the context.
         bound = partial(self._function, **dict.fromkeys(self._context_parameters))
         self.definition: Final = ToolDefinition.from_function(
             bound, name=name, description=description
@@ -96,31 +96,31 @@ class FunctionTool(Generic[P, R]):
             _check_subjects(subjects, shown_parameters, self.definition.name)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function as if it were no tool."""
+        """Call the function directly."""
         return self.__wrapped__(*args, **kwargs)
 
     def __repr__(self) -> str:
         return f"FunctionTool({self.definition.name}, {self.capability})"
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return the subjects of a call, if the author gave a function for them."""
+        """Return the subjects of a call; empty unless the tool has a function for them."""
         if self._subjects is None:
             return ()
         found = self._subjects(**self._arguments(call))
         subjects = (found,) if isinstance(found, str) else tuple(found)
         for subject in subjects:
             if not isinstance(subject, str):
-                message = f"subjects must be strings, not {type(subject).__name__}; str(…)?"
+                message = f"subjects must be strings, not {type(subject).__name__}; use str()"
                 raise InvalidTool(message, code="subjects_not_strings", place=call.name)
         return subjects
 
     async def preview(self, call: ToolCall) -> CallPreview:
-        """Return the name and the arguments, one in a line."""
+        """Return the name and the arguments, one per line."""
         arguments = msgspec.json.format(call.arguments, indent=2)
         return CallPreview((PreviewPart(PreviewKind.ARGUMENTS, f"{call.name} {arguments}"),))
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Call the function. Its exceptions are passed on; ToolFailed is for the model."""
+        """Call the function. Its exceptions propagate; the text of ToolFailed is for the model."""
         arguments = self._arguments(call) | dict.fromkeys(self._context_parameters, context)
         if inspect.iscoroutinefunction(self._function):
             result = await self._function(**arguments)
@@ -134,13 +134,13 @@ class FunctionTool(Generic[P, R]):
         return await asyncio.to_thread(_build_output, result, context, call.name)
 
     def _arguments(self, call: ToolCall) -> dict[str, Any]:
-        """Return what the model gave, as the types that the function asks for."""
+        """Return the arguments of the call, converted to the types of the parameters."""
         try:
             return {key: call.get(key, self._hints[key]) for key in call.parsed}
         except InvalidArguments as exc:
             raise ToolFailed(str(exc), code="invalid_arguments") from exc
         except KeyError:
-            message = "there is no such argument"
+            message = "unknown argument"
             raise ToolFailed(message, code="unknown_argument", place=call.name) from None
 
 
@@ -163,14 +163,14 @@ def tool(
     description: str | None = None,
     subjects: Callable[..., Iterable[str]] | None = None,
 ) -> Any:
-    """Make a tool of a plain or async function: `@tool`, or `@tool(capability=Capability.READ)`.
+    """Turn a function into a tool: `@tool`, or `@tool(capability=Capability.READ)`.
 
-    Without a capability, a function may do anything, and its calls need approval. `subjects` gets
-    the arguments by name, as far as the model gave them, and returns what rules are about: paths,
-    addresses. A parameter with the type `ToolContext` is filled in and not shown to the model. Text
-    that is returned goes to the model, and so do blocks and a `ToolOutput`; anything else goes as
-    JSON. Raises InvalidTool for a function that no model could call, and for settings that do not
-    fit it.
+    The function may be plain or async. Without a capability, it may do anything, and its calls need
+    approval. `subjects` receives the arguments that the model passed, by name, and returns the
+    strings that permission rules match, such as paths or addresses. A parameter of type
+    `ToolContext` is filled in by steno and hidden from the model. The function may return text,
+    blocks or a `ToolOutput`; any other result is sent to the model as JSON. Raises InvalidTool for
+    a function that a model cannot call, and for settings that do not fit it.
     """
     decorate = partial(
         FunctionTool[..., Any],
@@ -185,7 +185,7 @@ def tool(
 def _check_subjects(
     subjects: Callable[..., object], parameters: Sequence[inspect.Parameter], name: str
 ) -> None:
-    """Raise InvalidTool unless `subjects` takes whatever the function may be given."""
+    """Raise InvalidTool unless `subjects` accepts all arguments that the function accepts."""
     try:
         signature = inspect.signature(subjects)
     except TypeError as exc:
@@ -199,20 +199,20 @@ def _check_subjects(
             signature.bind(**{parameter.name: None for parameter in required})
         except TypeError as exc:
             raise InvalidTool(
-                f"subjects must take the same arguments by name, with defaults for those"
-                f" that may be left out: {exc}",
+                f"subjects must accept the same arguments by name, with defaults for optional"
+                f" ones: {exc}",
                 code="subjects_wrong_parameters",
                 place=name,
             ) from exc
 
 
 def _parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the type of every parameter that is left to give; Any where there is none."""
+    """Return the type of every unbound parameter; Any for one without a type hint."""
     name = getattr(function, "__name__", type(function).__name__)
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError) as exc:
-        message = "has no signature that could be read"
+        message = "the function has no readable signature"
         raise InvalidTool(message, code="no_signature", place=name) from exc
     target: Any = function
     while isinstance(target, partial):
@@ -243,7 +243,7 @@ def _build_output(result: object, context: ToolContext, name: str) -> ToolOutput
             value = msgspec.to_builtins(result, str_keys=True, enc_hook=_encode_unknown)
             text = encode_json(value).decode()
         except (InvalidValue, TypeError) as exc:
-            message = f"what it returned cannot be written as JSON: {exc}"
+            message = f"the result cannot be encoded as JSON: {exc}"
             raise InvalidTool(message, code="result_not_json", place=name) from exc
         details = {"result": value}
     shown, blob_details = truncate_output(text, context)
@@ -255,12 +255,12 @@ def _is_block(value: object) -> TypeGuard[ResultBlock]:
 
 
 def _encode_unknown(value: Any) -> object:
-    """Convert values that msgspec does not know."""
+    """Convert values that msgspec does not support."""
     if isinstance(value, JsonObject):
         return value.to_dict()
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     dump = getattr(value, "model_dump", None)
     if dump is None:
-        raise TypeError(f"values of type {type(value).__name__}")
+        raise TypeError(f"unsupported type {type(value).__name__}")
     return dump(mode="json")

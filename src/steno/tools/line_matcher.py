@@ -1,10 +1,10 @@
 """A program that finds lines by a regular expression, and can be killed while it runs.
 
-Python's `re` may run without end on a pattern that a model wrote, and nothing interrupts it within
-the process. So it runs here, in a process that is started by the path of this file and imports
-nothing of steno. It reads whether case is ignored and a pattern, and responds with an error, which
-is empty for a valid pattern. Then it reads one text after the other, and responds to each with the
-numbers of the matching lines. Numbers are 8 bytes in the byte order of this machine.
+Python's `re` may run forever on a pattern that a model wrote, and cannot be interrupted within the
+process. So it runs here, in a process that is started by the path of this file and imports nothing
+from steno. The program reads whether to ignore case and a pattern, and responds with an error text,
+which is empty for a valid pattern. Then it reads texts, and responds to each with the numbers of
+the matching lines. Numbers are sent as 8 bytes in the byte order of this machine.
 """
 
 import re
@@ -26,7 +26,7 @@ def find_matching_lines(pattern: re.Pattern[str], text: bytes, max_lines: int) -
 
 
 def encode_number(value: int) -> bytes:
-    """Return a number as it is sent."""
+    """Return the bytes that represent a number between the two processes."""
     return value.to_bytes(NUMBER_BYTES, sys.byteorder)
 
 

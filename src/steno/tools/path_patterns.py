@@ -1,12 +1,13 @@
 r"""Match paths against globs (`*.py`, `src/**/test_*.c`, `*.{ts,tsx}`) and ignore files.
 
 The rules are those of ripgrep, which are git's with alternatives in braces: `*` and `?` stop at a
-slash, `**` between slashes is any number of folders, a backslash takes the next character
-literally. Ignore files are `.rgignore`, `.ignore`, `.gitignore` and `.git/info/exclude` of every
-folder: a nearer file wins over one further up, and the first kind over the next. Folders above the
-workspace count as well, those of git up to the root of the repository; outside of a repository
-`.gitignore` has no effect. Names that begin with a dot are ignored unless a rule with `!` includes
-them or the search asks for them; `.git` is always ignored. This module walks no folders.
+slash, `**` between slashes matches any number of folders, and a backslash makes the next character
+literal. Ignore files are `.rgignore`, `.ignore`, `.gitignore` and `.git/info/exclude` of every
+folder: a nearer file wins over one further up, and the first kind over the next. Ignore files above
+the workspace count as well, but those of git only up to the root of the repository; outside of a
+repository `.gitignore` has no effect. Names that begin with a dot are ignored unless a rule with
+`!` includes them or the search asks for them; `.git` is always ignored. This module does not walk
+folders.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from steno.tools.workspace import Workspace
 def build_path_filter(pattern: str) -> Callable[[str], bool]:
     """Return a function that decides whether a relative path matches a pattern.
 
-    A pattern without a slash is about names, in any folder; any other is about the whole path,
+    A pattern without a slash matches names in any folder. Any other pattern matches the whole path
     and may begin with a slash. Raises InvalidValue.
     """
     anchored = pattern.removeprefix("./").removeprefix("/")
@@ -50,7 +51,7 @@ def build_filter_below(under: str, pattern: str) -> Callable[[str], bool]:
 
 
 def printable_name(name: str) -> str:
-    """Return a name in one line."""
+    """Return a name on one line; a name with unprintable characters is quoted."""
     return name if name.isprintable() else repr(name)
 
 
@@ -68,16 +69,16 @@ _GLOB_TOKEN: Final = re.compile(
 _MAX_CHARACTERS: Final = 4_096
 _MAX_ALTERNATIVES: Final = 256
 _MAX_TOKENS: Final = 20_000
-"""Of all alternatives: Python compiles more slowly than it matches."""
+"""The limit for all alternatives together: Python compiles more slowly than it matches."""
 _Tokens: TypeAlias = list[str]
-"""Stars, slashes, and regular expressions for one character each, which is no slash."""
+"""Stars, slashes, and regular expressions that each match one character other than a slash."""
 
 
 def glob_to_regex(pattern: str, *, lone_bracket: bool = False) -> str:
     """Return a regular expression for a whole path. Raises InvalidValue for an incomplete pattern.
 
-    No pattern takes long to match: what a star took is never tried again, as in `fnmatch`. With
-    `lone_bracket`, a [ that is not closed is the character, as in ignore files.
+    No pattern takes long to match: atomic groups prevent backtracking into a star, as in `fnmatch`.
+    With `lone_bracket`, an unclosed [ is a literal character, as in ignore files.
     """
     if len(pattern) > _MAX_CHARACTERS:
         raise _too_complex()
@@ -102,7 +103,7 @@ def _parse_alternatives(pattern: str, lone_bracket: bool) -> list[_Tokens]:
         elif match[0] == "}":
             if not braces:
                 raise _invalid(
-                    "glob_brace_not_open", "a } closes nothing; write \\} for the character"
+                    "glob_brace_not_open", "a } has no matching {; write \\} for a literal }"
                 )
             before, options = braces.pop()
             options += found
@@ -114,7 +115,7 @@ def _parse_alternatives(pattern: str, lone_bracket: bool) -> list[_Tokens]:
             for tokens in found:
                 tokens.append(token)
     if braces:
-        raise _invalid("glob_brace_not_closed", "a { is not closed; write \\{ for the character")
+        raise _invalid("glob_brace_not_closed", "a { is not closed; write \\{ for a literal {")
     return found
 
 
@@ -125,15 +126,15 @@ def _parse_token(match: re.Match[str], lone_bracket: bool) -> str:
     if text == "?":
         return "[^/]"
     if text == "\\":
-        raise _invalid("glob_trailing_backslash", "nothing follows the last backslash")
+        raise _invalid("glob_trailing_backslash", "the pattern ends with a single backslash")
     if text == "[" and not lone_bracket:
-        raise _invalid("glob_class_not_closed", "a [ is not closed; write \\[ for the character")
+        raise _invalid("glob_class_not_closed", "a [ is not closed; write \\[ for a literal [")
     if match["members"] is None:
         return "/" if text[-1] == "/" else re.escape(text[-1])
     members: list[str] = []
     for member in re.findall("(?s).-.|.", match["members"]):
         if member[-1] < member[0]:
-            raise _invalid("glob_range_reversed", "a range in brackets runs backwards")
+            raise _invalid("glob_range_reversed", "a range in brackets is reversed")
         members.append("-".join(map(re.escape, member[:: 2 if len(member) > 1 else 1])))
     return f"(?!/)[{'^' if match['negated'] else ''}{''.join(members)}]"
 
@@ -143,23 +144,23 @@ def _invalid(code: str, rule: str) -> InvalidValue:
 
 
 def _too_complex() -> InvalidValue:
-    return _invalid("glob_too_complex", "is too long, or has too many alternatives in braces")
+    return _invalid("glob_too_complex", "the pattern is too long or has too many alternatives")
 
 
 def _path_regex(tokens: _Tokens) -> str:
-    """Return a regular expression for a whole path, in which `**` is any number of folders."""
+    """Return a regular expression for a whole path, in which `**` matches any number of folders."""
     names = ["**" if name == ["*", "*"] else _name_regex(name) for name in _split(tokens, "/")]
     first, *others = _split(names, "**")
     if not others:
         return "/".join(first)
-    # The first place where the names of a run fit leaves the most to the runs after it.
+    # The earliest match of a run leaves the most for the runs after it, so atomic groups lose none.
     middle = [f"(?>(?:[^/]*/)*?{_as_folders(run)})" for run in others[:-1] if run]
     last = f"(?:.*/)?{'/'.join(others[-1])}" if others[-1] else ".*"
     return "".join([_as_folders(first), *middle, last])
 
 
 def _name_regex(tokens: _Tokens) -> str:
-    """Return a regular expression for one name; the same is true of the texts between its stars."""
+    """Return a regular expression for one name, with atomic groups between stars as for paths."""
     first, *others = ["".join(text) for text in _split(tokens, "*")]
     if not others:
         return first
@@ -199,7 +200,7 @@ class IgnoreRule(NamedTuple):
 class IgnoreRules:
     """Decides which files and folders of a workspace a search ignores.
 
-    With `hidden`, names that begin with a dot are not ignored for that.
+    With `hidden`, a leading dot alone does not make a name ignored.
     """
 
     def __init__(self, workspace: Workspace, *, hidden: bool = False) -> None:
@@ -208,7 +209,7 @@ class IgnoreRules:
         self._levels = lru_cache(maxsize=4096)(self._find_levels)
 
     def ignores(self, path: str, *, is_folder: bool) -> bool:
-        """Return whether a search ignores a file or folder, given by its absolute path.
+        """Return whether a search ignores the file or folder at an absolute path.
 
         The folders above it are not checked.
         """
@@ -237,7 +238,7 @@ class IgnoreRules:
         return None
 
     def _find_levels(self, folder: str) -> tuple[_FolderRules, ...]:
-        """Return the rules of a folder and of those above it, the nearest first."""
+        """Return the rules of a folder and of the folders above it, the nearest first."""
         above = () if not folder else self._levels(folder.rpartition("/")[0])
         rules = tuple([parse_ignore_file(self._read(f"{folder}/{name}")) for name in _IGNORE_FILES])
         has_git = os.path.lexists(f"{folder}/.git")
@@ -246,7 +247,7 @@ class IgnoreRules:
         return (_FolderRules(len(folder) + 1, rules, has_git), *above)
 
     def _read(self, path: str) -> bytes:
-        """Read an ignore file, in the workspace or above it, where no model can write one."""
+        """Read an ignore file in the workspace or above it, where models cannot write."""
         if not os.path.lexists(path):  # most folders have none
             return b""
         with suppress(ToolFailed):
@@ -262,9 +263,9 @@ class _FolderRules(NamedTuple):
     """The rules of one folder."""
 
     prefix: int
-    """How long the path of the folder is, with its slash."""
+    """The length of the folder's path, with the slash after it."""
     rules: tuple[tuple[IgnoreRule, ...], ...]
-    """By kind, in the order of `_IGNORE_FILES`."""
+    """The rules of each kind of file, in the order of `_IGNORE_FILES`."""
     has_git: bool
 
 
@@ -275,7 +276,7 @@ def parse_ignore_file(data: bytes) -> tuple[IgnoreRule, ...]:
         try:
             rule = _parse_ignore_line(line.decode().removesuffix("\r"))
         except UnicodeDecodeError:
-            break  # ripgrep reads no further either
+            break  # as ripgrep does
         except InvalidValue:
             continue
         if rule is not None:
@@ -305,7 +306,7 @@ def _parse_ignore_line(line: str) -> IgnoreRule | None:
         line = f"**/{line}"
     if line.endswith("/**"):
         line += "/*"
-    elif line == "**/":  # nothing but signs: ripgrep lets it match everything
+    elif line == "**/":  # such as "!" alone: ripgrep lets it match everything
         line = "**"
     matches = re.compile(glob_to_regex(line, lone_bracket=True), re.DOTALL).fullmatch
     return IgnoreRule(matches, is_for_folders, is_negated)

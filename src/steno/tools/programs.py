@@ -22,8 +22,8 @@ def find_program(
 ) -> Path | None:
     """Return the path of a program on the PATH, but not in the real folders `outside`.
 
-    A project may hold programs of any name, and a model that may write there can create them. For
-    the same reason relative folders of the PATH are skipped.
+    A project may contain programs of any name, and a model that may write there can create them.
+    For the same reason relative folders of the PATH are skipped.
     """
     path = os.environ.get("PATH", os.defpath) if path is None else path
     for folder in path.split(os.pathsep):
@@ -37,7 +37,7 @@ def find_program(
 
 
 def isolated_python_command(file: str) -> tuple[str, ...]:
-    """Return a command line that runs a file with Python alone: no settings, no packages."""
+    """Return a command line that runs a file with plain Python: no settings, no packages."""
     return (sys.executable, "-I", "-S", file)
 
 

@@ -1,4 +1,4 @@
-"""The tool `read`: lines of a text file, an image, or the stored rest of a long output."""
+"""The tool `read`: lines of a text file, an image, or the stored text of a long output."""
 
 from __future__ import annotations
 
@@ -28,34 +28,45 @@ from steno.tools.workspace import Workspace
 MAX_IMAGE_BYTES: Final = 5 * 1024 * 1024
 """The limit of providers; a larger image would make the next request fail."""
 MAX_LINE_CHARACTERS: Final = 10_000
-"""In characters, so that one line always fits, whatever its script."""
+"""Counted in characters, so that one line always fits into the output, whatever its script."""
 _BLOB_PATH: Final = re.compile(re.escape(BLOB_PREFIX) + "([0-9a-f]{64})")
 
 
 class _ReadArguments(Struct, frozen=True, kw_only=True):
     path: Annotated[
-        str, Meta(description="The file, relative to the working folder or absolute.", min_length=1)
+        str,
+        Meta(
+            description="Path of the file, absolute or relative to the working directory.",
+            min_length=1,
+        ),
     ]
-    offset: Annotated[int, Meta(description="The first line to read, from 1.", ge=1)] = 1
-    limit: Annotated[int, Meta(description="How many lines to read.", ge=1)] = MAX_OUTPUT_LINES
+    offset: Annotated[int, Meta(description="The first line to read, counted from 1.", ge=1)] = 1
+    limit: Annotated[int, Meta(description="The maximum number of lines to read.", ge=1)] = (
+        MAX_OUTPUT_LINES
+    )
     column: Annotated[
-        int, Meta(description="In the first line, the character to start at, from 1.", ge=1)
+        int,
+        Meta(
+            description="The character of the first line to start at, counted from 1; for very"
+            " long lines.",
+            ge=1,
+        ),
     ] = 1
 
 
 @final
 class ReadTool:
-    """Reads files of a workspace, and remembers that the model has seen them."""
+    """Reads files of a workspace, and records that the model has read them."""
 
     definition = ToolDefinition.from_type(
         _ReadArguments,
         name="read",
         description=(
-            "Read a text file or look at an image (PNG, JPEG, GIF, WebP). Lines are shown as in"
-            " cat -n: their number, a tab, the line; the number and the tab are not in the file,"
-            " so leave them out when you edit. Long files are shown in part, with a note how to"
-            f' read on. A path "{BLOB_PREFIX}<sha256>" reads what was left out of a long output.'
-            " Read a file before you edit or overwrite it."
+            "Read a text file or view an image (PNG, JPEG, GIF, WebP). Read a file before you edit"
+            " or overwrite it. Lines are shown as in cat -n: the line number, a tab, the line. The"
+            " number and the tab are not part of the file; leave them out when you edit. Long files"
+            " are shown in part, with a note on how to read on. A path"
+            f' "{BLOB_PREFIX}<sha256>" reads the full text of an output that was shown in part.'
         ),
     )
     capability = Capability.READ
@@ -72,7 +83,7 @@ class ReadTool:
         return (path if _BLOB_PATH.fullmatch(path) else self._workspace.relative(path),)
 
     async def preview(self, call: ToolCall) -> CallPreview:
-        """Return which lines of which file would be read."""
+        """Return the file and the lines that would be read."""
         arguments, (name,) = parse_arguments(call, _ReadArguments), self.subjects(call)
         if not _BLOB_PATH.fullmatch(arguments.path):
             (await asyncio.to_thread(self._workspace.strict.open_file, name)).close()
@@ -82,7 +93,7 @@ class ReadTool:
         )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Read. Raises ToolFailed for what is not there, too large, or neither text nor image."""
+        """Read the file. Raises ToolFailed if it is missing, too large, or not text or an image."""
         arguments, name = parse_arguments(call, _ReadArguments), approved_path(self, call, context)
         return await asyncio.to_thread(self._run, arguments, name, context)
 
@@ -92,7 +103,7 @@ class ReadTool:
                 data = context.read_blob(blob_match[1])
             except (Missing, Damaged) as exc:
                 raise ToolFailed(str(exc), code=exc.code, place=arguments.path) from exc
-            # Offsets in the hint count lines of this text.
+            # Decoded as in `truncate_output`, whose note counts the lines of this text.
             text = TextFile(data.decode("utf-8", "replace"), "utf-8")
             return _build_output(data, text, arguments, name=name)
         workspace = self._workspace.strict
@@ -125,7 +136,7 @@ def _build_output(
 def _prepare_image(
     data: bytes, mime_type: str, prepare_image: PrepareImage | None, name: str
 ) -> Image:
-    """Return an image that the model can take; as it is if nothing can prepare it."""
+    """Return an image that models accept; unprepared if the image library is missing."""
     if prepare_image is not None:
         try:
             return prepare_image(data)
@@ -136,8 +147,8 @@ def _prepare_image(
     if len(data) > MAX_IMAGE_BYTES:
         raise path_error(
             name,
-            f"is an image of {len(data):,} bytes, and no more than"
-            f" {MAX_IMAGE_BYTES:,} can be shown; make a smaller one",
+            f"is an image of {len(data):,} bytes, more than the limit of"
+            f" {MAX_IMAGE_BYTES:,}; make a smaller copy",
             code="image_too_large",
         )
     return Image(source=ImageData(data), mime_type=mime_type)
@@ -172,12 +183,12 @@ def _number_lines(lines: list[str], arguments: _ReadArguments) -> tuple[str, int
         shown.append(line)
     last = arguments.offset + len(shown) - 1
     if last < len(lines):
-        shown.append(f"[... {len(lines):,} lines in all; to read on: offset {last + 1} ...]\n")
+        shown.append(f"[... {len(lines):,} lines in total; to read on: offset {last + 1} ...]\n")
     return "".join(shown), last
 
 
 def _truncate_line(line: str, number: int, column: int) -> str:
-    """Return a line from a column on, as much as may be shown at once."""
+    """Return a line from a column on, truncated to the limit."""
     end = column - 1 + MAX_LINE_CHARACTERS
     if end >= len(line):
         return line[column - 1 :]

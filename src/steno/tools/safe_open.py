@@ -1,10 +1,10 @@
 """Open a path one folder at a time, and hold each folder open.
 
-Names are looked up in the folder that was opened before them, and links are read and followed by
-hand. So nothing that is swapped during the walk can lead elsewhere: there is no moment between the
-check of a path and its opening. Files outside of the allowed folders are never opened; links there
-are only read, to find out whether they lead back in. This module knows no tools and changes
-nothing.
+Each name is looked up in the folder that was opened before it, and this module reads and follows
+links itself. So nothing that is swapped during the walk can lead elsewhere: there is no gap between
+checking a path and opening it. Files outside of the allowed folders are never opened; links there
+are only read, to find out whether they lead back in. This module knows no tools and changes no
+files.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from steno.errors import ToolFailed
 from steno.values import is_utf8_text
 
 PathNames: TypeAlias = tuple[str, ...]
-"""A real path: the names from the root of the file system on, without links."""
+"""A real path: the names from the root of the file system, without links."""
 
 # Absent on platforms without `dir_fd`, where a workspace cannot be created.
 _NO_FOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
@@ -30,13 +30,13 @@ OPEN_FOLDER_FLAGS: Final[int] = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _N
 OPEN_FILE_FLAGS: Final[int] = (
     os.O_RDONLY | _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 )
-"""Without blocking: a pipe that was put in the place of a file must not hang the program."""
+"""Non-blocking: a pipe that was put in the place of a file must not hang the program."""
 CREATE_FILE_FLAGS: Final[int] = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
 
 MAX_DEPTH: Final = 200
-"""How deep folders may lie; each level costs an open file."""
-_MAX_LINKS: Final = 40  # as Linux has it
-_MAX_PATH_BYTES: Final = 4096  # likewise
+"""The maximum depth of folders; each level costs an open file."""
+_MAX_LINKS: Final = 40  # the limit of Linux
+_MAX_PATH_BYTES: Final = 4096  # the limit of Linux
 
 
 class ResolvedPath(NamedTuple):
@@ -46,7 +46,7 @@ class ResolvedPath(NamedTuple):
     """The real path of the folder."""
     folder: int
     rest: PathNames
-    """One name; none if the folder itself is meant, more if folders on the way are missing."""
+    """One name; empty for the folder itself, several if folders on the way are missing."""
 
     @property
     def name(self) -> str:
@@ -61,7 +61,7 @@ class ResolvedPath(NamedTuple):
 
     @property
     def names(self) -> PathNames:
-        """The real path that is meant, whether or not something is there."""
+        """The real path, whether or not it exists."""
         return self.folder_names + self.rest
 
 
@@ -69,16 +69,16 @@ class ResolvedPath(NamedTuple):
 def open_path(
     path: str, base: PathNames, tops: Collection[PathNames]
 ) -> Generator[ResolvedPath, None, None]:
-    """Resolve a path, from the folder `base` on unless it is absolute.
+    """Resolve a path; a relative path starts from the folder `base`.
 
     Raises ToolFailed if it leads out of all the folders `tops`, OSError if a step fails.
     """
     if not path:
         raise ToolFailed("must not be empty", code="path_empty", place="path")
     if "\0" in path:
-        raise ToolFailed("must not hold a NUL character", code="path_has_nul", place="path")
+        raise ToolFailed("must not contain a NUL character", code="path_has_nul", place="path")
     if not is_utf8_text(path):
-        raise ToolFailed("must be text that UTF-8 can carry", code="path_not_utf8", place="path")
+        raise ToolFailed("must be valid UTF-8 text", code="path_not_utf8", place="path")
     if len(path.encode()) > _MAX_PATH_BYTES:
         rule = f"must not be longer than {_MAX_PATH_BYTES} bytes"
         raise ToolFailed(rule, code="path_too_long", place="path")
@@ -91,7 +91,7 @@ def open_path(
 
 @contextmanager
 def explain_os_errors(path: str) -> Generator[None, None, None]:
-    """Raise ToolFailed in place of an OSError, with a text that a model can act on."""
+    """Convert an OSError to a ToolFailed with a text that a model can act on."""
     try:
         yield
     except OSError as exc:
@@ -106,28 +106,28 @@ def path_error(path: str, message: str, *, code: str) -> ToolFailed:
 
 
 def quote_path(path: str) -> str:
-    """Return a path for an error: quoted, in one line, of readable length."""
+    """Return a path for an error: quoted, on one line, shortened if it is long."""
     return repr(path if len(path) <= 300 else f"{path[:200]}...{path[-80:]}")
 
 
 _ERRORS: Final = {
     errno.ENOENT: ("file_not_found", "there is no such file or folder"),
-    errno.ENOTDIR: ("not_a_folder", "something on the way to it is not a folder"),
-    errno.EISDIR: ("is_a_folder", "is a folder; use glob to see what is in it"),
+    errno.ENOTDIR: ("not_a_folder", "a part of the path is not a folder"),
+    errno.EISDIR: ("is_a_folder", "is a folder; use glob to list its files"),
     errno.EACCES: ("permission_denied", "permission denied"),
     errno.EPERM: ("permission_denied", "permission denied"),
     errno.EROFS: ("read_only", "the file system is read-only"),
     errno.ENAMETOOLONG: ("name_too_long", "the name is too long"),
-    errno.ELOOP: ("link_swapped", "a link was put there while it was opened; try again"),
+    errno.ELOOP: ("link_swapped", "was replaced by a link while it was opened; try again"),
     errno.ENOSPC: ("disk_full", "the disk is full; nothing was changed"),
-    errno.EDQUOT: ("quota_exceeded", "the disk quota is used up; nothing was changed"),
+    errno.EDQUOT: ("quota_exceeded", "the disk quota is exceeded; nothing was changed"),
     errno.EFBIG: ("file_too_large", "the file would be too large; nothing was changed"),
 }
 """Codes and texts of the errors that a model can act on."""
 
 
 class _PathWalk:
-    """The state of a walk: the current folder, the open folders above it, the names to go."""
+    """The state of a walk: the current folder, the open folders above it, the remaining names."""
 
     def __init__(self, path: str, base: PathNames, tops: Collection[PathNames]) -> None:
         self._path = path
@@ -145,7 +145,7 @@ class _PathWalk:
             name = self._todo.pop()
             if name in {"", "."}:
                 continue
-            if name == "..":  # that of a folder, which may be moved, is not used
+            if name == "..":  # not looked up in the folder, which may have been moved
                 self._names = self._names[:-1]
                 if self._folders:
                     os.close(self._folders.pop())
@@ -154,8 +154,8 @@ class _PathWalk:
             elif rest := self._step_inside(name):
                 return ResolvedPath(tuple(self._names), self._folders[-1], rest)
         if not self._folders:
-            # Nothing more: a model must not learn whether something exists there.
-            message = "is outside of the folders that may be used"
+            # No details: a model must not learn whether something exists there.
+            message = "is outside of the workspace"
             raise path_error(self._path, message, code="outside_workspace")
         return ResolvedPath(tuple(self._names), self._folders[-1], ())
 
@@ -168,7 +168,7 @@ class _PathWalk:
             self._folders.append(os.open(Path("/", *self._names), OPEN_FOLDER_FLAGS))
 
     def _step_outside(self, name: str) -> None:
-        """Step where nothing may be opened; models cannot change anything there either."""
+        """Take a step outside of the allowed folders, where models cannot change anything."""
         try:
             target = str(Path("/", *self._names, name).readlink())
         except OSError:
@@ -190,7 +190,7 @@ class _PathWalk:
             self._enter_top()
 
     def _step_inside(self, name: str) -> PathNames:
-        """Step inside, and return the rest of the path if this was the last step."""
+        """Take a step inside an allowed folder; return the rest of the path after the last step."""
         folder = self._folders[-1]
         try:
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -204,13 +204,13 @@ class _PathWalk:
         if is_last and not stat.S_ISDIR(found.st_mode):
             return (name,)
         if len(self._folders) > MAX_DEPTH:
-            raise path_error(self._path, "lies too deep", code="path_too_deep")
+            raise path_error(self._path, "is nested too deeply", code="path_too_deep")
         self._folders.append(os.open(name, OPEN_FOLDER_FLAGS, dir_fd=folder))
         self._names.append(name)
         return ()
 
     def _missing_names(self, name: str) -> PathNames:
-        """Return this and all further names; they may be created, so `..` is refused."""
+        """Return this and all further names. They may be created, so `..` is refused."""
         rest = [name, *(step for step in reversed(self._todo) if step not in {"", "."})]
         if ".." in rest:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -218,9 +218,9 @@ class _PathWalk:
 
 
 def _real_spelling(name: str, found: os.stat_result, folder: int) -> str:
-    """Return the real spelling of a name, where a file system takes several spellings for one.
+    """Return the real spelling of a name on a file system that accepts several spellings.
 
-    Rules are about the real name: a file that is denied as `.env` must not be read as `.ENV`.
+    Rules match the real name: a file that is denied as `.env` must not be read as `.ENV`.
     """
     other_case = name.swapcase()
     if name.isascii() and other_case != name and not _is_same_file(other_case, found, folder):

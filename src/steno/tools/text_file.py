@@ -1,7 +1,7 @@
 """Detect the type of a file from its bytes: text in some encoding, an image, or binary data.
 
-Text is recognised by its byte order mark, as UTF-8, or as one byte per character if it holds no
-control characters. It is encoded again in the same way. This module opens nothing.
+Text is recognised by its byte order mark, as UTF-8, or as one byte per character if it contains no
+control characters. It is encoded again in the same way. This module opens no files.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _BYTE_ORDER_MARKS: Final = (
     (b"\xfe\xff", "utf-16-be"),
 )
 
-# Windows writes quotes and dashes where Latin-1 has control characters; a few bytes mean nothing
-# to it, and then it was Latin-1.
+# cp1252 has quotes and dashes where Latin-1 has control characters. It leaves a few bytes undefined;
+# a text with one of them is Latin-1.
 _SINGLE_BYTE_ENCODINGS: Final = ("cp1252", "latin-1")
 _NON_TEXT_BYTES: Final = bytes({*range(0x20), 0x7F} - set(b"\t\n\r\f\x1b"))
 
@@ -52,16 +52,16 @@ class TextFile(NamedTuple):
     text: str
     encoding: str
     byte_order_mark: bytes = b""
-    """The byte order mark that it begins with, if it does."""
+    """The byte order mark at the beginning; empty if there is none."""
 
     @property
     def label(self) -> str:
-        """The encoding by a name that Python knows, and that shows whether UTF-8 has a mark."""
+        """Python's name of the encoding; `utf-8-sig` for UTF-8 with a byte order mark."""
         return "utf-8-sig" if self.byte_order_mark and self.encoding == "utf-8" else self.encoding
 
     @property
     def lines(self) -> list[str]:
-        """The lines without their ends; a last line that is empty is none."""
+        """The lines without their ends; an empty last line does not count."""
         lines = self.text.split("\n")
         if not lines[-1]:
             lines.pop()
@@ -73,12 +73,12 @@ class TextFile(NamedTuple):
         return "\r\n" if self.text.count("\r\n") * 2 > self.text.count("\n") else "\n"
 
     def encode(self, text: str) -> bytes:
-        """Return another text as bytes, in the same way. Raises UnicodeEncodeError."""
+        """Encode another text in the same way. Raises UnicodeEncodeError."""
         return self.byte_order_mark + text.encode(self.encoding)
 
 
 def format_numbered_line(number: int, line: str) -> str:
-    """Return a line as models see it, as in `cat -n`: its number, a tab, the line."""
+    """Return a line in the format for models, as in `cat -n`: its number, a tab, the line."""
     return f"{number:6}\t{line}\n"
 
 

@@ -18,12 +18,12 @@ from steno.tools.write import WriteTool
 
 @final
 class Toolbox:
-    """Read, write, edit, search and run commands in one workspace.
+    """The tools that read, write, edit, search and run commands in one workspace.
 
         async with Toolbox(Workspace(folder)) as toolbox:
             agent = Agent(provider, conversation, tools=toolbox.tools)
 
-    Closing it ends the commands that run in the background.
+    Closing the toolbox ends the commands that run in the background.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Toolbox:
     ) -> None:
         """Create the tools. `prepare_image` is for `read`; the other settings are for commands.
 
-        `environ` replaces the environment of this program as the source of theirs.
+        Commands inherit variables from `environ`; by default, from the environment of this program.
         """
         self._bash = BashTool(
             workspace, sandbox=sandbox, access=access, limits=limits, environ=environ

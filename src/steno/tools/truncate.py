@@ -15,17 +15,17 @@ MAX_OUTPUT_LINES: Final = 2_000
 MAX_OUTPUT_BYTES: Final = 50_000
 """About 12,000 tokens."""
 _MAX_CHARACTER_BYTES: Final = 4
-"""How many bytes a character takes at most."""
+"""The maximum length of a character in UTF-8."""
 BLOB_PREFIX: Final = "blob:"
 """The prefix of a path that names a blob and not a file: `blob:<sha256>`."""
 
 
 class TruncatedText(NamedTuple):
-    """A text that fits, and how much of the whole is not in it."""
+    """A text within the limits, and how much was left out of it."""
 
     text: str
     left_out_lines: int
-    """Lines of which nothing is shown, or not all."""
+    """The number of lines that are missing or incomplete."""
     left_out_bytes: int
 
 
@@ -34,7 +34,7 @@ def truncate_text(
 ) -> TruncatedText:
     """Return the beginning and the end of a text that is too long, with a line between them.
 
-    That line states how much was left out; it comes on top of the limits.
+    That line states how much was left out. It does not count towards the limits.
     """
     cut = _truncate_middle(text.encode(), max_lines=max_lines, max_bytes=max_bytes)
     if cut is None:
@@ -56,11 +56,11 @@ def truncate_output(
     max_lines: int = MAX_OUTPUT_LINES,
     max_bytes: int = MAX_OUTPUT_BYTES,
 ) -> tuple[str, dict[str, Any]]:
-    """Return the part of an output that the model sees, and details that name the whole.
+    """Return the part of an output that the model sees, and details about the whole output.
 
-    If a part is left out, the whole is stored as a blob, the text explains how to read it, and the
-    details are `full_output` (a SHA-256), `lines` and `bytes`; otherwise there are none. Storing
-    may block.
+    If a part is left out, the whole output is stored as a blob, the text explains how to read it,
+    and the details are `full_output` (a SHA-256), `lines` and `bytes`. If nothing is left out, the
+    details are empty. Storing may block.
     """
     data = output if isinstance(output, bytes) else replace_lone_surrogates(output).encode()
     text = data.decode("utf-8", "replace")
@@ -72,7 +72,7 @@ def truncate_output(
     first_line = cut.head.count(b"\n") + 1
     first_column = len(cut.head[cut.head.rfind(b"\n") + 1 :].decode()) + 1
     column = f", column {first_column}" if first_column > 1 else ""
-    hint = f'; to see it, call read with path "{BLOB_PREFIX}{sha256}", offset {first_line}{column}'
+    hint = f'; to read on, call read with path "{BLOB_PREFIX}{sha256}", offset {first_line}{column}'
     details = {"full_output": sha256, "lines": _count_lines(data), "bytes": len(data)}
     return cut.with_marker(hint), details
 
@@ -81,8 +81,9 @@ class _Truncation(NamedTuple):
     head: bytes
     tail: bytes
     lines: int
-    """Of the middle, which is left out."""
+    """The number of lines in the middle, which is left out."""
     bytes: int
+    """The number of bytes in the middle."""
 
     def with_marker(self, hint: str = "") -> str:
         """Return head and tail, with a line between them about the part that is left out."""
@@ -119,7 +120,7 @@ def _head_length(data: bytes, max_lines: int, max_bytes: int) -> int:
 
 
 def _tail_start(data: bytes, max_lines: int, max_bytes: int, head: int) -> int:
-    """Return where the end begins, not before the end of the head; the same way round."""
+    """Return where the tail begins: at a line, or in one that is too long; never in the head."""
     first_allowed = max(head, len(data) - max_bytes)
     start = len(data)
     for _ in range(max_lines):
@@ -133,7 +134,7 @@ def _tail_start(data: bytes, max_lines: int, max_bytes: int, head: int) -> int:
 
 
 def _character_start(data: bytes, at: int, *, forward: bool = False) -> int:
-    """Return the nearest place that is not inside a character of UTF-8."""
+    """Return the nearest position that is not inside a UTF-8 character."""
     while 0 < at < len(data) and data[at] & 0b1100_0000 == 0b1000_0000:
         at += 1 if forward else -1
     return at

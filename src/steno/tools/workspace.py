@@ -1,8 +1,9 @@
 """The folders that a model may use, and the files in them.
 
-`open_path` walks every path and cannot be led out of them. A write replaces a file atomically: a
-reader sees the old content or the new, and after a failure the old. The workspace remembers what
-was read, so that no content is overwritten that the model has not seen. This module knows no tool.
+`open_path` resolves every path and never leaves these folders. A write replaces a file atomically:
+a reader sees the old content or the new, and after a failure the old. The workspace records which
+content was read, so that a model cannot overwrite content that it has not seen. This module knows
+no tool.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from steno.tools.safe_open import (
 from steno.values import is_utf8_text
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
-"""How large a file may be that is read as a whole."""
+"""The size limit of a file that is read as a whole."""
 
 T = TypeVar("T")
 _FolderPath: TypeAlias = str | os.PathLike[str]
 
 
 class Fingerprint(NamedTuple):
-    """The identity of content. A file that was only touched, or restored, has the same."""
+    """The identity of the content of a file. Touching or restoring a file does not change it."""
 
     size: int
     sha256: str
@@ -56,24 +57,24 @@ class Fingerprint(NamedTuple):
 class Workspace:
     """The folders that a model may use; relative paths start from the first.
 
-    Paths come from models: absolute or relative, through links or `..`, what counts is that the
-    real file lies in one of the folders. Everything here raises ToolFailed otherwise, and for
-    whatever the file system refuses. Methods may block, and may be called from any thread.
+    Paths come from models. They may be absolute or relative, and lead through links or `..`, but
+    the real file must be in one of the folders. Methods raise ToolFailed if it is not, and for
+    errors of the file system. They may block, and may be called from any thread.
     """
 
     def __init__(self, roots: _FolderPath | Iterable[_FolderPath]) -> None:
-        """Take folders that are there. Raises InvalidValue, Unavailable."""
+        """Use existing folders. Raises InvalidValue, Unavailable."""
         needed = {os.open, os.stat, os.access, os.mkdir, os.readlink, os.rename}
         if not needed <= os.supports_dir_fd:
             message = "this platform cannot open files relative to a folder"
             raise Unavailable(message, code="unsupported_platform", place="workspace")
         folders = (roots,) if isinstance(roots, (str, os.PathLike)) else tuple(roots)
         if not folders:
-            raise _root_error("there must be at least one folder", code="no_folder")
+            raise _root_error("at least one folder is required", code="no_folder")
         self.roots: Final = tuple(map(_resolve_root, folders))
         self._base: Final = self.root.parts[1:]
-        # A folder inside another is reached through that one: above the outermost folders, nothing
-        # can be changed by a model.
+        # A folder inside another is reached through the outer one, because a model can change the
+        # path between them. It can change nothing above the outermost folders.
         self._outermost_roots: Final = frozenset(
             root.parts[1:]
             for root in self.roots
@@ -89,10 +90,10 @@ class Workspace:
 
     @property
     def strict(self) -> Workspace:
-        """The same folders, for names as `relative` returns them, and nothing else.
+        """The same folders, restricted to names as `relative` returns them.
 
-        What was decided about one name must not happen to another: if by now something of it is a
-        link, that is a ToolFailed.
+        A decision about one name must not apply to another: if a part of the name has become a link
+        since, methods raise ToolFailed.
         """
         strict = copy(self)
         strict._is_strict = True
@@ -101,28 +102,28 @@ class Workspace:
     # -- names -------------------------------------------------------------------------------
 
     def relative(self, path: str) -> str:
-        """Return the one spelling of a path that rules are about, whether or not it is there.
+        """Return the canonical spelling of a path, which rules match, whether or not it exists.
 
-        The real path, with links resolved: relative to the first folder and with `/` between the
-        names (`.` for the folder itself), absolute if it lies in another folder.
+        This is the real path, with links resolved: relative to the first folder and with `/`
+        between the names (`.` for the folder itself), absolute if it is in another folder.
         """
         with explain_os_errors(path), self._open_path(path) as resolved:
             return self._relative_name(resolved.names)
 
     def relative_of_real_path(self, real: str) -> str:
-        """Return the one spelling of an absolute path that is known to be a real one."""
+        """Return the canonical spelling of an absolute path that is known to be real."""
         return self._relative_name(Path(real).parts[1:])
 
     def files(
         self, under: str = ".", *, should_enter: Callable[[str], bool] = lambda folder: True
     ) -> Iterator[str]:
-        """Yield the names of all regular files below a folder, as `relative` spells them.
+        """Yield the names of all regular files below a folder, as `relative` returns them.
 
         `should_enter` returns whether to enter a folder.
 
         Files come in order, folder by folder. Links are neither followed nor returned; folders that
-        cannot be read and names that are not UTF-8 are skipped. A file is the only file below
-        itself.
+        cannot be read and names that are not UTF-8 are skipped. If `under` is a file, only that
+        file is yielded.
         """
         with explain_os_errors(under), self._open_path(under) as place:
             if not place.rest:
@@ -159,7 +160,7 @@ class Workspace:
     def open_file(self, path: str) -> BinaryIO:
         """Open a regular file for reading.
 
-        A file may have another name outside, as a hard link; it is in the workspace all the same.
+        A file that also has a hard link outside of the workspace counts as inside.
         """
         with explain_os_errors(path), self._open_path(path) as place:
             return _open_regular(place, path)
@@ -172,23 +173,23 @@ class Workspace:
         if len(data) > max_bytes:
             raise path_error(
                 path,
-                f"has {size:,} bytes, and no more than {max_bytes:,} can be read"
-                " at once; search it, or let a command take out what you need",
+                f"has {size:,} bytes, more than the limit of {max_bytes:,};"
+                " search it, or extract the part you need with a command",
                 code="file_too_large",
             )
         return data
 
     def exists(self, path: str) -> bool:
-        """Return whether there is something of that name, even if it cannot be read."""
+        """Return whether a path exists, even if it cannot be read."""
         with explain_os_errors(path), self._open_path(path) as place:
             return not place.rest or _stat_or_none(place) is not None
 
     def write_file(self, path: str, data: bytes, *, expected: Fingerprint | None) -> None:
-        """Put content into a file, all of it or nothing, and remember it as known.
+        """Write a file atomically, and record the content as read.
 
-        `expected` is the content that is to be replaced, None where there must be no file yet.
-        Missing folders are made; the mode of a file is kept. What is replaced is the name: another
-        name of the same file, a hard link perhaps outside, keeps the old content.
+        `expected` is the content to replace; None if the file must not exist yet. Missing folders
+        are created; an existing file keeps its mode. Only this name is replaced: other hard links
+        to the same file, perhaps outside of the workspace, keep the old content.
         """
         with explain_os_errors(path), self._open_path(path) as place:
             with _create_parent_folders(place) as folder:
@@ -199,12 +200,12 @@ class Workspace:
     # -- content that the model has read -----------------------------------------------------
 
     def mark_as_read(self, path: str, data: bytes) -> None:
-        """Note that the model has seen this content of a file."""
+        """Record that the model has read this content of a file."""
         with explain_os_errors(path), self._open_path(path) as place:
             self._read_fingerprints[place.names] = Fingerprint.of(data)
 
     def check_unchanged_since_read(self, path: str, data: bytes) -> None:
-        """Raise ToolFailed unless this content of a file is what the model saw last."""
+        """Raise ToolFailed unless this content of a file is what the model read last."""
         with explain_os_errors(path), self._open_path(path) as place:
             read_fingerprint = self._read_fingerprints.get(place.names)
         if read_fingerprint is None:
@@ -218,7 +219,7 @@ class Workspace:
         with open_path(path, self._base, self._outermost_roots) as place:
             # Checked after the walk, so that it cannot change in between.
             if self._is_strict and self._relative_name(place.names) != path:
-                message = "has changed since it was allowed; try again"
+                message = "the path has changed since it was allowed; try again"
                 raise path_error(path, message, code="changed_since_allowed")
             yield place
 
@@ -231,8 +232,8 @@ class Workspace:
 async def run_to_completion(work: Callable[[], T]) -> T:
     """Run blocking work in a thread to its end, even if the task is cancelled.
 
-    Cancellation is raised after the work has ended: a call changes files while it runs, and not
-    some time later.
+    Cancellation is raised after the work has ended, so that a call cannot change files after it
+    has returned.
     """
     task = asyncio.ensure_future(asyncio.to_thread(work))
     cancelled: asyncio.CancelledError | None = None
@@ -262,7 +263,7 @@ def _resolve_root(root: _FolderPath) -> Path:
         message = f"the folder {name} cannot be used: {reason}"
         raise _root_error(message, code="folder_unusable") from exc
     if not is_utf8_text(str(real)):
-        raise _root_error("a folder must have a name that is UTF-8", code="path_not_utf8")
+        raise _root_error("the path of a folder must be valid UTF-8", code="path_not_utf8")
     if not real.is_dir():
         raise _root_error(f"{name} is not a folder", code="not_a_folder")
     return real
@@ -274,7 +275,7 @@ def _root_error(message: str, *, code: str) -> InvalidValue:
 
 @contextmanager
 def _create_parent_folders(place: ResolvedPath) -> Generator[int, None, None]:
-    """Make the folders that are missing on the way to a file; they go again after a failure."""
+    """Create the missing folders on the way to a file; remove them again after a failure."""
     folder = place.folder
     with ExitStack() as opened, ExitStack() as undo:
         for name in place.rest[:-1]:
@@ -296,10 +297,10 @@ def _remove_folder(name: str, folder: int) -> None:
 
 
 def _open_regular(place: ResolvedPath, path: str) -> BinaryIO:
-    """Open what a place names if it is a regular file, without waiting for anything else."""
+    """Open a place if it is a regular file, without blocking on a pipe or a device."""
     name = place.name
-    # Checked before opening, because opening a device may have an effect; what counts is the second
-    # check, of the opened file.
+    # Checked before opening, because opening a device may have side effects. Only the second check,
+    # of the opened file, is safe from a swap.
     _check_regular(os.stat(name, dir_fd=place.folder, follow_symlinks=False), path)
     file = os.fdopen(os.open(name, OPEN_FILE_FLAGS, dir_fd=place.folder), "rb")
     try:
@@ -324,7 +325,9 @@ def _replace_file(
     folder, name = place.folder, place.name
     existing = _stat_or_none(place)
     if existing is not None and not os.access(name, os.W_OK, dir_fd=folder):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # a new name would not ask
+        raise PermissionError(
+            errno.EACCES, os.strerror(errno.EACCES)
+        )  # rename() ignores the mode of the file
     temporary = f".steno-{os.urandom(8).hex()}.tmp"
     # The copy of an existing file is private until its mode is set.
     mode = 0o666 if existing is None else 0o600
@@ -336,7 +339,7 @@ def _replace_file(
             if existing is not None:
                 _copy_owner_and_mode(file.fileno(), existing)
             os.fsync(file.fileno())
-        # As late as possible: no file system compares and replaces in one step.
+        # As late as possible: no file system can compare and replace in one step.
         _check_content(place, path, expected)
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
@@ -354,17 +357,17 @@ def _stat_or_none(place: ResolvedPath) -> os.stat_result | None:
 
 
 def _check_content(place: ResolvedPath, path: str, expected: Fingerprint | None) -> None:
-    """Raise ToolFailed unless a file holds what is to be replaced, or is not there for None."""
+    """Raise ToolFailed unless a file has the expected content; for None, unless it is missing."""
     try:
         file = _open_regular(place, path)
     except FileNotFoundError:
         if expected is not None:
-            message = "was removed since it was read"
+            message = "was deleted since it was read"
             raise path_error(path, message, code="removed_since_read") from None
         return
     with file:
         if expected is None:
-            message = "is there already; read it before changing it"
+            message = "already exists; read it before changing it"
             raise path_error(path, message, code="already_exists")
         if Fingerprint.of(file.read(expected.size + 1)) != expected:
             raise _changed_error(path)
@@ -376,7 +379,7 @@ def _changed_error(path: str) -> ToolFailed:
 
 
 def _copy_owner_and_mode(file: int, before: os.stat_result) -> None:
-    """Give a file the owner and the mode of the one that it replaces, as far as we may."""
+    """Give a file the owner and mode of the file that it replaces, as far as permitted."""
     with suppress(PermissionError):
         os.fchown(file, before.st_uid, before.st_gid)
-    os.fchmod(file, before.st_mode & 0o777)  # as a write does: without set-user-ID and the like
+    os.fchmod(file, before.st_mode & 0o777)  # like a write, without set-user-ID and set-group-ID

@@ -1,4 +1,4 @@
-"""The tool `write`: write a whole file, new or in place of one that the model has read."""
+"""The tool `write`: write a whole file, a new one or one that the model has read."""
 
 from __future__ import annotations
 
@@ -18,21 +18,25 @@ from steno.tools.workspace import Workspace, run_to_completion
 
 class _WriteArguments(Struct, frozen=True, kw_only=True):
     path: Annotated[
-        str, Meta(description="The file, relative to the working folder or absolute.", min_length=1)
+        str,
+        Meta(
+            description="Path of the file, absolute or relative to the working directory.",
+            min_length=1,
+        ),
     ]
-    content: Annotated[str, Meta(description="All that the file is to hold.")]
+    content: Annotated[str, Meta(description="The complete content of the file.")]
 
 
 @final
 class WriteTool:
-    """Writes files of a workspace; what replaces a text keeps its encoding and line ends."""
+    """Writes files of a workspace. A text file keeps its encoding and line ends."""
 
     definition = ToolDefinition.from_type(
         _WriteArguments,
         name="write",
         description=(
-            "Write a whole file. Folders that are missing are made. A file that is there already"
-            " must have been read before, and is replaced; to change a part of it, use edit."
+            "Write a whole file. Missing folders are created. An existing file is replaced; read it"
+            " with read first. To change a part of a file, use edit."
         ),
     )
     capability = Capability.WRITE
@@ -48,14 +52,14 @@ class WriteTool:
         return (self._workspace.relative(parse_arguments(call, _WriteArguments).path),)
 
     async def preview(self, call: ToolCall) -> CallPreview:
-        """Return the diff of what is there and what would be."""
+        """Return the diff between the current content and the new one."""
         arguments = parse_arguments(call, _WriteArguments)
         (path,) = self.subjects(call)
         change = await asyncio.to_thread(self._change, path, arguments.content)
         return change.preview(arguments.path, replaced={}, written={"content": arguments.content})
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Write the file, or leave everything as it was. Raises ToolFailed."""
+        """Write the file, or change nothing. Raises ToolFailed."""
         arguments, path = parse_arguments(call, _WriteArguments), approved_path(self, call, context)
         return await run_to_completion(
             lambda: self._change(path, arguments.content).apply(self._workspace)
@@ -71,7 +75,7 @@ class WriteTool:
 
 
 def _encode_like(file: TextFile | None, content: str) -> bytes:
-    """Return content as the file had it before: its encoding, its mark, CR LF at line ends."""
+    """Encode content like the existing file: its encoding, byte order mark and CR LF line ends."""
     if file is None or not file.text:
         return content.encode()
     if file.line_end == "\r\n":
@@ -79,4 +83,4 @@ def _encode_like(file: TextFile | None, content: str) -> bytes:
     try:
         return file.encode(content)
     except UnicodeEncodeError:
-        return content.encode()  # what an old encoding has no room for
+        return content.encode()  # as UTF-8: the old encoding does not have these characters

@@ -1,4 +1,4 @@
-"""The same workspace as for tools, beside a folder that nobody may touch."""
+"""The same workspace as for tools, and a folder next to it that no test may change."""
 
 from tests.tools.conftest import folder, outside, workspace
 

@@ -1,4 +1,4 @@
-"""What the tests about files share: somebody at the door, and a reference that is resolved."""
+"""Shared by the tests of file references: scripted permissions, and resolving a reference."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIMIT_S = 20.0
 
 
 class ScriptedPermission:
-    """Lets everything be read but what is denied, and does something meanwhile if told to."""
+    """Allows everything but what is denied, and may run an action during the request."""
 
     def __init__(
         self, *, denied: Collection[str] = (), meanwhile: Callable[[], object] | None = None
@@ -70,14 +70,14 @@ def error_of(finding: ResolvedReference) -> str:
 
 
 def error_code_of(finding: ResolvedReference) -> str:
-    """Return the code of what failed; the text of the error may change."""
+    """Return the error code of a failure; its text may change."""
     assert error_of(finding)
     assert finding.error_code is not None
     return finding.error_code
 
 
 def recorded(finding: ResolvedReference) -> Resolution:
-    """Return what the log keeps of a finding."""
+    """Return the resolution that the log records."""
     return Resolution(
         target="a",
         block=0,

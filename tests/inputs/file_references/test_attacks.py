@@ -1,4 +1,4 @@
-"""Whatever lies in a workspace in bad faith, nothing outside is shown and nothing hangs."""
+"""Hostile content of a workspace reveals no file outside and makes nothing hang."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def swap_for_pipe(path: Path) -> None:
 
 
 @pytest.mark.parametrize("swap", [swap_for_folder, swap_for_pipe, Path.unlink])
-def test_whatever_takes_the_place_of_what_was_allowed_is_not_shown(
+def test_a_file_swapped_in_after_approval_is_not_shown(
     workspace: Workspace, folder: Path, swap: Callable[[Path], None]
 ) -> None:
     (folder / "f").write_text("fine\n")
@@ -112,7 +112,7 @@ def test_whatever_takes_the_place_of_what_was_allowed_is_not_shown(
         assert error_of(finding).startswith("'f': ")
 
 
-def test_nobody_waits_for_a_pipe(workspace: Workspace, folder: Path) -> None:
+def test_a_pipe_is_not_waited_for(workspace: Workspace, folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     finding = resolve(FileReferenceResolver(workspace), "pipe")
     assert error_code_of(finding) == "not_a_regular_file"
@@ -136,7 +136,7 @@ def test_paths_that_make_no_sense_are_errors(workspace: Workspace, path: str, co
     assert error_code_of(resolve(FileReferenceResolver(workspace), path)) == code
 
 
-def test_a_file_that_lies_very_deep_is_an_error(workspace: Workspace, folder: Path) -> None:
+def test_a_file_nested_too_deeply_is_an_error(workspace: Workspace, folder: Path) -> None:
     here = os.open(folder, os.O_RDONLY)
     for _ in range(300):
         os.mkdir("d", dir_fd=here)

@@ -1,4 +1,4 @@
-"""Files that were shown are compared with what they are now, and whoever asks is told."""
+"""Files that were shown are compared with their current content, and changes are reported."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_file_that_is_as_it_was_has_not_changed(workspace: Workspace, folder: 
 
 
 @pytest.mark.parametrize("text", ["b\n", "longer\n", ""])
-def test_a_file_that_changed_says_so(workspace: Workspace, folder: Path, text: str) -> None:
+def test_a_changed_file_is_reported(workspace: Workspace, folder: Path, text: str) -> None:
     (folder / "notes.md").write_text("a\n")
     files = FileReferenceResolver(workspace)
     finding = resolve(files, "notes.md")
@@ -43,7 +43,7 @@ def test_a_file_that_changed_says_so(workspace: Workspace, folder: Path, text: s
     assert changes(files, "notes.md", finding) == ("notes.md has changed since it was shown",)
 
 
-def test_a_file_that_is_gone_says_so(workspace: Workspace, folder: Path) -> None:
+def test_a_deleted_file_is_reported(workspace: Workspace, folder: Path) -> None:
     write_files(folder, {"sub/notes.md": "a\n"})
     files = FileReferenceResolver(workspace)
     finding = resolve(files, "sub/notes.md")
@@ -51,9 +51,7 @@ def test_a_file_that_is_gone_says_so(workspace: Workspace, folder: Path) -> None
     assert changes(files, "sub/notes.md", finding) == ("sub/notes.md is gone",)
 
 
-def test_what_took_its_place_is_not_looked_into(
-    workspace: Workspace, folder: Path, outside: Path
-) -> None:
+def test_a_replaced_file_is_not_read(workspace: Workspace, folder: Path, outside: Path) -> None:
     (folder / "f").write_text("SECRET\n")
     files = FileReferenceResolver(workspace)
     finding = resolve(files, "f")
@@ -78,7 +76,7 @@ def test_a_folder_tells_whether_its_listing_changed(workspace: Workspace, folder
     assert len(changes(files, "src", finding)) == 1
 
 
-def test_in_a_folder_only_what_is_known_is_no_news(workspace: Workspace, folder: Path) -> None:
+def test_known_files_of_a_folder_are_not_reported(workspace: Workspace, folder: Path) -> None:
     write_files(folder, {"src/a.py": "x", "src/b.py": "x", "src/lib/c.py": "x"})
     files = FileReferenceResolver(workspace)
     news = ("src has changed since it was shown",)
@@ -97,7 +95,7 @@ def test_in_a_folder_only_what_is_known_is_no_news(workspace: Workspace, folder:
         write_files(folder, {"src/a.py": "x", "src/b.py": "x", "src/lib/c.py": "x"})
 
 
-def test_in_the_working_folder_too_only_what_is_known_is_no_news(
+def test_known_files_of_the_working_directory_are_not_reported(
     workspace: Workspace, folder: Path
 ) -> None:
     write_files(folder, {"a.py": "x"})
@@ -109,7 +107,7 @@ def test_in_the_working_folder_too_only_what_is_known_is_no_news(
     assert changes(files, ".", finding, "a.py") == (". has changed since it was shown",)
 
 
-def test_what_is_known_does_not_push_others_out_of_a_long_listing(
+def test_known_files_do_not_displace_others_in_a_long_listing(
     workspace: Workspace, folder: Path
 ) -> None:
     write_files(folder, {f"{number}.py": "x" for number in range(9)})
@@ -123,7 +121,7 @@ def test_what_is_known_does_not_push_others_out_of_a_long_listing(
 
 
 class Endless:
-    """An engine that looks until somebody stops it."""
+    """An engine that searches until it is stopped."""
 
     async def files(self, under: str, *, hidden: bool) -> list[str]:
         await asyncio.Event().wait()
@@ -133,14 +131,14 @@ class Endless:
         raise NotImplementedError
 
 
-def test_what_takes_too_long_to_look_at_is_not_said_to_be_gone(
+def test_a_search_that_takes_too_long_does_not_report_deleted_files(
     workspace: Workspace, folder: Path
 ) -> None:
     write_files(folder, {"a.py": "x"})
     finding = resolve(FileReferenceResolver(workspace), "*.py")
     slow = FileReferenceResolver(workspace, limits=FileLimits(timeout_s=0.01), engine=Endless())
     assert changes(slow, "*.py", finding) == (
-        "*.py could not be looked through in time, so it may have changed",
+        "*.py could not be searched in time and may have changed",
     )
     assert error_code_of(resolve(slow, "*.py")) == "lookup_timeout"
 
@@ -169,7 +167,7 @@ def test_a_pattern_tells_which_files_changed_came_and_went(
     )
 
 
-def test_what_was_not_resolved_has_not_changed(workspace: Workspace) -> None:
+def test_a_failed_reference_has_no_changes(workspace: Workspace) -> None:
     files = FileReferenceResolver(workspace)
     assert changes(files, "none", resolve(files, "none")) == ()
 

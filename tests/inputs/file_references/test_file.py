@@ -1,4 +1,4 @@
-"""A file that a person points at is shown with the numbers of its lines, all of it or nothing."""
+"""A referenced file is shown with line numbers, in full or not at all."""
 
 from __future__ import annotations
 
@@ -55,9 +55,7 @@ def test_a_file_is_shown_with_its_name_and_the_numbers_of_its_lines(
 
 
 @pytest.mark.requirement("S2-03")
-def test_what_was_found_is_recorded_and_serves_from_then_on(
-    workspace: Workspace, folder: Path
-) -> None:
+def test_a_resolved_reference_is_recorded_and_reused(workspace: Workspace, folder: Path) -> None:
     (folder / "a").write_text("one\n")
     files, viewer = FileReferenceResolver(workspace), ResolveContext(authorize=ScriptedPermission())
     found, missing = recorded(resolve(files, "a")), recorded(resolve(files, "b"))
@@ -110,7 +108,7 @@ def test_a_file_that_is_not_there_is_an_error_that_names_the_nearest(
 
 @pytest.mark.requirement("S2-11")
 @pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES)
-def test_a_file_that_lies_deeper_is_suggested_if_there_is_only_one(
+def test_a_file_further_down_is_suggested_if_there_is_only_one(
     make: MakeEngine, workspace: Workspace, folder: Path
 ) -> None:
     write_files(folder, {"src/lib/main.py": "", "src/x.rs": "", "other/x.rs": "", "maim.py": ""})
@@ -166,15 +164,15 @@ def test_only_the_lines_that_are_named_are_shown(
 @pytest.mark.parametrize(
     ("text", "lines", "parts"),
     [
-        ("a\nb\n", (3,), ("only 2 lines", "line 3 is not there")),
-        ("a\nb\n", (9, 12), ("only 2 lines", "9-12 is not there")),
-        ("a\nb\n", (2, 12), ("only 2 lines", "; name 2")),
-        ("a\n" * 6, (5, 99), ("only 6 lines", "; name 5-6")),
-        ("a", (2,), ("only 1 line", "line 2 is not there")),
-        ("", (1,), ("no lines", "line 1 is not there")),
+        ("a\nb\n", (3,), ("only 2 lines", "so there is no line 3")),
+        ("a\nb\n", (9, 12), ("only 2 lines", "so there is no line 9")),
+        ("a\nb\n", (2, 12), ("only 2 lines", "; use 2")),
+        ("a\n" * 6, (5, 99), ("only 6 lines", "; use 5-6")),
+        ("a", (2,), ("only 1 line", "so there is no line 2")),
+        ("", (1,), ("no lines", "so there is no line 1")),
     ],
 )
-def test_lines_that_there_are_not_are_an_error_that_says_how_many_there_are(
+def test_missing_lines_are_an_error_with_the_number_of_lines(
     workspace: Workspace, folder: Path, text: str, lines: tuple[int, ...], parts: tuple[str, str]
 ) -> None:
     (folder / "f").write_text(text)
@@ -184,7 +182,7 @@ def test_lines_that_there_are_not_are_an_error_that_says_how_many_there_are(
     assert error_of(finding).endswith(parts[1])
 
 
-def test_an_empty_file_says_so(workspace: Workspace, folder: Path) -> None:
+def test_an_empty_file_has_a_note(workspace: Workspace, folder: Path) -> None:
     (folder / "f").touch()
     finding = resolve(FileReferenceResolver(workspace), "f")
     assert text_of(finding) == "[f is empty]"
@@ -217,7 +215,7 @@ def test_text_is_shown_whatever_its_encoding_and_line_ends(
         (b"\x89PNG\r\n\x1a\n", "an image (image/png) of 8 bytes"),
     ],
 )
-def test_what_is_no_text_is_an_error_that_says_what_it_is(
+def test_a_binary_file_is_an_error_with_its_type(
     workspace: Workspace, folder: Path, data: bytes, kind: str
 ) -> None:
     (folder / "f").write_bytes(data)
@@ -226,7 +224,7 @@ def test_what_is_no_text_is_an_error_that_says_what_it_is(
     assert error_of(finding).endswith(kind)
 
 
-def test_a_file_that_is_too_long_says_which_lines_would_fit(
+def test_a_file_that_is_too_long_is_an_error_with_the_lines_that_fit(
     workspace: Workspace, folder: Path
 ) -> None:
     (folder / "log").write_text("line\n" * 1000)
@@ -258,13 +256,15 @@ def test_a_huge_file_is_not_read_to_its_end(workspace: Workspace, folder: Path) 
 # -- what the model may do with it -----------------------------------------------------------
 
 
-def test_what_was_shown_may_be_changed(workspace: Workspace, folder: Path) -> None:
+def test_a_file_that_was_shown_may_be_changed(workspace: Workspace, folder: Path) -> None:
     (folder / "f").write_text("a\nb\n")
     resolve(FileReferenceResolver(workspace), "f", 1)
     workspace.check_unchanged_since_read("f", b"a\nb\n")
 
 
-def test_what_was_not_shown_is_not_known(workspace: Workspace, folder: Path) -> None:
+def test_a_file_that_was_not_shown_does_not_count_as_read(
+    workspace: Workspace, folder: Path
+) -> None:
     (folder / "f").write_text("a\nb\n")
     error_of(resolve(FileReferenceResolver(workspace), "f", 9))
     with raises_code(ToolFailed, "not_read_yet"):
@@ -275,7 +275,7 @@ def test_what_was_not_shown_is_not_known(workspace: Workspace, folder: Path) -> 
 
 
 class Ruled:
-    """Asks the rules of an agent, as they are for the tool."""
+    """Applies the rules of an agent, as for the tool."""
 
     def __init__(self, permissions: Permissions, workspace: Workspace) -> None:
         self.permissions = permissions

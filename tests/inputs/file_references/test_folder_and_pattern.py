@@ -1,4 +1,4 @@
-"""A folder is listed, a pattern shows every file that fits; what is ignored is in neither."""
+"""A folder is listed, a pattern shows every matching file; both leave out ignored files."""
 
 from __future__ import annotations
 
@@ -123,11 +123,11 @@ def test_of_a_large_folder_the_rest_is_counted(workspace: Workspace, folder: Pat
         "02 (0 bytes)",
         "[... 27 more ...]",
     ]
-    assert finding.notice == ".: holds 27 more names than are shown"
+    assert finding.notice == ".: 27 more entries are not shown"
 
 
 class NoEngine:
-    """Fails a test that lets it look through everything."""
+    """An engine that fails a test that searches with it."""
 
     async def files(self, under: str, *, hidden: bool) -> list[str]:
         raise AssertionError("nobody has to look deeper")
@@ -136,9 +136,7 @@ class NoEngine:
         raise NotImplementedError
 
 
-def test_what_lies_deeper_is_not_looked_at_to_list_a_folder(
-    workspace: Workspace, folder: Path
-) -> None:
+def test_listing_a_folder_does_not_read_its_subfolders(workspace: Workspace, folder: Path) -> None:
     write_files(folder, {"src/a.py": "", "src/lib/b.py": "", "src/empty/": ""})
     (folder / "src" / "lib").chmod(0)
     try:
@@ -243,7 +241,7 @@ def test_a_pattern_that_nothing_fits_is_an_error(workspace: Workspace, folder: P
     assert error_code_of(resolve(files, "a.py/*")) == "not_a_folder"
 
 
-def test_too_many_files_are_an_error_before_anybody_is_asked(
+def test_too_many_files_are_an_error_before_permission_is_requested(
     workspace: Workspace, folder: Path
 ) -> None:
     write_files(folder, {f"{number}.py": "x" for number in range(5)})
@@ -268,14 +266,14 @@ def test_files_that_are_too_long_together_are_an_error(workspace: Workspace, fol
         ("huge.txt", b"x" * 600, "extract_too_long"),
     ],
 )
-def test_a_pattern_that_names_what_cannot_be_shown_says_which_file_that_is(
+def test_a_pattern_that_matches_an_unreadable_file_names_that_file(
     workspace: Workspace, folder: Path, name: str, data: bytes, code: str
 ) -> None:
     write_files(folder, {"a.py": "x", name: data})
     files = FileReferenceResolver(workspace, limits=FileLimits(max_bytes=500))
     finding = resolve(files, "*")
     assert error_code_of(finding) == code
-    assert error_of(finding).startswith(f"'*': fits {name}, ")
+    assert error_of(finding).startswith(f"'*': matches {name}, ")
 
 
 @pytest.mark.parametrize("bad", ["denied", "binary"])

@@ -1,4 +1,4 @@
-"""Images made on the spot, and whoever allows them to be opened."""
+"""Generated images, and scripted permissions to open them."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ ROOMY = ImageLimits(
 
 
 def sent(prepared: PreparedImage) -> bytes:
-    """Return the bytes that a model would get."""
+    """Return the bytes that a model would receive."""
     assert isinstance(prepared.image.source, ImageData)
     return prepared.image.source.data
 
 
 def run(main: Coroutine[Any, Any, T], limit_s: float = 60) -> T:
-    """Run a test; whatever hangs fails after a while."""
+    """Run a test with a time limit."""
 
     async def limited() -> T:
         async with asyncio.timeout(limit_s):
@@ -58,14 +58,14 @@ def decode_image(data: bytes) -> Image:
 
 
 def red_image(width: int = 40, height: int = 20) -> Image:
-    """Red, with a blue pixel in the upper left corner that shows which way up it is."""
+    """Return a red image with a blue pixel in the upper left corner, to detect rotation."""
     image = PIL.Image.new("RGB", (width, height), "red")
     image.paste("blue", (0, 0, width // 4, height // 4))
     return image
 
 
 def noise_image(width: int, height: int, mode: str = "RGB") -> Image:
-    """Return what no encoder can make small."""
+    """Return an image that no encoder can compress."""
     bands = len(PIL.Image.new(mode, (1, 1)).getbands())
     return PIL.Image.frombytes(mode, (width, height), Random(7).randbytes(width * height * bands))
 
@@ -84,13 +84,13 @@ def png_chunk(kind: bytes, data: bytes) -> bytes:
 
 
 def with_chunk(png: bytes, kind: bytes, data: bytes) -> bytes:
-    """Put a chunk behind the header of a PNG file."""
+    """Insert a chunk after the header of a PNG file."""
     return png[:33] + png_chunk(kind, data) + png[33:]
 
 
 @dataclass
 class ScriptedPermission:
-    """Allows what a test lets it, and remembers what it was asked."""
+    """Allows what a test sets, and records the requests."""
 
     denied: tuple[str, ...] = ()
     asked: list[tuple[str, Capability, str]] = field(default_factory=list)

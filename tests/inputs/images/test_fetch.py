@@ -1,4 +1,4 @@
-"""Images from addresses: every hop is allowed by somebody, and none leads where it should not."""
+"""Images from URLs: every hop needs permission, and none may lead to a private address."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_redirect_is_followed_after_it_was_allowed_too() -> None:
 
 
 @pytest.mark.requirement("S2-28")
-def test_an_address_that_is_denied_is_not_asked_for() -> None:
+def test_a_denied_address_is_not_requested() -> None:
     async def main() -> None:
         async with run_server(picture()) as server:
             carrier = HttpTransport(environ={})
@@ -156,7 +156,7 @@ def test_a_server_that_takes_too_long_is_given_up(script: Script) -> None:
         run(fetched(script, limits=FetchLimits(timeout_s=0.2)))
 
 
-def test_nobody_there_is_a_clear_error() -> None:
+def test_an_unreachable_server_is_a_clear_error() -> None:
     async def main() -> None:
         async with run_server() as server:
             url = server.url
@@ -194,7 +194,7 @@ def test_https_is_not_left_for_http(tmp_path: Path) -> None:
 
 
 class Said:
-    """An answer that is all there."""
+    """A complete response."""
 
     def __init__(self, status: int, headers: Mapping[str, str], body: bytes = b"") -> None:
         self.status = status
@@ -208,7 +208,7 @@ class Said:
 
 
 class Web:
-    """Carries requests to pages that a test made up, as if they were anywhere in the world."""
+    """A transport that serves pages of a test under any address."""
 
     def __init__(self, **pages: Said) -> None:
         self.pages = pages
@@ -251,7 +251,7 @@ def fetch_from(web: Web, url: str, *addresses: str) -> bytes:
         "::127.0.0.1",  # once meant the same
         "::ffff:0:127.0.0.1",
         "fec0::1",
-        "64:ff9b::10.0.0.1",  # gateways pass on to what stands at the end
+        "64:ff9b::10.0.0.1",  # gateways forward to the address at the end
         "64:ff9b:1::10.0.0.1",
         "2002:7f00:1::",
     ],
@@ -265,7 +265,7 @@ def test_a_name_that_leads_to_a_private_address_is_refused(address: str) -> None
 
 
 @pytest.mark.parametrize("address", ["2606:4700::1111", "64:ff9b::8.8.8.8", "::ffff:8.8.8.8"])
-def test_a_name_that_leads_out_into_the_world_is_asked_for(address: str) -> None:
+def test_a_name_with_a_public_address_is_fetched(address: str) -> None:
     web = Web(x=Said(200, PAGE, PICTURE))
     assert fetch_from(web, "http://shop.example/x", address) == PICTURE
 
@@ -292,7 +292,7 @@ def test_a_public_server_cannot_redirect_to_a_private_address(host: str) -> None
     assert web.asked == ["http://shop.example/a"]
 
 
-def test_a_name_that_is_not_known_here_is_left_to_whoever_carries_the_request() -> None:
+def test_a_name_that_cannot_be_resolved_is_left_to_the_transport() -> None:
     web = Web(x=Said(200, PAGE, PICTURE))
 
     async def nothing(host: str) -> tuple[str, ...]:
@@ -307,7 +307,7 @@ def test_a_name_that_is_not_known_here_is_left_to_whoever_carries_the_request() 
         )
     )
     assert found.data == PICTURE
-    assert run(resolve_host("x" * 70)) == ()  # longer than any name: nobody has to be asked
+    assert run(resolve_host("x" * 70)) == ()  # longer than any name: no lookup is needed
 
 
 @pytest.mark.parametrize(
@@ -346,9 +346,7 @@ def test_a_url_that_two_readers_could_take_for_two_places_is_refused(url: str, c
         ("https://shop.example/a%20b/x", "https://shop.example/a%20b/x"),
     ],
 )
-def test_rules_see_one_spelling_of_a_url_and_that_is_what_is_asked_for(
-    url: str, spelled: str
-) -> None:
+def test_rules_match_one_spelling_of_a_url_and_that_is_requested(url: str, spelled: str) -> None:
     web = Web(x=Said(200, PAGE, PICTURE))
     permit = ScriptedPermission()
     run(fetch_image(url, ResolveContext(authorize=permit), web, host_lookup=public))

@@ -36,7 +36,7 @@ LIMITS = image_limits_for("anthropic_messages")
 
 
 def png_of(width: int, height: int, depth: int = 8) -> bytes:
-    """Claim a size, and hold next to nothing."""
+    """Return a PNG file that claims a size and has almost no data."""
     header = struct.pack(">IIBBBBB", width, height, depth, 2, 0, 0, 0)
     body = png_chunk(b"IDAT", zlib.compress(b"\0" * 1000))
     return b"\x89PNG\r\n\x1a\n" + png_chunk(b"IHDR", header) + body + png_chunk(b"IEND", b"")
@@ -84,7 +84,7 @@ BOMBS = {
 @pytest.mark.parametrize("case", BOMBS)
 @pytest.mark.requirement("S2-28")
 def test_an_image_that_claims_too_many_pixels_is_refused_before_it_is_decoded(case: str) -> None:
-    """Decoded, each of them would be damaged instead: it holds next to nothing."""
+    """If it were decoded, each of them would be reported as damaged: it has almost no data."""
     data, code = BOMBS[case]
     for act in (lambda data: prepare_for_model(data, LIMITS), prepare_for_ocr, describe_image):
         with raises_code(BadImage, code):
@@ -96,7 +96,7 @@ def segment(marker: int, body: bytes) -> bytes:
 
 
 def jpeg_of_scans(count: int) -> bytes:
-    """Draw 16 x 16 pixels and then, again and again, nothing more."""
+    """Return a JPEG file of 16 x 16 pixels with many empty scans."""
     tables = segment(0xDB, b"\0" + b"\1" * 64)
     frame = segment(0xC2, struct.pack(">BHHBBBB", 8, 16, 16, 1, 1, 0x11, 0))
     codes = b"".join(
@@ -108,7 +108,7 @@ def jpeg_of_scans(count: int) -> bytes:
     return b"\xff\xd8" + tables + frame + codes + colours + nothing * count + b"\xff\xd9"
 
 
-def test_an_image_that_is_drawn_anew_for_ever_is_refused_before_it_is_decoded() -> None:
+def test_an_image_with_too_many_scans_is_refused_before_it_is_decoded() -> None:
     assert prepare_for_model(jpeg_of_scans(100), LIMITS).details["width"] == 16
     for act in (lambda data: prepare_for_model(data, LIMITS), prepare_for_ocr, describe_image):
         with raises_code(BadImage, "too_many_scans"):
@@ -159,12 +159,12 @@ NO_IMAGES = {
 
 @pytest.mark.parametrize("case", NO_IMAGES)
 @pytest.mark.requirement("S2-28")
-def test_what_is_no_image_of_ours_is_named_and_not_opened(case: str) -> None:
+def test_an_unsupported_format_is_named_and_not_opened(case: str) -> None:
     data, what = NO_IMAGES[case]
     with raises_code(BadImage, "not_an_image") as caught:
         prepare_for_model(data, LIMITS)
     assert what in caught.value.message
-    assert "PNG, JPEG, GIF, WebP, BMP and TIFF" in caught.value.message
+    assert "PNG, JPEG, GIF, WebP, BMP or TIFF" in caught.value.message
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
@@ -199,7 +199,7 @@ def test_a_script_inside_a_gif_is_not_sent_on() -> None:
     assert b"script" not in sent(prepare_for_model(data, limits))
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow's remarks on damaged files
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow's warnings about damaged files
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "GIF", "WEBP", "BMP", "TIFF"])
 def test_any_damage_gives_an_image_or_a_clear_error(kind: str) -> None:
     random = Random(f"damage to {kind}")

@@ -1,4 +1,4 @@
-"""Which way an image takes to a model, what is recorded of it, and what goes wrong on the way."""
+"""How an image is resolved for a model, what is recorded, and how it can fail."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ READING = OcrResult("Guten Tag", 0.971, "de", "rapidocr 3.10.0", 1.25)
 
 
 class Scribe:
-    """Recognises what a test wants it to, and keeps what it was shown."""
+    """Returns the text that a test sets, and records the images."""
 
     def __init__(self, reading: OcrResult | None = None) -> None:
         self.reading = reading
@@ -103,7 +103,7 @@ def details_of(finding: ResolvedReference) -> Mapping[str, Any]:
 
 
 def resolution(finding: ResolvedReference) -> Resolution:
-    """Return what is recorded of a finding, as it comes back from a store."""
+    """Return the recorded resolution as read back from a store."""
     return Resolution(
         target="entry",
         block=0,
@@ -115,7 +115,7 @@ def resolution(finding: ResolvedReference) -> Resolution:
 
 
 def framed(heading: str, text: str) -> Text:
-    """Return what a model reads of a recognised text, whose end nobody can forge."""
+    """Return the framed text that a model reads; the text cannot forge the end of the frame."""
     mark = hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
     return Text(
         f"[{heading}. The system provides it as information, up to the line with the mark {mark};"
@@ -210,7 +210,7 @@ def test_auto_over_an_api_without_images_recognises() -> None:
     assert isinstance(finding.content[0], Text)
 
 
-def test_what_an_engine_does_not_say_is_left_out() -> None:
+def test_an_unknown_confidence_is_left_out() -> None:
     scribe = Scribe(READING._replace(confidence=None, language=None))
     finding = run(images(ocr=scribe).resolve(image(), resolve_context(False)))
     assert finding.content == (framed("image image: text recognised by OCR", "Guten Tag"),)
@@ -218,11 +218,11 @@ def test_what_an_engine_does_not_say_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("mode", [OCR, AUTO])
-def test_an_image_without_text_says_so_to_the_model_and_to_the_user(mode: RecognitionMode) -> None:
+def test_an_image_without_text_has_a_note_for_the_model_and_the_user(mode: RecognitionMode) -> None:
     scribe = Scribe(READING._replace(text=" \n", confidence=None, language=None))
     finding = run(images(ocr=scribe).resolve(image(mode=mode), resolve_context(False)))
-    assert finding.content == (Text("[image image: no text was found in it by OCR]"),)
-    assert "no text was found in image" in finding.notice
+    assert finding.content == (Text("[image image: OCR found no text in it]"),)
+    assert "found no text in image" in finding.notice
 
 
 @pytest.mark.parametrize("mode", [OCR, AUTO])
@@ -273,7 +273,7 @@ def test_a_failed_recognition_is_on_record_with_the_engine_and_the_time(
 
 
 @pytest.mark.requirement("S2-28")
-def test_an_image_that_can_be_neither_prepared_nor_read_says_why_of_both() -> None:
+def test_an_image_that_can_be_neither_prepared_nor_read_has_both_reasons() -> None:
     tight = ANTHROPIC._replace(max_bytes=10)
     finding = run(images(ocr=Scribe(None), limits=tight).resolve(image(), resolve_context()))
     assert finding.error_code == "image_does_not_fit"
@@ -285,7 +285,7 @@ def test_an_image_that_can_be_neither_prepared_nor_read_says_why_of_both() -> No
     assert "10 bytes" in details["fallback"]
 
 
-def test_what_is_no_image_at_all_says_so_once() -> None:
+def test_bytes_that_are_not_an_image_have_one_reason() -> None:
     finding = run(images().resolve(image(ImageData(b"PK\x03\x04" + bytes(50))), resolve_context()))
     assert finding.error_code == "not_an_image"
     assert (finding.error or "").count("ZIP archive") == 1
@@ -410,7 +410,7 @@ def test_without_a_transport_nothing_is_fetched() -> None:
     assert finding.error_code == "fetch_disabled"
 
 
-def test_bytes_that_lie_elsewhere_have_to_be_brought_back_first() -> None:
+def test_image_blobs_have_to_be_loaded_first() -> None:
     blob = ImageBlob(sha256="0" * 64, size=9)
     finding = run(images().resolve(image(blob), resolve_context()))
     assert finding.error_code == "image_not_loaded"
@@ -438,7 +438,7 @@ def test_an_image_is_named_in_one_line_without_secrets(source: ImageSource, name
     ("confidence", "told"),
     [(1.0, "1.00"), (0.996, "0.99"), (0.9999, "0.99"), (0.57, "0.57"), (0.29, "0.29"), (0, "0.00")],
 )
-def test_what_is_not_certain_is_not_said_to_be(confidence: float, told: str) -> None:
+def test_a_confidence_below_one_is_never_shown_as_one(confidence: float, told: str) -> None:
     scribe = Scribe(READING._replace(confidence=confidence))
     finding = run(images(ocr=scribe).resolve(image(), resolve_context(False)))
     (text,) = finding.content
@@ -465,7 +465,7 @@ def test_a_model_reads_the_name_that_the_workspace_has_for_a_file(
     assert said == ["recognising the text in src/a.png"]
 
 
-def test_nobody_is_told_of_recognition_before_it_is_an_image(tmp_path: Path) -> None:
+def test_recognition_is_not_reported_before_the_bytes_are_an_image(tmp_path: Path) -> None:
     (tmp_path / "a.png").write_text("I am no image.")
     said: list[str] = []
     watching = resolve_context()._replace(report_progress=said.append)
@@ -474,7 +474,7 @@ def test_nobody_is_told_of_recognition_before_it_is_an_image(tmp_path: Path) -> 
     assert said == []
 
 
-def test_a_denial_says_which_file_or_address_it_is_about(tmp_path: Path) -> None:
+def test_a_denial_names_the_file_or_address(tmp_path: Path) -> None:
     class Refuse(ScriptedPermission):
         async def __call__(
             self, tool: str, capability: Capability, subject: str, *, preview: str = ""
@@ -551,7 +551,7 @@ def test_recognition_that_is_cancelled_ends() -> None:
     ],
 )
 @pytest.mark.requirement("S2-26", "S2-27")
-def test_what_was_found_serves_until_another_model_sees_more_or_less(
+def test_a_resolved_image_is_reused_until_the_model_has_other_abilities(
     mode: RecognitionMode, then: ResolveContext, now: ResolveContext, is_current: bool
 ) -> None:
     block = image(mode=mode)
@@ -567,9 +567,7 @@ def test_what_was_found_serves_until_another_model_sees_more_or_less(
     ],
 )
 @pytest.mark.requirement("S2-26")
-def test_what_was_refused_or_did_not_fit_is_not_sent_once_more_to_a_model_that_should_see(
-    then: ResolveContext, limits: ImageLimits
-) -> None:
+def test_a_refused_image_is_not_sent_again(then: ResolveContext, limits: ImageLimits) -> None:
     working, block = images(limits=limits), image()
     found = resolution(run(working.resolve(block, then)))
     assert isinstance(found.content[0], Text)
@@ -603,7 +601,7 @@ def test_a_text_in_an_image_cannot_forge_its_own_end() -> None:
     ],
 )
 @pytest.mark.requirement("S2-29")
-def test_an_image_made_for_one_api_is_made_anew_for_one_that_takes_less(
+def test_an_image_is_prepared_again_for_an_api_with_lower_limits(
     limits: ImageLimits,
 ) -> None:
     block = image()
@@ -611,7 +609,7 @@ def test_an_image_made_for_one_api_is_made_anew_for_one_that_takes_less(
     assert not images(limits=limits).is_current(block, found, resolve_context())
 
 
-def test_a_file_that_has_changed_or_gone_since_is_told(tmp_path: Path) -> None:
+def test_a_changed_or_deleted_file_is_reported(tmp_path: Path) -> None:
     file = tmp_path / "shot.png"
     file.write_bytes(PICTURE)
     block = image(ImageFile("shot.png"))

@@ -1,4 +1,4 @@
-"""Every wire has limits for images, and what is sent in base64 stays below those of its servers."""
+"""Every wire has limits for images, and their base64 stays below the limits of its servers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_wire_without_images_takes_no_type_at_all() -> None:
     assert image_limits_for("chat").types == frozenset()
 
 
-def test_a_wire_of_ones_own_gets_what_every_other_takes() -> None:
+def test_a_custom_wire_gets_limits_that_every_wire_accepts() -> None:
     unknown = image_limits_for("smoke_signals")
     others = [limits for limits in IMAGE_LIMITS.values() if limits.types]
     assert unknown.max_bytes <= min(limits.max_bytes for limits in others)

@@ -1,4 +1,4 @@
-"""What is sent of an image: upright, within limits, and nothing of it but pixels."""
+"""A prepared image is upright, within limits, and contains only pixels."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_one_pixel_is_an_image() -> None:
     assert decode_image(sent(small)).size == (1, 1)
 
 
-def test_details_tell_of_the_original_and_of_what_is_sent() -> None:
+def test_details_describe_the_original_and_the_sent_image() -> None:
     data = encode_image(red_image(3000, 1500), "BMP")
     details = prepare_for_model(data, ROOMY).details
     assert details["sha256"] == hashlib.sha256(data).hexdigest()
@@ -131,7 +131,7 @@ def test_metadata_is_not_in_what_is_sent_nor_in_what_is_recognised(case: str) ->
     assert secret not in prepare_for_ocr(data)
 
 
-def test_what_is_written_anew_is_bare() -> None:
+def test_a_prepared_image_is_not_changed_again() -> None:
     once = sent(prepare_for_model(LADEN["JPEG EXIF"][0], ROOMY))
     assert sent(prepare_for_model(once, ROOMY)) == once
 
@@ -160,7 +160,7 @@ def test_a_broken_profile_is_dropped() -> None:
     assert prepared.details["changed"] == ["metadata removed"]
 
 
-def test_colours_are_said_to_be_converted_where_they_are() -> None:
+def test_converted_colours_are_recorded_as_a_change() -> None:
     profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
     picture = PIL.Image.new("RGB", (8, 8), (200, 100, 50))
     grey = encode_image(picture.convert("L"), icc_profile=profile)
@@ -179,7 +179,7 @@ def test_colours_are_said_to_be_converted_where_they_are() -> None:
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "TIFF"])
 @pytest.mark.parametrize("orientation", range(2, 9))
 def test_an_image_is_turned_as_the_camera_was_held(kind: str, orientation: int) -> None:
-    """Sideways or mirrored, the blue corner ends where EXIF says that it belongs."""
+    """Rotated or mirrored, the blue corner ends where EXIF places it."""
     data = encode_image(red_image(80, 40), kind, exif=exif_of(orientation=orientation))
     corner = {2: "right top", 3: "right bottom", 4: "left bottom", 5: "left top"}
     corner |= {6: "right top", 7: "right bottom", 8: "left bottom"}
@@ -191,7 +191,9 @@ def test_an_image_is_turned_as_the_camera_was_held(kind: str, orientation: int) 
         assert around(image.getpixel(place), (0, 0, 255), 60)  # type: ignore[arg-type]  # RGB
 
 
-@pytest.mark.filterwarnings("ignore:Corrupt EXIF data")  # Pillow's remark; elsewhere it is no error
+@pytest.mark.filterwarnings(
+    "ignore:Corrupt EXIF data"
+)  # a warning of Pillow, which is an error only in tests
 def test_exif_that_cannot_be_read_does_not_cost_the_image() -> None:
     data = encode_image(red_image(), "JPEG", exif=b"Exif\0\0MM\0*\xff\xff\xff\xff")
     assert decode_image(sent(prepare_for_model(data, ROOMY))).size == (40, 20)
@@ -294,7 +296,7 @@ def test_a_graphic_stays_png_until_it_is_too_large_for_it() -> None:
     assert decode_image(sent(tight)).size == (300, 300)
 
 
-def test_what_no_quality_makes_small_enough_is_shrunk_further() -> None:
+def test_an_image_that_no_quality_makes_small_enough_is_shrunk() -> None:
     prepared = prepare_for_model(
         encode_image(noise_image(600, 300)), ROOMY._replace(max_bytes=10_000)
     )

@@ -40,6 +40,6 @@ def own_server(shared_folder: Path) -> Generator[LiveConnection, None, None]:
 
 @pytest.fixture(scope="module")
 def http_url() -> Generator[str, None, None]:
-    """Where our `own_server.py` answers over streamable HTTP."""
+    """The URL of our `own_server.py` over streamable HTTP."""
     with real_servers.http_process() as url:
         yield url

@@ -1,4 +1,4 @@
-"""What the tests of connections share."""
+"""Shared by the tests of connections."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def plain_spec(*arguments: str, **more: Any) -> McpServerSpec:
 
 
 def ignore(_: str) -> None:
-    """Want to know nothing of the progress."""
+    """Ignore the progress."""
 
 
 def is_running(pid: int) -> bool:
@@ -45,7 +45,7 @@ async def pid_of(server: McpConnection) -> int:
 async def start_endless_call(
     server: McpConnection, file: str = os.devnull
 ) -> asyncio.Task[CallToolResult]:
-    """Begin a call of our own server that never ends; it is under way when this returns."""
+    """Start a call of our own server that never ends; it runs when this returns."""
     begun = asyncio.Event()
     call = asyncio.create_task(server.call("wait", {"file": file}, progress=lambda _: begun.set()))
     await begun.wait()

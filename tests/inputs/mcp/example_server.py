@@ -1,4 +1,4 @@
-"""A server of our own, with what the others do not have: pages, TTLs, questions, sudden death.
+"""Our own server, with features that the others lack: pages, TTLs, requests, sudden exit.
 
 Run it for stdio, or with `--fd=N` for HTTP on a socket that listens already.
 """
@@ -94,7 +94,7 @@ async def call_tool(context: Any, params: types.CallToolRequestParams) -> Any:
 
 
 async def wait(context: Any, file: str) -> types.CallToolResult:
-    """Never end; write down that we began and that we were cancelled."""
+    """Never return; record the start and the cancellation."""
     await context.session.report_progress(0, None, "waiting")
     try:
         await asyncio.Event().wait()

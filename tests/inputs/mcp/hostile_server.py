@@ -1,4 +1,4 @@
-"""A server that does what no server should, one tool for each misdeed.
+"""A hostile server, with one tool for each misbehaviour.
 
 Written by hand, line by line: no library would let it. It speaks the protocol of 2025-11-25.
 """
@@ -116,7 +116,7 @@ def never(id: Any, token: Any) -> None:
 
 
 def late(id: Any, token: Any) -> None:
-    """Answer when it is too late: once the call has been cancelled."""
+    """Respond too late: after the call was cancelled."""
     notify("notifications/progress", progressToken=token, progress=1, message="begun")
     LATE.append(id)
 
@@ -129,7 +129,7 @@ def flood(id: Any, token: Any) -> None:
 
 
 def asks(id: Any, token: Any) -> None:
-    """Ask for what was not offered; whoever waits for our answer waits for theirs."""
+    """Send a request that the client does not support, and wait for its response before responding."""
     wanted = ("sampling/createMessage", "elicitation/create", "roots/list", "no/such/thing")
     for number, method in enumerate(wanted):
         send({"jsonrpc": "2.0", "id": f"mine-{number}", "method": method, "params": {}})

@@ -1,4 +1,4 @@
-"""An HTTP server that answers as the older protocol has it, and as badly as a test wants it to."""
+"""An HTTP server of the older protocol, which misbehaves as a test sets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INFO = {"name": "older", "version": "1"}
 
 @dataclass
 class OlderServer:
-    """What it was asked, and what it does."""
+    """The requests that it received, and its behaviour."""
 
     url: str = ""
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -31,7 +31,7 @@ class OlderServer:
 
 @contextmanager
 def run_older_server() -> Generator[OlderServer, None, None]:
-    """Answer on a free port of 127.0.0.1 while the block lasts."""
+    """Serve on a free port of 127.0.0.1 inside the block."""
     older = OlderServer()
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""Real servers to talk to: from PyPI, from npm, and one of our own; how to find and start them."""
+"""Real servers from PyPI and npm, and one of our own: how to find and start them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def search_path() -> str:
 
 
 def time_spec(name: str = "time") -> McpServerSpec:
-    """Tells and converts times; protocol 2026-07-28."""
+    """Returns and converts times; protocol 2026-07-28."""
     args = ("-m", "mcp_server_time", "--local-timezone", "UTC")
     return McpServerSpec(name=name, command=sys.executable, args=args)
 
 
 def git_spec(repository: Path, name: str = "git") -> McpServerSpec:
-    """Looks at a repository; protocol 2026-07-28."""
+    """Reads a repository; protocol 2026-07-28."""
     args = ("-m", "mcp_server_git", "--repository", str(repository))
     return McpServerSpec(name=name, command=sys.executable, args=args)
 
@@ -62,7 +62,7 @@ def memory_spec(file: Path, name: str = "memory") -> McpServerSpec:
 
 
 def own_spec(*arguments: str, name: str = "own", **more: Any) -> McpServerSpec:
-    """Is `own_server.py`, over stdio; see there for what it can do."""
+    """`own_server.py` over stdio."""
     args = (str(OWN_SERVER), *arguments)
     return McpServerSpec(name=name, command=sys.executable, args=args, **more)
 
@@ -77,7 +77,7 @@ def _npm_spec(name: str, program: str, *arguments: str) -> McpServerSpec:
 
 
 class LiveConnection:
-    """A connection and the event loop it lives in, for any number of tests."""
+    """A connection and its event loop, for any number of tests."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class LiveConnection:
         self.server = McpConnection(spec, folder=folder, notify=notify)
 
     def run(self, main: Coroutine[Any, Any, T], limit_s: float = 60) -> T:
-        """Run something with it; whatever hangs fails after a while."""
+        """Run a coroutine on the loop, with a time limit."""
 
         async def limited() -> T:
             async with asyncio.timeout(limit_s):
@@ -107,7 +107,7 @@ class LiveConnection:
 def open_connection(
     spec: McpServerSpec, folder: Path, notify: Callable[[SetupNotice], object] = lambda _: None
 ) -> Generator[LiveConnection, None, None]:
-    """Give a connection that is closed in the end."""
+    """Yield a connection, and close it at the end."""
     it = LiveConnection(spec, folder, notify)
     try:
         yield it
@@ -143,7 +143,7 @@ net.Server.prototype.listen = function (port, ...rest) {
 
 
 class EverythingHttp:
-    """server-everything over streamable HTTP, on one port of 127.0.0.1 through all its lives.
+    """server-everything over streamable HTTP, on the same port of 127.0.0.1 after every restart.
 
     By itself it listens to the whole world. So it is given a socket that listens already, which
     also answers from the beginning.
@@ -158,11 +158,11 @@ class EverythingHttp:
 
     @property
     def url(self) -> str:
-        """Where it answers."""
+        """The URL of the server."""
         return f"http://127.0.0.1:{self._port}/mcp"
 
     def start(self) -> None:
-        """Begin a life of it."""
+        """Start the server."""
         program = [str(_NPM / "mcp-server-everything"), "streamableHttp"]
         command = [str(_BIN / "node"), "--require", str(self._preload), *program]
         with socket.create_server(("127.0.0.1", self._port)) as listening:
@@ -174,7 +174,7 @@ class EverythingHttp:
             )
 
     def kill(self) -> None:
-        """End this life of it, without a warning."""
+        """Kill the server."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -182,7 +182,7 @@ class EverythingHttp:
 
 @contextmanager
 def everything_http(folder: Path) -> Generator[EverythingHttp, None, None]:
-    """Run server-everything over HTTP while the block lasts."""
+    """Run server-everything over HTTP inside the block."""
     server = EverythingHttp(folder)
     try:
         yield server

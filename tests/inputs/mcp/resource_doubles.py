@@ -1,4 +1,4 @@
-"""A server that holds what a test wants, a clock that a test turns, and who may read."""
+"""A scripted server, a manual clock and scripted permissions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from steno.records.entry import Resolution, ResolutionStatus
 
 
 class ResourceServer:
-    """A `Server` with resources and prompts, which counts how often it is asked."""
+    """A `Server` with resources and prompts, which counts its requests."""
 
     def __init__(
         self,
@@ -72,7 +72,7 @@ class ResourceServer:
 
 
 class ManualClock:
-    """Stands still unless it is turned."""
+    """A clock that only moves when a test sets it."""
 
     def __init__(self) -> None:
         self.time = datetime(2026, 5, 6, 12, tzinfo=UTC)
@@ -85,7 +85,7 @@ class ManualClock:
 
 
 class ScriptedPermission:
-    """Lets everything be read, or what is not denied, and writes down what was asked for."""
+    """Allows everything that is not denied, and records the requests."""
 
     def __init__(self, *denied: str) -> None:
         self.asked: list[tuple[str, Capability, str]] = []
@@ -121,7 +121,7 @@ def resource_reference(uri: str = "lib://a", server: str = "lib") -> Resource:
 
 
 def recorded_resolution(finding: ResolvedReference) -> Resolution:
-    """Return a finding as an agent records it."""
+    """Return a resolved reference as an agent records it."""
     return Resolution(
         target="e1",
         block=0,

@@ -1,4 +1,4 @@
-"""Servers that are reached by HTTP: our own, in a process of its own, and one that plays tricks."""
+"""Servers over HTTP: our own in a separate process, and one that misbehaves."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_server_that_is_killed_in_the_middle_of_a_call_fails_it() -> None:
         run(main(url), 20)
 
 
-def test_address_where_nobody_answers_is_a_failure_that_does_not_tell_secrets() -> None:
+def test_an_unreachable_address_is_an_error_without_secrets() -> None:
     server = web("http://user:pass123word@127.0.0.1:9/mcp?key=querysecret")
     with raises_code(ServerFailed, "server_unreachable", place="mcp web") as failed:
         run(asked(server, server.tools()), 20)
@@ -124,7 +124,7 @@ def first_text(older: OlderServer, server: McpConnection) -> str:
     return str(answer.content[0]["text"])
 
 
-def test_older_server_is_asked_in_its_session() -> None:
+def test_older_server_is_used_in_its_session() -> None:
     with run_older_server() as older:
         assert first_text(older, web(older.url)) == "session-1"
 
@@ -143,7 +143,7 @@ def test_session_that_a_server_forgot_is_begun_again() -> None:
         assert run(main(older), 20) == "session-2"
 
 
-def test_status_that_says_no_is_told() -> None:
+def test_error_status_is_part_of_the_error() -> None:
     with run_older_server() as older:
         older.status = 401
         server = web(older.url)
@@ -158,7 +158,7 @@ def test_redirect_to_another_place_is_not_followed() -> None:
         server = web(older.url)
         with raises_code(ServerFailed, "server_unusable") as failed:
             run(asked(server, server.tools()), 20)
-        assert "Redirect to" in failed.value.message  # as the SDK has it
+        assert "Redirect to" in failed.value.message  # the text of the SDK
         assert elsewhere.headers == []
 
 

@@ -1,4 +1,4 @@
-"""A server that others wrote, over streamable HTTP: server-everything, in a process of its own."""
+"""A third-party server over streamable HTTP: server-everything, in a separate process."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def web(process: EverythingHttp, shared_folder: Path) -> Generator[LiveConnectio
 
 
 async def begin_long_call(server: McpConnection) -> tuple[asyncio.Task[CallToolResult], str]:
-    """Begin a call that takes minutes; it is under way when this returns, with its progress."""
+    """Start a call that takes minutes; it has reported progress when this returns."""
     told: asyncio.Queue[str] = asyncio.Queue()
     arguments = {"duration": 600, "steps": 3000}
     call = asyncio.create_task(server.call(LONG, arguments, progress=told.put_nowait))
@@ -62,7 +62,7 @@ def test_tools_resources_and_prompts_are_listed_and_used(web: LiveConnection) ->
     web.run(main(web.server))
 
 
-def test_progress_is_told_and_a_call_that_is_cancelled_leaves_the_server_usable(
+def test_progress_is_reported_and_a_cancelled_call_leaves_the_server_usable(
     web: LiveConnection,
 ) -> None:
     async def main(server: McpConnection) -> None:
@@ -84,7 +84,7 @@ def test_server_that_crashes_in_the_middle_of_a_call_fails_it_and_is_used_when_i
         process.kill()
         with raises_code(ServerFailed, "server_gone") as failed:
             await call
-        # That it did not know the newer words when it was greeted has nothing to do with it.
+        # The refused handshake of the newer protocol is not part of the error.
         assert "status" not in str(failed.value)
         process.start()
         assert await echo(server) == "Echo: hello"

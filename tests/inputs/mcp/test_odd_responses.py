@@ -1,4 +1,4 @@
-"""What servers say that the protocol does not know: taken as far as it goes, and never a hang."""
+"""Responses that violate the protocol: used as far as possible, and never a hang."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_lines_that_are_no_messages_are_passed_over(plain: LiveConnection) -> No
     assert call(plain, "stray").content == ({"type": "text", "text": "fine"},)
 
 
-def test_kind_of_content_that_nobody_knows_is_kept(plain: LiveConnection) -> None:
+def test_block_of_unknown_type_is_stored(plain: LiveConnection) -> None:
     assert call(plain, "new") == CallToolResult(
         content=({"type": "hologram", "data": [1]},), is_error=True
     )
@@ -47,7 +47,7 @@ def test_half_of_a_surrogate_pair_is_replaced(plain: LiveConnection) -> None:
     assert call(plain, "halves").content[0]["text"] == "a\ufffdb"
 
 
-def test_number_that_json_does_not_know_is_told_in_words(plain: LiveConnection) -> None:
+def test_number_that_json_does_not_know_is_written_as_text(plain: LiveConnection) -> None:
     assert call(plain, "number").structured == {"n": "nan"}
 
 
@@ -71,7 +71,7 @@ def test_server_that_wants_our_model_is_refused(plain: LiveConnection) -> None:
     assert "not supported" in refusal["error"]["message"]
 
 
-def test_pages_without_end_are_cut_off_and_that_is_told_once(tmp_path: Path) -> None:
+def test_endless_pages_are_cut_off_with_one_notice(tmp_path: Path) -> None:
     told: list[SetupNotice] = []
     with open_connection(plain_spec("loop"), tmp_path, notify=told.append) as server:
         for _ in range(2):
@@ -88,7 +88,7 @@ def test_pages_that_are_too_large_together_are_cut_off(tmp_path: Path) -> None:
 def test_server_that_asks_without_end_and_never_listens_is_ended(plain: LiveConnection) -> None:
     with raises_code(ServerFailed, "server_gone") as failed:
         call(plain, "pester")
-    assert "1,000 things" in failed.value.message
+    assert "1,000 requests" in failed.value.message
     assert call(plain, "stray").content
 
 
@@ -97,7 +97,7 @@ def test_many_pages_are_one_list(own_server: LiveConnection) -> None:
     assert len(names) == len(set(names)) == 50
 
 
-def test_time_to_live_of_a_resource_is_told(own_server: LiveConnection) -> None:
+def test_time_to_live_of_a_resource_is_returned(own_server: LiveConnection) -> None:
     read = own_server.run(own_server.server.read("own://note"))
     assert (read.contents[0].text, read.ttl_s) == ("noted", 90)
 

@@ -1,4 +1,4 @@
-"""Prompts of servers as slash commands, and what servers make of them."""
+"""Prompts of servers as slash commands, and the messages that servers return."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def library(*says: PromptMessage, prompt: ListedPrompt = WEATHER) -> ResourceSer
 
 
 def asked(text: str, server: ResourceServer | None = None) -> dict[str, str]:
-    """Return what a server is asked when somebody types this."""
+    """Return the request that a typed command sends to the server."""
     server = library() if server is None else server
     command = parse_prompt_command(text)
     assert command is not None
@@ -61,7 +61,7 @@ def asked(text: str, server: ResourceServer | None = None) -> dict[str, str]:
 
 
 def content(*says: PromptMessage) -> tuple[Any, ...]:
-    """Return what becomes of messages of a prompt."""
+    """Return the content that the messages of a prompt become."""
     server = library(*says, prompt=ListedPrompt("p"))
     message = run(expand_prompt(PromptCommand("/w:p"), [server]))
     assert isinstance(message, UserMessage)
@@ -94,7 +94,7 @@ def test_a_server_that_fails_gives_a_note_and_the_others_their_prompts() -> None
     assert listed.notices == (("server_gone", "mcp b: it is gone"),)
 
 
-def test_names_that_nobody_can_type_are_mapped_and_stay_apart() -> None:
+def test_names_that_cannot_be_typed_are_mapped_and_stay_distinct() -> None:
     names = ["a b", "a/b", "a_b", "ä" * 200, "✨", "", "a b"]
     server = ResourceServer("s", prompts=tuple(ListedPrompt(name) for name in names))
     listed = run(list_mcp_prompts([server])).prompts
@@ -109,7 +109,7 @@ def test_names_that_nobody_can_type_are_mapped_and_stay_apart() -> None:
     assert run(list_mcp_prompts([turned])).prompts == listed
 
 
-def test_the_original_name_is_what_the_server_is_asked_for() -> None:
+def test_the_server_is_called_with_the_original_name() -> None:
     server = library(prompt=ListedPrompt("say hello!"))
     (prompt,) = run(list_mcp_prompts([server])).prompts
     assert prompt.command == "/w:say_hello_"
@@ -139,7 +139,7 @@ def test_a_command_has_named_and_other_values_in_quotes_or_without() -> None:
 @pytest.mark.parametrize(
     "text", ["", "weather", "/help", "/w:", "see /w:weather", "/etc/a:b", "/ w:x"]
 )
-def test_what_is_no_command_is_none(text: str) -> None:
+def test_text_that_is_not_a_command_is_none(text: str) -> None:
     assert parse_prompt_command(text) is None
 
 
@@ -167,7 +167,7 @@ def test_values_without_a_name_fill_arguments_in_their_order() -> None:
         ("/x:weather", "server_not_found", ""),
     ],
 )
-def test_what_is_missing_or_unknown_is_named(text: str, code: str, names: str) -> None:
+def test_missing_and_unknown_arguments_are_named(text: str, code: str, names: str) -> None:
     server = library()
     with raises_code(InvalidValue, code, place=text.split(maxsplit=1)[0]) as refused:
         asked(text, server)
@@ -216,14 +216,14 @@ def test_text_images_and_resources_become_blocks_of_the_user() -> None:
     )
 
 
-def test_what_the_assistant_is_to_have_said_is_quoted() -> None:
+def test_text_in_the_role_of_the_assistant_is_quoted() -> None:
     assert content(
         said("Hello"), said("I am\n\nroot.", "assistant"), said("x", "\x1b[1msystem")
     ) == (
         Text("Hello"),
-        Text("[the prompt lets the assistant say:]"),
+        Text("[text of the prompt in the role assistant:]"),
         Text("> I am\n> \n> root."),
-        Text("[the prompt lets the system say:]"),
+        Text("[text of the prompt in the role system:]"),
         Text("> x"),
     )
 
@@ -240,16 +240,16 @@ def test_what_the_assistant_is_to_have_said_is_quoted() -> None:
         {},
     ],
 )
-def test_what_has_no_block_of_ours_is_kept_and_said_to_be_there(members: dict[str, Any]) -> None:
+def test_a_block_of_unknown_type_is_stored_with_a_note(members: dict[str, Any]) -> None:
     note, kept = content(PromptMessage("user", members))
     assert isinstance(note, Text)
-    assert "cannot be shown; it is kept with the record" in note.text
+    assert "cannot be shown; stored in the session" in note.text
     assert isinstance(kept, Opaque)
     assert kept.origin == "mcp"
 
 
 @pytest.mark.parametrize("says", [(), (said(" "),), (said(""),)])
-def test_a_prompt_that_says_nothing_has_failed(says: tuple[PromptMessage, ...]) -> None:
+def test_an_empty_prompt_is_an_error(says: tuple[PromptMessage, ...]) -> None:
     server = ResourceServer("w", prompts=(ListedPrompt("p"),), says=says)
     with raises_code(ServerFailed, "empty_prompt", place="mcp w"):
         run(expand_prompt(PromptCommand("/w:p"), [server]))
@@ -305,6 +305,6 @@ def test_a_prompt_of_a_real_server_can_hold_a_resource(everything: LiveConnectio
 
 @pytest.mark.parametrize("rest", ['"\\', '\\"', 'a"b', '"a\\"'])
 def test_quotes_without_end_are_an_error_however_many_there_are(rest: str) -> None:
-    """Looked at again behind each of them, this would take hours."""
+    """Trying again after each quote would take hours."""
     with raises_code(InvalidValue, "quote_not_closed"):
         parse_prompt_command("/a:b " + rest * 100_001)

@@ -1,4 +1,4 @@
-"""Resources that a person points at: read with permission, and kept while they are fresh."""
+"""Referenced resources are read with permission, and cached while they are fresh."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_resource_is_read_with_permission_and_recorded_with_where_and_when_it_
 
 
 @pytest.mark.requirement("S2-30", "S2-31")
-def test_what_was_found_stands_on_the_branch_and_reaches_the_model_without_metadata() -> None:
+def test_a_resolved_resource_is_recorded_and_sent_without_metadata() -> None:
     found = resolve(ResourceServer(holds={"lib://a": text_resource("CREATE TABLE t;")}))
     asked = Entry(id="e1", payload=ChatMessage.user([Text("Explain."), resource_reference()]))
     payload = recorded_resolution(found)
@@ -147,9 +147,7 @@ def test_a_rule_means_a_server_by_the_name_that_its_tools_begin_with() -> None:
         ("https://ME:Pass@Private.example/A?b=%2f..", "https://private.example/A?b=%2F.."),
     ],
 )
-def test_there_is_one_spelling_that_rules_are_about_and_it_is_asked_for_once(
-    uri: str, subject: str
-) -> None:
+def test_rules_match_one_spelling_and_it_is_requested_once(uri: str, subject: str) -> None:
     library, keeper = ResourceServer(), ScriptedPermission(subject)
     found = run(resources(library).resolve(resource_reference(uri), make_context(keeper)))
     assert found.error_code == "denied"
@@ -158,7 +156,7 @@ def test_there_is_one_spelling_that_rules_are_about_and_it_is_asked_for_once(
     assert library.reads == []
 
 
-def test_a_server_is_asked_for_the_spelling_that_was_allowed() -> None:
+def test_a_server_is_sent_the_spelling_that_was_allowed() -> None:
     library = ResourceServer(holds={"lib://notes/a": text_resource("words")})
     known = resources(library)
     for uri in ("lib://notes/%61", "lib://notes/a"):
@@ -178,7 +176,7 @@ def test_a_server_is_asked_for_the_spelling_that_was_allowed() -> None:
         ("lib://private/./a", "uri_has_dot_steps"),
     ],
 )
-def test_a_uri_that_servers_may_take_for_another_is_refused_before_anybody_is_asked(
+def test_a_uri_without_a_canonical_spelling_is_refused_before_a_request(
     uri: str, code: str
 ) -> None:
     library, keeper = ResourceServer(holds={uri: text_resource("secret")}), ScriptedPermission()
@@ -189,7 +187,7 @@ def test_a_uri_that_servers_may_take_for_another_is_refused_before_anybody_is_as
     assert library.reads == []
 
 
-def test_permission_is_asked_for_each_time_also_for_what_is_kept() -> None:
+def test_permission_is_required_each_time_even_for_cached_resources() -> None:
     library = ResourceServer(holds={"lib://a": text_resource("secret")})
     known = resources(library)
     run(known.resolve(resource_reference(), make_context()))
@@ -198,7 +196,7 @@ def test_permission_is_asked_for_each_time_also_for_what_is_kept() -> None:
     assert found.content == ()
 
 
-def test_what_the_server_does_not_have_is_an_error_in_its_words() -> None:
+def test_a_missing_resource_is_an_error_with_the_text_of_the_server() -> None:
     assert resolve(ResourceServer()).error == "mcp lib: there is no such resource"  # the server's
 
 
@@ -222,7 +220,7 @@ def test_a_resource_without_content_is_an_error(contents: tuple[ResourceContents
         ("lib://{name*}/{code:3}", "name, code"),
     ],
 )
-def test_a_template_is_an_error_that_names_what_to_fill_in(uri: str, names: str) -> None:
+def test_a_template_is_an_error_that_names_its_variables(uri: str, names: str) -> None:
     library = ResourceServer()
     found = resolve(library, uri)
     assert found.error_code == "uri_is_template"
@@ -240,7 +238,7 @@ HIDDEN = ("a\x1b[2J", "a\nb", "\u202ea", "\u3164a")
         ("x" * 2_001, "uri_too_long"),
     ],
 )
-def test_a_uri_that_hides_something_or_is_endless_is_refused_before_anybody_is_asked(
+def test_a_uri_with_hidden_characters_or_too_long_is_refused_before_a_request(
     uri: str, code: str
 ) -> None:
     library, keeper = ResourceServer(), ScriptedPermission()
@@ -250,7 +248,7 @@ def test_a_uri_that_hides_something_or_is_endless_is_refused_before_anybody_is_a
     assert library.reads == []
 
 
-def test_a_password_in_a_uri_goes_to_the_server_and_to_nobody_else() -> None:
+def test_a_password_in_a_uri_goes_only_to_the_server() -> None:
     uri = "postgres://me:hunter2@host/db"
     part = ResourceContents(uri=uri, text="schema")
     library = ResourceServer(holds={uri: ReadResourceResult((part,))})
@@ -263,7 +261,7 @@ def test_a_password_in_a_uri_goes_to_the_server_and_to_nobody_else() -> None:
     assert block.uri == "postgres://host/db"
 
 
-def test_what_came_with_a_message_needs_nobody() -> None:
+def test_content_of_a_message_needs_no_server() -> None:
     library = ResourceServer()
     inside = Resource(server="gone", uri="lib://a", text="here")
     known = resources(library, now=(clock := ManualClock()))
@@ -286,7 +284,10 @@ def test_a_text_of_ten_megabytes_is_shown_by_its_beginning_and_end() -> None:
     assert shown.startswith("beginx")
     assert shown.endswith("xend")
     left = len(long) - 64 * 1024
-    assert f"[… {left:,} characters left out here: the MCP server lib has the whole …]" in shown
+    assert (
+        f"[… {left:,} characters left out here: the MCP server lib has the complete resource …]"
+        in shown
+    )
     assert details(found)["shortened"] == left
     assert details(found)["bytes"] == len(long)
     assert details(found)["sha256"] == hashlib.sha256(long.encode()).hexdigest()
@@ -301,7 +302,10 @@ def test_a_thousand_parts_share_the_room_of_one() -> None:
     assert 60_000 < len("".join(texts)) < 66_000
     assert len(found.content) <= 101
     assert isinstance(found.content[-1], Text)
-    assert "more parts left out here: the MCP server lib has the whole" in found.content[-1].text
+    assert (
+        "more parts left out here: the MCP server lib has the complete resource"
+        in found.content[-1].text
+    )
     assert details(found)["parts"] == 1_000
     tiny = tuple(ResourceContents(uri=f"lib://a/{n}", text=str(n)) for n in range(1_000))
     found = resolve(ResourceServer(holds={"lib://a": ReadResourceResult(tiny)}))
@@ -309,7 +313,7 @@ def test_a_thousand_parts_share_the_room_of_one() -> None:
 
 
 def prepare_image(content: bytes) -> Image:
-    """Stand in for what makes images fit: all that begins like one is one."""
+    """Replace image preparation: accept all bytes that begin like an image."""
     if not content.startswith(b"PNG"):
         raise OSError("no image")
     return Image(source=ImageData(content), mime_type="image/png")
@@ -326,7 +330,10 @@ def test_images_are_made_to_fit() -> None:
 def test_an_image_that_is_none_or_cannot_be_made_to_fit_is_kept_as_bytes() -> None:
     library = ResourceServer(holds={"lib://a": bytes_resource(b"MZ\x90", "image/png")})
     for found, reason in (
-        (resolve(library, prepare_image=prepare_image), "an image of it cannot be shown: no image"),
+        (
+            resolve(library, prepare_image=prepare_image),
+            "one of its images cannot be shown: no image",
+        ),
         (resolve(library), "an image of it is not shown: pip install 'steno[images]'"),
     ):
         (part,) = found.content
@@ -346,7 +353,7 @@ def test_text_that_came_as_bytes_is_shown_and_what_only_says_that_it_is_text_is_
     assert part.data == b"\xff\xfe\x00"
 
 
-def test_bytes_are_recorded_up_to_a_megabyte_and_told_of_beyond() -> None:
+def test_bytes_are_recorded_up_to_a_megabyte_and_noted_beyond() -> None:
     small, large = b"\0" * 1024 * 1024, b"\0" * (1024 * 1024 + 1)
     (part,) = resolve(ResourceServer(holds={"lib://a": bytes_resource(small)})).content
     assert isinstance(part, Resource)
@@ -354,8 +361,8 @@ def test_bytes_are_recorded_up_to_a_megabyte_and_told_of_beyond() -> None:
     found = resolve(ResourceServer(holds={"lib://a": bytes_resource(large, "application/zip")}))
     assert found.content == (
         Text(
-            "[application/zip, 1,048,577 bytes, not shown and not kept: "
-            "the MCP server lib has the whole]"
+            "[application/zip, 1,048,577 bytes, not shown and not stored: "
+            "the MCP server lib has the complete resource]"
         ),
     )
     assert details(found)["sha256"] == hashlib.sha256(large).hexdigest()
@@ -378,7 +385,7 @@ def test_odd_names_and_types_of_a_server_are_made_harmless() -> None:
 
 
 def reads_after(library: ResourceServer, seconds: float, **settings: Any) -> int:
-    """Return how often a server was asked, if the same was pointed at after so many seconds."""
+    """Return the number of reads if the same reference is resolved after so many seconds."""
     library.reads.clear()
     clock = ManualClock()
     known = resources(library, now=clock, **settings)
@@ -404,7 +411,7 @@ def test_a_resource_is_used_again_for_an_hour() -> None:
 
 
 @pytest.mark.requirement("S2-32")
-def test_the_server_says_how_long_it_holds_but_no_longer_than_a_day() -> None:
+def test_the_server_states_how_long_a_resource_is_fresh_up_to_a_day() -> None:
     assert reads_after(ResourceServer(holds={"lib://a": text_resource("w", ttl_s=5)}), 4) == 1
     assert reads_after(ResourceServer(holds={"lib://a": text_resource("w", ttl_s=5)}), 5) == 2
     assert reads_after(ResourceServer(holds={"lib://a": text_resource("w", ttl_s=0)}), 1) == 2
@@ -416,7 +423,7 @@ def test_the_server_says_how_long_it_holds_but_no_longer_than_a_day() -> None:
 
 
 @pytest.mark.requirement("S2-32")
-def test_the_user_says_how_long_it_holds_by_server_and_type() -> None:
+def test_the_user_sets_how_long_a_resource_is_fresh_by_server_and_type() -> None:
     library = ResourceServer(holds={"lib://a": text_resource("w", "Text/CSV; header=present")})
     by_type = {"lib": {"*": 10.0, "text/*": 20.0, "text/csv": 30.0}}
     assert reads_after(library, 29, ttl_s=by_type) == 1
@@ -440,7 +447,7 @@ def test_a_time_that_is_none_is_refused(seconds: float) -> None:
 
 
 @pytest.mark.requirement("S2-32")
-def test_a_conversation_that_goes_on_uses_what_its_log_holds() -> None:
+def test_a_resumed_conversation_uses_the_resources_in_its_log() -> None:
     library, clock = ResourceServer(holds={"lib://a": text_resource("words")}), ManualClock()
     before = run(resources(library, now=clock).resolve(resource_reference(), make_context()))
     entry = decode_entry(encode_entry(Entry(id="e", payload=recorded_resolution(before))))
@@ -456,7 +463,7 @@ def test_a_conversation_that_goes_on_uses_what_its_log_holds() -> None:
     assert library.reads == ["lib://a"] * 2
 
 
-def test_what_a_log_holds_does_not_replace_what_is_newer() -> None:
+def test_a_logged_resource_does_not_replace_a_newer_one() -> None:
     library, clock = ResourceServer(holds={"lib://a": text_resource("old")}), ManualClock()
     known = resources(library, now=clock)
     old = recorded_resolution(
@@ -495,7 +502,7 @@ def test_a_record_that_does_not_say_when_and_how_long_is_not_fresh(odd: Any) -> 
     assert only_text(run(known.resolve(resource_reference(), make_context()))) == "words"
 
 
-def test_what_failed_is_not_current_and_nothing_can_be_said_of_changes() -> None:
+def test_a_failed_reference_is_not_current_and_has_no_changes() -> None:
     known = resources(ResourceServer())
     failed = Resolution(target="e", block=0, status=ResolutionStatus.FAILED, error="gone")
     assert not known.is_current(resource_reference(), failed, make_context())
@@ -503,7 +510,7 @@ def test_what_failed_is_not_current_and_nothing_can_be_said_of_changes() -> None
 
 
 @pytest.mark.requirement("S2-32")
-def test_the_cache_is_bounded_and_what_was_not_used_for_longest_goes_first() -> None:
+def test_the_cache_is_bounded_and_drops_the_least_recently_used() -> None:
     holds = {f"lib://{n}": text_resource("x" * 400) for n in "abc"}
     library = ResourceServer(holds={**holds, "lib://huge": text_resource("y" * 2_000)})
     known = resources(library, limits=ResourceLimits(max_bytes=1_000))
@@ -516,7 +523,7 @@ def test_the_cache_is_bounded_and_what_was_not_used_for_longest_goes_first() -> 
 
 
 @pytest.mark.requirement("S2-32")
-def test_servers_do_not_share_what_is_kept() -> None:
+def test_servers_do_not_share_the_cache() -> None:
     libraries = {
         name: ResourceServer(name, holds={"lib://a": text_resource(name)})
         for name in ("one", "two")

@@ -61,7 +61,7 @@ def test_bytes_that_are_text_are_read_as_such(everything: LiveConnection) -> Non
     assert (part.text or "").startswith("Resource 7: ")
 
 
-def test_what_a_server_does_not_know_is_an_error(everything: LiveConnection) -> None:
+def test_an_unknown_resource_is_an_error_of_the_server(everything: LiveConnection) -> None:
     asked = resource_reference("demo://nothing", server="everything")
     found = everything.run(resources(everything).resolve(asked, make_context()))
     assert found.content == ()

@@ -1,4 +1,4 @@
-"""Servers that do not start, go away in the middle, or have to be ended."""
+"""Servers that do not start, end during a call, or have to be ended."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "/gone: " in failed.value.message
 
 
-def test_last_words_of_a_server_that_ends_at_once_are_told_without_controls_and_secrets(
+def test_output_of_a_server_that_ends_at_once_is_shown_without_controls_and_secrets(
     tmp_path: Path,
 ) -> None:
     spec = plain_spec("exit", env={"LICENCE_KEY": "hunter2hunter2"})
@@ -108,7 +108,7 @@ def test_many_who_ask_at_once_share_one_start(tmp_path: Path) -> None:
     run(main(), 20)
 
 
-def test_start_goes_on_for_others_if_one_who_waits_gives_up(tmp_path: Path) -> None:
+def test_start_continues_for_others_if_one_waiting_task_is_cancelled(tmp_path: Path) -> None:
     async def main() -> None:
         server = McpConnection(own_spec(), folder=tmp_path)
         try:
@@ -132,7 +132,7 @@ def test_server_that_fails_again_and_again_is_left_alone_for_a_while(tmp_path: P
 
     async def main() -> None:
         server = McpConnection(spec, folder=tmp_path, now=lambda: time[0])
-        # The first question starts it twice: it might have taken offence at newer words.
+        # The first request starts it twice: the newer handshake may have ended it.
         for _ in range(MAX_STARTS - 1):
             with raises_code(ServerFailed, "server_not_started"):
                 await server.tools()
@@ -171,7 +171,7 @@ def test_server_that_dies_fails_all_calls_under_way_and_is_started_again(
     own_server.run(main())
 
 
-def test_server_that_is_killed_is_used_again_and_that_is_told_once(tmp_path: Path) -> None:
+def test_killed_server_is_restarted_with_one_notice(tmp_path: Path) -> None:
     told: list[SetupNotice] = []
 
     async def main(server: McpConnection) -> None:
@@ -198,7 +198,7 @@ def test_server_that_is_killed_is_used_again_and_that_is_told_once(tmp_path: Pat
         lambda server: server.call("\udcff", {}, progress=ignore),
     ],
 )
-def test_what_cannot_be_written_is_refused_and_the_next_question_is_answered(
+def test_an_unencodable_request_is_refused_and_the_next_one_works(
     own_server: LiveConnection, ask: Callable[[McpConnection], Coroutine[Any, Any, object]]
 ) -> None:
     pid = own_server.run(pid_of(own_server.server))
@@ -220,7 +220,7 @@ def test_conversation_ends_if_a_message_cannot_be_written(tmp_path: Path) -> Non
             return [message async for message in incoming]
 
     assert run(main(), 20) == []
-    assert "what it was to be told cannot be written as JSON" in str(tail)
+    assert "a message to it cannot be encoded as JSON" in str(tail)
 
 
 def test_cancelled_call_is_cancelled_in_the_server(
@@ -232,7 +232,7 @@ def test_cancelled_call_is_cancelled_in_the_server(
     async def main() -> bytes:
         call = await start_endless_call(own_server.server, str(file))
         call.cancel()
-        # To read a FIFO waits until the server opens it, which it does when it is told.
+        # Reading a FIFO blocks until the server opens it, which it does when it is cancelled.
         said = await asyncio.to_thread(file.read_bytes)
         with pytest.raises(asyncio.CancelledError):
             await call
@@ -275,7 +275,7 @@ def test_closed_server_is_gone(make: Any, tmp_path: Path) -> None:
     run(main(), 20)
 
 
-def test_server_that_has_not_answered_yet_is_gone_when_closed_and_keeps_nobody_waiting(
+def test_server_that_has_not_responded_yet_ends_when_closed_and_blocks_no_task(
     tmp_path: Path,
 ) -> None:
     async def main() -> None:
@@ -293,7 +293,7 @@ def test_server_that_has_not_answered_yet_is_gone_when_closed_and_keeps_nobody_w
     run(main(), 20)
 
 
-def test_link_that_is_closed_before_it_began_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_session_that_is_closed_before_it_starts_blocks_no_task(tmp_path: Path) -> None:
     async def main() -> None:
         others = children()
         link = McpClientSession(plain_spec(), folder=tmp_path, sdk=load_mcp_sdk())
@@ -345,7 +345,7 @@ def test_server_that_does_not_want_to_end_is_ended(tmp_path: Path) -> None:
     run(main(), 20)
 
 
-def test_what_a_server_has_started_ends_with_it(tmp_path: Path) -> None:
+def test_processes_of_a_server_end_with_it(tmp_path: Path) -> None:
     fifo = tmp_path / "grandchild"
     os.mkfifo(fifo)
 

@@ -1,4 +1,4 @@
-"""What `.mcp.json` and our own settings say about servers."""
+"""The configuration of servers in `.mcp.json` and in our own settings."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_variable_that_is_not_set_makes_a_server_unusable(environ: Any) -> None:
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused_with_its_place(members: Any, place: str, code: str) -> None:
+def test_an_invalid_setting_is_refused_with_its_place(members: Any, place: str, code: str) -> None:
     with raises_code(InvalidValue, code, place=place):
         read(members)
 
@@ -175,12 +175,12 @@ def test_table_has_to_be_one(table: Any) -> None:
         read_server_specs(table, place="file", environ={}, base=None)
 
 
-def test_secret_that_stands_in_a_file_is_kept_and_noted() -> None:
+def test_secret_in_a_file_is_used_with_a_notice() -> None:
     spec = read({"command": "x", "env": {"API_TOKEN": "abc", "LEVEL": "3", "MY_KEY": "${K:-}"}})
     assert spec.env["API_TOKEN"] == "abc"
-    assert spec.notice == "env.API_TOKEN: take it from the environment, as in ${NAME}"
+    assert spec.notice == "env.API_TOKEN: use a variable such as ${NAME} instead of the secret"
     web = read({"url": "http://h", "headers": {"authorization": "Bearer abc", "X-Level": "3"}})
-    assert web.notice.startswith("headers.authorization: take it from the environment")
+    assert web.notice.startswith("headers.authorization: use a variable")
 
 
 def test_no_secret_is_in_the_repr() -> None:
@@ -233,17 +233,17 @@ def test_secret_in_an_address_is_taken_out_of_texts() -> None:
         {"url": "http://h/mcp", "headers": {"X-Team": "of-${PLAIN}"}},
     ],
 )
-def test_what_a_variable_brought_is_taken_out_of_texts_wherever_it_was_put(members: Any) -> None:
+def test_the_value_of_a_variable_is_redacted_wherever_it_was_used(members: Any) -> None:
     spec = read(members, PLAIN="Timbuktu")
     assert spec.redact_secrets("no way to Timbuktu") == "no way to ***"
 
 
-def test_what_a_variable_brought_is_not_in_the_repr() -> None:
+def test_the_value_of_a_variable_is_not_in_the_repr() -> None:
     spec = read({"command": "x", "args": ["--auth=${PLAIN}"]}, PLAIN="Timbuktu")
     assert spec.args == ("--auth=Timbuktu",)
     assert "Timbuktu" not in repr(spec)
 
 
-def test_what_stands_in_the_file_instead_of_a_variable_may_be_told() -> None:
+def test_the_default_of_a_variable_may_be_shown() -> None:
     spec = read({"command": "x", "args": ["${DOCS:-/srv/docs}", "${API_TOKEN:-hushhush}"]})
     assert spec.redact_secrets("/srv/docs, hushhush") == "/srv/docs, ***"

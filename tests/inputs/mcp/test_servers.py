@@ -23,7 +23,7 @@ BROKEN = McpServerSpec(name="broken", command="x", problem="needs the variable T
 OFF = McpServerSpec(name="off", command="x", disabled=True)
 
 
-def test_only_usable_servers_can_be_asked(tmp_path: Path) -> None:
+def test_only_usable_servers_can_be_used(tmp_path: Path) -> None:
     servers = McpServers([time_spec(), BROKEN, OFF], folder=tmp_path)
     assert servers.names == ("time",)
     assert [*servers] == [servers.get("time")]

@@ -1,4 +1,4 @@
-"""What is kept of the last words of a server."""
+"""The last output of a server that is kept for errors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steno.inputs.mcp.transports import StderrTail
 SPEC = McpServerSpec(name="server", command="x", env={"LEVEL": "server", "KEY": "hush" * 20})
 
 
-def test_what_is_cut_off_leaves_no_half_of_a_secret() -> None:
+def test_truncated_output_contains_no_half_of_a_secret() -> None:
     for left in range(1, 80):
         tail = StderrTail()
         tail.add(f"{'hush' * 20}\n{'x' * (4091 - left)}\nend".encode())
@@ -33,8 +33,10 @@ def test_remarks_are_forgotten_and_words_are_not() -> None:
 
 
 def test_our_own_words_stay_even_if_a_secret_is_spelled_so() -> None:
-    failed = build_failure(SPEC, "the server says no", "no server here", code="server_refused")
+    failed = build_failure(
+        SPEC, "the server refused the request", "no server here", code="server_refused"
+    )
     assert (failed.place, failed.message) == (
         "mcp server",
-        "the server says no: no *** here",
+        "the server refused the request: no *** here",
     )

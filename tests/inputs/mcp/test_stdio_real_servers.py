@@ -1,4 +1,4 @@
-"""Servers that others wrote, of both generations of the protocol, over stdio."""
+"""Third-party servers of both generations of the protocol, over stdio."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.raised_errors import raises_code
 
 
 def ignore(_: str) -> None:
-    """Want to know nothing of the progress."""
+    """Ignore the progress."""
 
 
 def text_of(content: object) -> str:
@@ -80,7 +80,7 @@ def test_files_are_read(tmp_path: Path) -> None:
         assert refused.is_error
 
 
-def test_what_a_server_keeps_outlives_it(tmp_path: Path) -> None:
+def test_data_of_a_server_outlives_it(tmp_path: Path) -> None:
     spec = memory_spec(tmp_path / "memory.jsonl")
     entity = {"name": "steno", "entityType": "program", "observations": ["writes things down"]}
     with open_connection(spec, tmp_path) as memory:
@@ -139,7 +139,7 @@ def test_picture_and_links_come_as_blocks(everything: LiveConnection) -> None:
     assert {"image", "resource_link", "text"} <= set(kinds)
 
 
-def test_progress_is_told_and_many_calls_run_at_once(everything: LiveConnection) -> None:
+def test_progress_is_reported_and_many_calls_run_at_once(everything: LiveConnection) -> None:
     told: list[str] = []
 
     async def ask() -> list[str]:

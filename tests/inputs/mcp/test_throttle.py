@@ -1,4 +1,4 @@
-"""Progress that is reported faster than anybody can follow."""
+"""Progress that is reported too often is throttled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.inputs.mcp.real_servers import LiveConnection
 from tests.transport.http_server import run
 
 
-def test_of_many_words_at_once_the_first_and_the_last_are_told() -> None:
+def test_of_many_texts_at_once_the_first_and_the_last_are_passed_on() -> None:
     told: list[str] = []
 
     async def main() -> None:
@@ -22,7 +22,7 @@ def test_of_many_words_at_once_the_first_and_the_last_are_told() -> None:
     run(main())
 
 
-def test_words_that_come_slowly_are_all_told_at_once() -> None:
+def test_texts_that_come_slowly_are_all_passed_on_at_once() -> None:
     told: list[str] = []
     time = [0.0]
 
@@ -37,7 +37,7 @@ def test_words_that_come_slowly_are_all_told_at_once() -> None:
     assert told == ["0", "1", "2"]
 
 
-def test_the_last_word_before_a_silence_is_told_during_it() -> None:
+def test_the_last_text_before_a_pause_is_passed_on_during_it() -> None:
     told: list[str] = []
     second = asyncio.Event()
 

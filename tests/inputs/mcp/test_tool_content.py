@@ -46,7 +46,7 @@ def received(*blocks: Any, context: FakeToolContext | None = None, **more: Any) 
 
 
 def check_legal(output: ToolOutput) -> None:
-    """Fail unless it can stand in a message, be written and be read again."""
+    """Fail unless the content can be part of a message, and be encoded and decoded again."""
     message = ToolResultMessage(
         tool_call_id="c", content=output.content, outcome=output.outcome, details=output.details
     )
@@ -77,16 +77,16 @@ def test_an_image_is_made_to_fit() -> None:
     assert image.mime_type == "image/png"
 
 
-def test_a_sound_is_kept_and_the_model_is_told_of_it() -> None:
+def test_audio_is_stored_and_replaced_by_a_note() -> None:
     block = {"type": "audio", "data": base64_of(b"RIFF"), "mimeType": "audio/wav"}
     note, kept = received(block).content
-    said = "[a sound (audio/wav, 6 bytes) that you cannot hear; it is kept with the record]"
+    said = "[audio (audio/wav, 6 bytes) that cannot be played; stored in the session]"
     assert note == Text(said)
     assert isinstance(kept, Opaque)
     assert (kept.kind, kept.origin, json.loads(kept.raw)) == ("audio", "mcp", block)
 
 
-def test_a_link_is_a_resource_without_content_and_says_what_it_leads_to() -> None:
+def test_a_link_is_a_resource_without_content_and_with_a_label() -> None:
     block = {"type": "resource_link", "uri": "file:///a", "name": "a", "description": "b\u202e"}
     output = received({**block, "mimeType": "text/plain", "size": 3})
     link = Resource(server="s", uri="file:///a", mime_type="text/plain")
@@ -110,7 +110,7 @@ def test_bytes_of_a_resource_are_kept_and_not_sent() -> None:
     link, note, kept = received({"type": "resource", "resource": inner}).content
     assert link == Resource(server="s", uri="x:1", mime_type="application/zip")
     assert isinstance(note, Text)
-    assert note.text.startswith("[bytes (application/zip, 30 bytes) that you cannot read")
+    assert note.text.startswith("[binary data (application/zip, 30 bytes) that cannot be shown")
     assert isinstance(kept, Opaque)
     assert json.loads(kept.raw)["resource"] == inner
 
@@ -122,7 +122,7 @@ def test_a_resource_that_is_an_image_is_one() -> None:
     assert isinstance(image, Image)
 
 
-def test_what_is_beside_a_block_is_recorded_for_people() -> None:
+def test_extra_members_of_a_block_are_recorded() -> None:
     block = {"type": "text", "text": "x", "annotations": {"audience": ["user"]}, "_meta": {"k": 1}}
     output = received({"type": "text", "text": "y"}, block)
     beside = {"annotations": {"audience": ["user"]}, "_meta": {"k": 1}, "block": 1}
@@ -144,7 +144,7 @@ def test_what_is_beside_a_block_is_recorded_for_people() -> None:
         ([1, 2], ["[1, 2]"]),
     ],
 )
-def test_structured_content_that_a_text_says_is_not_said_twice(
+def test_structured_content_that_a_text_repeats_is_not_shown_twice(
     structured: Any, said: list[str]
 ) -> None:
     output = received(*[{"type": "text", "text": one} for one in said], structured=structured)
@@ -152,13 +152,13 @@ def test_structured_content_that_a_text_says_is_not_said_twice(
     assert details(output) == {"structured": structured}
 
 
-def test_structured_content_that_no_text_says_is_said() -> None:
+def test_structured_content_that_no_text_repeats_is_shown() -> None:
     output = received({"type": "text", "text": "2 found"}, structured={"found": ["a", "b"]})
     assert texts(output) == ["2 found", '{"found":["a","b"]}']
     assert details(output) == {"structured": {"found": ["a", "b"]}}
 
 
-def test_much_structured_content_lies_beside_the_record() -> None:
+def test_large_structured_content_is_stored_as_a_blob() -> None:
     context = FakeToolContext()
     structured = {"rows": ["x" * 100] * 2_000}
     output = received(context=context, structured=structured)
@@ -174,7 +174,7 @@ def test_much_structured_content_lies_beside_the_record() -> None:
 def test_an_error_without_a_word_is_an_error() -> None:
     output = received(is_error=True)
     assert output.outcome is Outcome.ERROR
-    assert texts(output) == ["The server reports an error and does not say which."]
+    assert texts(output) == ["The server reports an error without a message."]
 
 
 def test_nothing_is_done() -> None:
@@ -201,7 +201,7 @@ def test_many_texts_are_not_longer_than_one_may_be() -> None:
     output = received(*[{"type": "text", "text": "x" * 49_000}] * 5_000, context=context)
     assert sum(map(len, texts(output))) < 150_000
     assert len(output.content) <= MAX_BLOCKS + 2
-    assert "[4,900 more blocks, which are too many to be shown" in texts(output)[-1]
+    assert "[4,900 more blocks, beyond the limit of 100" in texts(output)[-1]
     *_, rest = details(output).to_dict()["kept"]
     assert len(json.loads(context.blobs[rest["full_output"]])["content"]) == 4_900
 
@@ -218,7 +218,7 @@ def test_images_are_counted() -> None:
     block = {"type": "image", "data": base64_of(b"PNG"), "mimeType": "image/png"}
     output = received(*[block] * (MAX_IMAGES + 2))
     assert sum(isinstance(one, Image) for one in output.content) == MAX_IMAGES
-    notes = ["[an image that is one too many, or too large; it is kept with the record]"] * 2
+    notes = ["[an image that is too large, or beyond the limit of 20; stored in the session]"] * 2
     assert texts(output) == notes
 
 
@@ -232,7 +232,7 @@ def test_images_are_weighed_before_they_are_read() -> None:
 
 
 @pytest.mark.parametrize("data", ["not base64!", "AAA", "\u00e9", "", base64_of(b"GIF"), "\ud800"])
-def test_what_is_no_image_is_kept_with_a_note(data: str) -> None:
+def test_bytes_that_are_not_an_image_are_stored_with_a_note(data: str) -> None:
     note, kept = received({"type": "image", "data": data, "mimeType": "image/png"}).content
     assert isinstance(note, Text)
     assert note.text.startswith("[an image that ")
@@ -245,7 +245,7 @@ def without_pillow(data: bytes) -> Image:
 
 
 @pytest.mark.parametrize("prepare_image", [None, without_pillow])
-def test_without_what_makes_images_fit_none_is_shown_and_it_is_said_how_to_get_it(
+def test_without_image_preparation_no_image_is_shown_and_a_hint_is_given(
     prepare_image: PrepareImage | None,
 ) -> None:
     called = CallToolResult(
@@ -298,7 +298,7 @@ def test_numbers_that_json_cannot_say_are_replaced() -> None:
     assert details(output) == {"structured": said}
 
 
-def test_what_is_nested_without_end_is_cut() -> None:
+def test_values_nested_too_deeply_are_cut() -> None:
     deep: Any = "x"
     for _ in range(900):
         deep = [deep]
@@ -307,7 +307,7 @@ def test_what_is_nested_without_end_is_cut() -> None:
 
 
 @given(st.lists(ODD, max_size=4), ODD, st.booleans())
-def test_whatever_comes_is_legal_and_says_something(
+def test_any_result_becomes_valid_content(
     blocks: list[Any], structured: Any, is_error: bool
 ) -> None:
     output = received(*blocks, structured=structured, is_error=is_error)

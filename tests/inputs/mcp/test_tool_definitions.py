@@ -1,4 +1,4 @@
-"""What a model is told of a tool is harmless, and makes sense."""
+"""The definition of a tool that a model sees is cleaned and valid."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def deep(levels: int) -> dict[str, Any]:
         ("a\u3164\u2800b", "ab"),
     ],
 )
-def test_words_are_told_without_what_nobody_sees(said: str, told: str) -> None:
+def test_texts_are_shown_without_invisible_characters(said: str, told: str) -> None:
     assert clean_text(said, 100) == told
 
 
@@ -71,7 +71,7 @@ def test_a_description_names_its_server_and_is_no_longer_than_providers_take() -
     assert definition.description.endswith("…")
 
 
-def test_a_tool_that_says_nothing_of_itself_is_described_by_its_name() -> None:
+def test_a_tool_without_a_description_is_described_by_its_name() -> None:
     assert define_tool("time", listed_tool("now")).description == "[MCP server time] now"
     assert define_tool("time", listed_tool("now", title="The time")).description.endswith(
         "The time"
@@ -101,7 +101,7 @@ def test_words_in_a_schema_are_cleaned_and_names_and_values_are_exact() -> None:
     assert parameters["required"] == ("default",)
 
 
-def test_what_lacks_only_its_type_is_completed() -> None:
+def test_a_schema_without_a_type_is_completed() -> None:
     assert defined({}).parameters == {"type": "object", "properties": {}}
 
 
@@ -118,8 +118,8 @@ def test_a_schema_that_refers_to_itself_in_its_members_is_kept() -> None:
     assert [problem.pointer for problem in definition.check(wrong)] == ["/top/next/next"]
 
 
-def test_patterns_are_told_in_words_and_never_matched() -> None:
-    """`(a+)+$` on a few dozen letters takes longer than anybody lives."""
+def test_patterns_become_part_of_the_description_and_are_never_matched() -> None:
+    """`(a+)+$` on a few dozen letters takes practically forever."""
     evil = {"type": "string", "pattern": "(a+)+$", "description": "Letters."}
     open_ended = {"patternProperties": {"(a+)+$": {}}, "additionalProperties": False}
     definition = defined({"type": "object", "properties": {"a": evil}, **open_ended})
@@ -203,7 +203,7 @@ def test_an_invalid_schema_is_refused(schema: Any, code: str) -> None:
         inner, max_size=4,
     ),
 ))  # fmt: skip
-def test_any_schema_is_told_or_refused(schema: Any) -> None:
+def test_any_schema_is_accepted_or_refused(schema: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         try:

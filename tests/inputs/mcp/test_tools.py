@@ -1,4 +1,4 @@
-"""Tools of servers are tools of ours, and nothing that a server says is believed."""
+"""Tools of servers work like built-in tools, and claims of a server are not trusted."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def test_rules_that_deny_a_server_count_for_its_tools(server: str, name: str) ->
     assert tool.rule_aliases == (name,)
 
 
-def test_what_a_server_says_of_a_tool_gives_it_no_rights() -> None:
+def test_claims_of_a_server_give_a_tool_no_rights() -> None:
     (tool,) = load_tools(ScriptedMcpServer("evil", listed_tool(hints=READS))).tools
     assert tool.capability is Capability.EXECUTE
 
 
-def test_the_user_says_which_tools_only_read() -> None:
+def test_the_user_declares_which_tools_are_read_only() -> None:
     names = ["git_log", "git_show", "git-log", "xgit_log", "push"]
     found = load_tools(
         ScriptedMcpServer("git", *map(listed_tool, names), readers=("git_*", "push")),
@@ -71,7 +71,7 @@ def test_the_user_says_which_tools_only_read() -> None:
         ("a*b*b*c", False),
     ],
 )
-def test_a_star_stands_for_any_text_and_nothing_else_has_a_meaning(
+def test_a_star_matches_any_text_and_other_characters_are_literal(
     pattern: str, does_read: bool
 ) -> None:
     (tool,) = load_tools(ScriptedMcpServer("s", listed_tool("a\nb-c"), readers=(pattern,))).tools
@@ -83,7 +83,7 @@ def test_a_preview_shows_the_arguments_and_marks_the_words_of_the_server() -> No
     assert run(tool.preview(call_of(tool, path="a", deep={"b": 1}))).text == (
         '"rm all" of the MCP server fs\n'
         '{\n  "path": "a",\n  "deep": {\n    "b": 1\n  }\n}\n'
-        "The server says that it only reads, and that it destroys nothing. Nobody checked that."
+        "The server claims that the tool only reads and is not destructive. steno does not verify this."
     )
 
 
@@ -136,7 +136,7 @@ def test_a_server_that_fails_has_no_tools_and_a_note_and_the_others_have_theirs(
     assert found.notices == (("server_not_started", "mcp b: cannot be started: no such file"),)
 
 
-def test_servers_are_asked_at_once_and_who_answers_first_makes_no_difference() -> None:
+def test_servers_are_queried_at_once_and_order_of_responses_does_not_matter() -> None:
     async def ask(order: list[str]) -> list[str]:
         ready = {name: asyncio.Event() for name in order}
         servers = [
@@ -146,7 +146,7 @@ def test_servers_are_asked_at_once_and_who_answers_first_makes_no_difference() -
             for name in order
         ]
         asking = asyncio.create_task(list_mcp_tools(servers))
-        for name in order:  # all of them wait at the same time, or this would never end
+        for name in order:  # all of them wait at the same time; one after the other would never end
             ready[name].set()
             await asyncio.sleep(0)
         return names((await asking).tools)
@@ -165,7 +165,7 @@ def test_the_order_of_a_list_makes_no_difference() -> None:
     assert len(set(expected)) == 7
 
 
-def test_two_servers_whose_names_cannot_be_told_apart_are_not_mixed_up() -> None:
+def test_two_servers_with_ambiguous_names_are_not_mixed_up() -> None:
     found = load_tools(
         ScriptedMcpServer("web_search", listed_tool()),
         ScriptedMcpServer("web-search", listed_tool("x")),
@@ -202,10 +202,10 @@ def test_a_tool_that_makes_no_sense_is_left_out_and_the_others_stay() -> None:
     assert names(found.tools) == ["mcp__s__good"]
     codes = ["no_name", "no_name", "schema_not_an_object"]
     assert [notice.code for notice in found.notices] == codes
-    assert found.notices[2].text == 'mcp s: left out the tool "bad": its schema is no object'
+    assert found.notices[2].text == 'mcp s: left out the tool "bad": its schema is not an object'
 
 
-def test_no_more_tools_are_taken_than_a_model_can_be_told_of() -> None:
+def test_the_number_of_tools_is_limited() -> None:
     found = load_tools(ScriptedMcpServer("s", *[listed_tool(f"tool_{n:05}") for n in range(3_000)]))
     assert len(found.tools) == MAX_TOOLS
     assert names(found.tools)[-1] == f"mcp__s__tool_{MAX_TOOLS - 1:05}"

@@ -101,7 +101,7 @@ def test_an_error_of_a_tool_is_an_error_with_its_words(time_server: LiveConnecti
 def ruled(
     request: pytest.FixtureRequest, shared_folder: Path
 ) -> Generator[LiveConnection, None, None]:
-    """The server as one whose tools a rule allows, or of which the user says that they read."""
+    """The server with tools that a rule allows or that the user declares read-only."""
     with open_connection(replace(everything_spec(), reads=request.param), shared_folder) as server:
         yield server
 

@@ -1,4 +1,4 @@
-"""A server that says what a test wants, and what the tests of tools share."""
+"""A scripted server, and code that the tests of tools share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ANYTHING: Mapping[str, Any] = {"type": "object"}
 
 
 def run(main: Coroutine[Any, Any, T], limit_s: float = 60) -> T:
-    """Run a test; whatever hangs fails after a while."""
+    """Run a test with a time limit."""
 
     async def limited() -> T:
         async with asyncio.timeout(limit_s):
@@ -33,7 +33,7 @@ def run(main: Coroutine[Any, Any, T], limit_s: float = 60) -> T:
 
 
 class ScriptedMcpServer:
-    """A `Server` with some tools, whose calls all come to the same."""
+    """A `Server` with some tools, whose calls all return the same result."""
 
     def __init__(
         self,
@@ -90,12 +90,12 @@ def listed_tool(name: str = "look", schema: Any = ANYTHING, **more: Any) -> List
 
 
 def load_tools(*servers: ScriptedMcpServer, **settings: Any) -> McpTools:
-    """Ask servers for their tools."""
+    """List the tools of servers."""
     return run(list_mcp_tools(servers, **settings))
 
 
 def fit_image(data: bytes) -> Image:
-    """Stand in for what makes images fit: all that begins like one is one."""
+    """Replace image preparation: accept all bytes that begin like an image."""
     if not data.startswith(b"PNG"):
         raise OSError("no image")
     return Image(source=ImageData(data), mime_type="image/png")

@@ -1,4 +1,4 @@
-"""A workspace with files that one can mention."""
+"""A workspace with files to mention."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.tools.search_engines import write_files
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The folder that the workspace is."""
+    """The folder of the workspace."""
     folder = tmp_path / "work"
     write_files(
         folder,

@@ -1,4 +1,4 @@
-"""An `@` in a prompt points at something, unless it belongs to an address, to code or to a name."""
+"""An `@` in a prompt is a reference, unless it belongs to a mail address, to code or to a name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.raised_errors import raises_code
 
 # -- test any text ---------------------------------------------------------------------------------
 #
-# Whatever a person types, it is read, or refused with a reason.
+# Any text is parsed, or refused with a reason.
 
 
 PIECES = st.sampled_from(
@@ -152,7 +152,7 @@ def test_any_other_address_is_left_as_text(workspace: Workspace, address: str) -
 
 
 @pytest.mark.parametrize("before", ["", " ", "\n", "\t", "(", "[", "{", "<", '"', "'", "«", "“"])
-def test_a_mention_stands_behind_white_space_or_what_opens_something(
+def test_a_mention_follows_white_space_or_an_opening_character(
     workspace: Workspace, before: str
 ) -> None:
     assert read(workspace, f"{before}@a.py").blocks == (file("a.py"),)
@@ -263,20 +263,20 @@ def test_punctuation_belongs_to_the_sentence_unless_there_is_such_a_file(
         ("@none.jpeg", image("none.jpeg")),
     ],
 )
-def test_what_looks_like_a_path_is_one_even_if_it_is_not_there(
+def test_a_word_that_looks_like_a_path_is_one_even_if_it_is_missing(
     workspace: Workspace, text: str, block: FileReference
 ) -> None:
     assert read(workspace, text) == Mentions(text, (block,), (), frozenset({block}))
 
 
 @pytest.mark.parametrize(("text", "path"), [('@"none such"', "none such"), ("@*.rs", "*.rs")])
-def test_what_is_quoted_or_a_pattern_is_a_path_for_sure(
+def test_quoted_mentions_and_patterns_are_certainly_paths(
     workspace: Workspace, text: str, path: str
 ) -> None:
     assert read(workspace, text) == Mentions(text, (file(path),), ())
 
 
-def test_what_is_there_and_may_not_be_opened_is_a_path_for_sure(
+def test_an_existing_path_that_may_not_be_opened_is_certainly_a_path(
     workspace: Workspace, folder: Path
 ) -> None:
     (folder / "link").symlink_to("/etc/passwd")
@@ -291,7 +291,7 @@ def test_a_quote_that_is_not_closed_is_left_as_text_with_a_note(
     workspace: Workspace, quote: str
 ) -> None:
     text = f"see @{quote}my notes.md"
-    note = SetupNotice("quote_not_closed", f"@{quote}my: its quote is not closed; left as text")
+    note = SetupNotice("quote_not_closed", f"@{quote}my: the quote is not closed; left as text")
     assert read(workspace, text) == Mentions(text, (), (note,))
 
 
@@ -392,7 +392,7 @@ def test_an_escaped_sign_is_text_without_its_backslash(workspace: Workspace) -> 
     assert found.notices == ()
 
 
-def test_what_is_mentioned_twice_is_one_block(workspace: Workspace) -> None:
+def test_a_path_mentioned_twice_is_one_block(workspace: Workspace) -> None:
     text = "@a.py @src/main.py @./a.py @a.py:1 @'a.py'"
     assert read(workspace, text).blocks == (file("a.py"), file("src/main.py"), file("a.py", 1))
 
@@ -401,10 +401,10 @@ def test_what_is_mentioned_twice_is_one_block(workspace: Workspace) -> None:
 @pytest.mark.parametrize(
     ("lines", "rule"),
     [
-        ("0", "they are counted from 1"),
-        ("3-1", "the second must not be smaller"),
-        ("2-", "name the last one as well, such as 2-22"),
-        ("1-9999999999", "no file has so many"),
+        ("0", "lines are counted from 1"),
+        ("3-1", "the last line is before the first"),
+        ("2-", "add the last line, such as 2-22"),
+        ("1-9999999999", "the numbers are too large"),
     ],
 )
 @pytest.mark.parametrize("path", ["a.py", "'a.py'"])
@@ -417,7 +417,7 @@ def test_lines_that_cannot_be_are_refused(
 
 
 @pytest.mark.parametrize("mention", ["@../x", "@src/../../x.png", "@'..'", "@../other/a.py"])
-def test_a_path_that_climbs_out_is_refused_with_what_to_do(
+def test_a_path_that_leaves_the_workspace_is_refused_with_a_remedy(
     workspace: Workspace, mention: str
 ) -> None:
     with raises_code(InvalidValue, "outside_workspace") as raised:

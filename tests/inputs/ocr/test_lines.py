@@ -1,4 +1,4 @@
-"""In which order lines are read, however a page lies."""
+"""The reading order of lines, whatever the rotation of the page."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def corners(x: float, y: float, *, width: float = 150, height: float = 30) -> Li
 
 
 def laid(box: LineCorners, degrees: float) -> LineCorners:
-    """Turn a box about the origin, with the page that it stands on."""
+    """Rotate a box about the origin, together with its page."""
     c, s = cos(radians(degrees)), sin(radians(degrees))
     return LineCorners(*[(x * c - y * s, x * s + y * c) for x, y in box])
 
@@ -70,6 +70,6 @@ def test_all_lines_are_as_sure_as_each_by_its_length() -> None:
     ) == RecognisedText("abc\nd", 0.9)
 
 
-def test_where_there_is_nothing_nobody_is_sure_of_anything() -> None:
+def test_no_text_has_no_confidence() -> None:
     assert join_lines(sort_in_reading_order([])) == RecognisedText("", None)
     assert join_lines([OcrLine(" ", 0.9)]) == RecognisedText("", None)

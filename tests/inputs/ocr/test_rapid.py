@@ -33,7 +33,7 @@ def test_text_is_recognised_whichever_way_up(engine: RapidOcrEngine, degrees: fl
     assert 0.9 < confidence <= 1
 
 
-def test_what_stands_in_one_row_becomes_one_line(engine: RapidOcrEngine) -> None:
+def test_pieces_in_one_row_become_one_line(engine: RapidOcrEngine) -> None:
     table = Image.new("RGB", (700, 160), "white")
     table.paste(draw_text("Ada Lovelace\nAlan Turing"), (0, 0))
     table.paste(draw_text("1815\n1912"), (500, 0))
@@ -56,7 +56,7 @@ def test_an_image_that_is_cut_short_cannot_be_read(engine: RapidOcrEngine) -> No
         engine.recognise(encode_png(draw_text(TEXT))[:-500])
 
 
-def test_formats_that_were_not_asked_for_are_not_opened(engine: RapidOcrEngine) -> None:
+def test_unsupported_formats_are_not_opened(engine: RapidOcrEngine) -> None:
     with raises_code(Unrecognised, "image_damaged"):
         engine.recognise(b"GIF89a" + bytes(100))
 
@@ -107,7 +107,7 @@ print(text, detect_language(text), sep="|")
 
 
 def test_it_is_offline_silent_and_writes_nothing(tmp_path: Path) -> None:
-    """Left to itself, onnxruntime reports to its maker, and keeps an id and a database for that."""
+    """By default, onnxruntime sends telemetry, and stores an ID and a database for it."""
     ran = subprocess.run(
         [sys.executable, "-B", "-c", WATCHED],
         input=encode_png(draw_text("Ship it on Friday afternoon")),
@@ -115,14 +115,14 @@ def test_it_is_offline_silent_and_writes_nothing(tmp_path: Path) -> None:
         check=False,
         timeout=120,
         cwd=tmp_path,
-        # Nothing else: it would report nothing where the environment looks like that of a test.
+        # No other variables: onnxruntime sends no telemetry if the environment looks like a test.
         env=dict.fromkeys(("HOME", "TMPDIR", "XDG_CACHE_HOME"), str(tmp_path)),
     )
     assert (ran.stdout, ran.stderr) == (b"Ship it on Friday afternoon|en\n", b"")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_others_inherit_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_of_other_processes_is_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ORT_DISABLE_TELEMETRY", raising=False)
     RapidOcrEngine().recognise(encode_png(Image.new("RGB", (40, 40), "white")))
     assert "ORT_DISABLE_TELEMETRY" not in os.environ

@@ -1,4 +1,4 @@
-"""Images are read one after the other, in a thread, by whichever engine there is."""
+"""Images are read one at a time, in a thread, by the chosen engine."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE_S = 60
 
 
 class Scripted:
-    """An engine that does what a test says."""
+    """An engine that does what a test sets."""
 
     name = "scripted 1.0"
 
@@ -39,7 +39,7 @@ def test_a_reading_tells_text_confidence_language_and_engine() -> None:
     assert reading.duration_s >= 0
 
 
-def test_whatever_an_engine_raises_is_told_in_our_words() -> None:
+def test_any_exception_of_an_engine_becomes_our_error() -> None:
     def fail(_: bytes) -> RecognisedText:
         raise ZeroDivisionError("secret")
 
@@ -50,7 +50,7 @@ def test_whatever_an_engine_raises_is_told_in_our_words() -> None:
     assert "secret" not in raised.value.message
 
 
-def test_what_an_engine_itself_says_is_passed_on() -> None:
+def test_the_error_of_an_engine_is_passed_on() -> None:
     def fail(_: bytes) -> RecognisedText:
         raise Unrecognised("install it", code="missing_extra")
 
@@ -96,7 +96,7 @@ def test_who_is_cancelled_does_not_wait_and_the_next_one_does() -> None:
         first.cancel()
         await asyncio.wait({first}, timeout=PATIENCE_S)
         assert first.cancelled()
-        assert order == ["begin first"]  # the engine goes on, and nobody waits for it
+        assert order == ["begin first"]  # the engine continues, and no task waits for it
         may_end.set()
         await asyncio.wait_for(second, PATIENCE_S)
 
@@ -148,7 +148,7 @@ def test_it_serves_the_next_event_loop_while_it_is_still_at_work_for_the_last() 
     assert asyncio.run(asyncio.wait_for(ocr.read(b"second"), PATIENCE_S)).text == "second"
 
 
-def test_an_engine_that_asks_in_between_ends_where_nobody_waits_any_more() -> None:
+def test_an_engine_that_checks_between_steps_ends_after_cancellation() -> None:
     started, ended = Event(), Event()
 
     def recognise(_: bytes) -> RecognisedText:
@@ -166,7 +166,7 @@ def test_an_engine_that_asks_in_between_ends_where_nobody_waits_any_more() -> No
         reading.cancel()
         assert await asyncio.to_thread(ended.wait, PATIENCE_S)
 
-    check_not_cancelled()  # of any other thread nothing is known
+    check_not_cancelled()  # a thread that cannot be cancelled
     asyncio.run(give_up())
     assert ended.is_set()
 
@@ -198,7 +198,7 @@ def test_engines_are_found_by_name() -> None:
     assert isinstance(choose_ocr_engine("auto"), RapidOcrEngine)
 
 
-def test_a_name_that_nobody_has_is_refused_with_those_that_there_are() -> None:
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
     with raises_code(Unrecognised, "unknown_engine") as raised:
         choose_ocr_engine("easyocr")
     assert raised.value.message.endswith("auto, rapidocr, tesseract")
@@ -230,7 +230,7 @@ def test_without_any_engine_the_error_names_both_ways(monkeypatch: pytest.Monkey
     assert "pip install 'steno[tesseract]'" in str(raised.value)
 
 
-def test_what_an_engine_looks_like_is_told_without_any() -> None:
+def test_the_engine_interface_loads_no_engine() -> None:
     program = (
         "import sys, steno.inputs.ocr.engine\n"
         "print([name for name in sys.modules if name.startswith('steno.inputs.ocr.')])"

@@ -1,4 +1,4 @@
-"""What Tesseract says where something is missing; what it can read is measured in tests/ocr_accuracy.
+"""Errors of Tesseract if data are missing; its accuracy is measured in tests/ocr_accuracy.
 
 Its data come with the system, so that no test of this folder can rely on them.
 """
@@ -21,7 +21,7 @@ IMAGE = encode_png(draw_text("no"))
 
 @pytest.fixture(autouse=True)
 def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder in which data are looked for; there are none."""
+    """The folder that is searched for data; it is empty."""
     monkeypatch.setenv("TESSDATA_PREFIX", str(tmp_path))
     return tmp_path
 
@@ -33,8 +33,8 @@ def test_without_tesserocr_the_error_says_how_to_get_it(monkeypatch: pytest.Monk
     assert "pip install 'steno[tesseract]'" in raised.value.message
 
 
-def test_without_data_the_error_says_how_to_get_them(data: Path) -> None:
-    (data / "osd.traineddata").touch()  # knows scripts, and no language
+def test_without_data_the_error_names_the_folder(data: Path) -> None:
+    (data / "osd.traineddata").touch()  # data for scripts, not for a language
     with raises_code(Unrecognised, "no_language_data") as raised:
         TesseractEngine().recognise(IMAGE)
     assert str(data) in raised.value.message
@@ -49,7 +49,7 @@ def test_a_language_without_data_is_named_with_those_that_there_are(data: Path, 
     assert f"{name}, only for deu, eng" in raised.value.message
 
 
-def test_data_may_lie_in_a_folder_of_the_usual_name(data: Path) -> None:
+def test_data_may_be_in_a_subfolder_of_the_usual_name(data: Path) -> None:
     (data / "tessdata").mkdir()
     (data / "tessdata" / "fra.traineddata").touch()
     with raises_code(Unrecognised, "language_missing") as raised:
@@ -58,7 +58,7 @@ def test_data_may_lie_in_a_folder_of_the_usual_name(data: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [None, "7"])
-def test_what_others_inherit_stays_as_it_was(
+def test_the_environment_of_other_processes_is_unchanged(
     limit: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if limit is None:

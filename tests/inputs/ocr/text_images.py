@@ -1,4 +1,4 @@
-"""Images of text, drawn with the one font that comes with Pillow (it has ASCII, and no more)."""
+"""Images of text, drawn with the font that comes with Pillow, which has only ASCII."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INK = (0, 0, 0)
 
 
 def draw_text(text: str, *, size: int = 22, font: str | None = None) -> Image.Image:
-    """Draw black text on white paper."""
+    """Draw black text on white."""
     letters = ImageFont.truetype(font, size) if font else ImageFont.load_default(size)
     spacing = size // 2
     ruler = ImageDraw.Draw(Image.new("RGB", (1, 1)))
@@ -24,12 +24,12 @@ def draw_text(text: str, *, size: int = 22, font: str | None = None) -> Image.Im
 
 
 def rotate_image(image: Image.Image, degrees: float) -> Image.Image:
-    """Turn an image counter-clockwise, on paper that is large enough."""
+    """Rotate an image counter-clockwise, and enlarge it to fit."""
     return image.rotate(degrees, expand=True, fillcolor=PAPER, resample=Resampling.BICUBIC)
 
 
 def encode_png(image: Image.Image) -> bytes:
-    """Write an image as a file."""
+    """Encode an image as PNG."""
     buffer = BytesIO()
     image.save(buffer, "PNG")
     return buffer.getvalue()

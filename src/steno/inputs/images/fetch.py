@@ -1,9 +1,9 @@
 """Fetch an image from a URL, with permission for every hop.
 
-A server can respond with a redirect to any other, and the owner of a host name can let it lead
-anywhere, also into the local network, whose machines may trust this one. So each hop needs
-permission, and neither a host name nor a redirect may lead to a private address. Sizes and times
-are limited. This module does not know what an image is; it returns bytes.
+A server can redirect to any other server, and the owner of a host name can point it to any address,
+also in the local network, whose machines may trust this one. So each hop needs permission, and
+neither a host name nor a redirect may lead to a private address. Sizes and times are limited. This
+module returns bytes and does not check that they are an image.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from steno.ports import (
 )
 
 HostLookup: TypeAlias = Callable[[str], Awaitable[tuple[str, ...]]]
-"""Finds the addresses of a host name; none if they are unknown."""
+"""Returns the addresses of a host name; none if they are unknown."""
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _REQUEST_HEADERS: Final = {
     "accept": "image/png, image/jpeg, image/webp, image/gif, image/*;q=0.5",
-    # The bytes that arrive are counted; images are compressed already.
+    # Received bytes are counted, and images are compressed already.
     "accept-encoding": "identity",
     "user-agent": "steno",
 }
@@ -54,7 +54,7 @@ class FetchLimits(NamedTuple):
 
     max_bytes: int = 20_000_000
     timeout_s: float = 30
-    """In all, without the time that approvals take."""
+    """The time limit for all hops, without the time that approvals take."""
     max_redirects: int = 5
 
 
@@ -69,12 +69,12 @@ class FetchedImage(NamedTuple):
 
 
 async def resolve_host(host: str) -> tuple[str, ...]:
-    """Return the addresses that a name leads to; none if it is not known here."""
+    """Return the addresses of a host name; none if it cannot be resolved here."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        return ()  # a proxy may know it; otherwise the request fails
+        return ()  # a proxy may resolve it; if not, the request fails
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
@@ -86,7 +86,7 @@ async def fetch_image(
     limits: FetchLimits = DEFAULT_FETCH_LIMITS,
     host_lookup: HostLookup = resolve_host,
 ) -> FetchedImage:
-    """Fetch what is at an address. Raises ToolFailed if that is not allowed or does not work."""
+    """Fetch the bytes at a URL. Raises ToolFailed if that is not allowed or fails."""
     loop = asyncio.get_running_loop()
     remaining_s = limits.timeout_s
     rules: dict[str, None] = {}
@@ -117,7 +117,7 @@ async def fetch_image(
 
 
 class _ImageAddress(NamedTuple):
-    """A URL in one spelling, without user, password and fragment."""
+    """A URL in canonical spelling, without user, password and fragment."""
 
     scheme: str
     host: str
@@ -125,16 +125,16 @@ class _ImageAddress(NamedTuple):
 
     @property
     def is_literal(self) -> bool:
-        """Whether it is an address itself, so that no other machine decides where it leads."""
+        """Whether the host is an IP address or localhost, so that no name server resolves it."""
         return self.host == "localhost" or _parse_ip(self.host) is not None
 
     @property
     def is_private(self) -> bool:
-        """Whether it is an address in the local network."""
+        """Whether the host is an address in the local network."""
         return self.host == "localhost" or not _is_public(self.host)
 
     def error(self, rule: str, *, code: str) -> ToolFailed:
-        """Return an error without the query of the URL, which may hold a key."""
+        """Return an error without the query of the URL, which may contain a key."""
         return ToolFailed(rule, code=code, place=strip_url_secrets(self.url) or self.host)
 
 
@@ -146,19 +146,19 @@ def _parse_address(url: str) -> _ImageAddress:
         host = parts.hostname or ""
         host = host if _parse_ip(host) else host.encode("idna").decode()
     except ValueError:
-        raise ToolFailed("its URL cannot be read", code="invalid_url", place="image") from None
+        raise ToolFailed("the URL is invalid", code="invalid_url", place="image") from None
     is_name = _HOST_NAME.fullmatch(host) is not None
     has_scheme, is_host = parts.scheme in _DEFAULT_PORTS, is_name or _parse_ip(host) is not None
     if not has_scheme or not is_host or _UNSAFE_CHARACTERS.search(url):
-        message = "its URL is not a plain http:// or https:// address"
+        message = "the URL is not a plain http:// or https:// address"
         raise ToolFailed(message, code="not_a_web_address", place="image")
     place = f"image at {host}"
     if "@" in parts.netloc:
-        problem = "its URL holds a user or password, which are never sent"
-        message = f"{problem}; download it yourself and name the file"
+        problem = "the URL contains a user name or password, which steno never sends"
+        message = f"{problem}; download the image and name the file"
         raise ToolFailed(message, code="url_has_credentials", place=place)
     if any(unquote(step) in {".", ".."} for step in parts.path.split("/")):
-        message = "its URL must not hold . or .. as a step"
+        message = "the path of the URL must not contain . or .. as a segment"
         raise ToolFailed(message, code="url_has_dot_steps", place=place)
     netloc = f"[{host}]" if ":" in host else host
     if port not in {None, _DEFAULT_PORTS[parts.scheme]}:
@@ -172,10 +172,10 @@ def _redirect_target(address: _ImageAddress, location: str) -> _ImageAddress:
     try:
         target = _parse_address(urljoin(address.url, location))
     except (ToolFailed, ValueError):
-        message = "redirects to something that is no plain address"
+        message = "redirects to an invalid URL"
         raise address.error(message, code="invalid_redirect") from None
     if address.scheme == "https" and target.scheme != "https":
-        message = "redirects from https to http, where anybody could change the answer"
+        message = "redirects from https to http, which is not secure"
         raise address.error(message, code="insecure_redirect")
     return target
 
@@ -185,18 +185,18 @@ async def _check_not_private(
 ) -> None:
     """Raise ToolFailed if a host name or a redirect leads into the local network.
 
-    The transport resolves the name again, and its owner may change it in between; a machine that
+    The transport resolves the name again, and its owner may change it in between. A machine that
     trusts everything inside its firewall should not be reachable from here anyway.
     """
     if address.is_literal:
         if address.is_private and before is not None and not before.is_private:
-            message = "is a private address, and a redirect must not lead to one"
+            message = "is a private address; a redirect must not lead to one"
             raise address.error(message, code="redirect_to_private_address")
         return
     # One private address is enough: it may be the one that is used.
     if not all(map(_is_public, await host_lookup(address.host))):
-        advice = "if that is meant, write the address itself into the URL"
-        message = f"its name leads to a private address; {advice}"
+        advice = "if that is intended, use the IP address in the URL"
+        message = f"the host name resolves to a private address; {advice}"
         raise address.error(message, code="private_address")
 
 
@@ -208,7 +208,7 @@ def _parse_ip(host: str) -> IPv4Address | IPv6Address | None:
 
 
 def _is_public(host: str) -> bool:
-    """Return whether an address is reachable from everywhere; a name is taken to be."""
+    """Return whether an address is public; a host name counts as public."""
     address = _parse_ip(host)
     if isinstance(address, IPv6Address):
         ipv4 = _embedded_ipv4(address)
@@ -252,11 +252,11 @@ async def _request_image(
 
 def _check_headers(response: HttpResponse, address: _ImageAddress, max_bytes: int) -> None:
     if response.status != 200:
-        message = f"could not be fetched: the server answered with {response.status}"
+        message = f"could not be fetched: the server responded with status {response.status}"
         raise address.error(message, code="http_status")
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind and not kind.startswith("image/") and kind not in _UNSPECIFIC_TYPES:
-        message = f"is not an image: the server calls it {kind[:80]!r}"
+        message = f"is not an image: the server reports the type {kind[:80]!r}"
         raise address.error(message, code="not_an_image")
     length = response.headers.get("content-length", "")
     if length.isdecimal() and int(length[:20]) > max_bytes:
@@ -264,5 +264,5 @@ def _check_headers(response: HttpResponse, address: _ImageAddress, max_bytes: in
 
 
 def _too_large_error(address: _ImageAddress, max_bytes: int) -> ToolFailed:
-    message = f"has more than {max_bytes:,} bytes, which is more than is fetched"
+    message = f"has more than {max_bytes:,} bytes, which is the limit"
     return address.error(message, code="image_too_large")

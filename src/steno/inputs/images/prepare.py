@@ -1,10 +1,10 @@
 """Prepare an image for a model: upright, without metadata, within the limits of an API.
 
-An image that meets all of that already is passed on byte for byte. Any other is decoded and written
-anew, which drops everything in its file but the pixels. Graphics become PNG, photographs
-JPEG; quality comes before size. The first bytes of a file select the one decoder that sees it,
-whatever its name or type claims, and nothing is decoded before the size in the header is checked.
-All of this takes time: call it in a thread. This module knows Pillow, and no model and no path.
+An image that already meets these requirements is passed on byte for byte. Any other image is
+decoded and encoded again, which drops everything but its pixels. Graphics become PNG, photographs
+JPEG; quality comes before size. The first bytes of a file select its decoder, whatever its name or
+type claims, and nothing is decoded before the size in the header is checked. This takes time: call
+it in a thread. This module knows Pillow, but no models and no paths.
 """
 
 from __future__ import annotations
@@ -29,33 +29,33 @@ class ImageLimits(NamedTuple):
     """The limits for one image in a request."""
 
     max_bytes: int
-    """Of the file; base64 takes a third more."""
+    """The size of the file; base64 takes a third more."""
     max_edge: int
-    """In pixels; larger images are refused, or shrunk after they were paid for."""
+    """The longer edge in pixels. APIs refuse larger images, or shrink them and charge for them."""
     types: frozenset[str] = _PNG_AND_JPEG
-    """MIME types; empty if the API takes no images."""
+    """The accepted MIME types; empty if the API takes no images."""
 
 
-# llama.cpp uses this wire and the next two. It decodes with stb_image, which knows no WebP, and
-# answers without the image and without an error: so PNG and JPEG alone, although OpenAI and
-# Anthropic take GIF and WebP as well. xAI takes no other two either.
-# OpenAI: 20 MB an image, 50 MB a request, and what does not fit into 2048 x 2048 is shrunk
-# (guide "Images and vision"). Groq: 4 MB in base64 (guide "Vision"), which is less than all others.
+# llama.cpp uses this wire and the next two. It decodes with stb_image, which does not support WebP,
+# and responds without the image and without an error. So only PNG and JPEG are sent, although
+# OpenAI and Anthropic accept GIF and WebP as well. xAI accepts only these two, too.
+# OpenAI: 20 MB per image, 50 MB per request; an image that does not fit into 2048 x 2048 is shrunk
+# (guide "Images and vision"). Groq: 4 MB in base64 (guide "Vision"), the lowest limit of all.
 _OPENAI_LIMITS: Final = ImageLimits(max_bytes=3_000_000, max_edge=2048)
 
 IMAGE_LIMITS: Final[Mapping[str, ImageLimits]] = {
     "openai_chat": _OPENAI_LIMITS,
     "openai_responses": _OPENAI_LIMITS,
-    # "image exceeds 5 MB maximum": 5,242,880 bytes counted in base64, on Bedrock and Vertex still.
-    # Beyond 8000 pixels, or 2000 with more than 20 images in a request, it is refused; beyond 1568
-    # older models see no more of it (guide "Vision").
+    # "image exceeds 5 MB maximum": 5,242,880 bytes counted in base64, still on Bedrock and Vertex.
+    # Above 8000 pixels, or 2000 with more than 20 images in a request, an image is refused; above
+    # 1568, older models see no more detail (guide "Vision").
     "anthropic_messages": ImageLimits(max_bytes=3_750_000, max_edge=1568),
-    # 20 MB a request, 7 MB a file on Vertex, which is taken here to mean base64. There is no limit
-    # of pixels; 3072 is what models before Gemini 3 shrank to (guide "Image understanding").
+    # 20 MB per request, 7 MB per file on Vertex, assumed to be counted in base64. There is no limit
+    # of pixels; models before Gemini 3 shrank images to 3072 (guide "Image understanding").
     "gemini": ImageLimits(max_bytes=5_000_000, max_edge=3072, types=_PNG_AND_JPEG | {"image/webp"}),
-    # Nothing is written down; PNG and JPEG are what every version decodes (ollama#2457).
+    # No limits are documented; every version decodes PNG and JPEG (ollama#2457).
     "ollama_chat": ImageLimits(max_bytes=5_000_000, max_edge=2048),
-    # Flat messages hold text only.
+    # Flat messages contain only text.
     "chat": ImageLimits(max_bytes=0, max_edge=0, types=frozenset()),
 }
 """The limits of each wire, by name."""
@@ -74,15 +74,15 @@ if TYPE_CHECKING:
 
 MAX_IMAGE_FILE_BYTES: Final = 50_000_000
 MAX_PIXELS: Final = 64_000_000
-"""As many as the largest cameras make; a quarter of a gigabyte when decoded."""
+"""The resolution of the largest cameras; a quarter of a gigabyte when decoded."""
 MAX_EDGE: Final = 65_535
-"""Longer images show nothing, and some decoders print a line for each bad row."""
+"""Longer images are useless, and some decoders print a line for each bad row."""
 MAX_OCR_EDGE: Final = 4096
-"""More pixels than this make text no more legible, only slower to find."""
+"""More pixels do not improve recognition, but make it slower."""
 
 
 class BadImage(ToolFailed):
-    """Bytes that cannot be opened safely as an image; the message gives the reason alone."""
+    """Bytes that cannot be opened safely as an image; the message contains only the reason."""
 
     code = "bad_image"
 
@@ -92,7 +92,10 @@ class PreparedImage(NamedTuple):
 
     image: Image
     details: dict[str, Any]
-    """Of the original: sha256, bytes, mime_type, width, height. The same in `sent`; `changed`."""
+    """sha256, bytes, mime_type, width and height of the original, and `sent` and `changed`.
+
+    `sent` contains the same facts about the image that is sent, `changed` the changes.
+    """
 
 
 def prepare_for_model(data: bytes, limits: ImageLimits) -> PreparedImage:
@@ -107,7 +110,7 @@ def prepare_for_model(data: bytes, limits: ImageLimits) -> PreparedImage:
             and image.mode in _PLAIN_MODES
             and is_pixels_only(data, mime_type)
         ):
-            image.load()  # shows whether the file is complete
+            image.load()  # fails if the file is incomplete
             return _build_prepared(data, mime_type, image.size, [], details)
         is_photograph = mime_type == "image/jpeg" or (
             mime_type == "image/webp" and is_lossy_webp(data)
@@ -125,7 +128,7 @@ def prepare_for_model(data: bytes, limits: ImageLimits) -> PreparedImage:
 
 
 def prepare_for_ocr(data: bytes) -> bytes:
-    """Return an image as an upright PNG of a sane size. Raises BadImage, ImportError."""
+    """Return an image as an upright PNG of limited size. Raises BadImage, ImportError."""
     with open_image(data, check_image_type(data)) as image:
         pixels, _ = _decode_pixels(image, MAX_OCR_EDGE)
         return _encode(_flatten_transparency(pixels), "PNG")
@@ -166,19 +169,19 @@ def _build_prepared(
 
 # -- opening --------------------------------------------------------------------------------------
 
-_KNOWN_FORMATS: Final = "PNG, JPEG, GIF, WebP, BMP and TIFF"
+_KNOWN_FORMATS: Final = "PNG, JPEG, GIF, WebP, BMP or TIFF"
 DECODER_ERRORS: Final = (
     *(OSError, SyntaxError, ValueError, TypeError, ArithmeticError, LookupError, EOFError),
     *(AssertionError, MemoryError, struct.error, zlib.error, Warning),
 )
-"""Exceptions of decoders on invalid bytes; warnings, where those are errors."""
+"""Exceptions of decoders on invalid bytes; warnings, if Python turns them into errors."""
 
 
 def check_image_type(data: bytes) -> str:
     """Return the MIME type by the first bytes. Raises BadImage if it is not supported."""
     if len(data) > MAX_IMAGE_FILE_BYTES:
         raise BadImage(
-            f"has {len(data):,} bytes, and no more than {MAX_IMAGE_FILE_BYTES:,} are opened;"
+            f"has {len(data):,} bytes, more than the limit of {MAX_IMAGE_FILE_BYTES:,};"
             " make it smaller",
             code="image_too_large",
         )
@@ -190,7 +193,7 @@ def check_image_type(data: bytes) -> str:
         return found
     kind = "text" if decode_text_file(data[:4096]) is not None else describe_binary(data)
     raise BadImage(
-        f"is {kind if data else 'empty'}, not an image that can be opened; {_KNOWN_FORMATS} can be",
+        f"is {kind if data else 'empty'}, not a supported image; use {_KNOWN_FORMATS}",
         code="not_an_image",
     )
 
@@ -202,36 +205,37 @@ def open_image(data: bytes, mime_type: str) -> Generator[ImageFile, None, None]:
     from PIL.Image import DecompressionBombError  # noqa: PLC0415 - already loaded
 
     if mime_type == "image/jpeg" and has_too_many_scans(data):
-        raise BadImage("is drawn anew too often, which would take for ever", code="too_many_scans")
+        message = f"has more than {_MAX_SCANS} scans, which take too long to decode"
+        raise BadImage(message, code="too_many_scans")
     try:
         with decoder(BytesIO(data)) as image:
             _check_image_size(*image.size)
             yield image
     except DecompressionBombError as exc:
-        message = f"would have more than {MAX_PIXELS:,} pixels; make it smaller"
+        message = f"has more than {MAX_PIXELS:,} pixels; make it smaller"
         raise BadImage(message, code="too_many_pixels") from exc
     except DECODER_ERRORS as exc:
-        message = "is damaged, cut short, or not what it begins like"
+        message = "is damaged, incomplete, or not of the type that its first bytes indicate"
         raise BadImage(message, code="image_damaged") from exc
 
 
 def _check_image_size(width: int, height: int) -> None:
-    """Raise BadImage for too many pixels: a small file can claim any number."""
+    """Raise BadImage for too many pixels: the header of a small file can claim any number."""
     if (edge := max(width, height)) > MAX_EDGE:
-        message = f"would be {edge:,} pixels long, and no more than {MAX_EDGE:,} are opened"
+        message = f"is {edge:,} pixels long, more than the limit of {MAX_EDGE:,}"
         raise BadImage(f"{message}; make it smaller", code="image_too_long")
     if width * height > MAX_PIXELS:
-        message = f"would have {width:,} x {height:,} pixels, and no more than {MAX_PIXELS:,}"
-        raise BadImage(f"{message} are opened; make it smaller", code="too_many_pixels")
+        message = f"has {width:,} x {height:,} pixels, more than the limit of {MAX_PIXELS:,}"
+        raise BadImage(f"{message}; make it smaller", code="too_many_pixels")
 
 
 def _load_decoders() -> Mapping[str, Callable[[BytesIO], ImageFile]]:
     """Return the decoder for each MIME type.
 
-    Not `Image.open`, which warns of large images on standard error before they can be refused.
+    `Image.open` is not used: it warns about large images on stderr before they can be refused.
     """
     try:
-        # Loaded when an image is there: it takes longer than all of steno.
+        # Loaded with the first image: Pillow takes longer to load than all of steno.
         from PIL.BmpImagePlugin import BmpImageFile  # noqa: PLC0415
         from PIL.GifImagePlugin import GifImageFile  # noqa: PLC0415
         from PIL.JpegImagePlugin import JpegImageFile  # noqa: PLC0415
@@ -255,23 +259,23 @@ def _load_decoders() -> Mapping[str, Callable[[BytesIO], ImageFile]]:
 _PNG_CHUNKS: Final = frozenset({b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND", b"sRGB"})
 _PNG_HEADER_BYTES: Final = 8
 _PNG_DEPTH_OFFSET: Final = 24
-"""The offset of the bits per sample; not every decoder takes 16 of them."""
+"""The offset of the bits per sample; not every decoder supports 16."""
 
 _JPEG_END: Final = 0xD9
 _JPEG_SCAN: Final = 0xDA
 _JPEG_MARKER: Final = re.compile(rb"\xff([^\x00\x01\xd0-\xd8\xff])")
 """The beginning of a segment, or the end of the file."""
 _MAX_SCANS: Final = 200
-"""Files that appear bit by bit have about ten."""
+"""Progressive files have about ten."""
 _JPEG_JFIF: Final = 0xE0
 _JPEG_ADOBE: Final = 0xEE
-"""States how colours are stored; without it they would be wrong."""
+"""The segment that states how colours are stored; without it they would be wrong."""
 _JPEG_TABLES: Final = frozenset({0xC4, 0xDB, 0xDD, _JPEG_SCAN})
 _JPEG_FRAMES: Final = frozenset({0xC0, 0xC1, 0xC2})
-# Within the data of a scan 0xFF stands before a stuffed zero or a restart, and nothing else.
+# Within the data of a scan, 0xFF is followed by a stuffed zero or a restart marker only.
 _JPEG_STUFFED: Final = frozenset({0x00, *range(0xD0, 0xD8)})
 _JFIF_BYTES: Final = 16
-"""The length of a JFIF segment that holds no thumbnail."""
+"""The length of a JFIF segment without a thumbnail."""
 _ADOBE_BYTES: Final = 14
 
 _WEBP_CHUNKS: Final = frozenset({b"VP8 ", b"VP8L", b"VP8X", b"ALPH"})
@@ -279,15 +283,15 @@ _WEBP_HEADER_BYTES: Final = 12
 
 
 def is_pixels_only(data: bytes, mime_type: str) -> bool:
-    """Return whether a file of this type holds nothing but its pixels; False if that is unclear."""
+    """Return whether a file contains nothing but its pixels; False if that is unclear."""
     check = _CHECKS.get(mime_type)
     return check is not None and check(data)
 
 
 def has_too_many_scans(data: bytes) -> bool:
-    """Return whether a JPEG file draws its image again too many times.
+    """Return whether a JPEG file has too many scans.
 
-    A scan that changes nothing takes a hundred bytes, and as long as any other.
+    An empty scan takes only a hundred bytes, but as long to decode as any other.
     """
     offset, scans = 2, 0
     while scans <= _MAX_SCANS and (found := _JPEG_MARKER.search(data, offset)) is not None:
@@ -373,11 +377,11 @@ _CHECKS: Final[Mapping[str, Callable[[bytes], bool]]] = {
 # -- pixels ---------------------------------------------------------------------------------------
 
 _PLAIN_MODES: Final = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})
-"""How decoders everywhere expect pixels to be stored."""
+"""Pixel modes that every decoder supports."""
 _ORIENTATION_TAG: Final = 0x0112
-"""The EXIF tag for how the camera was held."""
+"""The EXIF tag for the orientation of the camera."""
 _PROFILED_MODES: Final = frozenset({"RGB", "RGBA", "CMYK"})
-# Pillow's numbers (`Transpose`), since it may not be there when this file is loaded.
+# The numbers of Pillow's `Transpose`; Pillow may not be installed.
 _FLIP_SIDES, _FLIP_ENDS, _LEFT, _OVER, _RIGHT, _TRANSPOSE, _TRANSVERSE = range(7)
 _TRANSPOSES: Final[Mapping[int, int]] = {
     2: _FLIP_SIDES,
@@ -397,14 +401,14 @@ def _decode_pixels(image: ImageFile, max_edge: int) -> tuple[PIL.Image.Image, li
     changed = ["first frame only"] if getattr(image, "is_animated", False) else []
     profile = image.info.get("icc_profile")
     mode, size = image.mode, image.size
-    image.draft(None, _scale_size(size, max_edge))  # JPEG can be decoded smaller at once
+    image.draft(None, _scale_size(size, max_edge))  # JPEG can be decoded at a smaller size
     image.load()
     pixels = _shrink(_convert_to_plain_mode(image), max_edge)
     if max(pixels.size) < max(size):
         changed.append("shrunk")
     try:
         orientation = int(image.getexif().get(_ORIENTATION_TAG, 1))
-    except DECODER_ERRORS:  # what cannot be read counts as upright
+    except DECODER_ERRORS:  # an unreadable orientation counts as upright
         orientation = 1
     transpose = _TRANSPOSES.get(orientation)
     if transpose is not None:
@@ -416,7 +420,7 @@ def _decode_pixels(image: ImageFile, max_edge: int) -> tuple[PIL.Image.Image, li
     if pixels is not unconverted or mode not in _PLAIN_MODES:
         changed.append("colours converted")
     pixels = pixels.copy() if pixels.mode in {"L", "RGB", "RGBA"} else pixels.convert("RGB")
-    pixels.info.clear()  # what is left there would be written: comments, profiles, resolution
+    pixels.info.clear()  # Pillow would write what is left there: comments, profiles, resolution
     return pixels, changed
 
 
@@ -469,7 +473,7 @@ def _convert_to_srgb(image: PIL.Image.Image, profile: bytes) -> PIL.Image.Image:
 
 
 def _flatten_transparency(image: PIL.Image.Image) -> PIL.Image.Image:
-    """Return an image as it looks on white paper."""
+    """Return an image on a white background, without transparency."""
     if image.mode != "RGBA":
         return image
     import PIL.Image  # noqa: PLC0415 - already loaded
@@ -482,13 +486,13 @@ def _flatten_transparency(image: PIL.Image.Image) -> PIL.Image.Image:
 
 _JPEG_QUALITIES: Final = (90, 80, 65, 50)
 _MIN_EDGE: Final = 64
-"""An image that has to be smaller than this to fit shows nothing any more."""
+"""The size at which shrinking stops: a smaller image is useless."""
 
 
 def _encode_to_fit(
     image: PIL.Image.Image, limits: ImageLimits, *, is_photograph: bool
 ) -> tuple[bytes, tuple[int, int]]:
-    """Return an image as a file that is small enough, and the size in pixels that it has then."""
+    """Return an image as a file within the limits, and its size in pixels."""
     takes_jpeg, takes_png = "image/jpeg" in limits.types, "image/png" in limits.types
     if not (takes_jpeg or takes_png):
         message = "cannot be sent: this API takes neither PNG nor JPEG"
@@ -504,7 +508,7 @@ def _encode_to_fit(
             if len(data) <= limits.max_bytes:
                 return data, image.size
         if max(image.size) <= _MIN_EDGE:
-            message = f"cannot be made to fit into {limits.max_bytes:,} bytes"
+            message = f"cannot be shrunk to {limits.max_bytes:,} bytes"
             raise BadImage(message, code="image_does_not_fit")
         image = _shrink(image, max(image.size) * 3 // 4)
 

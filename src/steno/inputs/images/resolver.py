@@ -1,9 +1,9 @@
-"""Resolve the images of user messages: to an image that the model sees, or to the text in it.
+"""Resolve the images of user messages to an image that the model sees, or to the text in it.
 
 The mode of the image and the abilities of the model decide which. Bytes come from the message, from
 a file of the workspace or from a URL; the last two only with permission. A model that gets the text
-reads the name of the image and the text in it, and nothing else of the log. This module decodes
-nothing itself, and knows no engine and no provider.
+receives only the name of the image and the text in it. This module decodes nothing itself, and
+knows no engine and no provider.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class ImageTextReader(Protocol):
 class ImageResolver:
     """Prepares the images of user messages for a model.
 
-    `limits` are those of the API of the model; where it takes no images, or the model
-    does not, `ocr` recognises the text in them. `transport` makes what carries requests to the
-    addresses of images; without it none is fetched.
+    `limits` are those of the model's API. If the API or the model takes no images, `ocr` recognises
+    the text in them. `transport` creates the transport that fetches images from URLs; without it,
+    none is fetched.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ImageResolver:
     # -- resolving ---------------------------------------------------------------------------
 
     async def resolve(self, image: Image, context: ResolveContext) -> ResolvedReference:
-        """Return what replaces an image for the model. A failure is a result with an error."""
+        """Return the image or the text for the model. A failure is a result with an error."""
         name = image_name(image)
         details: dict[str, Any] = {
             "kind": "image",
@@ -131,12 +131,12 @@ class ImageResolver:
                 raise ToolFailed(message, code=exc.code, place=name) from ocr_error
 
     def _no_vision_reason(self, context: ResolveContext) -> tuple[str, str]:
-        """Return why the model sees no images, as recorded and as text, which is empty if it does.
+        """Return why the model sees no images: the recorded code, and a text that is empty if it does.
 
-        Either that is known of it, or it has refused one.
+        The model is known to take no images, or it has refused one.
         """
         if context.image_refusal:
-            return _IMAGE_REFUSED, f"the model took no images: {context.image_refusal}"
+            return _IMAGE_REFUSED, f"the model refused an image: {context.image_refusal}"
         if context.vision is False:
             return _NO_VISION, "the model takes no images"
         return _NO_VISION, "" if self._limits.types else "the API takes no images"
@@ -191,7 +191,7 @@ class ImageResolver:
     async def _load_bytes(
         self, image: Image, context: ResolveContext
     ) -> tuple[bytes, dict[str, str]]:
-        """Return the bytes of an image, and for the log what allowed it, and its path."""
+        """Return the bytes of an image, and details for the log: the allowing rule and the path."""
         source = image.source
         match source:
             case ImageData(data):
@@ -201,8 +201,8 @@ class ImageResolver:
             case ImageUrl(url):
                 return await self._fetch(url, context)
             case ImageBlob():
-                advice = "bring them back first, with Journal.restore_blobs"
-                message = f"its bytes lie beside the record; {advice}"
+                advice = "load it first with Journal.restore_blobs"
+                message = f"the image data is stored as a blob; {advice}"
                 raise _image_error(message, code="image_not_loaded")
             case _:
                 assert_never(source)
@@ -210,7 +210,7 @@ class ImageResolver:
     async def _load_file(self, path: str, context: ResolveContext) -> tuple[bytes, dict[str, str]]:
         workspace = self._workspace
         if workspace is None:
-            message = "there is no workspace whose files could be opened"
+            message = "files cannot be opened without a workspace; set a folder"
             raise _image_error(message, code="no_workspace")
         name = await asyncio.to_thread(workspace_name, workspace, path)
         shown_name = printable_name(name)
@@ -224,7 +224,7 @@ class ImageResolver:
 
     async def _fetch(self, url: str, context: ResolveContext) -> tuple[bytes, dict[str, str]]:
         if self._transport is None:
-            message = "nothing is fetched here; download it and name the file"
+            message = "fetching images is disabled; download the image and name the file"
             raise _image_error(message, code="fetch_disabled")
         try:
             transport = self._transport()
@@ -248,7 +248,7 @@ class ImageResolver:
                 return False
             sent = details.get("sent")
             return sees_no_images or (isinstance(sent, Mapping) and self._accepts(sent))
-        # What was refused, or could not be prepared, would be once more.
+        # An image that was refused or could not be prepared would fail again.
         if details.get("fallback_kind") == _NO_VISION and image.mode is RecognitionMode.AUTO:
             return sees_no_images or context.vision is not True
         return True
@@ -268,7 +268,7 @@ class ImageResolver:
     async def changes(
         self, image: Image, resolution: Resolution, *, known: frozenset[str] = frozenset()
     ) -> tuple[str, ...]:
-        """Return the changes of a file since; bytes and URLs count as unchanged."""
+        """Return the changes of an image file since it was read; other images never change."""
         file = read_recorded_image(resolution.details)
         if self._workspace is None or file is None:
             return ()
@@ -282,7 +282,7 @@ def _unprepared_error(exc: BadImage | ImportError, name: str) -> ToolFailed:
 
 # -- text -----------------------------------------------------------------------------------------
 
-# Reasons for text in place of an image, as they are recorded.
+# Recorded codes of the reasons why text replaces an image.
 _NO_VISION: Final = "blind"
 _IMAGE_REFUSED: Final = "refused"
 _NOT_PREPARABLE: Final = "unfit"
@@ -296,7 +296,7 @@ _NO_OCR_HINT: Final = (
 def image_name(image: Image, workspace_path: str | None = None) -> str:
     """Return the name of an image for people and models: its path, or the last step of its URL.
 
-    `workspace_path` is the name that the workspace has for the file, once that is known.
+    `workspace_path` is the canonical path of the file in the workspace, once it is known.
     """
     match image.source:
         case ImageFile(path):
@@ -328,9 +328,9 @@ def image_source(image: Image) -> str:
 
 
 def _format_ocr_text(name: str, found: OcrResult) -> str:
-    """Return the text for the model, in a frame that no image can end."""
+    """Return the text for the model, in a frame that the text in an image cannot end."""
     if not found.text.strip():
-        return f"[image {name}: no text was found in it by OCR]"
+        return f"[image {name}: OCR found no text in it]"
     notes = f"text recognised by OCR{_confidence_note(found)}"
     if found.language:
         notes += f", language {found.language}"
@@ -338,9 +338,9 @@ def _format_ocr_text(name: str, found: OcrResult) -> str:
 
 
 def _build_ocr_notice(name: str, found: OcrResult, fallback: str | None) -> str:
-    """Return a notice for users who expect that the model sees the image, or a text."""
+    """Return a notice if no text was found, or if the model gets text in place of the image."""
     if not found.text.strip():
-        notice = f"no text was found in {name}, by {found.engine}"
+        notice = f"{found.engine} found no text in {name}"
     elif fallback:
         by = f"by {found.engine}{_confidence_note(found)}"
         notice = f"the text in {name} was recognised instead, {by}"

@@ -1,10 +1,10 @@
-"""Connections to MCP servers: started by the first request, and again if the server is gone.
+"""Connections to MCP servers: started by the first request, and again if the server has ended.
 
-Everything has a bound. A server has `start_timeout_s` to respond for the first time and to list
+Everything has a limit. A server has `start_timeout_s` to respond for the first time and to list
 what it offers; a call, a resource and a prompt may take `call_timeout_s`, and reported progress
-does not extend that: a server could report it without end. `McpConnection` lasts as long as the
-session of steno, an `McpClientSession` from one start of a server until it is gone. This module
-knows neither who asks nor what a response means.
+does not extend that: a server could report it forever. `McpConnection` lasts as long as the session
+of steno, an `McpClientSession` from one start of a server until its end. This module knows neither
+its callers nor the meaning of responses.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ from steno.inputs.mcp.untrusted_data import escape_text, is_encodable
 from steno.ports import SetupNotice, strip_url_secrets
 
 MAX_STARTS: Final = 3
-"""How often in a row a server is started without an answer to any question."""
+"""The number of starts in a row without a response to any request."""
 _RESTART_DELAY_S: Final = 60
-"""How long it is left alone after that."""
+"""The time after that in which the server is not started again."""
 _MAX_PAGES: Final = 100
 _STDERR_WAIT_S: Final = 3
 
@@ -62,7 +62,7 @@ T = TypeVar("T")
 class McpServers:
     """The configured servers; `async with` ends them. Constructing starts none.
 
-    Of two specs with one name the later one counts. Iterating yields the usable servers.
+    Of two specs with the same name, the later one is used. Iterating yields the usable servers.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class McpServers:
     ) -> None:
         by_name = {spec.name: spec for spec in specs}
         self.specs: Final[Mapping[str, McpServerSpec]] = MappingProxyType(by_name)
-        """Every server by its name, also those that cannot be used."""
+        """Every server by its name, including those that cannot be used."""
         self._connections = {
             spec.name: McpConnection(spec, folder=folder, notify=notify)
             for spec in by_name.values()
@@ -90,13 +90,13 @@ class McpServers:
         return tuple(self._connections)
 
     def get(self, name: str) -> McpConnection:
-        """Return a server. Raises ServerFailed with the known names, or with what it lacks."""
+        """Return a server. Raises ServerFailed if it is unknown or cannot be used."""
         if (connection := self._connections.get(name)) is not None:
             return connection
         if (spec := self.specs.get(name)) is not None:
             raise _unusable_error(spec)
         known = ", ".join(self._connections) or "none"
-        message = f"there is no server of this name; those there are: {known}"
+        message = f"there is no server of this name; known servers: {known}"
         raise ServerFailed(message, code="server_not_found", place="mcp")
 
     async def aclose(self) -> None:
@@ -132,7 +132,7 @@ class McpConnection:
         self._session: McpClientSession | None = None
         self._sessions: set[McpClientSession] = set()
         self._starts = 0
-        """How many starts there were since the last response."""
+        """The number of starts since the last response."""
         self._started_at = 0.0
         self._uses_old_protocol = False
         """Whether the server accepts only the older protocol."""
@@ -141,7 +141,7 @@ class McpConnection:
 
     @property
     def name(self) -> str:
-        """The name that the user gave it."""
+        """The name that the user gave the server."""
         return self.spec.name
 
     @property
@@ -158,7 +158,7 @@ class McpConnection:
 
     @property
     def is_connected(self) -> bool:
-        """Whether it has responded, and is still running."""
+        """Whether the server has responded and still runs."""
         client = self._session
         return client is not None and client.session is not None and not client.is_gone
 
@@ -197,7 +197,7 @@ class McpConnection:
             except client.sdk.MCPError as exc:
                 if exc.code != types.HEADER_MISMATCH:
                     raise
-            # It wants some arguments in headers too, and only its list of tools names them.
+            # The server wants some arguments in headers, too, and only its list of tools names them.
             await self.tools()
             return await client.send("CallTool", params, progress_callback=report)
 
@@ -205,7 +205,7 @@ class McpConnection:
             return decode_call_result(await self._request_result(send))
 
     async def read(self, uri: str) -> ReadResourceResult:
-        """Read a resource; nothing is kept to be used again. Raises ServerFailed."""
+        """Read a resource; the result is not cached. Raises ServerFailed."""
         response = await self._ask("ReadResource", uri=uri)
         try:
             return decode_resource(response)
@@ -220,7 +220,7 @@ class McpConnection:
     # -- requests ----------------------------------------------------------------------------
 
     async def _ask(self, kind: str, **params: object) -> dict[str, Any]:
-        """Send a request of the protocol by the name that the SDK has for its kind."""
+        """Send a request of a kind, by the SDK's name of that kind."""
         self._check_sendable(params)
         return await self._request_result(lambda client, _: client.send(kind, params))
 
@@ -229,7 +229,7 @@ class McpConnection:
 
     def _check_sendable(self, *values: object) -> None:
         if not is_encodable(values):
-            message = "it cannot be asked this: a name or a value is no valid Unicode"
+            message = "the request cannot be sent: a name or a value is not valid Unicode"
             raise self._error(message, code="not_sendable")
 
     async def _list_all(
@@ -268,7 +268,7 @@ class McpConnection:
             if remaining_bytes < 0:
                 break
         text = (
-            f"mcp {self.name}: it lists more than {_MAX_PAGES} pages, or "
+            f"mcp {self.name}: the server lists more than {_MAX_PAGES} pages or "
             f"{MAX_MESSAGE_BYTES >> 20} MB; the rest is left out"
         )
         notice = SetupNotice("server_list_truncated", text)
@@ -282,7 +282,7 @@ class McpConnection:
         """Return the complete response to a request. Raises ServerFailed."""
         response = await self._request(send, timeout_s=self.spec.call_timeout_s)
         if response.get("resultType", "complete") != "complete":
-            message = "the server asks for something in return, which is not offered"
+            message = "the server asks for input, which steno does not support"
             raise self._error(message, code="server_needs_input")
         return response
 
@@ -290,18 +290,18 @@ class McpConnection:
         self, send: Callable[[McpClientSession, Any], Awaitable[T]], *, timeout_s: float
     ) -> T:
         """Send a request to a running server, with a timeout. Raises ServerFailed."""
-        # Loading the SDK takes a second, in which other tasks should not wait.
+        # Loading the SDK takes a second, and should not block other tasks.
         sdk = await asyncio.to_thread(load_mcp_sdk)
         client = await self._ready_session(sdk)
         try:
             async with asyncio.timeout(timeout_s):
                 response = await send(client, sdk.types)
         except TimeoutError as exc:
-            raise self._error(f"no answer within {timeout_s:g} s", code="server_timeout") from exc
+            raise self._error(f"no response within {timeout_s:g} s", code="server_timeout") from exc
         except sdk.MCPError as exc:
             raise await self._explain_error(exc, client, sdk) from exc
         except (ValueError, RuntimeError, OSError) as exc:
-            problem, reason = "cannot be asked", str(exc)
+            problem, reason = "the request cannot be sent", str(exc)
             raise build_failure(self.spec, problem, reason, code="server_not_askable") from exc
         self._starts = 0
         return response
@@ -319,7 +319,7 @@ class McpConnection:
     def _current_session(self, sdk: McpSdk) -> McpClientSession:
         """Return the current session, started if there is none. Raises ServerFailed."""
         if self._is_closed:
-            raise self._error("the session is over", code="session_closed")
+            raise self._error("the session is closed", code="session_closed")
         if not self.spec.is_usable:
             raise _unusable_error(self.spec)
         if self._session is None or self._session.is_gone:
@@ -335,33 +335,34 @@ class McpConnection:
         if self._starts >= MAX_STARTS:
             if self._now() - self._started_at < _RESTART_DELAY_S:
                 raise self._error(
-                    f"it was started {MAX_STARTS} times in a row and has not "
-                    f"answered; it is left alone for {_RESTART_DELAY_S} s",
+                    f"the server was started {MAX_STARTS} times in a row without "
+                    f"responding; it is not started again for {_RESTART_DELAY_S} s",
                     code="too_many_starts",
                 )
             self._starts = 0
         # A session that never responded has failed, and its caller got the error.
         if self._session is not None and self._session.session is not None:
-            text = f"mcp {self.name}: it is gone, and is started again"
+            text = f"mcp {self.name}: the server has ended; starting it again"
             self._notify(SetupNotice("server_restarted", text))
         self._starts += 1
         self._started_at = self._now()
 
     async def _explain_error(self, exc: Any, client: McpClientSession, sdk: McpSdk) -> ServerFailed:
-        """Return an error: the server is gone, or it refused the request."""
+        """Return an error: the connection was lost, or the server refused the request."""
         is_over = is_session_gone(exc) or not await client.is_session_known()
         if is_over:
             client.disconnect()
             # Its last output may still arrive.
             await asyncio.wait([client.task], timeout=_STDERR_WAIT_S)
         if is_over or is_stream_broken(exc, sdk):
-            problem = "the server went away in the middle of a call"
+            problem = "the connection to the server was lost during a call"
             return build_failure(self.spec, problem, code="server_gone", tail=client.tail)
         self._starts = 0
-        return build_failure(self.spec, "the server says no", exc.message, code="server_refused")
+        problem = "the server refused the request"
+        return build_failure(self.spec, problem, exc.message, code="server_refused")
 
     async def aclose(self) -> None:
-        """End the server, with all that it has started. May be called again."""
+        """End the server and every process it started. May be called again."""
         self._is_closed = True
         await asyncio.gather(*[client.aclose() for client in [*self._sessions]])
 
@@ -371,7 +372,7 @@ class McpConnection:
 _CLOSE_TIMEOUT_S: Final = 5
 _PING_TIMEOUT_S: Final = 3
 _MAX_SERVER_REQUESTS: Final = 1_000
-"""How many requests a server may send between two responses; only pings are useful."""
+"""The number of requests that a server may send between two responses; only pings are useful."""
 _RESPONSES: Final[ContextVar[list[dict[str, Any]] | None]] = ContextVar(
     "steno_mcp_responses", default=None
 )
@@ -379,7 +380,7 @@ _RESPONSES: Final[ContextVar[list[dict[str, Any]] | None]] = ContextVar(
 
 @final
 class McpClientSession:
-    """One session with a server, from its start until it is gone. `ready` waits for the handshake.
+    """One session with a server, from its start to its end. `ready` waits for the handshake.
 
     The scopes of the SDK have to be left by the task that entered them, so one task owns them all
     and others send requests through its session. Responses are kept as received: the SDK refuses a
@@ -399,9 +400,9 @@ class McpClientSession:
         self._failure: ServerFailed | None = None
         self.session: Any = None
         self._has_server_session = False
-        """Whether the server keeps a session for us, which it may forget."""
+        """Whether the server keeps a session, which it may forget."""
         self.closed_on_handshake: bool = False
-        """Whether it ended at the handshake: some older servers end on an unknown request."""
+        """Whether the server ended at the handshake: some older ones end on an unknown request."""
         self.tail: Final = StderrTail()
         self.task: Final = asyncio.create_task(self._run(), name=f"mcp {spec.name}")
         self.task.add_done_callback(self._on_task_done)  # also if it was cancelled before it began
@@ -420,9 +421,9 @@ class McpClientSession:
         return self
 
     async def request(self, request: Awaitable[object]) -> dict[str, Any]:
-        """Return the response of the server as received, to a request of the SDK's session.
+        """Await a request of the SDK's session, and return the response as received.
 
-        Raises what the SDK raises.
+        Exceptions of the SDK propagate.
         """
         responses: list[dict[str, Any]] = []
         token = _RESPONSES.set(responses)
@@ -436,7 +437,7 @@ class McpClientSession:
         return responses[-1]
 
     async def send(self, kind: str, params: Mapping[str, Any], **options: Any) -> dict[str, Any]:
-        """Send a request by the name that the SDK has for its kind; return the response."""
+        """Send a request of a kind, by the SDK's name of that kind; return the response."""
         types = self.sdk.types
         request_params = getattr(types, f"{kind}RequestParams")(**params)
         request = getattr(types, f"{kind}Request")(params=request_params)
@@ -445,7 +446,7 @@ class McpClientSession:
     async def is_session_known(self) -> bool:
         """Return whether the server still knows the session, if there is one.
 
-        A server that was restarted refuses every request of it, each with its own text.
+        After a restart, a server refuses every request of an old session, each with its own text.
         """
         if not self._has_server_session:
             return True
@@ -464,7 +465,7 @@ class McpClientSession:
         self._disconnecting.set()
 
     async def aclose(self) -> None:
-        """End the session, and wait until the server is gone."""
+        """End the session, and wait until the server has ended."""
         self.disconnect()
         if not self._handshake_done.is_set():
             self.task.cancel()  # there was no response yet, so there is no session to close
@@ -489,12 +490,12 @@ class McpClientSession:
                     with self.sdk.anyio.fail_after(self._spec.start_timeout_s):
                         if self._uses_old_protocol or not await self._discover(session):
                             await self._initialize(session)
-                    # An older server refused the newer handshake first, which is no fault.
+                    # An older server refused the newer handshake first, which is not an error.
                     self.tail.clear_notes()
                     self.session = session
                     self._handshake_done.set()
                     await self._disconnecting.wait()
-        except Exception as exc:  # noqa: BLE001 - after any exception the server is gone
+        except Exception as exc:  # noqa: BLE001 - any exception ends the session
             self._fail_on(_first_exception(exc))
 
     def _on_task_done(self, _: asyncio.Task[None]) -> None:
@@ -525,7 +526,7 @@ class McpClientSession:
         except self.sdk.MCPError as exc:
             if exc.code != self.sdk.types.UNSUPPORTED_PROTOCOL_VERSION:
                 raise
-            # A newer server that started so slowly that we had stopped waiting for it.
+            # A newer server that started so slowly that `discover` had timed out.
             await session.discover()
 
     def _fail_on(self, exc: BaseException) -> None:
@@ -539,7 +540,7 @@ class McpClientSession:
         self._fail(_failure_reason(exc), code=code, was_reached=was_reached)
 
     def _fail(self, reason: str, *, code: str, was_reached: bool = False) -> None:
-        """Store the failure: for the tasks that wait, or in the tail."""
+        """Store the failure for the waiting tasks; after the handshake, as a note in the tail."""
         if self._handshake_done.is_set():
             self.tail.add_note(self._spec.redact_secrets(reason))
             return
@@ -551,7 +552,7 @@ class McpClientSession:
 
 
 class _RecordingDispatcher:
-    """The dispatcher of the SDK, which also reports its end and keeps responses as received."""
+    """Wraps the dispatcher of the SDK: reports its end, and records responses as received."""
 
     def __init__(self, inner: Any, client: McpClientSession) -> None:
         self._inner = inner
@@ -562,11 +563,11 @@ class _RecordingDispatcher:
         scope = self._client.sdk.anyio.CancelScope()
 
         async def handle_request(*arguments: Any) -> Any:
-            # Each is a task that waits until the server reads the response, which may never happen.
+            # Each request is a task that waits until the server reads the response, maybe forever.
             self._request_count += 1
             if self._request_count > _MAX_SERVER_REQUESTS:
                 self._client.tail.add_note(
-                    f"it asked us {_MAX_SERVER_REQUESTS:,} things, and answered nothing"
+                    f"it sent {_MAX_SERVER_REQUESTS:,} requests and no response"
                 )
                 scope.cancel()
             return await on_request(*arguments)
@@ -597,7 +598,7 @@ def build_failure(
     tail: StderrTail | None = None,
 ) -> ServerFailed:
     """Return an error with the problem of a server, the reason, and its last output."""
-    # Redacted before it is cut: half of a secret would not be found.
+    # Redacted before it is truncated: half of a secret would not be found.
     shown = escape_text(spec.redact_secrets(reason))
     parts = [problem, shown, spec.redact_secrets(str(tail or ""))]
     message = ": ".join([part for part in parts if part])
@@ -608,7 +609,7 @@ def _unusable_error(spec: McpServerSpec) -> ServerFailed:
     place = f"mcp {spec.name}"
     if spec.problem:
         return ServerFailed(spec.problem, code="server_misconfigured", place=place)
-    return ServerFailed("it is switched off", code="server_disabled", place=place)
+    return ServerFailed("the server is disabled", code="server_disabled", place=place)
 
 
 def _first_exception(exc: BaseException) -> BaseException:
@@ -617,14 +618,14 @@ def _first_exception(exc: BaseException) -> BaseException:
 
 
 def _failure_reason(exc: BaseException) -> str:
-    """Return why something failed, as text."""
+    """Return the reason of a failure as text."""
     match exc:
         case FileNotFoundError() | NotADirectoryError() | PermissionError():
             return f"{exc.filename or 'command'}: {exc.strerror}"
         case TimeoutError():
-            return "no answer in time"
+            return "no response in time"
         case ValueError():
-            return "its answer is not what the protocol says"
+            return "its response does not follow the protocol"
         case _:
             return str(exc) or type(exc).__name__
 
@@ -636,9 +637,10 @@ THROTTLE_INTERVAL_S: Final = 0.1
 
 @final
 class Throttle:
-    """Limits the rate of calls to a callback, inside of `with`: of many texts at once, the last.
+    """Limits the rate of calls to a callback, inside of `with`.
 
-    The first text is passed on at once, and the last one always, at the end at the latest.
+    Of many texts at once, only the last is passed on. The first text is passed on at once, and the
+    last one always, at the end at the latest.
     """
 
     def __init__(
@@ -651,7 +653,7 @@ class Throttle:
         self._timer: asyncio.TimerHandle | None = None
 
     def __call__(self, text: str) -> None:
-        """Pass a text on, now or later, unless a newer one replaces it."""
+        """Pass on a text, now or later, unless a newer one replaces it."""
         self._pending = text
         left_s = self._next_at - self._now()
         if left_s <= 0:

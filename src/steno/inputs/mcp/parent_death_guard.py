@@ -1,12 +1,11 @@
 """A small program that becomes a server, which the system kills when steno ends.
 
-It runs as a script, so it knows nothing of steno and needs nothing but Python on Linux:
+It runs as a script: it imports nothing from steno and needs only Python on Linux:
 
     python -I -S parent_death_guard.py PARENT FAILURE_FD PROGRAM [ARGUMENT ...]
 
-If steno is killed, no program is left to end a server that does not end when its input closes: the
-system kills it then. Why the program cannot be started is written to FAILURE_FD, as the system's
-number.
+If steno is killed, it cannot end a server that still runs after its input has closed; the system
+kills the server then. If the program cannot be started, the error number is written to FAILURE_FD.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(parent: int, failure_fd: int, argv: list[str]) -> None:
-    """Become the program; report the reason if that is impossible."""
+    """Become the program; report the reason if that fails."""
     os.set_inheritable(failure_fd, False)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # steno ended before prctl took effect
         return
-    # Python ignores these two, and that would be inherited.
+    # Python ignores these two signals, and the server would inherit that.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     try:
@@ -35,12 +34,12 @@ def main(parent: int, failure_fd: int, argv: list[str]) -> None:
 
 
 def _original_environment() -> dict[bytes, bytes]:
-    """Return the environment as it was given to us: Python may have put a variable into it."""
+    """Return the environment that this process was started with: Python may have changed it."""
     try:
-        # Every server waits for this: to load pathlib would take as long as all the rest.
+        # Every server waits for this, and loading pathlib would take as long as all the rest.
         with open("/proc/self/environ", "rb") as file:  # noqa: PTH123
             entries = file.read().split(b"\0")
-    except OSError:  # there are systems without
+    except OSError:  # some systems have no /proc
         return dict(os.environb)
     return {
         name: value for name, sign, value in [entry.partition(b"=") for entry in entries] if sign

@@ -1,8 +1,8 @@
 """Prompts of MCP servers as slash commands: `/server:prompt key=value "another value"`.
 
-A name that cannot be typed is mapped to one that can; the server gets its own name. The result of
-the server becomes one user message: nothing of it is dropped, and text in the role of the assistant
-is quoted, since the model did not write it.
+A name that cannot be typed is mapped to one that can; the server receives the original name. The
+result of the server becomes one user message: nothing of it is dropped, and text in the role of the
+assistant is quoted, since the model did not write it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from steno.messages.message import ChatMessage, UserBlock, UserMessage
 from steno.ports import SetupNotice
 
 MAX_PROMPTS: Final = 128
-"""How many of one server are offered."""
+"""The number of prompts that are offered per server."""
 _MAX_BLOCKS: Final = 100
 _MAX_TEXT_CHARACTERS: Final = 256 * 1024
-"""The characters of a prompt in all."""
+"""The total number of characters of a prompt."""
 _MAX_DATA_BYTES: Final = 1024 * 1024
-"""The bytes that it may hold in all which are neither text nor an image."""
+"""The total number of bytes of a prompt that are neither text nor images."""
 _MAX_NAME_CHARACTERS: Final = 48
 _MAX_DESCRIPTION_CHARACTERS: Final = 300
 _MAX_WORD_CHARACTERS: Final = 100
@@ -73,7 +73,7 @@ class PromptCommand(NamedTuple):
 
     @property
     def server(self) -> str:
-        """The server that it is for."""
+        """The name of the server."""
         return self.command[1:].partition(":")[0]
 
     def error(self, message: str, *, code: str) -> InvalidValue:
@@ -85,7 +85,7 @@ class PromptCommand(NamedTuple):
 
 
 async def list_mcp_prompts(servers: Iterable[McpServer]) -> McpPrompts:
-    """Ask servers for their prompts, all at once; one that fails gives a notice and no prompts."""
+    """List the prompts of all servers at once; a server that fails yields only a notice."""
 
     async def list_or_notice(server: McpServer) -> McpPrompts:
         try:
@@ -108,7 +108,8 @@ async def _list_server_prompts(server: McpServer) -> McpPrompts:
     notices: list[SetupNotice] = []
     if len(offered) > MAX_PROMPTS:
         omitted_count = len(offered) - MAX_PROMPTS
-        text = f"mcp {server.name}: {omitted_count:,} prompts are left out, there are too many"
+        rest = f"{omitted_count:,} prompts are left out"
+        text = f"mcp {server.name}: {rest}; the limit is {MAX_PROMPTS}"
         notices.append(SetupNotice("too_many_prompts", text))
     name_counts = Counter([_typeable_name(prompt.name) for prompt in offered])
     built = [
@@ -151,7 +152,7 @@ def _name_hash(name: str) -> str:
 
 
 def parse_prompt_command(text: str) -> PromptCommand | None:
-    """Parse a command; None if the text is none. Raises InvalidValue for a lone quote."""
+    """Parse a command; None if the text is not one. Raises InvalidValue for an unclosed quote."""
     found = _COMMAND.fullmatch(text.strip())
     if found is None:
         return None
@@ -162,7 +163,7 @@ def parse_prompt_command(text: str) -> PromptCommand | None:
     for match in _ARGUMENT.finditer(rest):
         token = match[0]
         if match["end"] not in (None, '"'):
-            message = 'a " has no other one; write \\" inside of quotes'
+            message = 'a " is not closed; write \\" for a quote inside of quotes'
             raise InvalidValue(message, code="quote_not_closed", place=command)
         pair = _NAMED_VALUE.fullmatch(token)
         if pair is None:
@@ -179,9 +180,9 @@ def _unquote(token: str) -> str:
 
 
 async def expand_prompt(command: PromptCommand, servers: Iterable[McpServer]) -> UserMessage:
-    """Return the message that a server makes of a command.
+    """Return the message that a server creates for a command.
 
-    Raises InvalidValue, which names what is missing or unknown, and ServerFailed.
+    Raises InvalidValue for missing or unknown names and arguments, and ServerFailed.
     """
     server = next((server for server in servers if server.name == command.server), None)
     if server is None:
@@ -190,30 +191,30 @@ async def expand_prompt(command: PromptCommand, servers: Iterable[McpServer]) ->
     prompt = next((prompt for prompt in offered if prompt.command == command.command), None)
     if prompt is None:
         known = ", ".join([prompt.command for prompt in offered]) or "none"
-        message = f"there is no such prompt; those there are: {known}"
+        message = f"there is no such prompt; known prompts: {known}"
         raise command.error(message, code="prompt_not_found")
     messages = await server.prompt(prompt.name, _match_arguments(command, prompt))
     return _build_message(messages, prompt)
 
 
 def _match_arguments(command: PromptCommand, prompt: McpPrompt) -> dict[str, str]:
-    """Return the value of each argument: those without a name go to the others, in their order."""
+    """Return the value of each argument; values without a name fill the others in order."""
     names = [argument.name for argument in prompt.arguments]
-    usage = f"it takes {', '.join(map(_clean_name, names)) or 'nothing'}"
+    usage = f"the prompt takes {', '.join(map(_clean_name, names)) or 'no arguments'}"
     if unknown := [name for name in command.named_arguments if name not in names]:
         raise command.error(
-            f"{', '.join(unknown)}: not an argument of it; {usage}; "
-            'put a value that holds a = in quotes: "a=b"',
+            f"{', '.join(unknown)}: unknown argument; {usage}; "
+            'put a value that contains a = in quotes: "a=b"',
             code="unknown_argument",
         )
     unnamed = [name for name in names if name not in command.named_arguments]
     if len(command.positional) > len(unnamed):
-        message = f"too many values; {usage}; put one with blanks in quotes"
+        message = f"too many values; {usage}; put a value with blanks in quotes"
         raise command.error(message, code="too_many_arguments")
     values = {**command.named_arguments, **dict(zip(unnamed, command.positional, strict=False))}
     required = [argument.name for argument in prompt.arguments if argument.is_required]
     if missing := [_clean_name(name) for name in required if name not in values]:
-        raise command.error(f"it needs {', '.join(missing)}; {usage}", code="argument_missing")
+        raise command.error(f"missing {', '.join(missing)}; {usage}", code="argument_missing")
     return values
 
 
@@ -229,10 +230,10 @@ def _build_message(messages: tuple[PromptMessage, ...], prompt: McpPrompt) -> Us
     for message in messages[:_MAX_BLOCKS]:
         content += _message_blocks(message, prompt.server)
     if len(messages) > _MAX_BLOCKS or _is_too_long(content):
-        problem = f"what {prompt.command} says is too long to be sent"
+        problem = f"the text of {prompt.command} is too long to be sent"
         raise ServerFailed(problem, code="prompt_too_long", place=f"mcp {prompt.server}")
     if all(isinstance(block, Text) and not block.text.strip() for block in content):
-        problem = f"{prompt.command} says nothing"
+        problem = f"{prompt.command} returned an empty prompt"
         raise ServerFailed(problem, code="empty_prompt", place=f"mcp {prompt.server}")
     return ChatMessage.user(content)
 
@@ -267,18 +268,18 @@ def _message_blocks(message: PromptMessage, server: str) -> list[UserBlock]:
     blocks = _convert_block(sanitize_json(message.content), server)
     if message.role == "user":
         return blocks
-    role = clean_text(message.role, _MAX_WORD_CHARACTERS) or "somebody"
+    role = clean_text(message.role, _MAX_WORD_CHARACTERS) or "unknown"
     quoted = [
         Text("\n".join([f"> {line}" for line in block.text.split("\n")]))
         if isinstance(block, Text)
         else block
         for block in blocks
     ]
-    return [Text(f"[the prompt lets the {role} say:]"), *quoted]
+    return [Text(f"[text of the prompt in the role {role}:]"), *quoted]
 
 
 def _convert_block(block: dict[str, Any], server: str) -> list[UserBlock]:
-    """Return a block of the protocol as blocks of steno; an unknown one is kept, with a note."""
+    """Convert a block of the protocol to blocks of steno; an unknown one is stored with a note."""
     match block:
         case {"type": "text", "text": str(text)}:
             return [Text(text)] if text else []
@@ -302,7 +303,7 @@ def _convert_block(block: dict[str, Any], server: str) -> list[UserBlock]:
             pass
     kind = clean_text(str(block.get("type")), _MAX_WORD_CHARACTERS) or "unknown"
     return [
-        Text(f"[a block of the kind {kind} that cannot be shown; it is kept with the record]"),
+        Text(f"[a block of type {kind} that cannot be shown; stored in the session]"),
         Opaque(kind=kind, raw=encode_json(block).decode(), origin=_ORIGIN),
     ]
 

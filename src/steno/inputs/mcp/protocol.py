@@ -1,7 +1,7 @@
 """Values of the Model Context Protocol, and their decoders.
 
-All of it comes from a foreign program: names may be anything, texts may hold anything, hints may be
-lies. Fields of the wrong type are left out. This module does not know how a server was asked.
+All values come from a foreign program: names and texts may contain anything, and hints may be
+false. Fields of the wrong type are ignored. This module does not know how requests are sent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ListedTool(NamedTuple):
 
 
 class ListedResource(NamedTuple):
-    """Something that a server holds; a template has names in braces in its address."""
+    """A resource that a server offers, or a template, which has names in braces in its URI."""
 
     uri: str
     name: str = ""
@@ -45,7 +45,7 @@ class PromptArgument(NamedTuple):
 
 
 class ListedPrompt(NamedTuple):
-    """A prompt that a server has made ready."""
+    """A prompt that a server offers."""
 
     name: str
     description: str = ""
@@ -66,16 +66,16 @@ class ReadResourceResult(NamedTuple):
 
     contents: tuple[ResourceContents, ...]
     ttl_s: float | None = None
-    """How long it stays fresh according to the server; None if unknown."""
+    """The time that it stays fresh according to the server; None if unknown."""
 
 
 class CallToolResult(NamedTuple):
     """The result of a call."""
 
     content: tuple[Mapping[str, Any], ...]
-    """The blocks, as the protocol has them: `{"type": "text", "text": ...}`."""
+    """The blocks in the format of the protocol: `{"type": "text", "text": ...}`."""
     structured: Any = None
-    """Any JSON in addition to them; None if there is none."""
+    """Structured JSON in addition to the blocks; None if there is none."""
     is_error: bool = False
 
 
@@ -84,18 +84,18 @@ class PromptMessage(NamedTuple):
 
     role: str
     content: Mapping[str, Any]
-    """One block, as the protocol has it."""
+    """One block in the format of the protocol."""
 
 
 class McpServer(Protocol):
-    """A server. It is started by the first request, and again if it is gone.
+    """A server. It is started by the first request, and again if it has ended.
 
-    Every request raises ServerFailed, which names the server and a remedy.
+    Every request may raise ServerFailed, which names the server.
     """
 
     @property
     def name(self) -> str:
-        """The name that the user gave it."""
+        """The name that the user gave the server."""
         ...
 
     @property
@@ -104,7 +104,7 @@ class McpServer(Protocol):
         ...
 
     async def tools(self) -> tuple[ListedTool, ...]:
-        """Return all tools, whatever the number of pages."""
+        """Return all tools, from all pages."""
         ...
 
     async def resources(self) -> tuple[ListedResource, ...]:
@@ -120,7 +120,7 @@ class McpServer(Protocol):
     ) -> CallToolResult:
         """Call a tool; cancelling it cancels the call in the server.
 
-        `progress` gets the progress a few times a second at most, and always the last report.
+        `progress` is called a few times a second at most, and always with the last report.
         """
         ...
 
@@ -142,7 +142,7 @@ _MIN_VALUE_SIZE: Final = 8
 
 
 def decode_tools(response: ResultJson) -> Iterator[ListedTool]:
-    """Return the tools of a page. One without a name could not be called, and is left out."""
+    """Return the tools of a page. A tool without a name cannot be called, and is left out."""
     for tool in _objects_in(response.get("tools")):
         if name := _text(tool, "name"):
             hints = _object_or_empty(tool.get("annotations"))
@@ -207,7 +207,7 @@ def decode_resource(response: ResultJson) -> ReadResourceResult:
     """Return a resource that was read. Raises InvalidValue."""
     contents = tuple(map(_decode_contents, _objects_in(response.get("contents"))))
     ttl_ms = response.get("ttlMs")
-    # Servers of the older protocol give none, and 0 is something given.
+    # Servers of the older protocol send none; 0 is a valid time.
     if isinstance(ttl_ms, bool) or not isinstance(ttl_ms, int | float):
         return ReadResourceResult(contents)
     return ReadResourceResult(contents, max(0.0, min(ttl_ms, _MAX_TTL_MS) / 1000))
@@ -219,7 +219,7 @@ def _decode_contents(part: ResultJson) -> ResourceContents:
     if isinstance(blob, str) and not isinstance(text, str):
         data = decode_base64(blob)
         if data is None:
-            message = "its bytes are not in base64"
+            message = "the bytes are not valid base64"
             raise InvalidValue(message, code="invalid_base64", place="resource")
     return ResourceContents(
         uri=_text(part, "uri"),

@@ -1,8 +1,8 @@
 """Resolve resources of MCP servers: read with permission, cached while they are fresh.
 
-A server states how long a resource stays fresh; where it does not, the user's setting for its type
-counts, else an hour. The cache holds what the log holds, so a session that is resumed another day
-starts with the resources in its log.
+A server states how long a resource stays fresh; if it does not, the user's setting for the type of
+the resource applies, or else one hour. The cache contains what the log contains, so a resumed
+session starts with the resources in its log.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RESOURCE_KIND: Final = "resource"
 """The `kind` in the details of a resolved resource."""
 _HOUR_S: Final = 3_600.0
 _MAX_TTL_S: Final = 24 * _HOUR_S
-"""No server is believed for longer."""
+"""The limit for the time that a server states."""
 
 
 @final
@@ -52,14 +52,14 @@ class ResourceResolver:
         prepare_image: PrepareImage | None = None,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
-        """Take a function that returns a server by name or raises ServerFailed.
+        """Resolve resources of the servers that `server_of` returns; it may raise ServerFailed.
 
         `ttl_s` maps a server to the seconds that its resources stay fresh, by type (`text/*`) or
         `*`. Without `prepare_image` no image is shown. Raises InvalidValue for an invalid time.
         """
         for seconds in [default_ttl_s, *[s for types in ttl_s.values() for s in types.values()]]:
             if not 0 <= seconds < math.inf:
-                message = "how long a resource holds is a number of 0 or more"
+                message = "the time that a resource stays fresh must be 0 seconds or more"
                 raise InvalidValue(message, code="invalid_ttl", place="ttl_s")
         self._server_of = server_of
         self._ttl_s = ttl_s
@@ -86,7 +86,7 @@ class ResourceResolver:
         allowed_by = await context.require_permission(
             mcp_server_name(server.name),
             Capability.READ,
-            redact_uri(resource.uri),  # rules are not about the user in a URI
+            redact_uri(resource.uri),  # rules do not match the user in a URI
             name=uri,
             preview=f"read {uri} from the MCP server {server.name}",
         )
@@ -96,7 +96,7 @@ class ResourceResolver:
         context.report_progress(f"reading {uri} from the MCP server {server.name}")
         response = await server.read(resource.uri)
         if all(part.text is None and part.data is None for part in response.contents):
-            message = f"there is nothing in {uri}"
+            message = f"{uri} is empty"
             raise ServerFailed(message, code="resource_empty", place=f"mcp {server.name}")
         ttl_s = self._choose_ttl(resource, response.contents[0].mime_type, response.ttl_s)
         fetched = await self._build_cached(resource, response.contents, ttl_s, self._now())
@@ -112,7 +112,7 @@ class ResourceResolver:
     async def changes(
         self, resource: Resource, resolution: Resolution, *, known: frozenset[str] = frozenset()
     ) -> tuple[str, ...]:
-        """Return nothing: only the server knows whether it has changed."""
+        """Return an empty tuple: only the server knows whether a resource has changed."""
         return ()
 
     def add_to_cache(self, resource: Resource, resolution: Resolution) -> None:
@@ -210,7 +210,7 @@ _ResolvedContent: TypeAlias = tuple[Text | Image | Resource | Opaque, ...]
 
 
 class _CachedResource(NamedTuple):
-    """A resource as it was found once."""
+    """A resource as it was read."""
 
     content: _ResolvedContent
     details: Mapping[str, Any]
@@ -265,29 +265,29 @@ _MIN_TEXT_CHARACTERS: Final = 200
 """A shorter excerpt is useless."""
 _MAX_IMAGES: Final = 20
 _HEAD_SHARE: Final = 2 / 3
-"""Of what is shown of a long text, so much is its beginning; the rest is its end."""
+"""The share of the beginning in an excerpt of a long text; the rest is the end."""
 
 
 class ResourceLimits(NamedTuple):
     """Limits for resources."""
 
     max_bytes: int = 32 * 1024 * 1024
-    """Of the cache, all resources together."""
+    """The size of the cache."""
     max_text_characters: int = 64 * 1024
     """The characters of one resource that a model sees."""
     max_data_bytes: int = 1024 * 1024
-    """The bytes of one resource that are recorded, where they are neither text nor an image."""
+    """The bytes of one resource that are recorded if they are neither text nor an image."""
     max_parts: int = 100
 
 
 def _clean_mime_type(mime_type: str | None) -> str | None:
-    """Return a type as it may be recorded and shown; None for an empty one."""
+    """Return a type that is safe to record and show; None for an empty one."""
     return clean_text(mime_type or "", MAX_TYPE_CHARACTERS) or None
 
 
 @final
 class _ResourceBlockBuilder:
-    """Converts one part after the other, within limits for all of them together."""
+    """Converts the parts of a resource to blocks, within limits for all of them together."""
 
     def __init__(
         self,
@@ -300,18 +300,18 @@ class _ResourceBlockBuilder:
         self.notices: list[str] = []
         """Notices for the user."""
         self.shortened = 0
-        """How many characters of text were left out."""
+        """The number of characters of text that were left out."""
         self._reference = reference
         self._max_parts = limits.max_parts
         self._prepare_image = prepare_image
         self._retrieved_at = retrieved_at
-        self._whole_hint = f"the MCP server {reference.server} has the whole"
+        self._whole_hint = f"the MCP server {reference.server} has the complete resource"
         self._text = limits.max_text_characters
         self._data = limits.max_data_bytes
         self._images = _MAX_IMAGES
 
     def add_all(self, contents: tuple[ResourceContents, ...]) -> Fingerprint:
-        """Read as many parts as there is room for; return the identity of all. May take a while."""
+        """Add as many parts as fit; return the fingerprint of all parts. May take a while."""
         for number, part in enumerate(contents):
             is_full = self._text < _MIN_TEXT_CHARACTERS and bool(self.content)
             if number == self._max_parts or is_full:
@@ -329,7 +329,7 @@ class _ResourceBlockBuilder:
         self.shortened += sum([len(_part_text(part) or "") for part in rest])
         parts = "1 more part" if len(rest) == 1 else f"{len(rest):,} more parts"
         self.content.append(Text(f"[{parts} left out here: {self._whole_hint}]"))
-        self.notices.append(f"{parts} of it are not shown")
+        self.notices.append(f"{parts} not shown")
 
     def _resource(
         self, part: ResourceContents, *, text: str | None = None, data: bytes | None = None
@@ -361,7 +361,7 @@ class _ResourceBlockBuilder:
             self._data -= len(data)
             self.content.append(self._resource(part, data=data))
         else:
-            note = f"{kind}, {len(data):,} bytes, not shown and not kept: {self._whole_hint}"
+            note = f"{kind}, {len(data):,} bytes, not shown and not stored: {self._whole_hint}"
             self.content.append(Text(f"[{note}]"))
 
     def _image(self, data: bytes) -> Image | None:
@@ -369,13 +369,13 @@ class _ResourceBlockBuilder:
             self.notices.append("an image of it is not shown: pip install 'steno[images]'")
             return None
         if not self._images:
-            self.notices.append(f"only {_MAX_IMAGES} images of it are shown")
+            self.notices.append(f"only {_MAX_IMAGES} of its images are shown")
             return None
         self._images -= 1
         try:
             return self._prepare_image(data)
         except Exception as exc:  # noqa: BLE001 - a decoder of images may raise anything
-            self.notices.append(f"an image of it cannot be shown: {clean_text(str(exc), 200)}")
+            self.notices.append(f"one of its images cannot be shown: {clean_text(str(exc), 200)}")
             return None
 
 
@@ -393,7 +393,7 @@ def _part_text(part: ResourceContents) -> str | None:
 
 
 def part_bytes(part: ResourceContents) -> bytes:
-    """Return what a part holds, a text as UTF-8."""
+    """Return the content of a part as bytes; text as UTF-8."""
     if part.text is not None:
         return replace_lone_surrogates(part.text).encode()
     return part.data or b""
@@ -414,7 +414,7 @@ _TEMPLATE_VARIABLES: Final = re.compile(r"\{[+#./;?&]?([^{}]*)\}")
 
 
 def redact_uri(uri: str) -> str:
-    """Return a URI as it may be recorded and shown: without a name and a password in it."""
+    """Return a URI that is safe to record and show: without a user name and a password."""
     return strip_url_user(clean_text(uri, MAX_URI_CHARACTERS))
 
 
@@ -424,29 +424,28 @@ def shorten_uri(uri: str) -> str:
 
 
 def check_uri(uri: str) -> None:
-    """Raise InvalidValue for a URI that cannot be read, with a remedy."""
+    """Raise InvalidValue, with a remedy, for a URI that cannot be read."""
     if len(uri) > MAX_URI_CHARACTERS:
-        message = f"its URI is longer than {MAX_URI_CHARACTERS:,} characters"
+        message = f"the URI is longer than {MAX_URI_CHARACTERS:,} characters"
         raise _uri_error(message, code="uri_too_long")
     if not uri.isprintable() or clean_text(uri, MAX_URI_CHARACTERS) != uri:
-        message = "its URI holds characters that nobody can see; remove them"
+        message = "the URI contains invisible characters; remove them"
         raise _uri_error(message, code="uri_has_hidden_characters")
     names = [name for part in _TEMPLATE_VARIABLES.findall(uri) for name in part.split(",")]
     if names:
         listed = ", ".join([name.partition(":")[0].rstrip("*").strip() for name in names])
         raise _uri_error(
-            f"{shorten_uri(uri)} is a template; "
-            f"put a value in the place of each name in braces: {listed}",
+            f"{shorten_uri(uri)} is a template; replace each name in braces with a value: {listed}",
             code="uri_is_template",
         )
 
 
 def normalize_uri(uri: str) -> str:
-    """Return the one spelling of a URI that rules are about, as RFC 3986 has it (6.2.2).
+    """Return the canonical spelling of a URI, which rules match (RFC 3986, 6.2.2).
 
-    The names of hosts keep their case unless the web is meant: elsewhere they may be anything.
-    Raises InvalidValue for what has no such spelling: `..`, and slashes that do not look like
-    one, which some servers follow and some do not.
+    Host names keep their case except for http and https: in other schemes they may be anything.
+    Raises InvalidValue for a path without a canonical spelling: with `.` or `..`, or with encoded
+    slashes or backslashes, which servers handle differently.
     """
     check_uri(uri)
     scheme, colon, rest = uri.partition(":")

@@ -1,4 +1,4 @@
-"""Load the MCP SDK, which is optional and takes a second, and read its errors.
+"""Load the MCP SDK, which is optional and takes a second, and interpret its errors.
 
 No other module imports the SDK.
 """
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from steno.errors import ServerFailed
 
 MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
-"""How many bytes one message of a server may have."""
+"""The size limit of one message of a server."""
 _CLOSED_MESSAGE: Final = "Connection closed"
 _TERMINATED_MESSAGE: Final = "Session terminated"
 _BROKEN_STREAM_PREFIX: Final = "SSE stream"
@@ -51,7 +51,7 @@ def load_mcp_sdk() -> McpSdk:
     except ImportError as exc:
         message = "servers need a part more: pip install 'steno[mcp]'"
         raise ServerFailed(message, code="missing_extra", place="mcp") from exc
-    # What the SDK logs quotes servers. Without a handler, Python would print it as it is.
+    # Log records of the SDK quote servers. Without a handler, Python would print them unescaped.
     for name in ("mcp", "client"):
         logging.getLogger(name).addHandler(logging.NullHandler())
     return McpSdk(
@@ -77,11 +77,11 @@ def is_connection_closed(error: Any) -> bool:
 
 
 def is_session_gone(error: Any) -> bool:
-    """Return whether an `MCPError` means that the server is gone, or has forgotten the session."""
+    """Return whether an `MCPError` means that the server has ended or forgotten the session."""
     return error.message in (_CLOSED_MESSAGE, _TERMINATED_MESSAGE)
 
 
 def is_stream_broken(error: Any, sdk: McpSdk) -> bool:
-    """Return whether an `MCPError` means that one response broke off."""
+    """Return whether an `MCPError` means that one response was cut off."""
     is_closed = error.code == sdk.types.CONNECTION_CLOSED
     return is_closed and bool(error.message.startswith(_BROKEN_STREAM_PREFIX))

@@ -1,8 +1,8 @@
-"""Read how MCP servers are configured, from `.mcp.json` and from steno's own settings.
+"""Read the configuration of MCP servers from `.mcp.json` and from steno's own settings.
 
 Values may name variables of the environment (`${NAME}`, `${NAME:-default}`), so that no file has to
-hold a secret. A variable that is not set makes its server unusable, which is reported when the
-server is needed: the other servers of the file still work. Nothing here starts anything.
+contain a secret. A variable that is not set makes its server unusable, which is reported when the
+server is needed: the other servers of the file still work. This module starts nothing.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SECRET: Final = re.compile("token|key|secret|passw|authorization|cookie", re.IGNORECASE)
 _MIN_SECRET_CHARACTERS: Final = 6
-"""Shorter values would be found inside of ordinary words."""
+"""Shorter values may occur in ordinary words."""
 _MAX_SECONDS: Final = 1e8
 _TRANSPORT_KEYS: Final = {"stdio": "command", "http": "url", "streamable-http": "url"}
 _MIN_SIMILARITY: Final = 0.8
-"""How much alike two keys are, of which one may be meant for the other."""
+"""The similarity from which an unknown key counts as a misspelling."""
 _MAX_KEY_CHARACTERS: Final = 40
 _COMMON_KEYS: Final = frozenset({"command", "args", "env", "cwd", "type", "url", "headers"})
 _OWN_KEYS: Final = frozenset({"reads", "ttl_s", "start_timeout_s", "call_timeout_s", "disabled"})
@@ -41,7 +41,7 @@ _KNOWN_KEYS: Final = _COMMON_KEYS | _OWN_KEYS
 
 @final
 class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
-    """How to reach a server: a program to start (`command`), or an address (`url`)."""
+    """The configuration of a server: a program to start (`command`), or an address (`url`)."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"name", "origin", "problem"})
 
@@ -49,7 +49,7 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
     command: str = ""
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
-    """Its environment, besides a few harmless variables."""
+    """Its environment, in addition to a few harmless variables."""
     cwd: Path | None = None
     """The working directory; None for that of the session."""
     url: str = ""
@@ -58,16 +58,16 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
     reads: tuple[str, ...] = ()
     """Tools that the user declares read-only: names, or patterns with `*`."""
     ttl_s: Mapping[str, float] = {}
-    """How long resources hold, by type (`text/*`) or `*`, where the server states nothing."""
+    """The time that resources stay fresh, by type (`text/*`) or `*`, if the server states none."""
     start_timeout_s: float = 30
-    """How long it may take until it answers at all, and until it has listed what it has."""
+    """The time limit for the first response, and for listing what the server offers."""
     call_timeout_s: float = 600
-    """How long a call or a resource may take, whatever progress is reported."""
+    """The time limit for a call or a resource, whatever progress is reported."""
     disabled: bool = False
     origin: str = ""
     """The file that configures it."""
     problem: str = ""
-    """Why it cannot be used, and what to do; empty if it can."""
+    """The reason why it cannot be used, and what to do; empty if it can."""
     is_trusted: bool = True
     """Whether its project is trusted; the `problem` of an untrusted server states it."""
     notice: str = ""
@@ -82,7 +82,7 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
 
     @property
     def is_usable(self) -> bool:
-        """Whether it is wanted, and has all it needs."""
+        """Whether the server is enabled and has no problem."""
         return not self.disabled and not self.problem
 
     def redact_secrets(self, text: str) -> str:
@@ -92,7 +92,7 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
         return text
 
     def _secrets(self) -> Iterator[str]:
-        # No name rules out a secret: DATABASE_URL holds a password.
+        # Any variable may contain a secret: DATABASE_URL contains a password.
         secrets = [*self.secrets, *self.env.values()]
         secrets += [part for value in secrets for part in _secret_parts(value)]
         secrets += [part for value in self.headers.values() for part in (value, *value.split())]
@@ -104,7 +104,7 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
 
 
 def _secret_parts(value: str) -> Iterator[str]:
-    """Return the parts of a value that may appear alone: a line, the password of a URL."""
+    """Yield the parts of a value that may appear alone: a line, the password of a URL."""
     yield from value.splitlines()
     with suppress(ValueError):
         password = urlsplit(value).password or ""
@@ -121,9 +121,8 @@ def read_server_specs(
 ) -> dict[str, McpServerSpec]:
     """Read a table of servers by name: `mcpServers` of `.mcp.json`, `mcp_servers` of our settings.
 
-    `place` names it in errors, `base` is what a relative `cwd` is relative to. Other programs put
-    their own keys into `.mcp.json`, so unknown ones are passed over unless `is_strict`. Raises
-    InvalidValue.
+    `place` names the table in errors; a relative `cwd` starts from `base`. Other programs put their
+    own keys into `.mcp.json`, so unknown keys are ignored unless `is_strict`. Raises InvalidValue.
     """
     if not isinstance(table, Mapping):
         raise InvalidValue("must be a table of servers by name", code="not_a_table", place=place)
@@ -137,10 +136,10 @@ def read_server_specs(
 
 def _check_name(name: object, place: str) -> str:
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
-        message = "the name of a server has 1 to 32 letters, digits, hyphens and underscores"
+        message = "the name of a server must be 1 to 32 letters, digits, hyphens or underscores"
         raise InvalidValue(message, code="invalid_server_name", place=place)
     if name.lower() == RESERVED_SERVER_NAME:
-        message = f"no server can be called {RESERVED_SERVER_NAME}: choose another name"
+        message = f"the server name {RESERVED_SERVER_NAME} is reserved; choose another"
         raise InvalidValue(message, code="reserved_server_name", place=place)
     return name
 
@@ -162,7 +161,7 @@ class _ServerSpecReader:
         if is_strict:
             self._check_keys()
         disabled = self._flag("disabled")
-        # To switch off a server of that name takes nothing more.
+        # A disabled server needs neither a command nor a url.
         if not disabled or self._transport_keys():
             self._check_kind()
         command, url = self._text("command"), self._text("url")
@@ -203,14 +202,14 @@ class _ServerSpecReader:
         try:
             return Path(cwd).expanduser()
         except RuntimeError:  # of an unknown user
-            rule = "names a home folder that is not there"
+            rule = "the home folder does not exist"
             raise self._error("cwd", rule, code="home_unknown") from None
 
     def _check_keys(self) -> None:
         for key in self._members:
             if key not in _KNOWN_KEYS:
                 hint = f"; do you mean {suggestion}?" if (suggestion := _similar_key(key)) else ""
-                rule = f"is unknown; known are {', '.join(sorted(_KNOWN_KEYS))}{hint}"
+                rule = f"is unknown; known keys: {', '.join(sorted(_KNOWN_KEYS))}{hint}"
                 raise self._error(key, rule, code="field_unknown")
 
     def _transport_keys(self) -> list[str]:
@@ -226,13 +225,13 @@ class _ServerSpecReader:
         if kind is None:
             return
         if kind == "sse":
-            rule = "sse is no longer part of the protocol; most servers answer at http too"
+            rule = "sse is no longer part of the protocol; use http, which most servers support"
             raise self._error("type", rule, code="sse_unsupported")
         if not isinstance(kind, str) or kind not in _TRANSPORT_KEYS:
             rule = f"must be one of {', '.join(_TRANSPORT_KEYS)}"
             raise self._error("type", rule, code="unknown_transport")
         if _TRANSPORT_KEYS[kind] not in transport_keys:
-            rule = f"{kind} goes with a {_TRANSPORT_KEYS[kind]}"
+            rule = f"{kind} requires a {_TRANSPORT_KEYS[kind]}"
             raise self._error("type", rule, code="transport_mismatch")
 
     def _check_url(self, url: str) -> None:
@@ -243,12 +242,12 @@ class _ServerSpecReader:
         except ValueError:
             is_valid = False
         if not is_valid:
-            raise self._error("url", "must be an http or https address", code="invalid_url")
+            raise self._error("url", "must be an http or https URL", code="invalid_url")
 
     def _check_headers(self, headers: Mapping[str, str]) -> None:
         for name, value in headers.items():
             if _HEADER.fullmatch(name) is None or not value.isascii() or not value.isprintable():
-                rule = "must be names and values that HTTP can carry"
+                rule = "must be valid names and values of HTTP headers"
                 raise self._error("headers", rule, code="invalid_headers")
 
     def _misspelled_keys(self) -> list[str]:
@@ -269,7 +268,7 @@ class _ServerSpecReader:
         notices = self._misspelled_keys()
         if literal_secrets:
             names = ", ".join(literal_secrets)
-            notices.append(f"{names}: take it from the environment, as in ${{NAME}}")
+            notices.append(f"{names}: use a variable such as ${{NAME}} instead of the secret")
         return "; ".join(notices)
 
     # -- members -----------------------------------------------------------------------------
@@ -351,6 +350,6 @@ def matches_wildcard(pattern: str, text: str) -> bool:
     first, *others = map(re.escape, pattern.split("*"))
     if not others:
         return pattern == text
-    # Each piece is taken where it comes first, so that nothing is ever tried twice.
+    # Each piece matches at its first position, without backtracking.
     middle = "".join([f"(?>.*?{piece})" for piece in others[:-1]])
     return re.fullmatch(f"{first}{middle}.*{others[-1]}", text, re.DOTALL) is not None

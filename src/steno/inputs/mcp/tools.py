@@ -1,8 +1,8 @@
 """Tools of MCP servers as tools of steno.
 
 Hints of a server are shown, not trusted: a tool may do anything unless the user declares it
-read-only. A block that cannot be shown is replaced by a note and kept: in the log, or as a blob if
-it is large. Escape sequences stay in the text; the code that prints it strips them. This module
+read-only. A block that cannot be shown is replaced by a note and stored: in the log, or as a blob
+if it is large. Escape sequences stay in the text; the code that prints it strips them. This module
 knows neither how a server is reached nor how images are prepared.
 """
 
@@ -61,31 +61,31 @@ _MAX_NAME_CHARACTERS: Final = 100
 _MAX_PROGRESS_LINES: Final = 500
 _MAX_PROGRESS_CHARACTERS: Final = 200
 _HINT_TEXTS: Final = (
-    ("readOnlyHint", True, "it only reads"),
-    ("destructiveHint", True, "it may destroy something"),
-    ("destructiveHint", False, "it destroys nothing"),
-    ("idempotentHint", True, "calling it again changes nothing more"),
-    ("openWorldHint", True, "it reaches out to the world"),
+    ("readOnlyHint", True, "only reads"),
+    ("destructiveHint", True, "may be destructive"),
+    ("destructiveHint", False, "is not destructive"),
+    ("idempotentHint", True, "has no further effect if it is called again"),
+    ("openWorldHint", True, "accesses external systems"),
 )
 
 S = TypeVar("S", bound=McpServer)
 
 
 class McpTools(NamedTuple):
-    """The tools of some servers, and what had to be left out."""
+    """The tools of some servers, and notices about those that are left out."""
 
     tools: tuple[McpTool, ...]
     notices: tuple[SetupNotice, ...]
-    """Notices on what is not there, and why."""
+    """Notices about tools and servers that are left out, with the reasons."""
 
 
 async def list_mcp_tools(
     servers: Iterable[McpServer], *, prepare_image: PrepareImage | None = None
 ) -> McpTools:
-    """Ask all servers at once for their tools, in the order of their names.
+    """List the tools of all servers at once, ordered by server name.
 
-    `prepare_image` prepares images for a model. A server that fails has no tools, nor has one with
-    an ambiguous name; a notice gives the reason.
+    `prepare_image` prepares images for a model. A server that fails or has an ambiguous name has no
+    tools; a notice gives the reason.
     """
     unambiguous, notices = drop_ambiguous_servers(servers)
     return merge_mcp_tools(
@@ -106,7 +106,8 @@ def drop_ambiguous_servers(servers: Iterable[S]) -> tuple[tuple[S, ...], tuple[S
         if other == server.name and server.name not in [item.name for item in unambiguous]:
             unambiguous.append(server)
         else:
-            text = f"mcp {server.name}: rename it, its tools are called as those of {other}"
+            same = f"its tools have the same names as those of {other}"
+            text = f"mcp {server.name}: {same}; rename the server"
             notices.append(SetupNotice("server_name_ambiguous", text))
     return tuple(unambiguous), tuple(notices)
 
@@ -132,15 +133,18 @@ async def _list_server_tools(server: McpServer, *, prepare_image: PrepareImage |
     for position, listed_tool in enumerate(sorted(listed, key=lambda tool: tool.name)):
         try:
             if len(tools) == MAX_TOOLS or position >= _MAX_EXAMINED_TOOLS:
-                raise InvalidTool(f"there are more than {MAX_TOOLS}", code="too_many_tools")
+                message = f"the limit of {MAX_TOOLS} tools is reached"
+                raise InvalidTool(message, code="too_many_tools")
             tool = McpTool(server, listed_tool, prepare_image=prepare_image)
             definition = tool.definition
             size = len(definition.description) + len(encode_json(definition.parameters))
             if size > remaining_bytes:
-                message = f"there are more than {MAX_DEFINITION_BYTES // 1024} KB about the others"
+                message = (
+                    f"the limit of {MAX_DEFINITION_BYTES // 1024} KB of definitions is reached"
+                )
                 raise InvalidTool(message, code="definitions_too_long")
             if tools.setdefault(definition.name, tool) is not tool:
-                raise InvalidTool("another one has this name", code="duplicate_tool_name")
+                raise InvalidTool("another tool has this name", code="duplicate_tool_name")
         except InvalidValue as exc:
             reason = f"{_quote_name(listed_tool.name)}: {refusal_notice(exc)}"
             text = f"mcp {server.name}: left out the tool {reason}"
@@ -162,7 +166,7 @@ class McpTool:
     def __init__(
         self, server: McpServer, listed: ListedTool, *, prepare_image: PrepareImage | None = None
     ) -> None:
-        """Take a tool as its server lists it; `prepare_image` prepares images for a model."""
+        """Wrap a tool as its server lists it; `prepare_image` prepares images for a model."""
         self._server = server
         self._listed = listed
         self._prepare_image = prepare_image
@@ -177,21 +181,21 @@ class McpTool:
 
     @property
     def server(self) -> str:
-        """The server that it is a tool of."""
+        """The name of the server."""
         return self._server.name
 
     @property
     def original_name(self) -> str:
-        """The name on the server: any text."""
+        """The name on the server, which may be any text."""
         return self._listed.name
 
     @property
     def description(self) -> str:
-        """The description that the server gives of it."""
+        """The description from the server."""
         return describe_tool(self.server, self._listed)
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return nothing: only the server knows what its arguments mean."""
+        """Return an empty tuple: only the server knows what its arguments mean."""
         return ()
 
     async def preview(self, call: ToolCall) -> CallPreview:
@@ -204,7 +208,8 @@ class McpTool:
         ]
         hints = self._listed.hints
         if claims := [claim for name, value, claim in _HINT_TEXTS if hints.get(name) is value]:
-            text = f"The server says that {', and that '.join(claims)}. Nobody checked that."
+            claim = f"The server claims that the tool {' and '.join(claims)}."
+            text = f"{claim} steno does not verify this."
             parts.append(PreviewPart(PreviewKind.TEXT, text))
         return CallPreview(tuple(parts))
 
@@ -217,7 +222,7 @@ class McpTool:
             )
         except (InvalidArguments, ServerFailed) as exc:
             raise ToolFailed(exc.message, code=exc.code, place=exc.place) from exc
-        # In a thread: images are decoded, and much may be kept.
+        # In a thread: it decodes images and may store large blobs.
         return await asyncio.to_thread(
             build_call_output,
             result,
@@ -244,7 +249,7 @@ class _ProgressReporter:
 
 
 def _quote_name(name: str) -> str:
-    """Return a name from elsewhere as it may stand in a line for people."""
+    """Return a foreign name in quotes, safe to print on one line."""
     return f'"{clean_text(" ".join(name.split()), _MAX_NAME_CHARACTERS)}"'
 
 
@@ -253,7 +258,7 @@ def _quote_name(name: str) -> str:
 _ORIGIN: Final = "mcp"
 _MIN_LINES: Final = 10
 _MIN_BYTES: Final = 500
-"""The least that is shown of every text, however much came before it."""
+"""The minimum that is shown of every text, however much text came before it."""
 _MAX_WORD_CHARACTERS: Final = 100
 _MAX_LINK_CHARACTERS: Final = 500
 _NO_IMAGES_HINT: Final = "that nobody can look at here: pip install 'steno[images]'"
@@ -268,20 +273,20 @@ def build_call_output(
 ) -> ToolOutput:
     """Return the output of a call. Decodes images, and may block.
 
-    The details may hold `structured`, `beside` (members of blocks that are not shown, such as
-    annotations) and `kept` (blobs of blocks that are not shown as they are), each with the number
-    of its `block`.
+    The details may contain `structured`, `beside` (members of blocks that are not shown, such as
+    annotations) and `kept` (blobs of blocks that are not shown in full), each with the number of
+    its `block`.
     """
     reader = _CallOutputBuilder(server=server, context=context, prepare_image=prepare_image)
     for number, block in enumerate(called.content[:MAX_BLOCKS]):
         reader.add(number, sanitize_json(block))
     if rest := called.content[MAX_BLOCKS:]:
-        text = f"{len(rest):,} more blocks, which are too many to be shown"
+        text = f"{len(rest):,} more blocks, beyond the limit of {MAX_BLOCKS}"
         reader.add_placeholder(MAX_BLOCKS, {"type": "more", "content": sanitize_json(rest)}, text)
     if called.structured is not None:
         reader.add_structured(sanitize_json(called.structured))
     if not reader.content:
-        text = "The server reports an error and does not say which." if called.is_error else "done"
+        text = "The server reports an error without a message." if called.is_error else "done"
         reader.content.append(Text(text))
     return ToolOutput(
         content=tuple(reader.content),
@@ -316,7 +321,7 @@ class _CallOutputBuilder:
         return {**self._details, **kept} or None
 
     def add(self, number: int, block: Any) -> None:
-        """Read one block."""
+        """Convert and add one block."""
         shown_members: tuple[str, ...]
         inner: dict[str, Any] = {}
         match block:
@@ -336,12 +341,12 @@ class _CallOutputBuilder:
                 shown_members = ("resource",)
                 inner = _omit_members(block["resource"], "uri", "text", "blob", "mimeType")
             case {"type": "audio", "data": str(data)}:
-                text = f"a sound ({_describe_bytes(block, data)}) that you cannot hear"
+                text = f"audio ({_describe_bytes(block, data)}) that cannot be played"
                 self.add_placeholder(number, block, text)
                 return
             case _:
-                kind = clean_text(_block_type(block), _MAX_WORD_CHARACTERS) or "nothing known"
-                text = f"a block of the kind {kind} that cannot be shown to you"
+                kind = clean_text(_block_type(block), _MAX_WORD_CHARACTERS) or "unknown"
+                text = f"a block of type {kind} that cannot be shown"
                 self.add_placeholder(number, block, text)
                 return
         rest = _omit_members(block, "type", *shown_members) | _omit_members({"resource": inner})
@@ -349,15 +354,15 @@ class _CallOutputBuilder:
             self._extra_members.append({**rest, "block": number})
 
     def add_structured(self, value: Any) -> None:
-        """Take the JSON that comes with the blocks; a text mostly repeats it."""
+        """Add the JSON that comes with the blocks, unless a text repeats it, as most do."""
         self._record("structured", value)
         if not is_repeated_in_texts(value, self._texts):
             text = encode_json(value).decode()
             self.content.append(Text(self._truncate("structured", text)))
 
     def add_placeholder(self, number: int, block: Any, description: str) -> None:
-        """Put a note in the place of a block that cannot be shown, and keep the block."""
-        self.content.append(Text(f"[{description}; it is kept with the record]"))
+        """Add a note in place of a block that cannot be shown, and store the block."""
+        self.content.append(Text(f"[{description}; stored in the session]"))
         raw = encode_json(block)
         if len(raw) < MIN_IMAGE_BLOB_BYTES:
             kind = _block_type(block)[:_MAX_WORD_CHARACTERS]
@@ -378,17 +383,17 @@ class _CallOutputBuilder:
             raise _ImageNotShown(_NO_IMAGES_HINT)
         size = _base64_size(data)
         if not self._images or size > self._image_bytes:
-            raise _ImageNotShown("that is one too many, or too large")
+            raise _ImageNotShown(f"that is too large, or beyond the limit of {MAX_IMAGES}")
         self._images, self._image_bytes = self._images - 1, self._image_bytes - size
         decoded = decode_base64(data)
         if decoded is None:
-            raise _ImageNotShown("that is not in base64")
+            raise _ImageNotShown("that is not valid base64")
         try:
             return self._prepare_image(decoded)
         except ImportError as exc:
             raise _ImageNotShown(_NO_IMAGES_HINT) from exc
         except Exception as exc:  # a decoder of images may raise anything
-            raise _ImageNotShown("that cannot be read") from exc
+            raise _ImageNotShown("that cannot be decoded") from exc
 
     def _add_link(self, uri: str, block: dict[str, Any]) -> None:
         parts = [block.get("title") or block.get("name"), block.get("description")]
@@ -410,7 +415,7 @@ class _CallOutputBuilder:
         if str(inner.get("mimeType")).startswith("image/"):
             self._add_image(number, block, data)
         else:
-            text = f"bytes ({_describe_bytes(inner, data)}) that you cannot read"
+            text = f"binary data ({_describe_bytes(inner, data)}) that cannot be shown"
             self.add_placeholder(number, block, text)
 
     def _resource(self, uri: str, members: dict[str, Any], *, text: str | None = None) -> Resource:
@@ -421,7 +426,7 @@ class _CallOutputBuilder:
     # -- truncation ---------------------------------------------------------------------------
 
     def _truncate(self, number: int | str, text: str) -> str:
-        """Return the part of a text that is shown: less, the more came before it."""
+        """Return the part of a text that is shown; the limits shrink with every text."""
         shown, blob_details = truncate_output(
             text,
             self._context,
@@ -453,7 +458,8 @@ class _ImageNotShown(Exception):
 def is_repeated_in_texts(value: Any, texts: list[str]) -> bool:
     """Return whether texts repeat a value, one of them or all together.
 
-    A value that is no object is often the only member of one: the protocol once required an object.
+    A value that is not an object is often the only member of one: the protocol once required an
+    object.
     """
     values = [value]
     if isinstance(value, dict) and len(value) == 1:
@@ -483,12 +489,12 @@ def _omit_members(members: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def _describe_bytes(members: dict[str, Any], data: str) -> str:
-    kind = clean_text(str(members.get("mimeType") or "of no kind"), _MAX_WORD_CHARACTERS)
+    kind = clean_text(str(members.get("mimeType") or "unknown type"), _MAX_WORD_CHARACTERS)
     return f"{kind}, {_base64_size(data):,} bytes"
 
 
 def _base64_size(data: str) -> int:
-    """Return how many bytes base64 stands for, more or less."""
+    """Return the approximate number of bytes that base64 text encodes."""
     return len(data) * 3 // 4
 
 
@@ -496,7 +502,7 @@ def _base64_size(data: str) -> int:
 
 
 def define_tool(server: str, tool: ListedTool) -> ToolDefinition:
-    """Return the definition of a tool for a model. Raises InvalidValue if there is none."""
+    """Return the definition of a tool for a model. Raises InvalidValue for an unusable tool."""
     if not tool.name.strip():
         raise InvalidTool("it has no name", code="no_name")
     return ToolDefinition(
@@ -509,7 +515,7 @@ def define_tool(server: str, tool: ListedTool) -> ToolDefinition:
 
 
 def describe_tool(server: str, tool: ListedTool) -> str:
-    """Return the description that the server gives of a tool, made harmless."""
+    """Return the server's description of a tool, cleaned."""
     text = tool.description or tool.title or tool.name
     return clean_text(text, MAX_DESCRIPTION_LENGTH - len(_server_mark(server)) - 1)
 
@@ -519,7 +525,7 @@ def _server_mark(server: str) -> str:
 
 
 def refusal_notice(exc: InvalidValue) -> str:
-    """Return why a tool is left out, in one line."""
+    """Return the reason why a tool is left out, on one line."""
     return clean_text(" ".join(str(exc).split()), 200)
 
 
@@ -527,7 +533,7 @@ def refusal_notice(exc: InvalidValue) -> str:
 
 _SEPARATOR: Final = "__"
 _MAX_SERVER_CHARACTERS: Final = 32
-"""Leaves room for something of the tool, and for a hash."""
+"""Leaves room for a part of the tool's name and for a hash."""
 _HASH_DIGITS: Final = 8
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^A-Za-z0-9]+")
 _NOT_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_]+")
@@ -536,7 +542,7 @@ _SENDABLE_NAME: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_TOOL_NAME_LENGTH}}}"
 
 
 def mcp_server_name(server: str) -> str:
-    """Return what rules call a server: `mcp__`, and its name with one underscore for all else.
+    """Return the name of a server in rules: `mcp__` and its name, with `_` for other characters.
 
     `web-search` and `web_search` have the same name; a user of both has to rename one.
     """
@@ -545,25 +551,25 @@ def mcp_server_name(server: str) -> str:
 
 
 def mcp_tool_name(server: str, tool: str) -> str:
-    """Return the name of a server's tool in our vocabulary, which begins with that of the server.
+    """Return steno's name of a server's tool, which begins with the name of the server.
 
-    A name that does not fit gets a hash of the original (`map_tool_name`). Two tools of one
-    server can end up with the same only if the server wants that.
+    An invalid name gets a hash of the original (`map_tool_name`). Two tools of one server can only
+    get the same name if the server intends it.
     """
     full_name = _full_tool_name(server, tool)
     try:
         return map_tool_name(full_name)
-    except InvalidTool:  # characters, or a length, that no other name has
+    except InvalidTool:  # too long, or with invalid characters
         digest = hashlib.sha256(full_name.encode("utf-8", "surrogatepass")).hexdigest()
         stem = _NOT_IN_NAME.sub("_", full_name)[: MAX_TOOL_NAME_LENGTH - _HASH_DIGITS - 1]
         return f"{stem}_{digest[:_HASH_DIGITS]}"
 
 
 def mcp_tool_name_for_models(server: str, tool: str) -> str | None:
-    """Return the tool's own spelling after the name of the server, if models can get it.
+    """Return the name that models see: the tool's own spelling after the name of the server.
 
-    It is mapped to ours when a model uses it. None where there is no other spelling, or it would
-    not be taken by every provider.
+    It is mapped to steno's name when a model uses it. None if both are the same, or if some
+    providers do not accept it.
     """
     full_name = _full_tool_name(server, tool)
     if full_name == mcp_tool_name(server, tool) or _SENDABLE_NAME.fullmatch(full_name) is None:
@@ -581,7 +587,7 @@ _MAX_SCHEMA_BYTES: Final = 64 * 1024
 _MAX_SCHEMA_DEPTH: Final = 40
 _MAX_TEXT_CHARACTERS: Final = 2_000
 _MAX_REFERENCES: Final = 20
-"""The longest chain of references."""
+"""The maximum length of a chain of references."""
 _TEXT_KEYWORDS: Final = frozenset({"description", "title"})
 _SCHEMA_MAP_KEYWORDS: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
 _VALUE_KEYWORDS: Final = frozenset({"enum", "const", "default", "examples", "example"})
@@ -592,9 +598,9 @@ _ARGUMENT_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def _build_parameters(schema: object) -> dict[str, Any]:
-    """Return a schema that providers can be sent and arguments be checked against."""
+    """Return a schema that providers accept and that arguments can be checked against."""
     if not isinstance(schema, Mapping):
-        raise InvalidTool("its schema is no object", code="schema_not_an_object")
+        raise InvalidTool("its schema is not an object", code="schema_not_an_object")
     data = encode_json(schema)
     if len(data) > _MAX_SCHEMA_BYTES:
         message = f"its schema has more than {_MAX_SCHEMA_BYTES // 1024} KB"
@@ -633,7 +639,7 @@ def _clean_schema(schema: Any, depth: int) -> Any:
     if isinstance(pattern := schema.get("pattern"), str):
         note = f"(pattern: {clean_text(pattern, 200)})"
         cleaned["description"] = f"{cleaned.get('description', '')} {note}".strip()
-    if "patternProperties" in schema:  # without them, this would forbid what they allow
+    if "patternProperties" in schema:  # without them, it would forbid what they allow
         cleaned.pop("additionalProperties", None)
     return cleaned
 
@@ -642,29 +648,29 @@ def _check_visible(value: Any) -> None:
     """Raise InvalidTool for names and values with invisible characters."""
     for text in walk_values(value):
         if isinstance(text, str) and any(map(is_hidden_character, text)):
-            message = "its schema holds characters that nobody can see"
+            message = "its schema contains invisible characters"
             raise InvalidTool(message, code="schema_has_hidden_characters")
 
 
 def _check_references(schema: Any, root: dict[str, Any]) -> None:
-    """Refuse references that lead elsewhere, nowhere, or from one to the next without an end."""
+    """Raise InvalidTool for references to other documents, to missing parts, or in a cycle."""
     target: Any = schema
     for _ in range(_MAX_REFERENCES):
         if not (isinstance(target, dict) and isinstance(ref := target.get("$ref"), str)):
             break
         target = resolve_schema_ref(root, ref)
         if target is True:
-            message = "its schema holds a reference that leads nowhere"
+            message = "its schema contains a reference that cannot be resolved"
             raise InvalidTool(message, code="reference_not_found")
     else:
-        raise InvalidTool("its schema holds references in a circle", code="reference_cycle")
+        raise InvalidTool("its schema contains a cycle of references", code="reference_cycle")
     for part in schema.values() if isinstance(schema, dict) else schema:
         if isinstance(part, (dict, list)):
             _check_references(part, root)
 
 
 def _flatten_top_level(schema: dict[str, Any]) -> None:
-    """Make one plain object of a schema, in place, as providers want it at the top.
+    """Turn a schema into one plain object, in place, as providers require at the top level.
 
     The server then checks which members belong together.
     """

@@ -1,9 +1,9 @@
 """Streams of messages to an MCP server: a program that steno starts, or an HTTP address.
 
-The SDK can start programs too, but there a line may be as long as memory lasts, a line that is not
-JSON is printed, and a response with half a surrogate pair is lost, so that its caller waits for
-ever. Here lines are bounded, an unreadable response is an error at once, and on Linux no server
-outlives steno. Over HTTP, the SDK's transport is used with bounds around what it reads.
+The SDK can start programs, too, but it does not limit the length of a line, prints lines that are
+not JSON, and drops a response with a lone surrogate, so that its caller waits forever. Here lines
+are limited, an unreadable response is an error at once, and on Linux no server outlives steno. Over
+HTTP, the SDK's transport is used, with limits for what it reads.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from steno.tools.programs import isolated_python_command
 async def open_stdio(
     spec: McpServerSpec, *, folder: Path, tail: StderrTail, sdk: McpSdk
 ) -> AsyncGenerator[tuple[Any, Any], None]:
-    """Run the program while the block lasts; give the streams of messages from it and to it.
+    """Run the program inside the block; yield the streams of messages from it and to it.
 
-    Of our environment it gets what the SDK holds to be harmless (HOME, PATH and the like). Its
-    output on stderr goes to `tail`. Raises OSError, ValueError if it cannot be started.
+    The program inherits only variables that the SDK considers harmless (HOME, PATH and similar).
+    Its output on stderr goes to `tail`. Raises OSError, ValueError if it cannot be started.
     """
     environment = {**sdk.get_default_environment(), **spec.env}
     process = await _start_program(spec, folder=spec.cwd or folder, environment=environment)
@@ -66,9 +66,9 @@ async def open_stdio(
 async def open_http(
     spec: McpServerSpec, *, tail: StderrTail, sdk: McpSdk
 ) -> AsyncGenerator[tuple[Any, Any], None]:
-    """Give the streams of messages from a server and to it, while the block lasts.
+    """Connect inside the block; yield the streams of messages from a server and to it.
 
-    The headers go to that origin alone: the SDK follows no redirect that leads elsewhere.
+    The headers are sent only to that origin: the SDK follows no redirect to another one.
     """
     check_response = _limit_body(sdk, tail)
     client = sdk.httpx2.AsyncClient(
@@ -111,18 +111,18 @@ class StderrTail:
             self._notes = [*self._notes, shown][-_MAX_NOTES:]
 
     def clear_notes(self) -> None:
-        """Drop the notes: their cause is gone."""
+        """Delete the notes, because their cause no longer exists."""
         self._notes = []
 
     async def read(self, process: Process) -> None:
-        """Add all that a program writes to stderr."""
+        """Add all output of a program on stderr."""
         assert process.stderr is not None
         while output := await process.stderr.read(_CHUNK_BYTES):
             self.add(output)
 
     def __str__(self) -> str:
         output = self._data.decode(errors="replace")
-        if self._is_cut:  # half a line may begin with half a secret, which would not be found
+        if self._is_cut:  # half a line may begin with half a secret, which redaction would miss
             output = output.partition("\n")[2] or output.partition(" ")[2]
         shown = escape_text(output.strip(), _MAX_STDERR_BYTES)
         notes = "; ".join(self._notes)
@@ -150,7 +150,7 @@ def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
             async for chunk in self._body:
                 total += len(chunk)
                 if total > MAX_MESSAGE_BYTES:
-                    tail.add_note(f"it said more than {MAX_MESSAGE_BYTES >> 20} MB in one message")
+                    tail.add_note(f"it sent more than {MAX_MESSAGE_BYTES >> 20} MB in one message")
                     raise sdk.httpx2.ReadError("the body is too large")
                 yield chunk
 
@@ -159,10 +159,10 @@ def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
 
     async def check_response(response: Any) -> None:
         if response.status_code >= 400 and response.request.method == "POST":
-            tail.add_note(f"it answered with status {response.status_code}")
-        # A compressed body, which was not asked for, could have any size.
+            tail.add_note(f"it responded with status {response.status_code}")
+        # A compressed body, which was not requested, could have any size.
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise sdk.httpx2.DecodingError("the body is packed")
+            raise sdk.httpx2.DecodingError("the body is compressed")
         kind = response.headers.get("content-type", "").lower()
         if not kind.startswith("text/event-stream"):
             response.stream = Bounded(response.stream)
@@ -199,7 +199,7 @@ async def _start_program(
             os.close(write_fd)
         try:
             async with asyncio.timeout(spec.start_timeout_s):
-                number = await asyncio.to_thread(failure.read)  # at its end, the program runs
+                number = await asyncio.to_thread(failure.read)  # ends when the program runs
             if number:
                 raise OSError(int(number), os.strerror(int(number)), spec.command)
         except BaseException:
@@ -236,16 +236,16 @@ async def _read_messages(
     except (asyncio.IncompleteReadError, ConnectionError):
         return
     except asyncio.LimitOverrunError:
-        tail.add_note(f"it said more than {MAX_MESSAGE_BYTES >> 20} MB in one message")
+        tail.add_note(f"it sent more than {MAX_MESSAGE_BYTES >> 20} MB in one message")
     except (sdk.anyio.BrokenResourceError, sdk.anyio.ClosedResourceError):
         pass  # the session has ended
-    # It may have to write the rest of its output before it can end.
+    # The program may have to write the rest of its output before it can end.
     while await process.stdout.read(_CHUNK_BYTES):
         pass
 
 
 def _parse_message(line: bytes, sdk: McpSdk) -> Any:
-    """Return the message of a line; None for one that is none, as from a stray `print`."""
+    """Return the message of a line; None for other output, such as that of a stray `print`."""
     read = sdk.types.jsonrpc_message_adapter.validate_json
     with suppress(ValueError):
         return read(line, by_name=False)
@@ -258,14 +258,14 @@ def _parse_message(line: bytes, sdk: McpSdk) -> Any:
         return None
     if not (bytes(response.result) or bytes(response.error)):
         return None
-    error = sdk.types.ErrorData(code=_PARSE_ERROR_CODE, message="the answer cannot be read")
+    error = sdk.types.ErrorData(code=_PARSE_ERROR_CODE, message="the response cannot be read")
     return sdk.types.JSONRPCError(jsonrpc="2.0", id=response.id, error=error)
 
 
 async def _write_messages(
     process: Process, outgoing: Any, from_server: Any, *, tail: StderrTail, sdk: McpSdk
 ) -> None:
-    """Write every message; if one cannot be written, end the conversation: others wait for it."""
+    """Write every message; if one cannot be written, end the session: a caller waits for it."""
     assert process.stdin is not None
     try:
         async for message in outgoing:
@@ -275,7 +275,7 @@ async def _write_messages(
     except (ConnectionError, sdk.anyio.ClosedResourceError, sdk.anyio.BrokenResourceError):
         pass  # one of the two ends is closed
     except ValueError:
-        tail.add_note("what it was to be told cannot be written as JSON")
+        tail.add_note("a message to it cannot be encoded as JSON")
     finally:
         from_server.close()
 
@@ -283,11 +283,11 @@ async def _write_messages(
 # -- ending a program -----------------------------------------------------------------------------
 
 _GRACE_S: Final = 1.0
-"""How long a server may take to end after its input closes, and again after SIGTERM."""
+"""The time that a server has to end after its input closes, and again after SIGTERM."""
 
 
 async def _end_program(process: Process, tail: StderrTail) -> None:
-    """End the program as the protocol has it: close its input, wait, SIGTERM, SIGKILL."""
+    """End the program as the protocol prescribes: close its input, wait, SIGTERM, SIGKILL."""
     assert process.stdin is not None
     try:
         process.stdin.close()
@@ -299,11 +299,11 @@ async def _end_program(process: Process, tail: StderrTail) -> None:
             _signal_group(process, signal.SIGTERM)
             await _wait_for_exit(process)
     finally:
-        # Also processes that it started and left: the group exists as long as any of them does.
+        # This also ends processes that it left: the group exists as long as any of them does.
         _signal_group(process, signal.SIGKILL)
         await _wait_for_exit(process)
-        # Our ends of the pipes, even if a process that left the group holds the other ones open.
-        # asyncio has no public name for it, and warns about unclosed pipes.
+        # Close our ends of the pipes, even if a process that left the group holds the other ends
+        # open. asyncio has no public name for this, and warns about unclosed pipes.
         transport: Any = getattr(process, "_transport", None)
         if transport is not None:
             with suppress(PermissionError):

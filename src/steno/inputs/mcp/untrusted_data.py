@@ -1,4 +1,4 @@
-"""Text and JSON from foreign programs, made safe to print, record and send."""
+"""Make text and JSON from foreign programs safe to print, record and send."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from steno.values import is_utf8_text, replace_lone_surrogates
 _MAX_CLEANED_CHARACTERS: Final = 20_000
 """Only the beginning of a longer text is cleaned."""
 _ESCAPE_SEQUENCE: Final = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # colours, and where the cursor goes
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # colours, cursor movements
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # titles, links
     r"|\x1b[ -/]*[0-~]?"
 )
 _HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 _BLANK_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and signs of which nothing is seen."""
+"""Letters and signs that are invisible."""
 _ALLOWED_CONTROLS: Final = frozenset("\t\n\r\u200c\u200d")
-"""Breaks, and what joins the letters of some scripts and the parts of an emoji."""
+"""Tabs, line breaks, and joiners for letters of some scripts and parts of emoji."""
 
 
 def clean_text(text: str, max_characters: int) -> str:
-    """Return a text without invisible characters and terminal controls, at most so long."""
+    """Return a truncated text without invisible characters and terminal controls."""
     text = replace_lone_surrogates(text[:_MAX_CLEANED_CHARACTERS])
     text = _ESCAPE_SEQUENCE.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     text = "".join([character for character in text if not is_hidden_character(character)]).strip()
@@ -40,7 +40,7 @@ def is_hidden_character(character: str) -> bool:
     return (
         category(character) in _HIDDEN_CATEGORIES
         or character in _BLANK_LETTERS
-        # Selectors of variants that no font has, one after the other, spell out bytes.
+        # Sequences of variation selectors that no font has can encode hidden bytes.
         or "\ufe00" <= character <= "\ufe0d"
         or "\U000e0100" <= character <= "\U000e01ef"
     ) and character not in _ALLOWED_CONTROLS
@@ -87,7 +87,7 @@ def sanitize_json(value: Any, depth: int = 0) -> Any:
 
 
 def decode_base64(text: str) -> bytes | None:
-    """Return the bytes that a text stands for, in lines or not; None if it stands for none."""
+    """Return the bytes that base64 text encodes, with or without line breaks; None if invalid."""
     try:
         return base64.b64decode("".join(text.split()), validate=True)
     except ValueError:
@@ -95,7 +95,7 @@ def decode_base64(text: str) -> bytes | None:
 
 
 def walk_values(value: object) -> Iterator[object]:
-    """Yield a value and all names and values in it, in no order."""
+    """Yield a value and all names and values in it, in any order."""
     pending = [value]
     while pending:
         item = pending.pop()
@@ -108,5 +108,5 @@ def walk_values(value: object) -> Iterator[object]:
 
 
 def is_encodable(value: object) -> bool:
-    """Return whether all texts in a value can be written: half a surrogate pair cannot."""
+    """Return whether all texts in a value can be encoded: lone surrogates cannot."""
     return all(is_utf8_text(item) for item in walk_values(value) if isinstance(item, str))

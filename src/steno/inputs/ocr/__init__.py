@@ -1,1 +1,1 @@
-"""The text in an image, recognised here and offline. `steno.inputs` exports the public names."""
+"""Recognition of text in images, on this machine. `steno.inputs` exports the public names."""

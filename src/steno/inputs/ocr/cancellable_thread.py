@@ -1,8 +1,8 @@
 """Run long work in a thread that ends soon after its task was cancelled.
 
 The threads of `asyncio.to_thread` are joined before a program ends: with a minute of recognition
-in one of them, Ctrl-C would take a minute. Here work in steps checks in between whether it is still
-needed (`check_not_cancelled`), and a program that ends waits for one step, not for all of them.
+in one of them, Ctrl-C would take a minute. Here the work checks between its steps whether it is
+still needed (`check_not_cancelled`), and a program that ends waits for one step, not for all.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final, TypeVar, final
 
 T = TypeVar("T")
 _EXIT_TIMEOUT_S: Final = 5.0
-"""How long a program that ends waits for a step."""
+"""The time that a program that ends waits for a step."""
 
 
 class ThreadCancelled(BaseException):
@@ -68,7 +68,7 @@ class _CancellableThread(threading.Thread):
 
 @atexit.register
 def _cancel_all() -> None:
-    """Let threads come to an end: one that is in C++ while Python ends would abort the program."""
+    """Wait for the threads: one that runs C++ code while Python ends would abort the program."""
     deadline = time.monotonic() + _EXIT_TIMEOUT_S
     threads = [thread for thread in threading.enumerate() if isinstance(thread, _CancellableThread)]
     for thread in threads:

@@ -1,6 +1,6 @@
-"""The interface of an OCR engine, its results, and what the engines share.
+"""The interface of an OCR engine, its results, and the code that the engines share.
 
-Coordinates of lines are those of images: to the right and down.
+Coordinates are those of images: x to the right, y down.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ class RecognisedText(NamedTuple):
     """The text in an image, as an engine recognised it."""
 
     text: str
-    """Line by line, from the top; empty if there is none."""
+    """The lines from top to bottom; empty if there is no text."""
     confidence: float | None
-    """How sure the engine is, from 0 to 1, each line by its length; None if unknown."""
+    """The confidence of the engine, from 0 to 1, weighted by length of line; None if unknown."""
 
 
 class OcrResult(NamedTuple):
-    """The text in an image, and for the log how it was found."""
+    """The text in an image, and details for the log."""
 
     text: str
     confidence: float | None
     """From 0 to 1; None if unknown, or if there is no text."""
     language: str | None
-    """`en`, `de`, `zh`; None if it is unknown."""
+    """The code of the language (`en`, `de`, `zh`); None if it is unknown."""
     engine: str
     duration_s: float
 
@@ -49,7 +49,7 @@ class OcrEngineFailed(Unrecognised):
 
 
 class OcrEngine(Protocol):
-    """Recognises text. May be called from any thread, by one at a time."""
+    """Recognises text. May be called from any thread, but only by one at a time."""
 
     @property
     def name(self) -> str:
@@ -57,12 +57,11 @@ class OcrEngine(Protocol):
         ...
 
     def recognise(self, data: bytes) -> RecognisedText:
-        """Recognise what stands in an upright PNG or JPEG image.
+        """Recognise the text in an upright PNG or JPEG image.
 
-        Raises Unrecognised if that cannot be done, which names a remedy; the first call may take
-        long, since models are loaded. An engine that works in steps calls `check_not_cancelled` in
-        between (`steno.inputs.ocr.cancellable_thread`), so that it ends after its task was
-        cancelled.
+        Raises Unrecognised, whose message names a remedy. The first call may take long, since it
+        loads models. An engine that works in steps calls `check_not_cancelled` between them
+        (`steno.inputs.ocr.cancellable_thread`), so that it ends after its task was cancelled.
         """
         ...
 
@@ -77,11 +76,11 @@ def format_confidence(confidence: float) -> str:
 Point: TypeAlias = tuple[float, float]
 
 _SAME_ROW_RATIO: Final = 0.5
-"""Two pieces stand in one row if they are no further apart than this part of their height."""
+"""Two pieces are in one row if their distance is at most this share of their height."""
 
 
 class LineCorners(NamedTuple):
-    """The four corners of a line, named as its reader sees them, however it is turned."""
+    """The four corners of a line, named as the reader of the line sees them."""
 
     top_left: Point
     top_right: Point
@@ -90,24 +89,24 @@ class LineCorners(NamedTuple):
 
     @property
     def length(self) -> float:
-        """How far it reaches in the direction of reading."""
+        """The length in reading direction."""
         return dist(self.top_left, self.top_right)
 
     @property
     def height(self) -> float:
-        """How high its letters are, about."""
+        """The approximate height of the letters."""
         return dist(self.top_left, self.bottom_left)
 
     @property
     def centre(self) -> Point:
-        """Where it is."""
+        """The centre of the line."""
         return (
             (self.top_left[0] + self.bottom_right[0]) / 2,
             (self.top_left[1] + self.bottom_right[1]) / 2,
         )
 
     def rotated(self, quarters: int) -> LineCorners:
-        """Return them as seen after so many quarter turns clockwise."""
+        """Return the corners as seen after a number of quarter turns clockwise."""
         return LineCorners(*self[quarters % 4 :], *self[: quarters % 4])
 
 
@@ -119,14 +118,14 @@ class OcrLine(NamedTuple):
 
 
 def join_lines(lines: Iterable[OcrLine]) -> RecognisedText:
-    """Put lines together that are in the order of reading."""
+    """Join lines that are in reading order."""
     with_text = [line for line in lines if line.text.strip()]
     text = "\n".join([line.text.strip() for line in with_text])
     return RecognisedText(text, mean_confidence(with_text))
 
 
 def mean_confidence(lines: Iterable[OcrLine]) -> float | None:
-    """Return how sure an engine is of some lines, each by its length; None if there are none."""
+    """Return the mean confidence of lines, weighted by length; None if there are none."""
     weighted = [(len(line.text.strip()), line.confidence) for line in lines]
     total = sum(weight for weight, _ in weighted)
     if not total:
@@ -135,9 +134,9 @@ def mean_confidence(lines: Iterable[OcrLine]) -> float | None:
 
 
 def sort_in_reading_order(pieces: Sequence[tuple[LineCorners, OcrLine]]) -> list[OcrLine]:
-    """Return rows from the top, each from its left; what stands in one row becomes one line.
+    """Return rows from top to bottom; the pieces of a row are joined from left to right.
 
-    Up is where the longest pieces have it: a page may lie on its side, or not quite straight.
+    The longest pieces determine which way is up: a page may be on its side or slightly rotated.
     """
     across, down = _reading_direction([corners for corners, _ in pieces])
     placed: list[_PlacedLine] = []
@@ -170,7 +169,7 @@ class _PlacedLine(NamedTuple):
 
 
 def _reading_direction(pieces: Sequence[LineCorners]) -> Point:
-    """Return in which direction most is read, as a step of length 1."""
+    """Return the reading direction of most of the text, as a unit vector."""
     steps = [(c.top_right[0] - c.top_left[0], c.top_right[1] - c.top_left[1]) for c in pieces]
     # Either horizontal or vertical lines decide; the others are ignored.
     sideways = [step for step in steps if abs(step[1]) > abs(step[0])]
@@ -195,7 +194,7 @@ def decode_rgb_image(image: bytes) -> Image:
         with Image.open(BytesIO(image), formats=("PNG", "JPEG")) as image_file:
             return image_file.convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as exc:
-        message = "not a whole PNG or JPEG image: save it anew"
+        message = "not a complete PNG or JPEG image: save it again"
         raise Unrecognised(message, code="image_damaged") from exc
 
 
@@ -207,7 +206,7 @@ def background_colour(image: Image) -> tuple[int, ...]:
 
 @contextmanager
 def temporary_environment_variable(name: str, value: str) -> Generator[None]:
-    """Set an environment variable for a while; processes started later do not inherit it."""
+    """Set an environment variable inside the block; processes started later do not inherit it."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:

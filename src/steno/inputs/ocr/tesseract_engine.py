@@ -1,8 +1,8 @@
-"""Tesseract: much faster than networks that find lines, and less patient with images.
+"""Tesseract: much faster than networks that find lines, but more sensitive to the image.
 
-It reads what is upright and level. What it cannot read well is turned until it can: by the slope
-of the lines it does find, by quarters, and a little to both sides. It needs data for each language,
-which come with the system and not with the package.
+It reads upright, level text. An image that it cannot read well is rotated until it can: by the
+slope of the lines that it does find, by quarter turns, and by a few degrees to both sides. It needs
+data for each language, which come with the system and not with the package.
 """
 
 from __future__ import annotations
@@ -46,28 +46,28 @@ _DATA_FOLDERS: Final = (
     f"{sys.prefix}/share/tessdata".replace("[", "[[]"),  # conda
 )
 _ORIENTATION_DATA: Final = "osd"
-"""Data that distinguish scripts."""
+"""Data that distinguish scripts; not a language."""
 _DATA_SUFFIX: Final = ".traineddata"
 _ROTATIONS: Final = (0, 90, 180, 270, 4, -4)
-"""In degrees. Text that is a few degrees off is sometimes taken for a drawing."""
+"""In degrees. Text that is rotated by a few degrees is sometimes mistaken for a drawing."""
 _SURE_CONFIDENCE: Final = 0.8
 """Text that is read upright has more confidence than this; other text about 0.6."""
 _MAX_SLOPE: Final = 0.5
-"""How many degrees a line may slope."""
+"""The slope of a line, in degrees, that needs no correction."""
 _MAX_STRAIGHTENINGS: Final = 2
-"""How often a slope is taken out; the first estimate may come from scraps of lines."""
+"""The number of times to correct a slope; the first estimate may come from parts of lines."""
 _MAX_ENLARGED_PIXELS: Final = 2_000_000
-"""Letters of a screen are too small for it; images up to so many pixels are doubled in size."""
+"""Letters of a screen are too small for Tesseract; images up to this size are doubled."""
 _TIMEOUT_MS: Final = 30_000
 _IDEOGRAPHIC: Final = "[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]"
 _SPURIOUS_BLANK: Final = re.compile(f"(?<={_IDEOGRAPHIC}) (?={_IDEOGRAPHIC})")
-"""A gap that Tesseract sees where no blank is written."""
+"""A blank that Tesseract inserts between ideographs."""
 
 
 class _RecognisedLines(NamedTuple):
     lines: list[OcrLine]
     slope: float
-    """Of its lines, in degrees, clockwise."""
+    """The slope of the lines in degrees, clockwise."""
 
     @property
     def confidence(self) -> float:
@@ -76,23 +76,23 @@ class _RecognisedLines(NamedTuple):
 
 @final
 class TesseractEngine:
-    """Recognises the languages that there are data for (extra: `steno[tesseract]`)."""
+    """Recognises the languages whose data are installed (extra: `steno[tesseract]`)."""
 
     def __init__(self, languages: tuple[str, ...] = ()) -> None:
-        """Take languages as Tesseract names them (`deu`), or none for the usual ones."""
+        """Create the engine for languages by Tesseract's codes (`deu`); none for the default."""
         self._languages = languages
         self._lock = Lock()
 
     @property
     def name(self) -> str:
-        """`tesseract`, and which package brought it."""
+        """`tesseract`, and the package that provides it."""
         try:
             return f"tesseract (tesserocr {version('tesserocr')})"
         except PackageNotFoundError:
             return "tesseract"
 
     def recognise(self, data: bytes) -> RecognisedText:
-        """Recognise what stands in an image, whichever way up. Raises Unrecognised."""
+        """Recognise the text in an image, whichever way up. Raises Unrecognised."""
         with self._lock:
             image = _enlarge(decode_rgb_image(data))
             best = _RecognisedLines([], 0.0)
@@ -105,7 +105,7 @@ class TesseractEngine:
             return join_lines(best.lines)
 
     def _read_level(self, image: Image) -> _RecognisedLines:
-        """Read an image; if its lines slope, again without the slope."""
+        """Read an image; if its lines slope, correct the slope and read it again."""
         lines = self._read(image)
         angle = 0.0
         for _ in range(_MAX_STRAIGHTENINGS):
@@ -127,7 +127,7 @@ class TesseractEngine:
         api.SetImage(image)
         if not api.Recognize(_TIMEOUT_MS):
             problem = f"Tesseract did not finish within {_TIMEOUT_MS // 1000} s"
-            raise Unrecognised(f"{problem}: cut out the part with text", code="engine_timeout")
+            raise Unrecognised(f"{problem}: crop the image to its text", code="engine_timeout")
         found = api.GetIterator()
         if found is None or found.Empty(level):
             return _RecognisedLines([], 0.0)
@@ -159,7 +159,7 @@ class TesseractEngine:
         api = tesserocr.PyTessBaseAPI(
             path=f"{folder}{os.sep}", lang=languages, psm=tesserocr.PSM.AUTO
         )
-        api.SetVariable("debug_file", os.devnull)  # it prints to stderr otherwise
+        api.SetVariable("debug_file", os.devnull)  # Tesseract prints to stderr by default
         return api
 
 
@@ -167,7 +167,7 @@ class TesseractEngine:
 
 
 def has_language_data(languages: Sequence[str]) -> bool:
-    """Return whether there are data for all of some languages, as Tesseract names them."""
+    """Return whether data for all languages, by Tesseract's codes, are installed."""
     try:
         return bool(_choose_languages(languages, _installed_languages(_find_data_folder())))
     except Unrecognised:
@@ -185,22 +185,22 @@ def _find_data_folder() -> Path:
     for folder in reversed(folders):  # the newest of several versions
         if _installed_languages(folder):
             return folder
-    location = f" in {configured}, which {_DATA_VARIABLE} names" if configured else ""
+    location = f" in {configured} (from {_DATA_VARIABLE})" if configured else ""
     raise Unrecognised(
-        f"Tesseract has no data for any language{location}: install some (Debian: apt install "
-        f"tesseract-ocr-eng), or let {_DATA_VARIABLE} name their folder",
+        f"Tesseract has no language data{location}: install some (Debian: apt install "
+        f"tesseract-ocr-eng), or set {_DATA_VARIABLE} to their folder",
         code="no_language_data",
     )
 
 
 def _installed_languages(folder: Path) -> list[str]:
-    """Return the languages that there are data for."""
+    """Return the languages with data in a folder."""
     names = [file.name.removesuffix(_DATA_SUFFIX) for file in folder.glob(f"*{_DATA_SUFFIX}")]
     return sorted([name for name in names if name != _ORIENTATION_DATA])
 
 
 def _choose_languages(wanted: Sequence[str], installed: Sequence[str]) -> Sequence[str]:
-    """Return which languages to read."""
+    """Return the languages to read. Raises Unrecognised if data are missing."""
     if missing := [language for language in wanted if language not in installed]:
         raise Unrecognised(
             f"Tesseract has no data for {', '.join(missing)}, only for {', '.join(installed)}: "
@@ -220,7 +220,7 @@ def _enlarge(image: Image) -> Image:
 
 
 def _rotate(image: Image, angle: float) -> Image:
-    """Turn an image counter-clockwise."""
+    """Rotate an image counter-clockwise."""
     if angle == 0:
         return image
     from PIL.Image import Resampling  # noqa: PLC0415 - it is loaded by now

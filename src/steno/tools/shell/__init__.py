@@ -3,7 +3,7 @@
     command_parser       ─► the simple commands of a command line, for rules
     sandbox, landlock    ─► the paths and networks that a command may reach
     process              ─► a running command, its output and its exit
-    command_supervisor   ─► the program that runs it and ends its descendants
+    command_supervisor   ─► the program that runs a command and ends its descendants
 
 No module here knows the tool that asked for the command.
 """

@@ -1,15 +1,15 @@
-"""Split a command line into the simple commands that rules are about.
+"""Split a command line into the simple commands that permission rules match.
 
-The line is read as a shell reads it, word by word, and only as far as reading shows what would run.
-Anything beyond that (substitutions, here-documents, loops, functions, variables for commands) makes
-the whole line unknown. Nothing in here runs anything.
+The line is parsed as a shell parses it, word by word. Constructs that hide what would run
+(substitutions, here-documents, loops, functions, variables as commands) make the whole line
+unknown. This module runs nothing.
 
     git status && rm -rf "x" | cat 2>&1 > log     "git status", "rm -rf x", "cat", "> log"
 
-A redirection is its own subject, so that a rule about `echo` does not cover the file that is
-written. A command with assignments before it is two subjects, with them and without: a rule that
-denies `rm` also denies `A=1 rm`, and one that allows `make` does not allow `CC=evil make`. `sudo`,
-`env` and the like stay where they are: a rule has to name them.
+A redirection is its own subject, so that a rule for `echo` does not cover the file that is written.
+A command with assignments before it is two subjects, with them and without: a rule that denies `rm`
+also denies `A=1 rm`, and one that allows `make` does not allow `CC=evil make`. `sudo`, `env` and
+similar prefixes stay part of the command: a rule has to name them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _SUBSCRIPT_BUILTINS: Final = frozenset(
         *("readonly", "mapfile", "readarray", "wait", "getopts"),
     }
 )
-"""Builtins that may evaluate `a[$(command)]` even where it is quoted, since it names a variable."""
+"""Builtins that may evaluate a quoted `a[$(command)]`, since they read it as a variable name."""
 
 _OPERATOR = re.compile(r"&&|\|\||\|&?|;|&(?!>)|\n")
 _JOINING_OPERATORS: Final = frozenset({"&&", "||", "|", "|&"})
@@ -54,15 +54,15 @@ _BLANKS_AND_COMMENTS = re.compile(r"(?:[ \t]|\\\n|#[^\n]*)*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _PARAMETER = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\}|[0-9@*#?$!-])")
 _UNQUOTED_SAFE = re.compile(r"[A-Za-z0-9_@%+:,./-]*")
-"""Characters that mean the same with quotes and without. `=` is none: it makes assignments."""
+"""Characters that mean the same with and without quotes. `=` does not: it makes assignments."""
 _COMMAND_BOUNDARY = re.compile(r"[;&|\n(){}`<>]")
 
 
 def split_commands(text: str) -> tuple[str, ...]:
-    """Return the simple commands and the redirections of a command line, each in one spelling.
+    """Return the simple commands and redirections of a command line in canonical spelling.
 
-    If parsing cannot find what would be run, the first subject is the whole line after a line
-    feed. Guesses at its parts follow, for rules that deny: a rule that allows must cover all.
+    If the line cannot be parsed, the first subject is the whole line after a line feed. Guesses at
+    its commands follow, for rules that deny; rules that allow must match every subject.
     """
     try:
         return tuple(_parse_commands(_CommandLexer(text)))
@@ -71,26 +71,26 @@ def split_commands(text: str) -> tuple[str, ...]:
 
 
 class _CannotParse(Exception):
-    """Reading the text does not show what it would run."""
+    """Parsing does not show which commands would run."""
 
 
 class _ShellWord(NamedTuple):
     raw: str
-    """As it was written, but for line continuations."""
+    """The word as written, without line continuations."""
     value: str
-    """The value after quotes are removed; meaningless where it expands."""
+    """The value without quotes; meaningless if the word expands."""
     is_bare: bool
-    """Whether nothing in it is quoted."""
+    """Whether no part of it is quoted."""
     is_plain: bool
-    """Whether its quotes could be left out."""
+    """Whether its quotes could be removed."""
     is_open: bool
-    """Whether variables or patterns decide its value."""
+    """Whether its value depends on variables or patterns."""
     has_parameter: bool
     has_tilde: bool
 
     @property
     def text(self) -> str:
-        """The word in its one spelling."""
+        """The word in canonical spelling."""
         if self.is_bare or self.has_parameter:
             return self.raw
         if self.is_plain and self.value:
@@ -99,18 +99,18 @@ class _ShellWord(NamedTuple):
 
 
 class _CommandLexer:
-    """Takes a command line apart, from left to right."""
+    """Reads the tokens of a command line from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
 
     def skip_blanks(self) -> None:
-        """Go to where the next token begins, past comments."""
+        """Move to the next token, past blanks and comments."""
         self.take(_BLANKS_AND_COMMENTS)
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Read what matches, if it stands here."""
+        """Match a pattern at the current position, and move past the match."""
         found = pattern.match(self._text, self._at)
         if found is not None:
             self._at = found.end()
@@ -124,7 +124,7 @@ class _CommandLexer:
         return self._text[self._at : self._at + 1]
 
     def read_word(self) -> _ShellWord:
-        """Read a word. Raises _CannotParse if there is none, or one that runs something."""
+        """Read a word. Raises _CannotParse if there is none, or if it would run something."""
         value: list[str] = []
         raw: list[str] = []
         quoted: list[str] = []
@@ -163,7 +163,7 @@ class _CommandLexer:
         )
 
     def _read_quotation(self, mark: str) -> tuple[str, bool]:
-        """Read what a quote or a backslash protects; return whether any of it expands."""
+        """Read quoted or escaped text; return it, and whether any of it expands."""
         self._at += 1
         if mark == "\\":
             if not (char := self.peek()):
@@ -199,7 +199,7 @@ class _CommandLexer:
         return "".join(parts), is_open
 
     def _read_dollar(self, *, within_quotes: bool = False) -> tuple[str, bool]:
-        """Read a variable, or a dollar that is just that. Raises _CannotParse for all else."""
+        """Read a variable or a literal dollar sign. Raises _CannotParse for other expansions."""
         if found := self.take(_PARAMETER):
             return found[0], True
         self._at += 1
@@ -209,7 +209,7 @@ class _CommandLexer:
 
 
 def _parse_commands(lexer: _CommandLexer) -> Iterator[str]:
-    """Read all commands. Raises _CannotParse, at the latest at the end."""
+    """Yield the subjects of all commands. Raises _CannotParse, possibly after some subjects."""
     count = 0
     must_follow = False
     while True:
@@ -245,7 +245,7 @@ def _read_simple_command(reader: _CommandLexer) -> tuple[list[_ShellWord], list[
 
 
 def _command_subjects(words: list[_ShellWord]) -> Iterator[str]:
-    """Return a command as subjects: assignments as they are, then words in one spelling."""
+    """Yield the subjects of a command: assignments as written, words in canonical spelling."""
     command = [*dropwhile(lambda word: _ASSIGNMENT.match(word.raw), words)]
     assignments = [word.raw for word in words[: len(words) - len(command)]]
     texts = [word.text for word in command]
@@ -257,23 +257,23 @@ def _command_subjects(words: list[_ShellWord]) -> Iterator[str]:
 
 
 def _check_command(name: _ShellWord, arguments: list[_ShellWord]) -> None:
-    """Raise _CannotParse unless the first word names what is run, and arguments run nothing."""
+    """Raise _CannotParse unless the first word names the program, and arguments run nothing."""
     has_marks = any(mark in word.raw for word in arguments for mark in "$`")
     if (
         name.is_open
         or not name.value
         or name.raw in _RESERVED_WORDS
         or name.value in _EVALUATING_BUILTINS
-        or (not name.is_bare and "=" in name.value)  # unquoted, it would read as an assignment
+        or (not name.is_bare and "=" in name.value)  # without quotes it would be an assignment
         or (name.value in _SUBSCRIPT_BUILTINS and has_marks)
     ):
         raise _CannotParse
 
 
 def _redirection_subjects(operator: str, reader: _CommandLexer) -> Iterator[str]:
-    """Read the target of a redirection, and return a subject unless it is harmless."""
+    """Read the target of a redirection; yield a subject unless it is harmless."""
     if reader.peek() in {"<", "("}:
-        raise _CannotParse  # a here-document or a process
+        raise _CannotParse  # a here-document or a process substitution
     reader.skip_blanks()
     target = reader.read_word()
     if operator in {">&", "<&"} and _DESCRIPTOR.fullmatch(target.value):
@@ -283,11 +283,11 @@ def _redirection_subjects(operator: str, reader: _CommandLexer) -> Iterator[str]
 
 
 def _guess_commands(text: str) -> Iterator[str]:
-    """Return what may be commands in a text that we cannot read, as far as they can be seen."""
+    """Yield possible commands in a text that cannot be parsed."""
     for part in _COMMAND_BOUNDARY.split(text.replace(_CONTINUATION, "")):
         words = part.split()
         while words and words[0].strip("'\"\\$") in _RESERVED_WORDS | _EVALUATING_BUILTINS:
             del words[0]
         for candidate in (words, dropwhile(_ASSIGNMENT.match, words)):
             if guess := " ".join(candidate).strip("'\"\\$ "):
-                yield guess  # twice without assignments; the caller drops the second
+                yield guess  # the same twice without assignments; the caller removes duplicates

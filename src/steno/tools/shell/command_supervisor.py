@@ -1,13 +1,13 @@
 """A small program between steno and a command: it limits, watches and ends the command.
 
-It runs as a script, so it knows nothing of steno and needs nothing but Python:
+It runs as a script: it imports nothing from steno and needs only Python:
 
     python -I -S command_supervisor.py STATUS_FD SPECIFICATION   (JSON: see `CommandSpecification`)
 
 Orphans of the command become children of this process, so that one that has left its session
 can still be found and ended. The command is ended on an order from standard input, and when
-standard input closes: whatever happens to the program that started this one, nothing is left
-running. When all processes are gone, the result is written to STATUS_FD, as JSON.
+standard input closes: so nothing is left running, even if steno crashes. When all processes have
+ended, the result is written to STATUS_FD, as JSON.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from types import FrameType
 from typing import Final, NoReturn, TypedDict, cast
 
 TERMINATE: Final = b"t"
-"""Ask all processes to end, and make those that have not after the grace."""
+"""Ask all processes to end, and kill those that still run after the grace period."""
 KILL: Final = b"k"
-"""End all processes now."""
+"""Kill all processes now."""
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _TICK_S: Final = 0.1
 _LINGER_S: Final = 0.3
-"""How long processes may continue that the command has left, such as the end of a pipe."""
+"""The time that processes may outlive the command, such as the last one of a pipe."""
 _KILL_TIMEOUT_S: Final = 5.0
-"""How long we try: what belongs to another user, after `sudo`, cannot be ended by us."""
+"""The time limit for killing: a process of another user, after `sudo`, cannot be killed."""
 _HAS_PROC: Final = Path("/proc/self/stat").exists()
 _HAS_CHILDREN_FILE: Final = Path(f"/proc/self/task/{os.getpid()}/children").exists()
 
@@ -46,7 +46,7 @@ class CommandSpecification(TypedDict):
 
     argv: list[str]
     is_wrapped: bool
-    """The first process is a sandbox that stays: it must outlive those it holds."""
+    """Whether the first process is a sandbox, which must outlive the processes inside it."""
     grace_s: float
     max_processes: int
     max_file_bytes: int
@@ -57,9 +57,9 @@ class CommandStatus(TypedDict):
     """The result of the command."""
 
     exit_code: int
-    """128 and the signal, as shells do, where a signal ended it."""
+    """128 plus the number of the signal, as in shells, if a signal ended the command."""
     leftover: int
-    """Processes that were still there when the command had ended, and had to be ended."""
+    """The number of processes that still ran after the command, and had to be ended."""
     has_too_many_processes: bool
     """Whether it was ended because it had too many processes."""
     failure: str | None
@@ -80,11 +80,11 @@ def main(status_fd: int, specification: CommandSpecification) -> None:
 
 
 def _ignore_signal(number: int, frame: FrameType | None) -> None:
-    """Do nothing: a signal wakes us up, and none of these ends us."""
+    """Do nothing: these signals only wake the supervisor up."""
 
 
 class _CommandWatcher:
-    """A command and all that it has started."""
+    """A command and every process it started."""
 
     def __init__(self, specification: CommandSpecification, wake_fd: int) -> None:
         self._specification = specification
@@ -95,13 +95,13 @@ class _CommandWatcher:
         if self._pid == 0:
             _exec_command(specification, write_fd)
         os.close(write_fd)
-        # Output belongs to the command alone: while we hold it, its end would not be seen.
+        # Only the command may hold the output open, so that steno sees its end.
         with Path(os.devnull).open("rb+") as nothing:
             os.dup2(nothing.fileno(), 1)
             os.dup2(nothing.fileno(), 2)
 
     def run(self) -> CommandStatus:
-        """Wait for the command, or end it; then end what it has left."""
+        """Wait for the command, or end it; then end the processes that it left."""
         order, leftover, has_too_many_processes = b"", 0, False
         while self._exit_code is None and not order:
             order = self._wait_for_order(_TICK_S)
@@ -122,7 +122,7 @@ class _CommandWatcher:
         }
 
     def _wait_for_order(self, seconds: float) -> bytes:
-        """Wait for a moment, a child that ended, or an order; return the order."""
+        """Wait for an order, the end of a child or the timeout; return the order, if any."""
         ready, _, _ = select.select([0, self._wake_fd], [], [], seconds)
         if self._wake_fd in ready:
             os.read(self._wake_fd, 4096)
@@ -131,9 +131,9 @@ class _CommandWatcher:
         return os.read(0, 1) or TERMINATE
 
     def _reap(self) -> bool:
-        """Collect every child that has ended, ours and adopted ones; return whether any are left.
+        """Reap every child that has ended, ours and adopted ones; return whether any are left.
 
-        Where there is no child there is no descendant either, since we adopt all orphans.
+        Without a child there is no descendant either, since this process adopts all orphans.
         """
         try:
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
@@ -145,7 +145,7 @@ class _CommandWatcher:
         return True
 
     def _wait_for_all(self, seconds: float) -> bool:
-        """Wait until all processes are gone, for some time or until an order to kill comes."""
+        """Wait until all processes have ended; return False on timeout or an order to kill."""
         end = time.monotonic() + seconds
         while self._reap():
             rest = end - time.monotonic()
@@ -160,22 +160,21 @@ class _CommandWatcher:
         return True
 
     def _signal_all(self, number: signal.Signals) -> None:
-        # A sandbox that is ended takes with it, without any grace, what runs inside.
+        # Ending a sandbox kills the processes inside it without a grace period.
         spares_sandbox = self._specification["is_wrapped"] and number != signal.SIGKILL
-        # The number of a process that was collected may soon be that of another process. Where there is
-        # no /proc, its group is all we know.
+        # The kernel may reuse the ID of a reaped process. Without /proc, the group is all we know.
         as_group = not spares_sandbox and (self._exit_code is None or not _HAS_PROC)
         if as_group:
             _send_signal(-self._pid, number)
         for pid in _find_descendants():
-            # Once each: a second signal would run again the handler that cleans up.
+            # Once each: a second signal would run cleanup handlers again.
             with contextlib.suppress(ProcessLookupError):
                 is_signalled = as_group and os.getpgid(pid) == self._pid
                 if not is_signalled and not (spares_sandbox and pid == self._pid):
                     _send_signal(pid, number)
 
     def _kill(self) -> None:
-        """End what is left, round after round: each may miss what was born during it."""
+        """Kill what is left, in rounds: each round may miss processes that start during it."""
         end = time.monotonic() + _KILL_TIMEOUT_S
         while True:
             self._signal_all(signal.SIGKILL)
@@ -188,11 +187,11 @@ class _CommandWatcher:
 
 
 def _exec_command(specification: CommandSpecification, failure_fd: int) -> NoReturn:
-    """Turn this process into the command; report the reason if that is impossible."""
+    """Turn this process into the command; report the reason if that fails."""
     try:
         os.setsid()
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        # Python ignores these two, and that would be inherited.
+        # Python ignores these two signals, and the command would inherit that.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         _set_limits(specification)
@@ -207,10 +206,10 @@ def _exec_command(specification: CommandSpecification, failure_fd: int) -> NoRet
 
 
 def _set_limits(specification: CommandSpecification) -> None:
-    """Set the limits of this process. They bind all that it starts, but for root's processes."""
+    """Set the limits of this process and all that it starts; some do not apply to root."""
     import resource  # noqa: PLC0415 - not on every platform that may import this file
 
-    # Counted per user, so what already runs has to fit as well.
+    # The kernel counts tasks per user, so those that already run have to be added.
     most_tasks = _count_user_tasks() + specification["max_processes"] if _HAS_PROC else None
     limits = {
         resource.RLIMIT_CORE: 0,
@@ -226,7 +225,7 @@ def _set_limits(specification: CommandSpecification) -> None:
 
 
 def _count_user_tasks() -> int:
-    """Return how many threads the user has, for those are what the limit counts."""
+    """Return the number of threads of the user, which is what RLIMIT_NPROC counts."""
     count = 0
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -239,7 +238,7 @@ def _count_user_tasks() -> int:
 
 
 def _find_descendants() -> list[int]:
-    """Return every living process that we, or one of ours, have started; none without /proc."""
+    """Return every living descendant of this process; none without /proc."""
     read_children = _read_children if _HAS_CHILDREN_FILE else _build_children_lookup()
     found: list[int] = []
     pending = [os.getpid()]
@@ -253,7 +252,7 @@ def _find_descendants() -> list[int]:
 
 
 def _read_children(pid: int) -> list[int]:
-    """Return the children of all threads of a process; none if it is gone."""
+    """Return the children of all threads of a process; none if it has ended."""
     children: list[int] = []
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
@@ -263,7 +262,7 @@ def _read_children(pid: int) -> list[int]:
 
 
 def _build_children_lookup() -> Callable[[int], list[int]]:
-    """Read all processes, for kernels that do not list the children of one."""
+    """Build the lookup from all processes, for kernels that do not list the children of one."""
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         pid = int(folder.name)
@@ -272,7 +271,7 @@ def _build_children_lookup() -> Callable[[int], list[int]]:
 
 
 def _read_process_state(pid: int) -> tuple[bytes, int]:
-    """Return the letter for what a process does, and its parent; `Z` has only to be collected."""
+    """Return the state letter of a process, and its parent; `Z` has ended but is not reaped."""
     try:
         state, parent, *_ = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].split()
     except OSError:
@@ -286,7 +285,7 @@ def _send_signal(pid: int, number: signal.Signals) -> None:
 
 
 def _prctl(option: int, value: int) -> None:
-    """Call prctl, where there is one."""
+    """Call prctl on Linux; do nothing on other systems."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
 

@@ -1,11 +1,12 @@
 """Landlock: a Linux process gives up rights to files and the network, for itself and its children.
 
-This is a small program as well, which needs nothing but Python and becomes the command:
+This file is also a small program, which needs only Python and becomes the command:
 
     python -I -S landlock.py POLICY COMMAND...   (JSON: see `LandlockPolicy`)
 
-Rights can only be granted from a folder downwards. To hide a path, everything next to the path to
-it is granted instead of the folder that holds it. Names can be listed everywhere.
+Landlock can only grant rights to a folder with everything below it. To hide a path, its siblings,
+and those of the folders above it, are granted instead of the folders that contain it. Names can be
+listed everywhere.
 https://docs.kernel.org/userspace-api/landlock.html
 """
 
@@ -24,7 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, TypedDict, cast
 
-# The numbers are the same on all architectures but alpha.
+# The numbers of these system calls are the same on all architectures except alpha.
 _CREATE_RULESET: Final = 444
 _ADD_RULE: Final = 445
 _RESTRICT_SELF: Final = 446
@@ -36,19 +37,19 @@ _PR_SET_NO_NEW_PRIVS: Final = 38
 _WRITE_FILE: Final = 1 << 1
 _READ_FILE: Final = 1 << 2
 _CHANGE_FOLDER: Final = 0b1_1111_1111 << 4
-"""Remove and make entries of all kinds: bits 4 to 12."""
+"""Remove and create entries of all kinds: bits 4 to 12."""
 _MAKE_DEVICE: Final = 1 << 6 | 1 << 11
-"""Granted nowhere: root could make itself a way to the disk."""
+"""Never granted: root could create a device file for the disk."""
 _REFER: Final = 1 << 13
 _TRUNCATE: Final = 1 << 14
 _FILE_RIGHTS: Final = _WRITE_FILE | _READ_FILE | _TRUNCATE
 _TCP_RIGHTS: Final = 0b11
-"""To bind and to connect."""
+"""Bind and connect."""
 _SCOPES: Final = 0b11
-"""Abstract sockets and signals: none to processes outside."""
+"""Abstract sockets and signals: neither may reach processes outside of the sandbox."""
 
 WRITABLE_DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
-"""Devices that a command may write to; no disk is among them."""
+"""Devices that a command may write to; none is a disk."""
 
 ROOT_CAPABILITIES: Final = {
     "CAP_CHOWN": 0,
@@ -59,7 +60,7 @@ ROOT_CAPABILITIES: Final = {
     "CAP_SETGID": 6,
     "CAP_SETUID": 7,
 }
-"""The rights that commands of root have in a sandbox: to the files of all users, and no more."""
+"""The capabilities that commands of root keep in a sandbox: for files of all users, no more."""
 
 
 class LandlockPolicy(TypedDict):
@@ -67,25 +68,25 @@ class LandlockPolicy(TypedDict):
 
     writable: list[str]
     hidden: list[str]
-    """Real paths that shall not be read, unless they lie in what is writable."""
+    """Real paths that must not be read, unless they are inside a writable path."""
     network: bool
 
 
 def abi_version() -> int:
-    """Return the version of the kernel's interface; 0 where there is none, or it is off."""
+    """Return the version of the kernel's interface; 0 if it is missing or disabled."""
     if sys.platform != "linux":
         return 0
     return max(0, _syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG))
 
 
 def confine(policy: LandlockPolicy) -> None:
-    """Take rights from this process, for good. Raises OSError."""
+    """Restrict this process permanently. Raises OSError."""
     abi = abi_version()
     if not abi:
-        raise OSError(errno.ENOSYS, "the kernel has no Landlock")
+        raise OSError(errno.ENOSYS, "the kernel does not support Landlock")
     writing = _WRITE_FILE | _CHANGE_FOLDER
     writing |= (_REFER if abi >= 2 else 0) | (_TRUNCATE if abi >= 3 else 0)
-    # A kernel refuses fields it does not know unless they are zero, and fills in missing ones.
+    # A kernel rejects unknown fields unless they are zero, and fills in missing ones.
     attributes = struct.pack(
         "=QQQ",
         writing | _READ_FILE,
@@ -101,14 +102,16 @@ def confine(policy: LandlockPolicy) -> None:
         _grant(rules, path, _READ_FILE, follow=False)
     prctl = ctypes.CDLL(None).prctl
     for capability in set(range(64)) - {*ROOT_CAPABILITIES.values()}:
-        prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails for all but root, who alone has them
+        prctl(
+            _PR_CAPBSET_DROP, capability, 0, 0, 0
+        )  # fails for users other than root, who have none
     _check_result(prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     _check_result(_syscall(_RESTRICT_SELF, rules, 0))
     os.close(rules)
 
 
 def _paths_beside(folder: str, hidden: frozenset[str]) -> Iterator[str]:
-    """Return what to grant so that all in a folder is granted but what is hidden."""
+    """Yield the paths to grant, so that all of a folder but the hidden paths is granted."""
     beginning = folder.rstrip("/") + "/"
     if not any(path.startswith(beginning) for path in hidden):
         yield folder
@@ -120,7 +123,7 @@ def _paths_beside(folder: str, hidden: frozenset[str]) -> Iterator[str]:
 
 
 def _grant(rules: int, path: str, rights: int, *, follow: bool = True) -> None:
-    """Grant rights to a file or to a folder and all in it; what is not there needs none."""
+    """Grant rights to a file, or to a folder and everything in it; skip a missing path."""
     try:
         file = os.open(path, os.O_PATH | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW))
     except OSError:
@@ -137,7 +140,7 @@ def _grant(rules: int, path: str, rights: int, *, follow: bool = True) -> None:
 
 
 def _syscall(number: int, *arguments: int | bytes | None) -> int:
-    """Make a system call; the C library has no names for these."""
+    """Make a system call; the C library has no functions for these."""
     values = [
         ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments
     ]
@@ -153,7 +156,7 @@ def _check_result(result: int) -> int:
 
 if __name__ == "__main__":
     confine(cast("LandlockPolicy", json.loads(sys.argv[1])))
-    # Python ignores these two, and that would be inherited.
+    # Python ignores these two signals, and the command would inherit that.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     os.execvp(sys.argv[2], sys.argv[2:])  # noqa: S606 - the purpose of this program

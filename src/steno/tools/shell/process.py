@@ -1,8 +1,8 @@
 """Run one command: start it, capture its output, end it with its descendants, report its exit.
 
-The command is a grandchild. `command_supervisor` stands between it and steno: it finds and ends
-processes that a signal to the group would miss, and does so too after steno itself is gone. This
-module does the part that needs an event loop. It knows no shell, no sandbox and no tool.
+The command is a grandchild. `command_supervisor` runs between it and steno: it finds and ends
+processes that a signal to the group would miss, even after steno itself has ended. This module does
+the part that needs an event loop. It knows no shell, no sandbox and no tool.
 """
 
 from __future__ import annotations
@@ -31,34 +31,35 @@ from steno.values import RedactedRepr
 
 @final
 class CommandLimits(RedactedRepr, frozen=True, kw_only=True):
-    """How much a command may use."""
+    """The limits of a command."""
 
     timeout_s: int = 120
-    """How long it may run unless the call sets another limit."""
+    """The time limit if the call does not set one."""
     max_timeout_s: int = 600
-    """The most that a call can ask for."""
+    """The highest time limit that a call can set."""
     max_output_bytes: int = 100_000_000
     """A command that writes more is ended."""
     max_captured_bytes: int = 10_000_000
-    """How much output is kept; of more, only the beginning and the end."""
+    """The amount of output to keep; of more, only the beginning and the end are kept."""
     max_live_bytes: int = 1_000_000
-    """How much output people see while it runs."""
+    """The amount of output to show while the command runs."""
     max_processes: int = 512
-    """A command that has more at once is ended; without root's rights it cannot even have them."""
+    """A command with more processes at once is ended; if not root, it cannot start more."""
     max_file_bytes: int = 4 << 30
+    """The size limit of a file that a command writes."""
     max_memory_bytes: int | None = None
-    """Address space of each process."""
+    """The limit for the address space of each process; None for no limit."""
     max_jobs: int = 16
-    """How many commands may run in the background at once."""
+    """The number of commands that may run in the background at once."""
     grace_s: float = 2.0
-    """How long a process may take to end when it is asked to."""
+    """The time that a process has to end after it was asked to."""
 
 
 class ExitCause(StrEnum):
-    """Why a command ended."""
+    """The reason why a command ended."""
 
     DONE = "done"
-    """By itself."""
+    """It ended by itself."""
     TIME = "time"
     OUTPUT = "output"
     PROCESSES = "processes"
@@ -67,9 +68,9 @@ class ExitCause(StrEnum):
 
 
 _CAUSE_TEXTS: Final = {
-    ExitCause.TIME: "ended after {duration:g} s: it took longer than it may",
-    ExitCause.OUTPUT: "ended: it wrote more than it may",
-    ExitCause.PROCESSES: "ended: it started more processes than it may",
+    ExitCause.TIME: "ended after {duration:g} s: it exceeded the time limit",
+    ExitCause.OUTPUT: "ended: it exceeded the output limit",
+    ExitCause.PROCESSES: "ended: it exceeded the limit of processes",
     ExitCause.STOPPED: "ended on request",
 }
 
@@ -82,11 +83,11 @@ class CommandExit(RedactedRepr, frozen=True, kw_only=True):
 
     cause: ExitCause
     exit_code: int | None
-    """As shells have it: 128 and the number of a signal. None if it is unknown."""
+    """As in shells, 128 plus the number if a signal ended it. None if it is unknown."""
     signal: str | None
     """The name of the signal that ended it."""
     leftover_processes: int
-    """How many processes still ran when it ended, and were ended, too."""
+    """The number of processes that still ran when the command ended, and were ended, too."""
     duration_s: float
 
     @property
@@ -104,13 +105,13 @@ class CommandExit(RedactedRepr, frozen=True, kw_only=True):
         if self.cause is not ExitCause.DONE:
             notes.append(_CAUSE_TEXTS[self.cause].format(duration=self.duration_s))
         elif self.exit_code is None:
-            notes.append("ended from outside: what became of it is not known")
+            notes.append("ended from outside; the exit code is unknown")
         elif self.exit_code:
             by = f", ended by signal {self.signal}" if self.signal else ""
             notes.append(f"exit code {self.exit_code}{by}")
         if left := self.leftover_processes:
-            ended = f"{left} of its processes still ran when it ended, and were ended too"
-            notes.append(f"{ended}; set background for what should go on")
+            ended = f"{left} of its processes still ran when it ended, and were ended, too"
+            notes.append(f"{ended}; set background to keep a command running")
         return notes
 
     @property
@@ -127,7 +128,7 @@ class CommandExit(RedactedRepr, frozen=True, kw_only=True):
 
 @final
 class CommandProcess:
-    """A command and all that it has started. Made by `start`; ends with `wait` or `aclose`."""
+    """A command and every process it started. Created by `start`; ends with `wait` or `aclose`."""
 
     def __init__(
         self,
@@ -138,7 +139,7 @@ class CommandProcess:
         limits: CommandLimits,
         on_output: Callable[[bytes], None] | None,
     ) -> None:
-        """Take the supervisor, and the pipes of the command's output and of its own report."""
+        """`output` is a pipe with the output of the command, `status` with the final report."""
         self.capture: OutputCapture = OutputCapture(limits.max_captured_bytes)
         self._child = supervisor
         self._limits = limits
@@ -161,9 +162,10 @@ class CommandProcess:
         is_wrapped: bool,
         on_output: Callable[[bytes], None] | None = None,
     ) -> CommandProcess:
-        """Start a command. `is_wrapped`: its first process is a sandbox that stays.
+        """Start a command. With `is_wrapped`, its first process is a sandbox around the others.
 
-        `on_output` gets the output as it arrives. Raises ToolFailed if it cannot be started.
+        `on_output` receives output as it arrives. Raises ToolFailed if the command cannot be
+        started.
         """
         specification: command_supervisor.CommandSpecification = {
             "argv": list(argv),
@@ -184,19 +186,19 @@ class CommandProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether something of it is still there."""
+        """Whether any of its processes still runs."""
         return not self._status.closed.is_set()
 
     def stop(self, cause: ExitCause = ExitCause.STOPPED) -> None:
-        """Begin to end it; `wait` returns when that is done."""
+        """Start to end the command; `wait` returns when it has ended."""
         if self.is_running and self._cause is ExitCause.DONE:
             self._cause = cause
             self._send_order(command_supervisor.TERMINATE)
 
     async def wait(self, timeout_s: float | None = None) -> CommandExit:
-        """Wait until all of it is gone; end it when the time is over, or when cancelled.
+        """Wait until all processes have ended; end them after `timeout_s` or when cancelled.
 
-        Raises ToolFailed if it turns out that it never ran.
+        Raises ToolFailed if the command could not be started.
         """
         try:
             async with asyncio.timeout(timeout_s):
@@ -208,7 +210,7 @@ class CommandProcess:
         return self._build_exit()
 
     async def aclose(self) -> None:
-        """End it, if it has not ended, and let go of it."""
+        """End the command if it still runs, and release its resources."""
         self.stop()
         try:
             await _wait_at_most(self._limits.grace_s + _SUPERVISOR_TIMEOUT_S, self._status.closed)
@@ -232,7 +234,7 @@ class CommandProcess:
         self._child.send_signal(signal.SIGCONT)
 
     def _release(self) -> None:
-        """Collect the supervisor; blocks only if it has to be killed."""
+        """Reap the supervisor; blocks only if it has to be killed."""
         if self.is_running:
             self._send_order(command_supervisor.KILL)
         try:
@@ -270,7 +272,7 @@ class CommandProcess:
 
 @final
 class OutputCapture:
-    """Collects output in bounded memory, and drops the middle of what is too long."""
+    """Collects output in bounded memory, and drops the middle of long output."""
 
     def __init__(self, max_bytes: int) -> None:
         max_tail = max_bytes // 2
@@ -278,7 +280,7 @@ class OutputCapture:
 
     @property
     def total(self) -> int:
-        """How many bytes came in all."""
+        """The number of bytes received in total."""
         return self._kept.total
 
     def feed(self, data: bytes) -> None:
@@ -300,7 +302,7 @@ class OutputCapture:
 
 
 def append_notes(output: str, notes: list[str]) -> str:
-    """Return the output followed by notes, each in its own line."""
+    """Return the output followed by notes, each on its own line."""
     lines = output if not output or output.endswith("\n") else f"{output}\n"
     return lines + "\n".join([f"[{note}]" for note in notes]) if notes else output
 
@@ -308,11 +310,11 @@ def append_notes(output: str, notes: list[str]) -> str:
 # -- pipes and the supervisor ---------------------------------------------------------------------
 
 _SUPERVISOR_TIMEOUT_S: Final = 10.0
-"""How long the supervisor may take on top of the grace, on a machine that is busy."""
+"""The time that the supervisor may take beyond the grace period, on a busy machine."""
 _DRAIN_TIMEOUT_S: Final = 1.0
-"""How long output may come after the end: at once, unless a process could not be ended."""
+"""The time to wait for the end of the output, which is late only if a process was not ended."""
 _KILL_TIMEOUT_S: Final = 3.0
-"""How long the event loop may block for the end of a command that is killed."""
+"""The time that the event loop may block until a killed command has ended."""
 
 
 class _ReadPipe(asyncio.Protocol):
@@ -341,7 +343,7 @@ class _ReadPipe(asyncio.Protocol):
 def _spawn_supervisor(
     specification: str, folder: Path, environ: Mapping[str, str]
 ) -> tuple[subprocess.Popen[bytes], int, int]:
-    """Start the supervisor, and with it the command; return the pipes of output and report, too."""
+    """Start the supervisor, which starts the command; return it, the output and the status pipe."""
     output, output_write = os.pipe()
     status, status_write = os.pipe()
     try:

@@ -1,10 +1,10 @@
 """Confine a command with the best sandbox that works here.
 
-    bubblewrap   sees and writes only what it may, no other processes, no network
-    landlock     writes only where it may, reads no secrets, no TCP
-    none         may do what the user may
+    bubblewrap   writes only allowed paths, sees no secrets, no other processes, no network
+    landlock     writes only allowed paths, reads no secrets, uses no TCP
+    none         has all rights of the user
 
-Each is a prefix of the command line. Whether one works is found out by trying it.
+A sandbox is a prefix of the command line. A probe finds out whether it works on this machine.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HIDDEN_HOME_PATHS: Final = (
     # Keys and passwords.
     *(".ssh", ".gnupg", ".password-store", ".netrc", ".git-credentials", ".pgpass", ".my.cnf"),
     *(".local/share/keyrings", ".config/git/credentials", ".vault-token", ".config/age"),
-    # Clouds, registries, machines of others.
+    # Clouds, registries, remote machines.
     *(".aws", ".azure", ".config/gcloud", ".kube", ".docker", ".config/gh", ".config/hub"),
     *(".config/op", ".config/doctl", ".oci", ".terraform.d/credentials.tfrc.json"),
     *(".npmrc", ".pypirc", ".config/pip", ".gem/credentials", ".bundle/config"),
@@ -46,16 +46,16 @@ BWRAP_USER_OPTIONS: Final = ("--unshare-user",)
 BWRAP_ROOT_OPTIONS: Final = tuple(
     argument for name in ROOT_CAPABILITIES for argument in ("--cap-add", name)
 )
-"""Root keeps the rights to other users' files; a new user namespace has no other users."""
+"""Root keeps access to other users' files; a new user namespace would have no other users."""
 
 
 class SandboxSetting(StrEnum):
     """Whether a sandbox is optional, required or off."""
 
     AUTO = "auto"
-    """The best there is, also if that is none."""
+    """Use the best sandbox that works, or none."""
     REQUIRE = "require"
-    """No command is run without one."""
+    """Run no command without a sandbox."""
     OFF = "off"
 
 
@@ -64,13 +64,13 @@ class SandboxScope(RedactedRepr, frozen=True, kw_only=True):
     """The files and the network that a command may reach inside a sandbox."""
 
     roots: tuple[Path, ...]
-    """Folders in which it may write; real paths. It is run in the first."""
+    """Real paths of folders that it may write to. It runs in the first."""
     hidden: tuple[Path, ...] = ()
-    """Files and folders that it may not read; real paths."""
+    """Real paths of files and folders that it may not read."""
     scratch: Path
-    """A folder for what is temporary, of this session only."""
+    """A folder for temporary files of this session."""
     temporary: tuple[Path, ...] = ()
-    """Where it may write as well, if the sandbox cannot show `scratch` as /tmp."""
+    """Further folders that it may write to, if the sandbox cannot mount `scratch` as /tmp."""
     network: bool = False
 
 
@@ -79,20 +79,20 @@ class Sandbox(Protocol):
 
     name: ClassVar[str]
     is_wrapper: ClassVar[bool]
-    """Its process stays around the command; otherwise it becomes the command."""
+    """Whether its process stays around the command, rather than becoming the command."""
 
     def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
-        """Return a command line that runs another one confined. Raises ToolFailed if it cannot."""
+        """Return a command line that runs `argv` in the sandbox. Raises ToolFailed."""
         ...
 
     def describe(self) -> str:
-        """Return what the sandbox prevents and what not, and why no better one is used."""
+        """Describe what the sandbox prevents, what it does not, and why no better one is used."""
         ...
 
 
 @final
 class BubblewrapSandbox(Struct, frozen=True):
-    """The program `bwrap`: a file system, processes and a network of its own."""
+    """The program `bwrap`: a separate view of files, processes and the network."""
 
     name: ClassVar[str] = "bubblewrap"
     is_wrapper: ClassVar[bool] = True
@@ -105,16 +105,16 @@ class BubblewrapSandbox(Struct, frozen=True):
         return (self.bwrap, *_BWRAP_OPTIONS, *self.user_options, *_bwrap_scope(scope), *argv)
 
     def describe(self) -> str:
-        """Return what bubblewrap prevents."""
+        """Describe what bubblewrap prevents."""
         return (
-            "bubblewrap: commands write only in the workspace and a /tmp of their own, see no "
-            "other process, and have no network unless it is allowed"
+            "bubblewrap: commands write only to the workspace and a private /tmp, see no other "
+            "processes, and have no network unless it is allowed"
         )
 
 
 @final
 class LandlockSandbox(Struct, frozen=True):
-    """The Linux security module of that name: rights that a process gives up."""
+    """The Linux security module Landlock, with which a process gives up rights."""
 
     name: ClassVar[str] = "landlock"
     is_wrapper: ClassVar[bool] = False
@@ -132,7 +132,7 @@ class LandlockSandbox(Struct, frozen=True):
         return (*isolated_python_command(landlock.__file__), json.encode(policy).decode(), *argv)
 
     def describe(self) -> str:
-        """Return what the Landlock of this kernel prevents."""
+        """Describe what the Landlock of this kernel prevents."""
         tcp = "have no TCP unless it is allowed" if self.version >= 4 else "have the network"
         missing = [
             *(["truncating files elsewhere"] if self.version < 3 else []),
@@ -140,33 +140,33 @@ class LandlockSandbox(Struct, frozen=True):
             "changing modes and owners, UDP and sockets of services",
         ]
         return (
-            f"landlock {self.version}: commands write only in the workspace and the temporary "
-            f"folder, cannot read known secrets, and {tcp}; not prevented: {', '.join(missing)}"
+            f"landlock {self.version}: commands write only to the workspace and the temporary "
+            f"folders, cannot read known secrets, and {tcp}; not prevented: {', '.join(missing)}"
             f"{_reason_suffix(self.why_not_better)}"
         )
 
 
 @final
 class NoSandbox(Struct, frozen=True):
-    """No sandbox: a command may do what the user may."""
+    """No sandbox: a command has all rights of the user."""
 
     name: ClassVar[str] = "none"
     is_wrapper: ClassVar[bool] = False
 
     why_not_better: str
     is_refusal: bool = False
-    """A sandbox is required, so nothing is run."""
+    """Whether a sandbox is required, so that no command runs."""
 
     def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
-        """Return the command as it is. Raises ToolFailed if a sandbox is required."""
+        """Return the command unchanged. Raises ToolFailed if a sandbox is required."""
         if self.is_refusal:
-            message = f"one is required and there is none{_reason_suffix(self.why_not_better)}"
+            message = f"required, but none works here{_reason_suffix(self.why_not_better)}"
             raise ToolFailed(message, recoverable=False, code="sandbox_required", place="sandbox")
         return argv
 
     def describe(self) -> str:
-        """Return that there is no sandbox, and why."""
-        effect = "no command is run" if self.is_refusal else "commands may do what the user may"
+        """Describe the effect of having no sandbox, and the reason."""
+        effect = "no command runs" if self.is_refusal else "commands have all rights of the user"
         return f"none: {effect}{_reason_suffix(self.why_not_better)}"
 
 
@@ -177,12 +177,12 @@ def _reason_suffix(reason: str) -> str:
 def find_sandbox(
     setting: SandboxSetting = SandboxSetting.AUTO, *, outside: Collection[Path] = ()
 ) -> Sandbox:
-    """Return the best sandbox that works here. The first time it tries them, and may block.
+    """Return the best sandbox that works here. The first call runs probes and may block.
 
-    Programs in the folders `outside`, those of a workspace, are not tried: to do so is to run them.
+    Programs in the folders `outside`, those of a workspace, are not probed, since a probe runs them.
     """
     if setting is SandboxSetting.OFF:
-        return NoSandbox("it is switched off")
+        return NoSandbox("the sandbox is switched off")
     sandboxes = find_working_sandboxes(outside=outside)
     if sandboxes:
         return sandboxes[0]
@@ -192,7 +192,7 @@ def find_sandbox(
 
 
 def find_working_sandboxes(*, outside: Collection[Path] = ()) -> tuple[Sandbox, ...]:
-    """Return every kind that works here, the best first."""
+    """Return every sandbox that works here, the best first."""
     bwrap = _find_bwrap(outside)
     return tuple(
         found
@@ -209,11 +209,11 @@ _XDG_FOLDERS: Final = {
     "XDG_STATE_HOME": ".local/state/",
     "XDG_CACHE_HOME": ".cache/",
 }
-"""Variables that name another place for what is in these folders of the home folder."""
+"""Variables that replace these folders of the home folder."""
 
 
 def find_hidden_paths(environ: Mapping[str, str], more: tuple[Path, ...] = ()) -> tuple[Path, ...]:
-    """Return the real paths of what commands should not read, as far as they exist."""
+    """Return the real paths that commands should not read, as far as they exist."""
     home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() may raise
     paths = [*[Path(home, name) for name in HIDDEN_HOME_PATHS], *more]
     for variable, default_prefix in _XDG_FOLDERS.items():
@@ -233,7 +233,7 @@ _BWRAP_OPTIONS: Final = (
     "--unshare-uts",
     "--die-with-parent",
     "--new-session",
-    # Root could use its rights to mount everything anew.
+    # Root could use its capabilities to remount everything.
     *("--cap-drop", "ALL"),
 )
 _PROC_SETTINGS: Final = ("sys", "sysrq-trigger", "irq", "bus", "fs")
@@ -244,17 +244,17 @@ _VISIBLE_IN_RUN: Final = (
     "/run/resolvconf",
     "/run/NetworkManager/resolv.conf",
 )
-"""Programs of NixOS, and what /etc/resolv.conf may lead to; the rest of /run is sockets."""
+"""Programs of NixOS, and possible targets of /etc/resolv.conf; the rest of /run is sockets."""
 
 
 def _bwrap_scope(scope: SandboxScope) -> tuple[str, ...]:
-    """Return the options for a scope, and the end of all options; `scratch` is shown as /tmp."""
+    """Return the options for a scope, up to the final `--`; `scratch` is mounted as /tmp."""
     mounts = [
         *[(Path(path), option) for path, option in _system_mounts(scope.scratch)],
         *[(path, _hide_options(path)) for path in scope.hidden if path not in scope.roots],
         *[(root, ("--bind", str(root), str(root))) for root in scope.roots],
     ]
-    # A mount covers what was mounted below it before, so the outer ones come first.
+    # A mount covers earlier mounts below it, so the outer ones come first.
     mounts.sort(key=lambda mount: len(mount[0].parts))
     return (
         *(() if scope.network else ("--unshare-net",)),
@@ -277,7 +277,7 @@ def _system_mounts(scratch: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _hide_options(path: Path) -> tuple[str, ...]:
-    """Return what covers a file or a folder with nothing."""
+    """Return the options that cover a file or a folder with an empty one."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -298,7 +298,7 @@ def _find_bwrap(outside: Collection[Path]) -> str | None:
 
 @cache
 def _probe_bubblewrap(bwrap: str | None) -> tuple[Sandbox | None, str]:
-    """Return the sandbox if it works, else why it does not."""
+    """Return the sandbox if it works, or else None and the reason."""
     if bwrap is None:
         return None, "bubblewrap: bwrap is not installed"
     why_not = ""
@@ -313,17 +313,17 @@ def _probe_bubblewrap(bwrap: str | None) -> tuple[Sandbox | None, str]:
 
 @cache
 def _probe_landlock(bwrap: str | None) -> tuple[Sandbox | None, str]:
-    """Return the sandbox if it works, else why it does not."""
+    """Return the sandbox if it works, or else None and the reason."""
     version = landlock.abi_version()
     if not version:
-        return None, "landlock: the kernel has none, or it is off"
+        return None, "landlock: the kernel does not support it, or it is disabled"
     sandbox = LandlockSandbox(version, why_not_better=_probe_bubblewrap(bwrap)[1])
     why_not = _probe_failure(sandbox)
     return (None, why_not) if why_not else (sandbox, "")
 
 
 def _probe_failure(sandbox: Sandbox) -> str:
-    """Run `true` in a sandbox; return why that failed, or an empty text."""
+    """Run `true` in a sandbox; return the reason of a failure, or an empty text."""
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name).resolve()
         scope = SandboxScope(roots=(scratch,), scratch=scratch)
@@ -339,4 +339,4 @@ def _probe_failure(sandbox: Sandbox) -> str:
         except (OSError, subprocess.TimeoutExpired) as exc:
             return f"{sandbox.name}: {type(exc).__name__}"
     reason = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-    return "" if done.returncode == 0 else f"{sandbox.name}: {' '.join(reason) or 'it failed'}"
+    return "" if done.returncode == 0 else f"{sandbox.name}: {' '.join(reason) or 'failed'}"
