@@ -149,7 +149,7 @@ def test_feedback_and_summaries_are_shown_as_the_model_gets_them(address: str) -
     assert output.out.splitlines()[2:] == [
         "",
         "#4 user",
-        "    [Summary of the conversation so far, which is left out here]",
+        "    [Summary of the earlier conversation, which is left out here]",
         "",
         "    They met.",
         "",

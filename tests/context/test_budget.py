@@ -291,8 +291,8 @@ def test_what_was_said_last_and_does_not_fit_is_told_apart_from_the_rest(earlier
         built.request.messages[-1], built.last_tokens, model="lab/x", context_tokens=1_001
     )
     assert words == (
-        "what you say and point at takes about 5,004 tokens, and lab/x reads 1,001 at once; "
-        "name fewer lines, or another model"
+        "your prompt with its attachments (about 5,004 tokens) does not fit the context window of "
+        "lab/x (1,001 tokens); attach less, or choose another model"
     )
 
 
@@ -302,5 +302,5 @@ def test_results_count_as_said_last_with_the_calls_they_answer() -> None:
     assert built.is_over_budget
     assert 5_000 < built.last_tokens < built.tokens
     assert explain_over_budget(last, built.last_tokens, model="", context_tokens=None).startswith(
-        "what tools said last"
+        "the last tool output"
     )
