@@ -54,7 +54,7 @@ def test_a_branch_is_told_from_its_title_to_its_tokens() -> None:
     assert "**#5 approval: edit (c1): approved by rule edit(src/\\*\\*)**" in text
     assert "> it is ours" in text
     assert "## #6 Result of edit: ok, 0.25 s" in text
-    assert f"**what changed**\n\n```diff\n{DIFF}\n```" in text
+    assert f"**changes**\n\n```diff\n{DIFF}\n```" in text
     assert text.endswith("## Usage\n\n- `lab/tester`: 1,200 tokens in, 33 tokens out")
 
 

@@ -38,7 +38,7 @@ def test_several_calls_are_listed_and_gone_through_one_by_one() -> None:
             ("call_1", ApprovalDecision(allowed=True, actor="ann")),
         ]
         await app.press(pilot, "ctrl+p")
-        assert "permission · write · not asked yet ━" in app.seen
+        assert "permission · write · queued ━" in app.seen
 
     run_steps(
         ApprovalApp(pending_call(), pending_call("call_2", "edit"), queued_call("call_3")), steps
