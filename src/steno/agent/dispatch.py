@@ -148,7 +148,7 @@ class Dispatcher:
         return None
 
     def _batches(self, calls: Iterable[_CheckedCall]) -> Iterator[list[_CheckedCall]]:
-        """Yield batches: adjacent calls that only read together, every other call alone."""
+        """Yield batches: adjacent read-only calls together, every other call alone."""
         for is_reader, group in groupby(calls, lambda checked: self.is_read_only(checked[0])):
             if is_reader:
                 yield list(group)

@@ -21,7 +21,7 @@ from steno.values import RedactedRepr
 
 
 class EndReason(StrEnum):
-    """Why a run ended."""
+    """The reason why a run ended."""
 
     DONE = "done"
     """The model finished its work."""

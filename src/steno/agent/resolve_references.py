@@ -243,9 +243,10 @@ class ReferenceResolver:
     ) -> None:
         """Resolve the references of messages without a response.
 
-        Raises Unresolved if in the first turn a reference of the prompt fails, or without a prompt
-        one that is tried again because of `retry`. Then the branch is as it was before the prompt,
-        which can be sent again. Any other failure is reported to the user and the model.
+        Raises Unresolved in the first turn if a reference of the prompt fails, or, without a
+        prompt, if one fails again that is retried because of `retry`. The branch is then rewound to
+        before the prompt, which can be sent again. Any other failure is reported to the user and
+        the model.
         """
         wanted = [
             reference

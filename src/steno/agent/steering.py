@@ -21,12 +21,12 @@ from steno.records.entry import Entry, ModeChange, Resolution, Rewind, ShellComm
 
 
 class SteeringPolicy(StrEnum):
-    """When a message that is sent during a run reaches the model."""
+    """The time at which a message that is sent during a run reaches the model."""
 
     AFTER_CALLS = "after_calls"
     """With the next request: when the calls of this turn have their results."""
     AFTER_RUN = "after_run"
-    """When the model would be done; the run then continues."""
+    """After the model is done with its work; the run then continues."""
     INTERRUPT = "interrupt"
     """At once: the response and the tools are stopped, and their partial output is recorded."""
 

@@ -187,9 +187,7 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
         "old_result": "the middle of an old tool result is left out to save room",
         "resource": "block {number}: the middle of the resource is left out to save room",
     },
-    ChangeCode.LEFT_OUT: {
-        "oldest_messages": "left out to save room: {messages}, up to and including this one"
-    },
+    ChangeCode.LEFT_OUT: {"oldest_messages": "left out to save room: the oldest {messages}"},
     ChangeCode.RESOLVED: {"content_shown": "block {number}: the content of the reference is sent"},
     ChangeCode.UNRESOLVED: {
         "name_shown": "block {number}: the reference is not resolved; only its name is sent"
@@ -220,7 +218,7 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
         "ids_and_prompt_time": "ids, and the time of the system prompt",
         "header_fields": "{names} (--format jsonl exports it)",
         "blobs": "the bytes of {blobs}",
-        "blob_missing": "the bytes of an image or a long result are missing in the store",
+        "blob_missing": "the bytes of an image or a long result are missing from the store",
         "only_active_branch": "only the active branch is in the file",
         "only_this_branch": "only this branch is in the file",
     },

@@ -42,7 +42,9 @@ class OutputError(OSError):
         return bool(self.filename == STDOUT)
 
     def __str__(self) -> str:
-        return f"{self.filename}: cannot be written: {self.strerror}; write elsewhere, or fix it"
+        return (
+            f"{self.filename}: cannot be written: {self.strerror}; fix the cause or write elsewhere"
+        )
 
 
 @contextmanager
