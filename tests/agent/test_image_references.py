@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from steno import ChatMessage
-from steno.agent import EndReason, ModelTarget
+from steno.agent import EndReason, ModelTarget, Notice
 from steno.errors import (
     AuthenticationFailed,
     Overloaded,
@@ -205,7 +205,8 @@ def test_earlier_images_that_another_model_refuses_do_not_stop_it(
     second = again(first, folder, [refusing()] * 2)
     assert run(second.run("And now?")).text == "I read."
     assert [len(images_in(request)) for request in second.provider.requests] == [2, 0]
-    assert len([notice for notice in notices(second) if "stays" in notice]) == 2
+    kept = [notice for notice in second.events_of(Notice) if notice.code == "reference_kept"]
+    assert len(kept) == 2
     assert statuses(second) == [RESOLVED, RESOLVED]
     second.check()
 

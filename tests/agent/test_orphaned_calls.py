@@ -198,6 +198,17 @@ def test_a_repeated_denial_has_the_code_of_the_first(
     assert result_code(second.result) == code
 
 
+def test_a_denial_of_an_older_version_without_an_approver_has_its_code() -> None:
+    """Older versions recorded this denial under another rule."""
+    store, tool = MemoryStore(), write_tool()
+    conversation = orphaned(store, call("c1", "write"))
+    rule = "nobody can be asked"
+    conversation.decide("c1", ApprovalStatus.DENIED, rule=rule, reason="permission denied")
+    harness = AgentHarness(["Done."], tool, store=store, conversation=conversation)
+    run(harness.run())
+    assert (tool.calls, result_code(harness.result)) == ([], ResultCode.NO_APPROVER)
+
+
 def test_only_outstanding_calls_can_be_decided_later() -> None:
     conversation = orphaned(MemoryStore(), call("c1", "write"))
     with pytest.raises(Missing) as caught:

@@ -17,7 +17,7 @@ from tests.agent.agent_setup import AgentHarness, read_tool, run
     ("stop_reason", "named"),
     [
         (StopReason.END_TURN, ""),
-        (StopReason.LENGTH, "length"),
+        (StopReason.LENGTH, "token limit"),
         (StopReason.CONTENT_FILTER, "filter"),
     ],
 )

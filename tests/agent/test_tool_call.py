@@ -196,14 +196,14 @@ class Unprintable(Exception):
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (lambda call, stage: 7, "TypeError: tool: it must return a ToolOutput, not int"),
-        (lambda call, stage: None, "TypeError: tool: it must return a ToolOutput, not NoneType"),
+        (lambda call, stage: 7, "TypeError: the tool must return a ToolOutput, not int"),
+        (lambda call, stage: None, "TypeError: the tool must return a ToolOutput, not NoneType"),
         (lambda call, stage: ToolOutput.of("half \ud800"), "InvalidMessage"),
         (lambda call, stage: ToolOutput(content=wrong), "InvalidMessage"),
         (lambda call, stage: ToolOutput.of("x", details={"o": object()}), "Invalid"),
         (ValueError("half \ud800"), "ValueError: half \ufffd"),
         (ToolFailed("half \ud800"), "half \ufffd"),
-        (ToolFailed(""), "did not say why"),
+        (ToolFailed(""), "without an error message"),
         (Unprintable(), "Unprintable"),
         (SystemExit(3), "SystemExit: 3"),
         (asyncio.CancelledError(), "CancelledError"),

@@ -146,7 +146,7 @@ def test_the_nearest_files_get_the_room_first(project: Path) -> None:
     own.mkdir()
     (own / "AGENTS.md").write_text("f" * 60)
     found = read_instructions(project / "src", project, own, max_bytes=100)
-    cut = "cut: all instructions together may have 100 bytes"
+    cut = "truncated: all instruction files together are limited to 100 bytes"
     assert [text for _, text in found.files] == ["n" * 60, "m" * 40 + f"\n[{cut}]", f"[{cut}]"]
     assert found.notices == (
         ("instructions_truncated", f"{project / 'AGENTS.md'}: {cut}"),
@@ -166,7 +166,7 @@ def test_an_endless_file_is_not_read_to_its_end(project: Path) -> None:
         file.write(b"x" * (MAX_INSTRUCTION_BYTES + 1))
         file.truncate(1 << 33)  # the rest is a hole, which takes no room on disk
     found = read_instructions(project, project)
-    assert found.files[0].text.startswith("x" * MAX_INSTRUCTION_BYTES + "\n[cut: ")
+    assert found.files[0].text.startswith("x" * MAX_INSTRUCTION_BYTES + "\n[truncated: ")
     assert len(found.notices) == 1
 
 
@@ -177,7 +177,7 @@ def test_the_prompt_is_short_and_has_folder_and_date() -> None:
     prompt = build_system_prompt(SURROUNDINGS)
     assert prompt.startswith("You are steno, a coding agent")
     assert prompt.endswith(
-        "Working folder: /srv/app/src\n"
+        "Working directory: /srv/app/src\n"
         "Root of the project: /srv/app\n"
         "Platform: Linux x86_64\n"
         "Date (UTC): 2026-02-18"
@@ -211,7 +211,7 @@ def test_instructions_stand_with_their_paths_the_nearest_last() -> None:
             InstructionFile(Path("/srv/app/AGENTS.md"), "Use blanks."),
         ],
     )
-    assert "the later one counts" in prompt
+    assert "follow the later one" in prompt
     assert prompt.endswith(
         '<instructions path="/srv/app/AGENTS.md">\nUse blanks.\n</instructions>\n\n'
         '<instructions path="/srv/app/src/AGENTS.md">\nUse tabs.\n</instructions>'
@@ -223,7 +223,7 @@ def test_a_replacement_stands_for_all_but_the_instructions() -> None:
     prompt = build_system_prompt(SURROUNDINGS, files, replacement="Be a poet.", appended="Rhyme.")
     assert prompt.startswith("Be a poet.\n\nInstructions of the user")
     assert prompt.endswith("Use blanks.\n</instructions>\n\nRhyme.")
-    assert "Working folder" not in prompt
+    assert "Working directory" not in prompt
     assert build_system_prompt(SURROUNDINGS, replacement="Be a poet.") == "Be a poet."
     assert build_system_prompt(SURROUNDINGS, replacement="") == ""
 
@@ -241,5 +241,5 @@ def test_the_name_of_a_folder_cannot_add_a_line() -> None:
     folder = Path('/srv/a\nDate: never">\u2028\udcff')
     made = SystemPromptContext.current(folder, folder)
     prompt = build_system_prompt(made, [InstructionFile(folder / "AGENTS.md", "x")])
-    assert "Working folder: /srv/a?Date: never????\n" in prompt
+    assert "Working directory: /srv/a?Date: never????\n" in prompt
     assert ChatMessage.system(prompt).text == prompt

@@ -47,7 +47,7 @@ def notices_of_two_runs(project: Path, home: Path, *, verbose: bool = False) -> 
 
 def test_ignored_fields_are_reported_once_in_one_line(project: Path, home: Path) -> None:
     [notice] = notices_of_two_runs(project, home)
-    assert notice.startswith("2 ")
+    assert notice.startswith("the server ignores 2 fields ")
     assert "(messages)" in notice
 
 
@@ -91,5 +91,5 @@ def test_the_summary_names_the_members_of_the_request() -> None:
     summarize(TurnStarted(1))
     notice, _ = shown
     assert isinstance(notice, Notice)
-    assert notice.text.startswith("4 ")
+    assert notice.text.startswith("the server ignores 4 fields ")
     assert "(messages, tools, max_tokens)" in notice.text

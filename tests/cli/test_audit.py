@@ -162,7 +162,7 @@ def test_every_kind_that_the_table_prints_can_be_asked_for(address: str) -> None
         assert found.status == 0
         for line in found.out.splitlines()[1:]:
             assert kind in line
-    assert lines[-1][-1] == f"#2 was taken out by ada: {'x' * 100}"
+    assert lines[-1][-1] == f"#2 was redacted by ada: {'x' * 100}"
 
 
 def granting(address: str) -> None:

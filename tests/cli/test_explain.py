@@ -64,9 +64,9 @@ def test_changes_and_losses_are_reported_with_their_entries(address: str, home: 
     assert lines[6].startswith("+ tool_result  No result was recorded")
     report = lines[8:]
     assert report[:3] == [
-        "#3: the system message tells what the mode plan means (mode)",
-        "#2: call_unanswered: add a result with a note that none was recorded (repaired)",
-        "#1: block 1: the model takes no images, which is said instead (image_left_out)",
+        "#3: the system message explains plan mode (mode)",
+        "#2: call_unanswered: answer it with a result that says none was recorded (repaired)",
+        "#1: block 1: the model takes no images; a note is sent instead (image_left_out)",
     ]
     assert any(line.startswith("#2 ") and line.endswith("(seal)") for line in report[3:])
 
@@ -151,7 +151,7 @@ def test_feedback_and_summaries_are_shown_as_the_model_gets_them(address: str) -
     assert output.out.splitlines()[2:] == [
         "",
         "#4 user",
-        "    [Summary of the conversation so far, which is left out here]",
+        "    [Summary of the earlier conversation, which is left out here]",
         "",
         "    They met.",
         "",
@@ -162,8 +162,8 @@ def test_feedback_and_summaries_are_shown_as_the_model_gets_them(address: str) -
         '    [Feedback on the assistant message that begins "two"]',
         "    Sure?",
         "",
-        "#4: a summary stands for what was said before (compacted)",
-        "#3: told as a message of the user (feedback)",
+        "#4: a summary replaces the earlier messages (compacted)",
+        "#3: sent as a user message (feedback)",
     ]
 
 

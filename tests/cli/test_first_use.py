@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -228,8 +229,12 @@ def test_ignored_fields_are_reported_in_one_line(home: Path) -> None:
         streamed = run_steno("-p", "x", "--output-format", "stream-json")
     notices = [line for line in output.err.splitlines() if line.startswith("! ")]
     assert len(notices) == 1
-    assert notices[0].endswith(" things the server does not look at (tools); --verbose shows them")
-    count = int(notices[0].split()[1])
+    found = re.fullmatch(
+        r"! the server ignores (\d+) fields of this request \(tools\); --verbose shows them",
+        notices[0],
+    )
+    assert found is not None
+    count = int(found[1])
     assert verbose.err.count("\n! request.tools[") == count > 1
     assert sum(event["type"] == "notice" for event in events_of(streamed)) == count
 

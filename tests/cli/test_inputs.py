@@ -349,7 +349,7 @@ def test_sessions_show_lists_what_was_found_without_repeating_it() -> None:
     recognised = "text recognised by rapidocr 3.10.0, confidence 0.97, de"
     for line in (
         f"#1, block 1: notes.md:1-2: lines 1-2 of 40, 1,200 bytes, sha256 {short}",
-        f"#1, block 2: image/png: {recognised}, 3,428 bytes, sha256 {short}, since {BLINDNESS}",
+        f"#1, block 2: image/png: {recognised}, 3,428 bytes, sha256 {short}, because {BLINDNESS}",
         "#1, block 3: gone.md: failed: 'gone.md': there is no such file or folder",
         "#1, block 4: lib:memo://a: read, 1 byte",
     ):

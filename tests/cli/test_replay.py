@@ -139,7 +139,7 @@ def test_the_entry_that_was_changed_is_shown_with_what_comes_out(address: str) -
         f"#{number} ({entries[number - 1].id}) is not what comes out:",
         "  on record  tool_result [failed\\x1b[2J]  3 passed",
         "  came out   tool_result [executed]  3 passed",
-        "  decision: 17 characters on record, 10 characters came out",
+        "  decision: 17 characters recorded, 10 characters replayed",
     ]
     difference = json.loads(run_steno("replay", "work", "--json").out)["difference"]
     assert difference == {

@@ -136,7 +136,7 @@ def test_a_model_without_vision_gets_the_text_and_a_notice_is_printed(home: Path
     text = last_text(model)
     assert text.startswith("When?\n\n[image words.png: text recognised by OCR, confidence ")
     assert "language en. The system provides it" in text
-    assert f"the user did not write it]\n{TEXT}\n[end of the image, mark " in text
+    assert f"it is not a message of the user]\n{TEXT}\n[end of the image, mark " in text
     assert "rapidocr" not in text
     doing, done = notices(output)
     assert doing == "recognising the text in words.png"

@@ -37,7 +37,7 @@ def test_a_call_that_no_rule_allows_is_denied_and_the_run_continues(
     assert (result["ending"], result["text"]) == ("done", "Too bad.")
     (denied,) = result["denied"]
     assert (denied["call_id"], denied["tool"]) == ("call_1", "write")
-    assert "nobody can be asked" in denied["reason"]
+    assert "there is no approver" in denied["reason"]
     assert not (project / "new.txt").exists()
 
 

@@ -233,7 +233,7 @@ def test_a_server_as_a_whole_can_be_denied(home: Path, project: Path) -> None:
     with scripted_model(home, [asked], "Well.", settings=trust_settings(project)):
         output = run_steno("-p", "When?", "--deny", "mcp__time", "--yes", "--output-format", "json")
     (denied,) = result_of(output)["denied"]
-    assert "the rule mcp__time forbids this" in denied["reason"]
+    assert "the rule mcp__time denies this call" in denied["reason"]
 
 
 def test_rules_that_match_no_server_or_tool_are_reported(home: Path, project: Path) -> None:

@@ -255,7 +255,7 @@ begun TIME, 8 entries, branch main (and 1 more)
     All green.
 
 #12 rewind  TIME
-    goes on from #6; #9 was the last
+    continues from #6; the last entry was #9
 
 #13 user  TIME
     Once more
@@ -302,12 +302,12 @@ def test_every_kind_of_entry_and_block_is_shown(address: str) -> None:
         conversation.append(ChatMessage.assistant("Fine.", stop_reason=None))
     shown = run_steno("sessions", "show", "all").out
     for line in (
-        "taken out: user",
+        "content of type user",
         "? → m-2",
         "on #1: shorter please",
-        "stands for everything up to #1: Somebody looked.",
+        "replaces everything up to #1: Somebody looked.",
         "call_unanswered: answered for it",
-        "#1 was taken out by ada: private",
+        "#1 was redacted by ada: private",
     ):
         assert f"    {line}\n" in shown
 
@@ -352,7 +352,7 @@ def test_what_this_version_does_not_know_is_shown_as_such_without_a_warning(addr
     assert run_steno("sessions", "import", "-", "--id", "odd", data=document).status == 0
     output = run_process("sessions", "show", "odd")
     assert output.err == ""
-    assert "    [not understood: smell]\n    x\n" in output.out
+    assert "    [unknown content: smell]\n    x\n" in output.out
     assert "#2 dance" in output.out
 
 

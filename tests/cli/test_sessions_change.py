@@ -221,7 +221,7 @@ def test_content_is_taken_out_for_good_and_the_chain_holds(address: str, tmp_pat
     assert (output.status, output.out) == (0, "")
     assert all(fact in output.err for fact in ("#2 ", " ada"))
     assert "Is it broken?" not in run_steno("sessions", "show", "talk", "--all").out
-    assert "    #2 was taken out by ada: private\n" in run_steno("sessions", "show", "talk").out
+    assert "    #2 was redacted by ada: private\n" in run_steno("sessions", "show", "talk").out
     checked = run_steno("verify", "talk")
     assert checked.status == 0
     assert "the content of 1 taken out" in checked.out

@@ -23,12 +23,12 @@ session talk
 : … 4 entries (--all shows them)
 * #6 assistant [green]  All green.
 |\\
-| * #7 label  #6 is green
+| * #7 label  green for #6
 | * #8 mode_change  act → plan
 | * #9 user  What next?
 |\\
 | * #11 user <- other  Another way
-* #12 rewind  goes on from #6; #9 was the last
+* #12 rewind  continues from #6; the last entry was #9
 * #13 user <- main (active)  Once more
 """
     )
@@ -80,7 +80,7 @@ def test_a_rewind_to_the_beginning_is_shown_as_one(address: str) -> None:
     with open_store(address) as store:
         store.new(id="again").append(Rewind(left="elsewhere"))
     output = run_steno("sessions", "tree", "again").out
-    assert "rewind <- main (active)  goes on from the beginning; #? was the last" in output
+    assert "rewind <- main (active)  continues from the beginning; the last entry was #?" in output
 
 
 def test_branches_of_branches_go_further_right(address: str) -> None:

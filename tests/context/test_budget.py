@@ -290,9 +290,9 @@ def test_the_error_names_the_tokens_of_the_last_message(earlier: int) -> None:
     text = explain_over_budget(
         built.request.messages[-1], built.last_tokens, model="lab/x", context_tokens=1_001
     )
-    assert text == (
-        "your message with its attachments (about 5,004 tokens) does not fit the context window of "
-        "lab/x (1,001 tokens); shorten it, attach less, or choose another model"
+    assert words == (
+        "your prompt with its attachments (about 5,004 tokens) does not fit the context window of "
+        "lab/x (1,001 tokens); attach less, or choose another model"
     )
 
 
@@ -302,5 +302,5 @@ def test_results_belong_to_the_last_group_with_their_calls() -> None:
     assert built.is_over_budget
     assert 5_000 < built.last_tokens < built.tokens
     assert explain_over_budget(last, built.last_tokens, model="", context_tokens=None).startswith(
-        "the last tool output (about 5,022 tokens) does not fit"
+        "the last tool output"
     )

@@ -28,7 +28,7 @@ from tests.context.sample_logs import (
 )
 
 WHEN = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
-LEFT_OUT = "[resource s://{} left out to save room; a new reference to it shows it again]"
+LEFT_OUT = "[resource s://{} left out to save room; refer to it again to include it]"
 
 
 def link(name: str) -> Resource:
@@ -68,7 +68,7 @@ def shown(built: BuiltRequest) -> list[str]:
     for message in built.request.messages:
         text = message.text or ""
         if isinstance(message, UserMessage) and text.startswith("see "):
-            kinds = {"left out to save room;": "gone", "left out to save room …": "some"}
+            kinds = {"left out to save room; refer": "gone", "left out to save room …": "some"}
             extents.append(next((kind for sign, kind in kinds.items() if sign in text), "all"))
     return extents
 

@@ -117,6 +117,7 @@ def test_nothing_that_stands_behind_the_words_is_ever_called(words: str, shown: 
 @pytest.mark.parametrize(
     "first",
     [
+        "run x/ contains 0 folders and 0 files; hidden and ignored files are not listed:\n",
         "run x/ holds 0 folders and 0 files, without what is hidden or ignored:\n",
         "run, line 1 of 1:\n     1\trun ls\n",
         "[image run.png: text recognised by OCR]\nrun ls",

@@ -151,7 +151,7 @@ IN_PROJECT = PreviewPart(PreviewKind.NOTE, "in ~/project · at most 60 s")
 def headed(lines: list[CallLine], heading: str) -> list[str]:
     """Return what stands below a heading of ours."""
     below = texts(lines)[texts(lines).index(heading) + 1 :] if heading in texts(lines) else []
-    ends = [at for at, text in enumerate(below) if text in ("about", "arguments")]
+    ends = [at for at, text in enumerate(below) if text in ("applies to", "arguments")]
     return below[: ends[0]] if ends else below
 
 
@@ -177,15 +177,16 @@ def test_arguments_that_a_tool_does_not_show_stand_below_its_preview() -> None:
 @pytest.mark.parametrize("subject", ["app.py", "rc/app.py", "src", "py", "src/app.py.orig"])
 def test_only_a_subject_that_stands_there_by_itself_is_shown_already(subject: str) -> None:
     preview = text("src/app.py, up to 9 lines")
-    assert headed(read({"path": "a"}, preview, subject=subject), "about") == [subject]
-    assert headed(read({"path": "a"}, preview, subject="src/app.py"), "about") == []
+    assert headed(read({"path": "a"}, preview, subject=subject), "applies to") == [subject]
+    assert headed(read({"path": "a"}, preview, subject="src/app.py"), "applies to") == []
 
 
 def test_subjects_are_said_where_the_preview_does_not_name_them() -> None:
     lines = read({"command": "a  >  out"}, text("a  >  out"), subject="> /real/out")
-    assert headed(lines, "about") == ["> /real/out"]
+    assert headed(lines, "applies to") == ["> /real/out"]
     assert (
-        headed(read({"command": "a  >  out"}, text("a  >  out"), subject="a > out"), "about") == []
+        headed(read({"command": "a  >  out"}, text("a  >  out"), subject="a > out"), "applies to")
+        == []
     )
 
 
@@ -209,27 +210,27 @@ def test_arguments_that_a_preview_has_as_json_are_told_one_by_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "capability", "purpose"),
+    ("name", "capability", "purpose", "action"),
     [
-        ("bash", Capability.EXECUTE, "bash wants to execute"),
-        ("write", Capability.WRITE, "write"),
-        ("fetch", Capability.NETWORK, "fetch wants to use the network"),
+        ("bash", Capability.EXECUTE, "bash wants to execute", "execute"),
+        ("write", Capability.WRITE, "write", "write"),
+        ("fetch", Capability.NETWORK, "fetch wants to use the network", "use the network"),
     ],
 )
 def test_a_question_names_the_tool_and_its_purpose(
-    name: str, capability: Capability, purpose: str
+    name: str, capability: Capability, purpose: str, action: str
 ) -> None:
     call = ToolCall.create(name)
     request = ApprovalRequest(
         call=call, capability=capability, subjects=(), preview=CallPreview(), rule=name
     )
     assert describe_purpose(call, request) == purpose
-    assert describe_question(call, request) == f"{name} asks for permission to {capability}"
-    assert describe_purpose(call, None) == f"{name} · not asked yet"
+    assert describe_question(call, request) == f"{name} asks for permission to {action}"
+    assert describe_purpose(call, None) == f"{name} · queued"
     decision = ApprovalDecision(allowed=False, actor="ada")
-    assert describe_call_status(request, None) == "asked"
+    assert describe_call_status(request, None) == "waiting"
     assert describe_call_status(request, decision) == "denied"
-    assert describe_call_status(None, None) == "waits"
+    assert describe_call_status(None, None) == "queued"
 
 
 def test_all_calls_together_are_told_as_fully_as_one() -> None:

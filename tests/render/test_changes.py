@@ -111,6 +111,6 @@ def test_the_same_field_of_two_blocks_is_one_kind() -> None:
     assert omission_names(change) == [
         "content.seal",
         "content (image)",
-        "outcome (denied, told as an error)",
+        "outcome (denied, written as an error)",
         "unknown members",
     ]

@@ -163,23 +163,23 @@ def test_a_name_is_on_one_line_and_does_no_harm(
     [
         (ModeChange(old=Mode.PLAN, new=Mode.ACT), EntryDescription("plan → act")),
         (ModelChange(old="", new="m-2"), EntryDescription("? → m-2")),
-        (Rewind(left="9"), EntryDescription("goes on from #parent; #9 was the last")),
-        (Label(target="6", text="diagnosis"), EntryDescription("#6 is diagnosis")),
+        (Rewind(left="9"), EntryDescription("continues from #parent; the last entry was #9")),
+        (Label(target="6", text="diagnosis"), EntryDescription("diagnosis for #6")),
         (
             Compaction(through="4", summary="They looked."),
-            EntryDescription("stands for everything up to #4", "They looked."),
+            EntryDescription("replaces everything up to #4", "They looked."),
         ),
         (
             Resolution(target="1", block=2, status=ResolutionStatus.FAILED, error="gone"),
             EntryDescription("block 2"),
         ),
         (Feedback(target="1", text="shorter"), EntryDescription("on #1", "shorter")),
-        (Redacted(kind="user", sha256=SHA256), EntryDescription("taken out: user")),
+        (Redacted(kind="user", sha256=SHA256), EntryDescription("content of type user")),
         (
             Redaction(target="1", actor="ada", reason="private"),
-            EntryDescription("#1 was taken out by ada", "private"),
+            EntryDescription("#1 was redacted by ada", "private"),
         ),
-        (opaque("dance"), EntryDescription("not understood: dance")),
+        (opaque("dance"), EntryDescription("unknown content: dance")),
     ],
 )
 def test_an_entry_that_is_no_message_is_told_in_a_line(
@@ -189,7 +189,7 @@ def test_an_entry_that_is_no_message_is_told_in_a_line(
 
 
 def test_a_branch_may_go_on_from_the_beginning() -> None:
-    assert told(Rewind(left="9"), parent=None).summary.startswith("goes on from the beginning;")
+    assert told(Rewind(left="9"), parent=None).summary.startswith("continues from the beginning;")
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_the_facts_of_an_entry_are_its_time_its_decision_and_its_names() -> None
     entry = Entry(id="a", payload=approval)
     names = ["label here", "branch main ends here"]
     assert entry_facts(entry, ["here"], ["main"]) == ["denied by ada", *names]
-    assert entry_position(["here"], ["main"], is_active=False) == ["elsewhere", *names]
+    assert entry_position(["here"], ["main"], is_active=False) == ["on another branch", *names]
 
 
 def test_the_heading_of_a_result_names_its_tool_and_its_outcome() -> None:
@@ -279,7 +279,7 @@ def test_only_an_unusual_stop_is_told() -> None:
 
 
 def test_what_is_not_understood_need_not_have_a_name() -> None:
-    assert describe_opaque(opaque("")) == "not understood"
+    assert describe_opaque(opaque("")) == "unknown content"
 
 
 def test_a_moment_that_nobody_knows_is_empty() -> None:

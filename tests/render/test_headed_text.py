@@ -65,9 +65,9 @@ def test_lines_of_a_diff_are_quoted_and_those_of_a_failure_are_not() -> None:
         (TranscriptItem(ItemKind.MARKER, "head", "body"), HeadedText("Notice", "head")),
         (
             TranscriptItem(ItemKind.ERROR, body="x", hint=ItemHint.RETRY),
-            HeadedText("Trouble", "x", hint=ItemHint.RETRY),
+            HeadedText("Error", "x", hint=ItemHint.RETRY),
         ),
-        (returned_prompt_item("hello"), HeadedText("Not said", "hello")),
+        (returned_prompt_item("hello"), HeadedText("Not sent", "hello")),
     ],
 )
 def test_an_item_has_the_heading_of_its_kind(item: TranscriptItem, headed: HeadedText) -> None:

@@ -22,7 +22,7 @@ def test_of_a_command_that_says_much_the_beginning_and_the_end_are_kept(kind: It
     assert body.endswith("2999\n")
     said = 6 + 3_000 * 1_000
     kept = 20_000 + 180_000
-    assert f"[... {said - kept:,} characters are not shown while it runs ...]" in body
+    assert f"[... {said - kept:,} characters are not shown while the command runs ...]" in body
 
 
 def test_it_is_the_same_however_it_came() -> None:

@@ -269,7 +269,7 @@ def test_what_was_mended_says_so_whatever_was_decided_beside_it() -> None:
     mended = Repair(code="call_unanswered", explanation="a call was answered")
     conversation.append(mended, decision="cancelled", audit={"actor": "eva"})
     (item,) = read_back(conversation).of(ItemKind.NOTICE)
-    assert item.body == "mended: a call was answered"
+    assert item.body == "repaired: a call was answered"
 
 
 def test_a_command_that_is_recorded_leaves_the_next_one_running() -> None:
@@ -333,7 +333,7 @@ def test_a_person_is_told_that_a_model_reads_the_text_in_an_image() -> None:
     )
     conversation.append(read)
     (item,) = read_back(conversation).of(ItemKind.NOTICE)
-    assert "image shot.png: the model reads the text in it" in item.body
+    assert "image shot.png: the model gets the recognised text" in item.body
 
 
 def test_what_a_message_points_at_is_named() -> None:

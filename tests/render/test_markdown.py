@@ -42,7 +42,7 @@ def exported() -> ExportedFile:
 def test_a_branch_is_told_from_its_title_to_its_tokens() -> None:
     text = exported().data.decode()
     head = (
-        "# Mend the build\n\n- session: `talk`\n- branch: `main`\n- begun: `2026-02-18 12:00:00Z`\n"
+        "# Mend the build\n\n- session: `talk`\n- branch: `main`\n- started: `2026-02-18 12:00:00Z`\n"
         "- last entry: `2026-02-18 12:00:00Z`\n- model: `lab/tester`\n- entries: `7`\n\n"
         "**#1 model change: ? → lab/tester** · 2026-02-18 12:00:00Z\n"
     )
@@ -54,7 +54,7 @@ def test_a_branch_is_told_from_its_title_to_its_tokens() -> None:
     assert "**#5 approval: edit (c1): approved by rule edit(src/\\*\\*)**" in text
     assert "> it is ours" in text
     assert "## #6 Result of edit: ok, 0.25 s" in text
-    assert f"**what changed**\n\n```diff\n{DIFF}\n```" in text
+    assert f"**changes**\n\n```diff\n{DIFF}\n```" in text
     assert text.endswith("## Usage\n\n- `lab/tester`: 1,200 tokens in, 33 tokens out")
 
 

@@ -129,7 +129,7 @@ def test_a_run_without_a_user_prints_the_same_notices(capsys: pytest.CaptureFixt
         for event in (shortened, mode, TurnStarted(1)):
             reporter.on_event(event)
         printed.append(capsys.readouterr().err)
-    text = "an old tool result: the middle of it is left out to save room"
+    text = "the middle of an old tool result is left out to save room"
     assert printed[0] == f"! {text}\n"
     assert printed[1].startswith(f"! #3: {text} (shortened)\n! ")
 

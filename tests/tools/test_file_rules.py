@@ -77,7 +77,7 @@ def test_a_file_that_may_not_be_read_may_not_be_searched(
     (folder / "link").symlink_to(".env")
     found = result(workspace, make, tool, deny=["read(.env)"], pattern=pattern, path=path)
     assert found.outcome is Outcome.DENIED
-    assert "the rule read(.env) forbids this" in found.text
+    assert "the rule read(.env) denies this call" in found.text
 
 
 @both

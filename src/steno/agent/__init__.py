@@ -5,7 +5,8 @@
     agent = Agent(provider, conversation, tools=tools, gate=Gate(Permissions.of(allow=["write"])))
     result = await agent.run("Fix the test.")
 
-Providers, stores and tools are ports (`steno.ports`): nothing here knows one of them.
+Providers, stores and tools are protocols (`steno.ports`); this package imports none of their
+implementations.
 """
 
 from steno.agent.agent import Agent

@@ -1,7 +1,7 @@
-"""An agent: a provider, a conversation and tools, and one run after another on them.
+"""The agent: a provider, a conversation and tools, with one run at a time.
 
-Arguments are checked when the agent is made; the error names the change. Otherwise a wrong argument
-would fail in the middle of a run, as a missing attribute. A value that follows a
+The constructor checks its arguments, and its errors name the value to pass instead. Without the
+check a wrong argument would fail in the middle of a run with an AttributeError. A value for a
 protocol is checked for its methods, so that other programs can implement the protocol.
 """
 
@@ -56,14 +56,15 @@ class Agent:
         agent = Agent(provider, conversation, tools=[read, search])
         result = await agent.run("What does it do?")
 
-    Without a `gate` it may only read; see `Gate` for rules and approvers. Pass
+    Without a `gate` the agent may only read; see `Gate` for rules and approvers. Pass
     `runner=Runner(store)` to store long output with the session, and
     `resolver=InputResolver(workspace)` to resolve references to files, images and resources.
     `model` is the name of the model in the log (`anthropic/claude-…`), `target` holds its
     settings, and `actor` names the user.
 
-    Parts may become available after the agent is made: each run awaits `before_run` first, such as
-    the start of MCP servers, and `begin_run` returns the conversation and the tools from then on.
+    Parts may become available after the agent is created: each run first awaits `before_run`, such
+    as the start of MCP servers, and then calls `begin_run`, which returns the conversation and the
+    tools to use from then on.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class Agent:
         before_run: Callable[[], Awaitable[object]] | None = None,
         begin_run: Callable[[], tuple[Conversation, Iterable[Tool]]] | None = None,
     ) -> None:
-        """Take the parts of every run.
+        """Store the parts that every run uses.
 
         Raises InvalidValue for arguments of the wrong type, and if two tools share a name.
         """
@@ -124,7 +125,7 @@ class Agent:
         self._before_run = before_run
         self._begin_run = begin_run
         self._waiting: asyncio.Future[object] | None = None
-        """The wait of a run that has not begun."""
+        """The call of `before_run` that a run waits for; None if no run waits."""
         self._is_wait_interrupted = False
         self._run: AgentRun | None = None
 
@@ -135,7 +136,7 @@ class Agent:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a run waits for `before_run`: nothing of it is recorded."""
+        """Whether a run waits for `before_run`; nothing of that run is recorded yet."""
         return self._waiting is not None
 
     async def run(
@@ -147,14 +148,17 @@ class Agent:
     ) -> RunResult:
         """Send a prompt to the model, and run until the model is done.
 
-        Without a prompt the run continues where the conversation stopped, and tries again to
-        resolve references that failed before, unless `retry_references` is False. `on_event`
-        receives the events. Errors of the provider are part of the result. So are references of the
-        prompt that cannot be resolved: then nothing is sent, the branch is as it was before, and
-        prompts that were sent after it wait for `withdraw` or the next run. Raises LogError if the
-        log cannot be written, StenoError (`agent_busy`) while another run is in progress, or
-        (`interrupted`) if it is interrupted before it begins: nothing is recorded then. If the
-        task is cancelled, the conversation is left in order.
+        Without a prompt the run continues where the conversation stopped, and resolves references
+        again that failed before, unless `retry_references` is False. `on_event` receives the
+        events.
+
+        The result reports errors of the provider, and references of the prompt that cannot be
+        resolved. For an unresolved reference nothing is sent, the branch is rewound to before the
+        prompt, and prompts that were queued after it wait for `withdraw` or the next run.
+
+        Raises LogError if the log cannot be written, StenoError (`agent_busy`) while another run is
+        in progress, and StenoError (`interrupted`) if the run is interrupted before it begins, with
+        nothing recorded. If the task is cancelled, the conversation can still be continued.
         """
         prompt_input = None if prompt is None else _build_prompt_input(prompt)
         await self._wait_to_begin()
@@ -168,12 +172,12 @@ class Agent:
         return result
 
     async def compact(self, *, on_event: OnEvent = ignore_event) -> Entry | None:
-        """Let the model summarize the conversation; from here on it sees the summary instead.
+        """Let the model summarize the conversation; later requests contain the summary instead.
 
-        The last messages stay as they are, and all messages stay in the log. Return the entry of
-        the summary; None if there is nothing to summarize, the summary failed (`on_event` receives
-        the reason), or it was interrupted. Raises LogError if the log cannot be written, StenoError
-        (`agent_busy`) while a run is in progress.
+        The last messages are still sent in full, and all messages stay in the log. Return the entry
+        of the summary; None if there is nothing to summarize, the summary failed (`on_event`
+        receives the reason), or it was interrupted. Raises LogError if the log cannot be written,
+        StenoError (`agent_busy`) while a run is in progress.
         """
         self._check_idle()
         with self._open_run(on_event) as run:
@@ -181,10 +185,11 @@ class Agent:
 
     def _check_idle(self) -> None:
         if self.is_running:
-            raise StenoError("it is at work; steer it, or wait", place="agent", code="agent_busy")
+            message = "a run is in progress; call steer(), or wait until the run ends"
+            raise StenoError(message, place="agent", code="agent_busy")
 
     async def _wait_to_begin(self) -> None:
-        """Await `before_run`. Raises StenoError if it is interrupted, even at its end."""
+        """Await `before_run`. Raises StenoError if it is interrupted, even when it just ended."""
         self._check_idle()
         if self._before_run is None:
             return
@@ -207,7 +212,7 @@ class Agent:
 
     @contextmanager
     def _open_run(self, on_event: OnEvent) -> Generator[AgentRun]:
-        """Begin a run, the only one as long as this lasts. Raises StenoError."""
+        """Begin a run, and end it with the block. Raises StenoError."""
         if self._begin_run is not None:
             self.conversation, tools = self._begin_run()
             if (collected := _collect_tools(tools)) != self._config.dispatcher.tools:
@@ -224,8 +229,8 @@ class Agent:
         """Run, and yield the events; the last is a `RunEnded`.
 
         The run does not wait for the iteration, so an approver may be asked before its
-        `ApprovalRequested` is yielded; `on_event` of `run` is called before. Leaving the iteration
-        before its end stops the run; `contextlib.aclosing` does so at once.
+        `ApprovalRequested` is yielded; `on_event` of `run` is called before the approver. Leaving
+        the iteration early stops the run; use `contextlib.aclosing` to stop it at once.
         """
         events: asyncio.Queue[LoopEvent | None] = asyncio.Queue()
         task = asyncio.create_task(self.run(prompt, on_event=events.put_nowait))
@@ -243,10 +248,10 @@ class Agent:
     ) -> None:
         """Send a prompt during a run. Raises StenoError (`agent_idle`) if there is none.
 
-        A shell command of the user is recorded, too; the run does not continue because of it.
+        A shell command of the user is recorded, too; it does not make the run continue.
         """
         if not self.is_running:
-            message = "nothing is under way that could be steered; run it"
+            message = "no run in progress; call run() first"
             raise StenoError(message, place="agent", code="agent_idle")
         self.enqueue(prompt, policy)
         if policy is SteeringPolicy.INTERRUPT and self._run is not None:
@@ -257,19 +262,19 @@ class Agent:
     ) -> None:
         """Add a prompt that follows the prompt of the run, or of the next run if there is none."""
         if policy is SteeringPolicy.INTERRUPT and self._run is None:
-            policy = SteeringPolicy.AFTER_CALLS  # there is nothing yet to interrupt
+            policy = SteeringPolicy.AFTER_CALLS  # there is no run to interrupt
         queued = prompt if isinstance(prompt, ShellCommand) else _build_prompt_input(prompt)
         self._steering.put(queued, policy)
 
     def withdraw(self) -> tuple[PromptInput, ...]:
-        """Take back the prompts that follow the prompt of the run, and are not recorded yet."""
+        """Remove and return the queued prompts, which are not recorded yet."""
         return tuple(self._steering.take(PromptInput))
 
     def interrupt(self) -> None:
-        """Stop the response and the tools, which are recorded as far as they came. No-op if idle.
+        """Stop the response and the tools, and record their partial output. No-op if idle.
 
-        A tool that ignores its cancellation has ten seconds, or none if this is called twice. A run
-        that waits for `before_run` does not begin.
+        A tool that ignores its cancellation gets ten seconds to end, or none if this is called
+        twice. A run that waits for `before_run` does not begin.
         """
         if self._waiting is not None:
             self._is_wait_interrupted = True
@@ -285,7 +290,9 @@ def _build_prompt_input(prompt: AnyPrompt) -> PromptInput:
         case PromptInput(images=(), piped=""):
             return prompt._replace(message=ChatMessage.user(prompt.text))
         case PromptInput():
-            message = "its images and its piped input are not part of a message yet"
+            message = (
+                "the prompt has images or piped input; set its message, which must contain them"
+            )
             raise InvalidMessage(message, place="agent", code="invalid_prompt")
         case UserMessage():
             return PromptInput(prompt.text or "", message=prompt)
@@ -293,9 +300,12 @@ def _build_prompt_input(prompt: AnyPrompt) -> PromptInput:
             return PromptInput(prompt, message=ChatMessage.user(prompt))
         case _:
             has_message = isinstance(getattr(prompt, "message", None), UserMessage)
-            hint = "; its .message?" if has_message else ""
+            hint = "; pass its .message" if has_message else ""
+            expected = "the prompt must be a string, a UserMessage or a PromptInput"
             raise InvalidMessage(
-                f"a prompt is text or a user message{hint}", place="agent", code="invalid_prompt"
+                f"{expected}, not {type(prompt).__name__}{hint}",
+                place="agent",
+                code="invalid_prompt",
             )
 
 
@@ -306,10 +316,10 @@ def _check_provider_and_conversation(provider: object, conversation: object) -> 
     if not _has_methods(provider, "stream"):
         code, advice = "wrong_type", ""
         if isinstance(provider, Conversation):
-            code, advice = "arguments_swapped", "the provider comes first, then the conversation"
+            code, advice = "arguments_swapped", "pass the provider first, then the conversation"
         elif _has_methods(provider, "__await__"):
-            code, advice = "not_awaited", "await?"
-        expected = 'one, such as connect("anthropic")'
+            code, advice = "not_awaited", "await it first"
+        expected = 'a provider, such as connect("anthropic")'
         raise _wrong_type("provider", expected, provider, code=code, advice=advice)
     if not isinstance(conversation, Conversation):
         expected = "a Conversation, such as Conversation() or store.new()"
@@ -320,26 +330,26 @@ def _check_gate_and_runner(gate: object, runner: object) -> None:
     if not _has_methods(gate, "offers", "decide", "denies", "authorize_reference"):
         code, advice = "wrong_type", ""
         if isinstance(gate, Permissions):
-            code, advice = "gate_is_permissions", "Gate(permissions)?"
+            code, advice = "gate_is_permissions", "pass Gate(permissions)"
         elif _has_methods(gate, "ask"):
-            code, advice = "gate_is_approver", "Gate(approver=…)?"
+            code, advice = "gate_is_approver", "pass Gate(approver=…)"
         raise _wrong_type("gate", "a Gate", gate, code=code, advice=advice)
     if not _has_methods(runner, "run"):
         code, advice = "wrong_type", ""
         if _has_methods(runner, "put_blob"):
-            code, advice = "runner_is_store", "Runner(store)?"
+            code, advice = "runner_is_store", "pass Runner(store)"
         raise _wrong_type("runner", "a Runner", runner, code=code, advice=advice)
 
 
 def _check_settings(*, resolver: object, target: object, limits: object, telemetry: object) -> None:
     if resolver is not None and not _has_methods(resolver, "resolve", "is_current", "changes"):
-        raise _wrong_type("resolver", "one, such as InputResolver(workspace)", resolver)
+        raise _wrong_type("resolver", "a resolver, such as InputResolver(workspace)", resolver)
     if not isinstance(target, ModelTarget):
         raise _wrong_type("target", 'a ModelTarget, such as ModelTarget(model="…")', target)
     if not isinstance(limits, Limits):
-        raise _wrong_type("limits", "Limits of steno.agent, such as Limits(turns=20)", limits)
+        raise _wrong_type("limits", "a steno.agent.Limits, such as Limits(turns=20)", limits)
     if not _has_methods(telemetry, "run", "turn", "call"):
-        raise _wrong_type("telemetry", "one, such as OpenTelemetry()", telemetry)
+        raise _wrong_type("telemetry", "a telemetry object, such as OpenTelemetry()", telemetry)
 
 
 def _check_functions(**functions: object) -> None:
@@ -349,11 +359,11 @@ def _check_functions(**functions: object) -> None:
 
 
 def _collect_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
-    """Return the tools of an iterable. Raises InvalidValue for a value that is none."""
+    """Return the tools of an iterable. Raises InvalidValue for a value that is not a tool."""
     if not isinstance(tools, Iterable):
-        code, advice = "tools_not_listed", "tools=[…]?"
+        code, advice = "tools_not_listed", "pass tools=[…]"
         if hasattr(tools, "tools"):
-            code, advice = "tools_is_toolbox", "its .tools?"
+            code, advice = "tools_is_toolbox", "pass its .tools"
         raise _wrong_type("tools", "a list of tools", tools, code=code, advice=advice)
     collected = tuple(tools)
     for number, tool in enumerate(collected):
@@ -369,27 +379,28 @@ class _ToolProblem(NamedTuple):
 
 
 def _tool_problem(tool: object) -> _ToolProblem | None:
-    """Return the code and the advice for a value that is no tool; None if it is one."""
+    """Return the code and the advice for a value that is not a tool; None if it is one."""
     if isinstance(tool, type):
-        return _ToolProblem("tool_is_class", f"{tool.__name__}(…)?")
+        return _ToolProblem("tool_is_class", f"pass an instance: {tool.__name__}(…)")
     missing = next((name for name in _MISSING_ATTRIBUTE_CODES if not hasattr(tool, name)), None)
     if missing is not None and callable(tool):
-        return _ToolProblem("tool_is_function", "@tool?")
+        return _ToolProblem("tool_is_function", "decorate it with @tool")
     if missing is not None:
-        return _ToolProblem(_MISSING_ATTRIBUTE_CODES[missing], f"it has no {missing}")
+        return _ToolProblem(_MISSING_ATTRIBUTE_CODES[missing], f"it has no attribute {missing}")
     if not isinstance(getattr(tool, "definition", None), ToolDefinition):
         return _ToolProblem("tool_definition_type", "its definition must be a ToolDefinition")
     if not isinstance(getattr(tool, "capability", None), Capability):
         advice = "its capability must be a Capability, such as Capability.READ"
         return _ToolProblem("tool_capability_type", advice)
-    if not isinstance(getattr(tool, "rule_aliases", None), tuple):  # a string would be many names
+    # A string is iterable, too: each of its characters would count as a name.
+    if not isinstance(getattr(tool, "rule_aliases", None), tuple):
         advice = "its rule_aliases must be a tuple of names, such as ()"
         return _ToolProblem("tool_rule_aliases_type", advice)
     return None
 
 
 def _has_methods(value: object, *methods: str) -> bool:
-    """Return whether a value has all these methods; a class does not count, only its objects."""
+    """Return whether a value is an instance with all these methods; a class is not."""
     is_object = not isinstance(value, type)
     return is_object and all(callable(getattr(value, name, None)) for name in methods)
 

@@ -1,7 +1,7 @@
-"""Replace the oldest messages of a conversation by a summary of the model, so that it can continue.
+"""Replace the oldest messages of a conversation with a summary that the model writes.
 
-A conversation that does not fit into one request is summarized piece by piece: each piece with the
-summary of those before it. A call stays with its results.
+A conversation that does not fit into one request is summarized in pieces: each request contains one
+piece and the summary of the pieces before it. A call and its results are in the same piece.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from steno.ports import Provider
 from steno.records.entry import Compaction, Entry
 
 _SUMMARY_PROMPT: Final = """\
-The conversation has become too long to be read as a whole. Write a summary that replaces it: \
-whoever goes on will see nothing else of it. Say what the person wants, in their words where \
-these matter; what was decided and why; which files, commands and names matter and in what state \
-they are; what was tried and failed; and what is to be done next. If a summary of what came \
-before stands above, take over all of it that still matters. Do not call tools. Do not address \
-anybody."""
+The conversation has become too long for one request. Write a summary that replaces it: the model \
+that continues the work sees only your summary. Include what the user wants, quoting the user \
+where the exact wording matters; what was decided and why; which files, commands and names matter, \
+and their current state; what was tried and failed; and what has to be done next. If an earlier \
+summary precedes these messages, include everything in it that still matters. Do not call tools. \
+Write only the summary, and do not address anyone."""
 _GROUPS_KEPT_ON_REQUEST: Final = 1
-"""How many groups of messages stay when the user asks for a summary."""
+"""The number of message groups to keep when the user requests a summary."""
 _MAX_SUMMARY_SHARE: Final = 0.25
-"""The share of the room for the summary of earlier pieces and the prompt."""
+"""The share of the token budget for the summary of earlier pieces and the prompt."""
 
 
 async def compact(
@@ -53,10 +53,10 @@ async def compact(
     budget_tokens: int | None,
     kept_groups: int = RECENT_GROUPS,
 ) -> Entry | None:
-    """Record a summary of the oldest messages; return its entry, None if there is none.
+    """Record a summary of the oldest messages; return its entry, or None without a summary.
 
-    `budget_tokens` is how many tokens of messages fit into one request; the last `kept_groups`
-    groups of messages stay as they are.
+    `budget_tokens` is the number of message tokens that fit into one request; the last
+    `kept_groups` groups of messages are not summarized.
     """
     through = compaction_point(recorder.conversation.entries_view(), kept_groups=kept_groups)
     old = None if through is None else _build_request_through(through, config, recorder, target)
@@ -69,7 +69,7 @@ async def compact(
             )
             span.record_result(ChatMessage.assistant(summary, usage=usage))
     except (ProviderError, ProtocolError, InvalidRequest) as exc:
-        text = f"no summary could be made: {exc}"
+        text = f"the conversation could not be summarized: {exc}"
         recorder.emit(Notice(NoticeKind.CONTEXT, text, "summary_failed"))
         return None
     payload = Compaction(through=through, summary=summary, usage=usage)
@@ -77,7 +77,7 @@ async def compact(
 
 
 async def compact_now(config: RunConfig, recorder: RunRecorder) -> Entry | None:
-    """Record a summary of all but the last messages, however much room there is."""
+    """Record a summary of all but the last messages, even if they fit into one request."""
     conversation, kept_groups = recorder.conversation, _GROUPS_KEPT_ON_REQUEST
     if compaction_point(conversation.entries_view(), kept_groups=kept_groups) is None:
         return None
@@ -91,10 +91,10 @@ async def compact_now(config: RunConfig, recorder: RunRecorder) -> Entry | None:
 def _build_request_through(
     through: str, config: RunConfig, recorder: RunRecorder, target: ModelTarget
 ) -> Request | None:
-    """Return the request up to an entry, as it would be with unlimited room.
+    """Return the request up to an entry, built for an unlimited context window.
 
-    The last summary is part of it, wherever in the log it stands. None if there is nothing else:
-    a summary of a summary has no use.
+    The request contains the last summary, wherever that is in the log. None if it would contain
+    nothing else: a summary of a summary is useless.
     """
     conversation = recorder.conversation
     entries = conversation.entries_view()
@@ -116,7 +116,7 @@ async def summarize(
 ) -> tuple[str, Usage]:
     """Request a summary of the messages of a request; return it and its usage.
 
-    `budget_tokens` is how many tokens of messages fit into one request; None if that is not known.
+    `budget_tokens` is the number of message tokens that fit into one request; None if unknown.
     Raises ProviderError and ProtocolError, also for an empty summary.
     """
     systems = tuple(takewhile(lambda m: isinstance(m, SystemMessage), request.messages))
@@ -132,7 +132,7 @@ async def summarize(
             message = await stream.collect()
         summary, usage = (message.text or "").strip(), usage + (message.usage or Usage())
         if not summary:
-            raise ProtocolError("the model said nothing", place="summary", code="empty_summary")
+            raise ProtocolError("the model returned no text", place="summary", code="empty_summary")
     return summary, usage
 
 
@@ -165,7 +165,7 @@ def _sum_tokens(messages: Sequence[Message], count_tokens: CountTokens) -> int:
 
 
 def _group_with_results(messages: Sequence[Message]) -> Iterator[list[Message]]:
-    """Yield each message with the results that answer its calls."""
+    """Yield each message with the results of its calls."""
     group: list[Message] = []
     for message in messages:
         if group and not isinstance(message, ToolResultMessage):

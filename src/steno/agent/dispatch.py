@@ -1,13 +1,13 @@
-"""Answer the calls of one turn: check each call, decide about it, run it and record the result.
+"""Handle the calls of one turn: check each call, decide about it, run it and record the result.
 
-Calls are taken in their order. Neighbouring calls that only read run together, all others run
-alone; results are recorded in the order of the calls. However this ends, every call that began has
-its result in the log. `Runner` runs one tool: its output, its failure and its faults all become
-results.
+Calls are handled in order. Adjacent calls that only read run concurrently, all others run alone;
+results are recorded in the order of the calls. Every call that began gets a result in the log, also
+after an error or a cancellation. `Runner` runs one tool: its output, its failures and unexpected
+exceptions all become results.
 
-`finish_orphaned_calls` answers the calls of an earlier run that was killed. A call without a
-decision is decided now, and a decision that was recorded meanwhile holds. A call that had been
-approved may have run, in part or to its end: only a call that reads is run again.
+`finish_orphaned_calls` records results for the calls of an earlier run that was killed. A call
+without a decision is decided now; a decision that was recorded since then applies. An approved call
+may have run, partly or completely, so only a call that reads is run again.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ from steno.records.entry import Approval, ApprovalStatus, Mode, Redacted
 from steno.values import replace_lone_surrogates
 
 _STOP_TIMEOUT_S: Final = 10.0
-"""How long to wait for tools that were cancelled."""
+"""The time to wait for cancelled tools to end."""
 _MAX_END_CHARACTERS: Final = 10_000
-"""The length of the beginning and of the end of an output; some 5,000 tokens in all."""
+"""The length of the beginning and of the end of an output; about 5,000 tokens together."""
 _DECISION_BY_OUTCOME: Final = {
     Outcome.OK: "executed",
     Outcome.ERROR: "failed",
     Outcome.UNAVAILABLE: "failed",
 }
-"""The decision that is recorded for an outcome; the others go by their own names."""
+"""The decision that is recorded for an outcome; other outcomes are recorded by their own names."""
 
 
 class _ApprovedCall(NamedTuple):
@@ -77,7 +77,7 @@ _CheckedCall: TypeAlias = tuple[AnyToolCall, ToolResultMessage | None]
 
 
 class _RunningCall(NamedTuple):
-    """A call that has begun, or has its result already."""
+    """A call whose task has started; a call that is not run has its result at once."""
 
     call: AnyToolCall
     output: ReportedOutput
@@ -86,7 +86,7 @@ class _RunningCall(NamedTuple):
 
 @final
 class Dispatcher:
-    """Answers calls with a set of tools."""
+    """Handles tool calls with a set of tools."""
 
     def __init__(
         self,
@@ -96,20 +96,20 @@ class Dispatcher:
         runner: ToolRunner,
         telemetry: Telemetry,
     ) -> None:
-        """Take tools of different names. Raises InvalidValue."""
+        """Take the tools. Raises InvalidValue if two of them have the same name."""
         self._tools: dict[str, Tool] = {}
         for tool in tools:
             name = tool.definition.name
             if name in self._tools:
                 raise InvalidValue(
-                    f"two have the name {name}", place="tools", code="duplicate_tool_name"
+                    f"two tools have the name {name}", place="tools", code="duplicate_tool_name"
                 )
             self._tools[name] = tool
         self._gate = gate
         self._runner = runner
         self._telemetry = telemetry
         self.consecutive_invalid_turns: int = 0
-        """How many turns, up to the last one, had calls of which none could be run at all."""
+        """The number of consecutive turns, up to the last, in which no call could be run."""
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -121,7 +121,7 @@ class Dispatcher:
         return tuple([tool.definition for tool in self.tools if self._gate.offers(tool, mode)])
 
     async def answer_calls(self, calls: Sequence[AnyToolCall], recorder: RunRecorder) -> None:
-        """Answer calls that await their result. An exception leaves the rest unanswered."""
+        """Record results for outstanding calls. An exception leaves the rest without a result."""
         checked = [(call, self._find_refusal(call)) for call in calls]
         is_all_invalid = all(refusal is not None for _, refusal in checked)
         self.consecutive_invalid_turns = self.consecutive_invalid_turns + 1 if is_all_invalid else 0
@@ -139,16 +139,16 @@ class Dispatcher:
         tool = self._tools.get(call.name)
         if tool is None:
             known = ", ".join(self._tools) or "none"
-            text = f"There is no tool of this name. The tools are: {known}."
+            text = f"There is no tool with this name. The available tools are: {known}."
             return build_agent_result(call.id, ResultCode.UNKNOWN_TOOL, text, Outcome.UNAVAILABLE)
         problems = tool.definition.check(call)
         if problems:
-            text = "\n".join(["The arguments do not fit:", *map(str, problems)])
+            text = "\n".join(["The arguments are invalid:", *map(str, problems)])
             return build_agent_result(call.id, ResultCode.INVALID_ARGUMENTS, text)
         return None
 
     def _batches(self, calls: Iterable[_CheckedCall]) -> Iterator[list[_CheckedCall]]:
-        """Group neighbours that only read; any other call is a batch of its own."""
+        """Yield batches: adjacent read-only calls together, every other call alone."""
         for is_reader, group in groupby(calls, lambda checked: self.is_read_only(checked[0])):
             if is_reader:
                 yield list(group)
@@ -168,7 +168,7 @@ class Dispatcher:
         tool = self._tools[call.name]
         try:
             decision = await self._gate.decide(tool, call, recorder)
-        except ToolFailed as exc:  # the subject does not exist, or may not be named
+        except ToolFailed as exc:  # the subject does not exist, or the tool rejects it
             return build_failure_result(call, exc)
         except ToolFault as exc:
             return build_fault_result(call, exc.fault)
@@ -210,7 +210,7 @@ class Dispatcher:
             return decided
         tool, call, subjects = decided
         if subjects is not None and _current_subjects(tool, call) != subjects:
-            text = f"{DENIED_PREFIX}: what the call is about has changed since it was allowed"
+            text = f"{DENIED_PREFIX}: the target of the call has changed since it was allowed"
             return build_agent_result(call.id, ResultCode.SUBJECTS_CHANGED, text, Outcome.DENIED)
         recorder.emit(CallStarted(call))
         with self._telemetry.call(tool, call) as span:
@@ -220,7 +220,7 @@ class Dispatcher:
         return result
 
     async def _stop_calls(self, running: Sequence[_RunningCall], recorder: RunRecorder) -> None:
-        """Cancel calls that run, and record results for those that have none yet."""
+        """Cancel running calls, and record results for those that have none yet."""
         for running_call in running:
             running_call.task.cancel()
         try:
@@ -228,7 +228,7 @@ class Dispatcher:
             await asyncio.wait([each.task for each in running], timeout=_STOP_TIMEOUT_S)
         finally:
             for running_call in running:
-                with suppress(OutOfOrder):  # it has its result
+                with suppress(OutOfOrder):  # the call has its result already
                     self._record(running_call.call, _result_after_stop(running_call), recorder)
 
     def _record(self, call: AnyToolCall, result: ToolResultMessage, recorder: RunRecorder) -> None:
@@ -238,7 +238,7 @@ class Dispatcher:
 
 
 def _current_subjects(tool: Tool, call: ToolCall) -> tuple[str, ...] | None:
-    """Return what a call is about now: a link may have been moved since the decision."""
+    """Return the current subjects of a call: a link may have changed since the decision."""
     try:
         return tool.subjects(call)
     except Exception:  # noqa: BLE001 - it succeeded when the gate decided
@@ -246,9 +246,9 @@ def _current_subjects(tool: Tool, call: ToolCall) -> tuple[str, ...] | None:
 
 
 def _result_after_stop(running: _RunningCall) -> ToolResultMessage:
-    """Return the result of a call that was cancelled; it may have ended all the same.
+    """Return the result of a cancelled call, which may have ended before it was cancelled.
 
-    Its output up to then is part of it: that may be all that is known of its work.
+    The result contains the output so far, which may be the only trace of the effects of the call.
     """
     task, output = running.task, running.output.text
     if task.done() and not task.cancelled() and task.exception() is None:
@@ -263,7 +263,7 @@ def _result_after_stop(running: _RunningCall) -> ToolResultMessage:
 
 
 async def finish_orphaned_calls(dispatcher: Dispatcher, recorder: RunRecorder) -> None:
-    """Answer every call of the active branch that awaits its result."""
+    """Record a result for every call of the active branch that has none."""
     conversation = recorder.conversation
     for call_id in conversation.outstanding:
         call = conversation.outstanding_call(call_id)
@@ -280,8 +280,8 @@ async def finish_orphaned_calls(dispatcher: Dispatcher, recorder: RunRecorder) -
 def _has_redacted_result(conversation: Conversation) -> bool:
     """Return whether a result of the last turn was redacted.
 
-    The log no longer names the call of that result. To run any of them again could bring back the
-    content that was taken out.
+    The log no longer names the call of that result. Running any call of the turn again could
+    restore the redacted content.
     """
     for entry in reversed(conversation.entries_view()):
         if isinstance(entry.payload, AssistantMessage):
@@ -313,13 +313,13 @@ class ToolRunner(Protocol):
     """Turns an approved call into a result."""
 
     async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolResultMessage:
-        """Return the result, whatever happens but cancellation."""
+        """Return the result of a call, also if the tool fails. Raises only CancelledError."""
         ...
 
 
 @final
 class Runner:
-    """Runs tools for real."""
+    """Runs tools and turns their output into results."""
 
     def __init__(
         self,
@@ -328,15 +328,15 @@ class Runner:
         now: Callable[[], datetime] = utc_now,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the place for output that is too long for a message: a store, or else memory."""
+        """Take the store for output that is too long for a message; by default it is in memory."""
         self._blobs = _MemoryBlobs() if blobs is None else blobs
         self._now = now
         self._clock = clock
 
     async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolResultMessage:
-        """Run a tool. Its output, its failure and its faults all become results.
+        """Run a tool. Its output, its failures and unexpected exceptions all become results.
 
-        A failure that the tool reports has no traceback; a fault of the tool has one.
+        A failure that the tool reports has no traceback; an unexpected exception has one.
         """
         started_at, start = self._now(), self._clock()
         try:
@@ -353,16 +353,16 @@ class Runner:
 
 
 def is_cancelled() -> bool:
-    """Return whether this task was cancelled, even if the exception was caught since."""
+    """Return whether this task was cancelled, even if the CancelledError was caught."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 @final
 class ReportedOutput:
-    """The output that a call reports: each piece is passed on, the beginning and the end are kept.
+    """The output that a running call reports. It keeps the beginning and the end.
 
-    It is made in the event loop; any thread may add to it.
+    Create it in the event loop; any thread may add to it.
     """
 
     def __init__(self, on_text: Callable[[str], None]) -> None:
@@ -375,7 +375,7 @@ class ReportedOutput:
 
     @property
     def text(self) -> str:
-        """All of it, or its beginning and its end."""
+        """The whole output, or the beginning and the end of a long one."""
         head, missing, tail = self._kept.ends()
         gap = f"\n[... {missing:,} characters left out here ...]\n" if missing else ""
         return f"{head}{gap}{tail}"
@@ -424,5 +424,5 @@ class _MemoryBlobs:
 
     def blob(self, sha256: str) -> bytes:
         if sha256 not in self._blobs:
-            raise Missing("there is none of this name", place="blob", code="blob_missing")
+            raise Missing("there is no blob of this digest", place="blob", code="blob_missing")
         return self._blobs[sha256]

@@ -21,18 +21,18 @@ from steno.values import RedactedRepr
 
 
 class EndReason(StrEnum):
-    """Why a run ended."""
+    """The reason why a run ended."""
 
     DONE = "done"
-    """The model had nothing more to do."""
+    """The model finished its work."""
     LIMIT = "limit"
     INTERRUPTED = "interrupted"
     FAILED = "failed"
-    """The provider failed for good."""
+    """The request could not be sent, or the provider failed and retries did not help."""
 
 
 class RunResult(NamedTuple):
-    """The result of a run. The conversation is in order, however the run ended."""
+    """The result of a run. However the run ended, the conversation can be continued."""
 
     end_reason: EndReason
     message: AssistantMessage | None
@@ -40,7 +40,7 @@ class RunResult(NamedTuple):
     turns: int
     usage: Usage
     cost: Decimal | None = None
-    """None where the price of the model is not known."""
+    """None if the price of the model is unknown."""
     reason: str = ""
     """The limit, the error, or why the last response is incomplete; else empty."""
     error: StenoError | None = None
@@ -99,11 +99,11 @@ class NoticeKind(StrEnum):
     """The kind of a notice."""
 
     CONTEXT = "context"
-    """How the next request comes about, where no `Change` reports it."""
+    """About the next request, where no `Change` describes it."""
     RETRY = "retry"
     """A turn failed and is repeated."""
     LIMIT = "limit"
-    """A limit was reached, or does not hold."""
+    """A limit was reached, or cannot be enforced."""
     INPUT = "input"
     """A reference of a message: its resolution, or a change of its target."""
     PERMISSION = "permission"
@@ -122,7 +122,7 @@ class Notice(RedactedRepr, frozen=True):
 
 @final
 class ContextChanged(RedactedRepr, frozen=True):
-    """The model sees something other than the log has; `steno.render` has the sentences."""
+    """A request differs from the log; `steno.render` has the texts."""
 
     change: Change
 

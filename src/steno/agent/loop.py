@@ -5,9 +5,9 @@
     response    recorded before any of its calls runs
     results     of its calls: checked, decided, run, recorded before the next request
 
-Wherever a run ends, at a limit, an error, a cancellation or with the process, the conversation can
-continue: the response is recorded as far as it came, and every call gets a result, now or when the
-next run begins.
+However a run ends (a limit, an error, a cancellation, the end of the process), the conversation can
+continue: a partial response is recorded, and every call gets a result, now or when the next run
+begins.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ from steno.ports import Stream
 from steno.records.entry import Entry, Repair
 
 _SILENT_CHANGES: Final = (ChangeCode.RESOLVED,)
-"""Changes without a notice: the model sees a resolved reference."""
+"""Changes that are not reported: the user expects that the model sees a resolved reference."""
 _RECORDED_CHANGES: Final = (ChangeCode.REPAIRED, ChangeCode.RESOURCE_LEFT_OUT)
-"""Changes that are recorded, too."""
-_UNKNOWN_PRICE_TEXT: Final = "the price of the model is not known, so the cost is not limited"
+"""Changes that are also recorded in the log."""
+_UNKNOWN_PRICE_TEXT: Final = "the price of the model is unknown, so the cost limit has no effect"
 _INCOMPLETE_REASONS: Final[Mapping[StopReason | None, str]] = {
-    StopReason.LENGTH: "the answer was cut off at its greatest length",
-    StopReason.CONTENT_FILTER: "a filter of the provider ended the answer",
-    StopReason.ERROR: "the answer ended with an error of the provider",
-    StopReason.ABORTED: "the answer was broken off",
+    StopReason.LENGTH: "the response was cut off at the token limit",
+    StopReason.CONTENT_FILTER: "the content filter of the provider stopped the response",
+    StopReason.ERROR: "the response ended with an error of the provider",
+    StopReason.ABORTED: "the response was interrupted",
 }
-"""Why the last response may be incomplete."""
+"""The reasons why the last response may be incomplete."""
 _MAX_ATTEMPTS: Final = 3
-"""For one turn, where the connection broke in the middle of it."""
+"""The number of attempts for one turn whose connection breaks."""
 _SHRINK_FACTOR: Final = 0.8
-"""The share of a request that was too long for the next attempt."""
+"""The size of the next attempt, relative to a request that was too long."""
 
 _RunStep: TypeAlias = Callable[[], Coroutine[Any, Any, bool]]
 """Does one step, and returns whether the run continues."""
@@ -223,7 +223,7 @@ class AgentRun:
         self._input.record_prompt()
 
     async def _run_step(self, step: _RunStep) -> bool:
-        """Do one step in a task of its own, so that it can be stopped while the run continues."""
+        """Run one step in a separate task, so that it can be stopped while the run continues."""
         if self._is_interrupted:
             return False
         task = asyncio.current_task()
@@ -266,7 +266,7 @@ class AgentRun:
         retry, self._retries_references = self._retries_references, False
         turn = self._turn_input(is_first=self._turns == 0)
         await references.resolve_unanswered(self._recorder, turn, retry=retry)
-        # The model may refuse images; then the prompt may still be taken back.
+        # If the model refuses an image, the prompt may still have to be rewound.
         if self._input.is_held and not references.has_images(self._recorder):
             self._input.release()
             if self._input.record_due(is_over=False):
@@ -274,7 +274,7 @@ class AgentRun:
                 await references.resolve_unanswered(self._recorder, turn)
 
     async def _replace_refused_images(self, exc: StenoError) -> bool:
-        """Replace images by text if the model may have refused them; return whether it did."""
+        """Replace images with text if the model may have refused them; return whether it has."""
         references = self._config.references
         if references is None or self._image_refusal or not is_image_refusal(exc):
             return False
@@ -338,7 +338,7 @@ class AgentRun:
         return message
 
     def _record_partial(self, stream: Stream, span: TelemetrySpan) -> None:
-        """Record as much of a response as was read; its calls are not run."""
+        """Record the part of a response that was received; its calls are not run."""
         try:
             partial = stream.message()
         except StenoError:
@@ -386,7 +386,7 @@ class AgentRun:
     def _shrink_target(self, built: BuiltRequest) -> None:
         """Make the next attempt shorter: the provider's count is better than our estimate."""
         budget_tokens = max(int(built.tokens * _SHRINK_FACTOR), 1)
-        # The room for a long response may be the reason.
+        # The tokens that are reserved for the response may be what makes the request too long.
         response_tokens = self._target.response_tokens and min(
             self._target.response_tokens, budget_tokens
         )
@@ -397,9 +397,9 @@ class AgentRun:
         )
 
     def _check_shorter(self, built: BuiltRequest, refused: ContextOverflow) -> None:
-        """Report that less is sent. Raises ContextOverflow if nothing can be left out."""
+        """Report a shorter request. Raises ContextOverflow if nothing more can be left out."""
         if not built.is_over_budget:
-            text = f"{refused}; trying again with less"
+            text = f"{refused}; trying again with a shorter request"
             self._recorder.emit(Notice(NoticeKind.CONTEXT, text, "request_shortened"))
             return
         config = self._config

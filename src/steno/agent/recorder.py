@@ -1,8 +1,8 @@
 """Write the log of a run: append entries, rewind the branch, and report each entry as an event.
 
 A rewind drops messages and results from the branch, and keeps the mode and the shell commands of
-the user that were recorded since. Revoked grants need nothing here: a revocation holds on every
-branch.
+the user that were recorded since. Revoked grants need no handling here: a revocation applies to
+every branch.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ def ignore_event(_: LoopEvent) -> None:
 class RunRecorder:
     """Writes to the log of one run, and reports each entry.
 
-    Every write is done when it returns, and in the thread of the loop: the order in the program
-    is the order on disk, and no cancellation comes between an action and its record.
+    Each write is complete when its method returns, and happens in the thread of the event loop:
+    entries are stored in the order of the program, and no cancellation can come between an action
+    and its record.
     """
 
     def __init__(self, conversation: Conversation, on_event: OnEvent) -> None:
@@ -41,7 +42,7 @@ class RunRecorder:
         self._on_event = on_event
 
     def emit(self, event: LoopEvent) -> None:
-        """Report an event. After the receiver has raised, the rest is recorded and not reported."""
+        """Report an event. If the receiver raises, later events are recorded but not reported."""
         try:
             self._on_event(event)
         except BaseException:
@@ -49,7 +50,7 @@ class RunRecorder:
             raise
 
     def emit_from_callback(self, event: LoopEvent) -> None:
-        """Report an event where no caller catches exceptions: the next event raises them."""
+        """Report an event from a callback, which must not raise: the next event raises instead."""
         try:
             self.emit(event)
         except BaseException as exc:  # noqa: BLE001 - it is raised with the next event
@@ -89,7 +90,7 @@ class RunRecorder:
         )
 
     def record_model(self, model: str) -> None:
-        """Record the model that responds from here on, if it is not the one before."""
+        """Record the model of the next responses, if it has changed."""
         if model and self.conversation.model != model:
             self._emit_recorded(self.conversation.change_model(model))
 
@@ -105,8 +106,8 @@ class RunRecorder:
             self._emit_recorded(entry)
 
     def cancel_outstanding(self) -> None:
-        """Record that the calls without a result are not run any more."""
-        # All of them are in the log before the first event, which may raise.
+        """Record for each call without a result that it was not run."""
+        # All results are in the log before the first event is reported: its receiver may raise.
         entries = [
             self.conversation.append(build_cancelled_result(call_id, ResultCode.CALL_NOT_RUN))
             for call_id in self.conversation.outstanding
@@ -127,10 +128,10 @@ def _raise_deferred(exc: BaseException, _: LoopEvent) -> NoReturn:
 
 
 def rewind_branch(conversation: Conversation, to: str) -> list[Entry]:
-    """Rewind the active branch, and record again what stays; return the new entries.
+    """Rewind the active branch, and record its mode and shell commands again; return new entries.
 
-    Raises LogError if that cannot be recorded, with the code `mode_not_restored` if the branch went
-    back and its mode could not be set again.
+    Raises LogError if an entry cannot be recorded, with the code `mode_not_restored` if the branch
+    was rewound and its mode could not be restored.
     """
     mode = conversation.mode
     rewound = takewhile(lambda entry: entry.id != to, reversed(conversation.entries_view()))
@@ -151,8 +152,8 @@ def _restore_mode(conversation: Conversation, mode: Mode) -> Entry:
         # Not the original class: after a Conflict a caller would continue in a mode that was not
         # set by the user.
         raise Unavailable(
-            f"{mode} could not be recorded again, and it is {conversation.mode} here; "
-            f"set it before you go on ({exc})",
+            f"the branch was rewound, but its {mode} mode could not be restored ({exc}); "
+            f"the mode is {conversation.mode} now: set it before you continue",
             place="mode",
             code="mode_not_restored",
         ) from exc

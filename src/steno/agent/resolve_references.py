@@ -53,9 +53,9 @@ _IMAGE_ERROR: Final = re.compile(
     r"imag|picture|vision|visual|multi-?modal|mmproj|content\b.{0,40}\bstring",
     re.IGNORECASE | re.DOTALL,
 )
-"""Text of providers that refuse an image; none of them has a code for it, and few agree."""
+"""Matches the errors of providers that refuse an image: none has a code for it, and texts vary."""
 _UNRELATED_ERRORS: Final = (AuthenticationFailed, ContextOverflow, RateLimited, Unreachable)
-"""Errors with another reason, whatever the name of the model in their text."""
+"""Errors with another cause, even if their text matches (by the name of a model, for example)."""
 
 
 # -- the references of a branch --------------------------------------------------------------------
@@ -72,7 +72,7 @@ class TrackedReference(NamedTuple):
     resolution: Resolution | None = None
     """Its last resolution."""
     known_files: frozenset[str] = frozenset()
-    """Files that were read, changed or referred to since, so that the model knows them."""
+    """Files that the model has seen since then: they were read, changed or referred to."""
 
     @property
     def is_resolved(self) -> bool:
@@ -96,7 +96,8 @@ class TrackedReference(NamedTuple):
 class ReferenceTracker:
     """The references of the messages of one branch, without those that a summary replaces.
 
-    Each entry is read once, so that a turn costs as much as is new in it. Nothing is opened.
+    Each entry is read once, so the cost of a turn depends on its new entries only. No target is
+    opened.
     """
 
     def __init__(self) -> None:
@@ -107,13 +108,13 @@ class ReferenceTracker:
         self._resolved_at: dict[tuple[str, int], int] = {}
         """The entry number of the last resolution of each reference."""
         self._known_since: dict[str, int] = {}
-        """The number of the entry with which the model came to know a file."""
+        """The number of the last entry that showed a file to the model."""
         self._unanswered_ids: list[str] = []
         """The user messages after the last response."""
         self._read_position: tuple[int, Entry | None] = (0, None)
 
     def read(self, entries: Sequence[Entry]) -> None:
-        """Read the new entries; all of them if the branch is another one, or shorter."""
+        """Read the new entries, or all entries if the branch has changed or is shorter."""
         count, last = self._read_position
         if count > len(entries) or (count and entries[count - 1] is not last):
             self._reset()
@@ -187,17 +188,17 @@ def _iterate_paths(details: Mapping[str, Any]) -> Iterator[str]:
 
 
 class TurnInput(NamedTuple):
-    """The prompt of a run in one of its turns, and whether the model takes images."""
+    """The prompt of a run in one of its turns, and whether the model accepts images."""
 
     prompt: Entry | None
     is_first: bool
-    """Whether it is the first turn: the prompt may still be taken back."""
+    """Whether it is the first turn, in which the prompt can still be rewound."""
     vision: bool | None
     image_refusal: str
     """The error with which the model refused images; empty if it did not."""
 
     def errors(self, failed: Mapping[str, list[str]]) -> list[str]:
-        """Return the errors that end the run, of those by the entry of their message."""
+        """Return the errors that end the run; `failed` has all errors, by entry of the message."""
         if not self.is_first:
             return []
         entry_ids = failed if self.prompt is None else [self.prompt.id]
@@ -220,7 +221,7 @@ class ReferenceResolver:
         self._tracker = ReferenceTracker()
 
     async def refresh_outdated(self, recorder: RunRecorder, turn: TurnInput) -> None:
-        """Resolve references again whose resolution is out of date, or of no use to the model."""
+        """Resolve references again whose resolution is out of date or useless to the model."""
         context = self._resolve_context(recorder, turn)
         for reference in self._read_log(recorder).resolved():
             assert reference.resolution is not None
@@ -242,9 +243,10 @@ class ReferenceResolver:
     ) -> None:
         """Resolve the references of messages without a response.
 
-        Raises Unresolved if in the first turn a reference of the prompt fails, or without a prompt
-        one that is tried again because of `retry`. Then the branch is as it was before the prompt,
-        which can be sent again. Any other failure is reported to the user and the model.
+        Raises Unresolved in the first turn if a reference of the prompt fails, or, without a
+        prompt, if one fails again that is retried because of `retry`. The branch is then rewound to
+        before the prompt, which can be sent again. Any other failure is reported to the user and
+        the model.
         """
         wanted = [
             reference
@@ -254,7 +256,7 @@ class ReferenceResolver:
         await self._resolve_all(wanted, recorder, turn)
 
     async def replace_images(self, recorder: RunRecorder, turn: TurnInput) -> None:
-        """Resolve images again as something else, because the model has refused them.
+        """Resolve images again, but not as images, because the model has refused them.
 
         Raises Unresolved as `resolve_unanswered` does, except for images in earlier messages.
         """
@@ -282,8 +284,8 @@ class ReferenceResolver:
                 resolved = await self._resolve(reference, recorder, context)
                 resolution = _build_resolution(reference, resolved)
             except Exception as exc:
-                # Without an entry it would be tried again in every later run.
-                error = f"a fault came up while it was opened: {type(exc).__name__}"
+                # Without an entry every later run would try to resolve the reference again.
+                error = f"unexpected error while the reference was opened: {type(exc).__name__}"
                 recorder.record(_build_resolution(reference, ResolvedReference(error=error)))
                 turn.rewind_prompt(recorder)
                 raise
@@ -296,7 +298,7 @@ class ReferenceResolver:
             problem = turn.image_refusal or "nothing was sent"
             code = "images_refused" if turn.image_refusal else None
             rest = len(errors) - _MAX_REPORTED_ERRORS
-            more = [f"{rest:,} more like these"] if rest > 0 else []
+            more = [f"and {rest:,} more"] if rest > 0 else []
             shown = "; ".join([*errors[:_MAX_REPORTED_ERRORS], *more])
             raise Unresolved(f"{problem}: {shown}", code=code)
         for error in chain.from_iterable(failed.values()):
@@ -309,7 +311,7 @@ class ReferenceResolver:
         if resolved.error is None:
             recorder.record(_build_resolution(reference, resolved))
         else:
-            text = f"{resolved.error}; what was found before stays"
+            text = f"{resolved.error}; the model still sees the earlier content"
             _send_notice(recorder, text, "reference_kept")
 
     def _read_log(self, recorder: RunRecorder) -> ReferenceTracker:
@@ -369,8 +371,8 @@ def _send_notice(recorder: RunRecorder, text: str, code: str) -> None:
 def build_input_authorizer(gate: PermissionGate, recorder: RunRecorder) -> InputAuthorizer:
     """Return a function that asks the gate for permission to open a target.
 
-    A rule such as `read(secrets/**)` counts for a file no matter who names it, so the gate sees a
-    call of the tool that opens such targets.
+    A rule such as `read(secrets/**)` applies to a file that the user names as well as to one that
+    the model names, so the gate receives a call of the tool that opens such targets.
     """
 
     async def authorize(
@@ -412,4 +414,4 @@ class _InputTool:
         return CallPreview.of(text, shown_arguments=("subject",) if self._subject in text else ())
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        raise AssertionError("the resolver opens it")
+        raise AssertionError("the resolver opens the target; this tool is never run")

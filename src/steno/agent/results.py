@@ -1,9 +1,9 @@
-"""Results of tool calls: what a tool returns or raises, and what the agent writes in its place.
+"""Results of tool calls: those of the tools, and those that the agent writes itself.
 
-A result that the agent writes itself holds a stable code in its details, `{"code":
-"call_stopped"}`. Programs compare the code; the text is for the model, and its wording may change.
-A result of a tool names the tool and the time it started, a result of the agent does neither, so a
-tool cannot write one of these codes.
+A result that the agent writes itself has a stable code in its details, `{"code": "call_stopped"}`.
+Programs compare the code; the text is for the model, and its wording may change. A result of a tool
+names the tool and its start time, a result of the agent names neither, so a tool cannot forge one
+of these codes.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from steno.messages.outcome import Failure, Outcome
 from steno.ports import ToolOutput
 from steno.values import replace_lone_surrogates
 
-PARTIAL_OUTPUT_HEADING: Final = "Until then it said:"
-"""The first line of the block that follows the notice that a call was stopped."""
+PARTIAL_OUTPUT_HEADING: Final = "Output before it was stopped:"
+"""The first line of the block with the output of a call that was stopped."""
 _MAX_SUMMARY_LENGTH: Final = 200
 _MAX_ERROR_LENGTH: Final = 10_000
-"""Of an exception's text: long text belongs into an output, where it is cut with care."""
+"""The limit for the text of an exception; a tool returns longer text as its output."""
 
 
 class ResultCode(StrEnum):
-    """Why the agent wrote a result itself. The values are stored and stay the same."""
+    """The reason why the agent wrote a result itself. The values are stored and never change."""
 
     DENIED = "denied"
-    """A gate denied the call and gave no code of its own."""
+    """A gate denied the call without a more specific code."""
     DENIED_BY_MODE = "denied_by_mode"
     DENIED_BY_ROLE = "denied_by_role"
     DENIED_BY_RULE = "denied_by_rule"
@@ -56,16 +56,16 @@ class ResultCode(StrEnum):
 
 
 RESULT_TEXTS: Final = {
-    ResultCode.CALL_NOT_RUN: "The call was not run: the turn was stopped before.",
+    ResultCode.CALL_NOT_RUN: "The call was not run because the turn was stopped first.",
     ResultCode.CALL_STOPPED: (
-        "The call was stopped while it ran. It may have taken effect in part."
+        "The call was stopped while it was running. It may have had some of its effects."
     ),
     ResultCode.OUTCOME_UNKNOWN: (
-        "The program ended while this call ran. It may have taken effect, in part or as a whole; "
-        "look before you repeat it."
+        "The program ended while this call was running. The call may have had some or all of its "
+        "effects; check before you repeat it."
     ),
     ResultCode.RESULT_REDACTED: (
-        "A result of this turn was taken out of the record; it is not there any more."
+        "A result of this turn was redacted. The output of this call is not available."
     ),
 }
 """The text for the model of each code of a cancelled call."""
@@ -77,7 +77,7 @@ RESULT_TEXTS: Final = {
 def build_agent_result(
     call_id: str, code: ResultCode, text: str, outcome: Outcome = Outcome.ERROR
 ) -> ToolResultMessage:
-    """Return a result that no tool made: its code for programs, its text for the model."""
+    """Return a result that the agent writes: its code for programs, its text for the model."""
     return ChatMessage.tool_result(
         call_id,
         text,
@@ -98,7 +98,7 @@ def build_cancelled_result(call_id: str, code: ResultCode) -> ToolResultMessage:
 def build_output_result(call: ToolCall, output: ToolOutput) -> ToolResultMessage:
     """Return the result for a tool's output. Raises TypeError, InvalidMessage for anything else."""
     if not isinstance(output, ToolOutput):
-        raise TypeError(f"tool: it must return a ToolOutput, not {type(output).__name__}")
+        raise TypeError(f"the tool must return a ToolOutput, not {type(output).__name__}")
     failure: Failure | None = None
     if output.outcome is not Outcome.OK:
         text = "".join([block.text for block in output.content if isinstance(block, Text)])
@@ -115,24 +115,27 @@ def build_output_result(call: ToolCall, output: ToolOutput) -> ToolResultMessage
 
 
 def build_failure_result(call: ToolCall, exc: ToolFailed) -> ToolResultMessage:
-    """Return the result of a call that failed in a way that the tool explains."""
-    message = _truncate_text(str(exc)) or "The tool failed, and did not say why."
+    """Return the result of a call whose failure the tool reports."""
+    message = _truncate_text(str(exc)) or "The tool failed without an error message."
     return _build_error_result(call, Failure(message=message, recoverable=exc.recoverable))
 
 
 def build_fault_result(call: ToolCall, exc: BaseException) -> ToolResultMessage:
-    """Return the result of a call in which the tool has a fault; the traceback is for people."""
-    # These functions cope with exceptions that cannot even be printed.
+    """Return the result of a call in which the tool raised an unexpected exception.
+
+    The traceback is for people; the model sees only the message.
+    """
+    # Unlike `str(exc)`, these functions do not raise if `__str__` of the exception does.
     message = _truncate_text("".join(traceback.format_exception_only(exc)).strip())
     traceback_frame: Any = exc.__traceback__
-    if traceback_frame is not None:  # the first frame is our own and explains nothing
+    if traceback_frame is not None:  # the first frame is in steno and explains nothing
         traceback_frame = traceback_frame.tb_next or traceback_frame
     trace = _truncate_text("".join(traceback.format_exception(type(exc), exc, traceback_frame)))
     return _build_error_result(call, Failure(message=message, traceback=trace, recoverable=False))
 
 
 def _truncate_text(text: str) -> str:
-    """Return a text that may stand in a message: legal, and not too long."""
+    """Return a text that a message can contain: valid Unicode, and truncated."""
     half = _MAX_ERROR_LENGTH // 2
     short = truncate_middle(text, max_head=half, max_tail=half, note="\n[…]\n")
     return replace_lone_surrogates(short)

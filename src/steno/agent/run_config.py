@@ -28,7 +28,7 @@ _LIMIT_TYPES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
 
 @final
 class Limits(RedactedRepr, frozen=True, kw_only=True):
-    """The most that one run may use; None means no limit."""
+    """The limits of one run; None means no limit."""
 
     shown: ClassVar[frozenset[str]] = frozenset(_LIMIT_TYPES)
 
@@ -40,8 +40,8 @@ class Limits(RedactedRepr, frozen=True, kw_only=True):
     cost: Decimal | None = None
     """In the currency of the prices."""
     invalid_calls: int = 3
-    """Turns in a row in which no call can be run: unknown tools, arguments that do not fit. The
-    model gets as many error results; at the next such turn the run ends."""
+    """The number of consecutive turns in which no call can be run (unknown tools, invalid
+    arguments). The run ends after one more such turn."""
 
     def __post_init__(self) -> None:
         for name, (kinds, expected) in _LIMIT_TYPES.items():
@@ -53,7 +53,7 @@ class Limits(RedactedRepr, frozen=True, kw_only=True):
                 message = f"must be {expected}, not {type(limit).__name__}"
                 raise InvalidValue(message, place=place, code="limit_type")
             if not _is_positive(limit):
-                raise InvalidValue("must be above 0", place=place, code="limit_not_positive")
+                raise InvalidValue("must be greater than 0", place=place, code="limit_not_positive")
 
     def describe_reached(
         self, *, turns: int, tokens: int, cost: Decimal | None, invalid_calls: int
@@ -71,7 +71,7 @@ class Limits(RedactedRepr, frozen=True, kw_only=True):
 
 
 def _is_positive(limit: Any) -> bool:
-    if isinstance(limit, Decimal) and limit.is_nan():  # a comparison with it raises
+    if isinstance(limit, Decimal) and limit.is_nan():  # comparing it raises InvalidOperation
         return False
     return bool(limit > 0)
 
@@ -82,7 +82,7 @@ class RunConfig(NamedTuple):
     provider: Provider
     dispatcher: Dispatcher
     references: ReferenceResolver | None
-    """Resolves the references of messages; None where they are not resolved."""
+    """Resolves the references of messages; None if they are not resolved."""
     context_builder: ContextBuilder
     count_tokens: CountTokens
     target: ModelTarget

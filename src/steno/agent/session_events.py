@@ -1,4 +1,4 @@
-"""The events of a session: those of a run, and what happens between runs."""
+"""The events of a session: those of its runs, and those between runs."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from steno.agent.steering import PromptInput
 
 @final
 class BranchChanged(Struct, frozen=True):
-    """Another session, branch or head is active: show everything again."""
+    """Another session, branch or head is active: draw everything again."""
 
 
 @final
 class RunStarted(Struct, frozen=True):
-    """The agent has begun to work: the session and the prompt are recorded."""
+    """A run has begun: the session and the prompt are recorded."""
 
 
 @final
 class PendingCallsChanged(Struct, frozen=True):
-    """The pending calls have changed."""
+    """The calls that await approval have changed."""
 
 
 @final
@@ -39,7 +39,7 @@ class InputReturned(Struct, frozen=True):
 
 @final
 class ErrorRaised(Struct, frozen=True):
-    """Something went wrong; `text` is for the user, `code` for programs."""
+    """An error to show; `text` is for the user, `code` for programs."""
 
     text: str
     code: str = "error"
@@ -49,8 +49,8 @@ class ErrorRaised(Struct, frozen=True):
 class RunFailed(Struct, frozen=True):
     """A run has ended with an error, in place of a `RunEnded`; see `ErrorRaised`.
 
-    `RunStarted` is followed by this or by a `RunEnded`. A prompt that waited for MCP servers and was
-    interrupted fails without a `RunStarted`; one that fails at once raises from `send` instead.
+    `RunStarted` is followed by this or by a `RunEnded`. A prompt that is interrupted while it waits
+    for MCP servers fails without a `RunStarted`; one that fails at once raises from `send` instead.
     """
 
     text: str
@@ -66,17 +66,17 @@ class ShellStarted(Struct, frozen=True):
 
 @final
 class ShellOutput(Struct, frozen=True):
-    """It has printed something."""
+    """The running shell command has printed output."""
 
     text: str
 
 
 @final
 class ShellEnded(Struct, frozen=True):
-    """It has ended, and its output is recorded."""
+    """The shell command has ended, and its output is recorded."""
 
     status: int | None
-    """None where it was stopped."""
+    """The exit status; None if the command was stopped."""
 
 
 SessionEvent: TypeAlias = (

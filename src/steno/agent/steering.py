@@ -1,7 +1,7 @@
 """Input of the user for a run: the prompt, and messages that steer the run while it works.
 
-A prompt with references may be rewound. Messages sent after it are held until that is decided;
-otherwise the rewind would remove them, too.
+A prompt with references may be rewound. Messages sent after it are held back until that is decided,
+because the rewind would remove them, too.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from steno.records.entry import Entry, ModeChange, Resolution, Rewind, ShellComm
 
 
 class SteeringPolicy(StrEnum):
-    """When a message that is sent during a run reaches the model."""
+    """The time at which a message that is sent during a run reaches the model."""
 
     AFTER_CALLS = "after_calls"
     """With the next request: when the calls of this turn have their results."""
     AFTER_RUN = "after_run"
-    """When the model would be done; the run then continues."""
+    """After the model is done with its work; the run then continues."""
     INTERRUPT = "interrupt"
-    """At once: the response and the tools are stopped, and recorded as far as they came."""
+    """At once: the response and the tools are stopped, and their partial output is recorded."""
 
 
 _DUE_POLICIES: Final = (
@@ -39,7 +39,7 @@ _DUE_POLICIES: Final = (
 """The order in which prompts become due; the last only at the end of a run."""
 
 
-INTERRUPTED_EARLY: Final = "interrupted before it began; nothing was said or done"
+INTERRUPTED_EARLY: Final = "interrupted before it began; nothing was sent or run"
 
 
 def interrupted_before_start(text: str = INTERRUPTED_EARLY) -> StenoError:
@@ -56,7 +56,7 @@ class PromptInput(NamedTuple):
     piped: str = ""
     """Input of a pipe: references in it are not resolved."""
     message: UserMessage | None = None
-    """The message for the model; None for the text alone, until it is prepared."""
+    """The message for the model; None until the prompt is prepared."""
     audit: Mapping[str, Any] = MappingProxyType({})
     """Recorded with the message, such as the `origin` of its text."""
 
@@ -73,7 +73,7 @@ class PromptInput(NamedTuple):
 
 AnyPrompt: TypeAlias = str | UserMessage | PromptInput
 QueuedInput: TypeAlias = PromptInput | ShellCommand
-"""A prompt that waits for an answer, or a shell command, which waits for none."""
+"""A prompt, which needs a response, or a shell command, which does not."""
 
 
 QueuedInputT = TypeVar("QueuedInputT", PromptInput, ShellCommand)
@@ -83,7 +83,7 @@ QueuedInputT = TypeVar("QueuedInputT", PromptInput, ShellCommand)
 class SteeringQueue:
     """The input of one agent that is not recorded yet, in the order it was sent.
 
-    It outlives a run.
+    The queue outlives a run.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class SteeringQueue:
         return any(isinstance(queued, PromptInput) for _, queued in self._waiting)
 
     def take_due(self, *, is_over: bool) -> list[QueuedInput]:
-        """Take the input that is due before the next request; all of it at the end."""
+        """Take the input that is due before the next request, or all of it if the run is over."""
         policies = _DUE_POLICIES if is_over else _DUE_POLICIES[:-1]
         due = sorted(
             [waiting for waiting in self._waiting if waiting[0] in policies],
@@ -131,16 +131,16 @@ class InputRecorder:
         self._queue = queue
         self._actor = actor
         self._resolves_references = resolves_references
-        """Whether a prompt is taken back if it cannot be resolved."""
+        """Whether a prompt is rewound if its references cannot be resolved."""
         self.pending_prompt: PromptInput | None = None
         """The prompt until it is recorded."""
         self.is_held: bool = False
-        """Whether messages after the prompt have to wait."""
+        """Whether messages after the prompt are held back."""
         self.prompt: Entry | None = None
         """The entry of the prompt."""
 
     def record_prompt(self) -> None:
-        """Record the prompt, unless that is done."""
+        """Record the prompt, unless it is recorded already."""
         prompt, self.pending_prompt = self.pending_prompt, None
         if prompt is None:
             return
@@ -148,24 +148,24 @@ class InputRecorder:
         self.is_held = self._resolves_references and has_references(prompt.message.content)
         conversation = self._recorder.conversation
         if self.is_held and not conversation.entries_view():
-            # An entry to go back to: the prompt may have to be taken back.
+            # The prompt may have to be rewound, and a rewind needs an entry to return to.
             self._recorder.record(ModeChange(old=conversation.mode, new=conversation.mode))
         self.prompt = self._record(prompt)
 
     def record_due(self, *, is_over: bool) -> bool:
-        """Record the messages that are due, unless held; return whether one wants an answer."""
+        """Record the messages that are due, unless held; return whether one needs a response."""
         if self.is_held:
             return self._queue.has_prompts
         return self._record_all(self._queue.take_due(is_over=is_over))
 
     def release(self) -> None:
-        """Hold no messages any more: the prompt stays, or is about to be sent."""
+        """Stop holding messages back: the prompt stays, or is about to be sent."""
         self.is_held = False
 
     def record_remaining(self) -> None:
         """Record the messages that are left at the end of the run.
 
-        If the prompt was taken back, other prompts stay in the queue: they are withdrawn, or
+        If the prompt was rewound, other prompts stay in the queue until they are withdrawn, or
         recorded in the next run.
         """
         if self.prompt is None or self._recorder.is_on_branch(self.prompt):
@@ -212,7 +212,7 @@ def find_unsent_prompt(conversation: Conversation) -> PromptInput | None:
 
 
 def _last_main_entry(conversation: Conversation) -> Entry | None:
-    """Return the last rewind or message of the branch that is no shell command."""
+    """Return the last rewind or message of the branch, without shell commands."""
     for entry in reversed(conversation.entries_view()):
         is_message = entry.message is not None and shell_command_of(entry) is None
         if is_message or isinstance(entry.payload, Rewind):

@@ -20,16 +20,18 @@ from steno.records.entry import Mode
 
 MODE_NOTES: Final[Mapping[Mode, str]] = MappingProxyType(
     {
-        Mode.PLAN: "You are in plan mode: read only, and change nothing. Use only tools that read; "
-        "calls of other tools are denied. Work out what should be done, and answer with a plan."
+        Mode.PLAN: "You are in plan mode: investigate, and change nothing. Use only tools that "
+        "read; calls of other tools are denied. Work out what should be done, and answer with a "
+        "plan."
     }
 )
 """The note that each mode adds to the system message."""
 
 ATTACHMENT_START: Final = re.compile(
-    r"\[|[^\n]*(?:, lines? [\d,]+(?: to [\d,]+)? of [\d,]+|/ holds [^\n]* ignored):(?:\n|\Z)"
+    r"\[|[^\n]*(?:, lines? [\d,]+(?: to [\d,]+)? of [\d,]+"
+    r"|/ contains [^\n]* not listed|/ holds [^\n]* ignored):(?:\n|\Z)"
 )
-"""Matches the beginning of an attachment: a note, `file_heading` or `folder_heading`."""
+"""The beginnings of attachments: a note, or `file_heading`, or `folder_heading` of any version."""
 
 _MAX_QUOTE_CHARACTERS: Final = 80
 _MAX_REASON_CHARACTERS: Final = 200
@@ -46,13 +48,13 @@ def append_system_note(system: SystemMessage | None, note: str) -> SystemMessage
 
 
 def summary_message(summary: str) -> UserMessage:
-    """Return the message that replaces all messages that a summary covers."""
-    text = f"[Summary of the conversation so far, which is left out here]\n\n{summary}"
+    """Return the message that replaces the messages that a summary covers."""
+    text = f"[Summary of the earlier conversation, which is left out here]\n\n{summary}"
     return UserMessage((Text(text),))
 
 
 def omitted_message(count: int) -> UserMessage:
-    """Return the message that replaces messages that are left out."""
+    """Return the message that replaces messages that do not fit the context window."""
     messages = "1 message" if count == 1 else f"{count:,} messages"
     return UserMessage((Text(f"[{messages} left out here: the conversation became too long]"),))
 
@@ -62,21 +64,21 @@ def explain_over_budget(
 ) -> str:
     """Return the text of the error that the last message does not fit the context window.
 
-    `tokens` is its approximate size, `context_tokens` the size of the window, if it is known.
+    `tokens` is the approximate size of the message, `context_tokens` the size of the context
+    window, if it is known.
     """
-    if isinstance(last, UserMessage):
-        subject, advice = "your message with its attachments", "shorten it, attach less"
-    else:
-        subject, advice = "the last tool output", "ask for less"
-    window = "" if context_tokens is None else f" ({context_tokens:,} tokens)"
+    is_prompt = isinstance(last, UserMessage)
+    subject = "your prompt with its attachments" if is_prompt else "the last tool output"
+    limit = "" if context_tokens is None else f" ({context_tokens:,} tokens)"
+    advice = "attach less" if is_prompt else "ask for less output"
     return (
         f"{subject} (about {tokens:,} tokens) does not fit the context window of "
-        f"{model or 'the model'}{window}; {advice}, or choose another model"
+        f"{model or 'the model'}{limit}; {advice}, or choose another model"
     )
 
 
 def feedback_message(target: Message | None, *, entry_id: str, feedback: str) -> UserMessage:
-    """Return feedback on an earlier message as a separate message, with a quotation."""
+    """Return feedback on an earlier message as a separate message with a quotation."""
     quote = "" if target is None else collapse_whitespace(target.text or "", _MAX_QUOTE_CHARACTERS)
     if target is None or not quote:
         what = f"the message of entry {collapse_whitespace(entry_id, _MAX_QUOTE_CHARACTERS)}"
@@ -114,14 +116,14 @@ def frame_resource_text(resource: Resource, text: str) -> Text:
 
 
 def file_heading(name: str, first: int, last: int, line_count: int) -> str:
-    """Return the line above lines of a file."""
+    """Return the heading of the lines of a file."""
     lines = f"line {first}" if first == last else f"lines {first} to {last}"
     return f"{name}, {lines} of {line_count}:"
 
 
 def folder_heading(name: str, counts: str) -> str:
-    """Return the line above the names in a folder."""
-    return f"{name}/ holds {counts}, without what is hidden or ignored:"
+    """Return the heading of the list of a folder."""
+    return f"{name}/ contains {counts}; hidden and ignored files are not listed:"
 
 
 class FramedText(NamedTuple):
@@ -132,14 +134,14 @@ class FramedText(NamedTuple):
 
 
 def frame_text(label: str, text: str, *, noun: str) -> str:
-    """Return a text between two lines that mark it as information from the system.
+    """Return a text as information of the system, with a line before it and a line after it.
 
-    The first line describes the text. Both contain a mark that is computed from the text, so that
-    no text can contain its own last line and continue as text of the user.
+    Both lines contain a mark that is computed from the text, so that no text can contain its own
+    last line and continue as another author.
     """
     mark = blake2b(text.encode(), digest_size=_MARK_BYTES).hexdigest()
     return (
-        f"[{label}{_FRAME_NOTE}{mark}; the user did not write it]\n"
+        f"[{label}{_FRAME_NOTE}{mark}; it is not a message of the user]\n"
         f"{text}\n[end of the {noun}, mark {mark}]"
     )
 
@@ -162,9 +164,9 @@ def binary_resource_note(resource: Resource, size: int) -> Text:
 
 
 def resource_omitted_note(resource: Resource) -> Text:
-    """Return the note in place of a resource that is left out."""
+    """Return the note in place of a resource that is left out to save room."""
     return Text(
-        f"[{_reference_text(resource)} left out to save room; a new reference to it shows it again]"
+        f"[{_reference_text(resource)} left out to save room; refer to it again to include it]"
     )
 
 
@@ -181,11 +183,11 @@ def _reference_text(block: FileReference | Image | Resource) -> str:
 
 def collapse_whitespace(text: str, max_characters: int) -> str:
     """Return the beginning of a text, with one space in place of each run of white space."""
-    collapsed = " ".join(text[: 8 * max_characters].split())  # a text may be very long
+    collapsed = " ".join(text[: 8 * max_characters].split())  # do not split a very long text
     return collapsed if len(collapsed) <= max_characters else f"{collapsed[: max_characters - 1]}…"
 
 
 def _safe_label(text: str, max_characters: int) -> str:
-    """Return a foreign name without characters that could end a note."""
+    """Return an untrusted name without characters that could end a note."""
     shown = collapse_whitespace(text, max_characters).replace("[", "(").replace("]", ")")
     return "".join([character if character.isprintable() else "\ufffd" for character in shown])

@@ -1,10 +1,11 @@
-"""A call as lines to read before a decision: its effect, then the arguments not shown by that.
+"""A call as lines to read before a decision: its preview, then the arguments that are not in it.
 
-Text of a model or a file is made printable here. Its tone separates it from headings of steno: the
-caller marks quoted lines, so that no line of a model looks like one of steno.
+Text of a model or a file is made printable here. The tone of a line separates this text from
+headings of steno: the caller marks quoted lines, so that no line of a model looks like one of
+steno.
 
-Nothing is omitted unless it is visible already: the tool names the arguments that its preview shows,
-and a subject counts as visible where the preview contains it by itself.
+Only what is visible already is left out: the tool names the arguments that its preview shows, and a
+subject counts as visible if the preview contains it as a separate word.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class LineTone(StrEnum):
     """The kind of a line."""
 
     HEADING = "heading"
-    """A heading; everything else is quoted."""
+    """A heading of steno; lines of all other tones are quoted."""
     PLAIN = "plain"
     NOTE = "note"
     """A note of the tool about the call."""
@@ -45,77 +46,78 @@ class LineTone(StrEnum):
 
 
 class CallLine(NamedTuple):
-    """One line, however long; printable."""
+    """One printable line of any length."""
 
     text: str
     tone: LineTone = LineTone.PLAIN
     added: int = 0
-    """Of the file of a diff: the number of added lines."""
+    """The number of added lines, if this line names a file of a diff."""
     removed: int = 0
 
     @property
     def counts(self) -> list[CallLine]:
-        """The counts of added and removed lines, each as a text to follow this one."""
+        """The counts of added and removed lines, as texts to show after this line."""
         added = [CallLine(f"  +{self.added}", LineTone.ADDED)] if self.added else []
         removed = [CallLine(f"  -{self.removed}", LineTone.REMOVED)] if self.removed else []
         return added + removed
 
 
-_PURPOSES: Final = {
-    None: "",
-    Capability.READ: " wants to read",
-    Capability.WRITE: " wants to write",
-    Capability.EXECUTE: " wants to execute",
-    Capability.NETWORK: " wants to use the network",
+_ACTIONS: Final = {
+    Capability.READ: "read",
+    Capability.WRITE: "write",
+    Capability.EXECUTE: "execute",
+    Capability.NETWORK: "use the network",
 }
 _MAX_INLINE: Final = 60
-"""A longer text is written below its name."""
+"""The length of a text beside its name; a longer one is below it."""
 _MAX_DEPTH: Final = 6
-"""Deeper values are written as JSON."""
+"""The nesting depth of values; deeper ones are shown as JSON."""
 _QUOTED: Final = re.compile(r'["\\\n\t]')
 """Characters that would need an escape between quotes."""
 
 
 def describe_question(call: ToolCall, request: ApprovalRequest | None) -> str:
-    """Return the question about a call as a sentence; `request` is None before it is asked."""
+    """Return the approval request of a call as a sentence; `request` is None before it is made."""
     name = terminal_line(call.name)
     if request is None:
-        return f"{name} waits for its turn; it can be decided now"
-    return f"{name} asks for permission to {request.capability}"
+        return f"{name} is queued; you can decide now"
+    return f"{name} asks for permission to {_ACTIONS[request.capability]}"
 
 
 def describe_purpose(call: ToolCall, request: ApprovalRequest | None) -> str:
-    """Return the name of a tool, and what it wants to do unless its name states that."""
+    """Return the name of a tool, and the capability it asks for unless the name states it."""
     original_name = call.original_name
     name = call.name if original_name is None else f"{call.name} ({terminal_line(original_name)})"
-    purpose = " · not asked yet" if request is None else _PURPOSES[unstated_capability(request)]
-    return f"{name}{purpose}"
+    if request is None:
+        return f"{name} · queued"
+    capability = unstated_capability(request)
+    return name if capability is None else f"{name} wants to {_ACTIONS[capability]}"
 
 
 def describe_call_status(request: ApprovalRequest | None, decision: ApprovalDecision | None) -> str:
     """Return the state of a call that awaits a decision."""
     if decision is not None:
         return "allowed" if decision.allowed else "denied"
-    return "waits" if request is None else "asked"
+    return "queued" if request is None else "waiting"
 
 
 def describe_call(
     call: ToolCall, preview: CallPreview, *, request: ApprovalRequest | None
 ) -> list[CallLine]:
-    """Return everything about a call, its effect first; `request` is None before it is asked."""
+    """Return all lines about a call, its preview first; `request` is None before it is made."""
     lines = [line for part in preview.parts for line in _part_lines(part)]
     subjects = () if request is None else request.subjects
     shown = terminal_line(preview.text)
     not_shown = [name for name in map(terminal_line, subjects) if _find_separate(shown, name) < 0]
     if not_shown:
-        lines += [CallLine("about", LineTone.HEADING), *map(CallLine, not_shown)]
+        lines += [CallLine("applies to", LineTone.HEADING), *map(CallLine, not_shown)]
     if arguments := _arguments_not_shown(call, preview):
         lines += [CallLine("arguments", LineTone.HEADING), *arguments]
     return lines
 
 
 def describe_calls(calls: Sequence[tuple[ToolCall, ApprovalRequest | None]]) -> list[CallLine]:
-    """Return the effects of several calls, one below the other."""
+    """Return the lines about several calls, one call below the other."""
     lines: list[CallLine] = []
     for number, (call, request) in enumerate(calls, 1):
         capability = None if request is None else unstated_capability(request)
@@ -129,7 +131,7 @@ def describe_calls(calls: Sequence[tuple[ToolCall, ApprovalRequest | None]]) -> 
 
 def _part_lines(part: PreviewPart) -> list[CallLine]:
     match part.kind:
-        case PreviewKind.ARGUMENTS:  # they have a list of their own, which is easier to read
+        case PreviewKind.ARGUMENTS:  # `describe_call` lists them in a form that is easier to read
             return []
         case PreviewKind.DIFF:
             return diff_lines(part.text)
@@ -216,7 +218,7 @@ def _add_line_counts(lines: list[CallLine]) -> list[CallLine]:
 
 
 def describe_arguments(call: AnyToolCall) -> list[CallLine]:
-    """Return the arguments, each below its name; texts as they are rather than as JSON has them."""
+    """Return the arguments, each below its name; texts are shown without JSON escapes."""
     arguments = call_arguments(call)
     if arguments is None:
         return quote_text(call.arguments)

@@ -1,11 +1,11 @@
-"""The text of every change, one table by code and reason; and which changes a person is shown.
+"""The text of every change, in one table by code and reason; and which changes the user sees.
 
 Wires, the context builder and file formats report changes as data (`steno.messages.change`).
-Their sentences are here and nowhere else; nothing reads them back.
+Their texts are only here, and no code parses them.
 
-Most of what a server ignores needs no attention: such changes are counted and reported in one
-line. Changes that a person should know are shown: omitted images, shortened results,
-calls that had to be repaired.
+Most fields that a server ignores need no attention: such changes are counted and reported in one
+line. Changes that the user should know are shown: omitted images, shortened results, calls that had
+to be repaired.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def describe_change(change: Change) -> str:
 def format_change(change: Change) -> str:
     """Return a change as one line of a report: place, sentence and code.
 
-    Omissions of an exported file have no code in the line: there is only one.
+    The line of an omission from an exported file has no code, since all of them have the same.
     """
     sentence = describe_change(change)
     code = "" if change.code is ChangeCode.NOT_EXPORTED else f" ({change.code})"
@@ -48,9 +48,9 @@ def is_omission(change: Change) -> bool:
 
 
 def omission_names(change: Change) -> list[str]:
-    """Return the names of what an exported file omits.
+    """Return the names of the fields that an exported file omits.
 
-    The same field of two blocks is one kind.
+    The same field of two blocks has the same name.
     """
     if change.reason == "fields" and change.entry is not None:
         return [_INDEX.sub("", name) for name in _field_names(change)]
@@ -83,13 +83,13 @@ def _sentence(change: Change) -> str:
 def _field_names(change: Change) -> list[str]:
     labels = _FIELD_LABELS
     if change.value:
-        labels = labels | {OUTCOME_FIELD: f"outcome ({change.value}, told as an error)"}
+        labels = labels | {OUTCOME_FIELD: f"outcome ({change.value}, written as an error)"}
     return [labels.get(name, name) for name in change.names]
 
 
 _FIELD_LABELS: Final = {
     "unknown_members": "unknown members",
-    "text_boundaries": "where one text ends and the next begins",
+    "text_boundaries": "the boundaries between texts",
 }
 """Labels of omissions that are not fields of a message."""
 
@@ -99,128 +99,126 @@ _FIELD_LABELS: Final = {
 SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
     ChangeCode.SEAL: {
         "other_model": "left out the seal of another model",
-        "other_model_thinking": "left out what another model thought, and ids with it",
-        "no_place_in_text": "left out a seal that text has no place for",
-        "no_place_in_calls": "left out a seal that calls have no place for",
-        "no_place_in_prompt": "left out the seal of a model",
-        "unreadable": "left out a seal that is none",
+        "other_model_thinking": "left out the thinking of another model, and its ids",
+        "no_place_in_text": "left out a seal: the target has no field for it in a text",
+        "no_place_in_calls": "left out a seal: the target has no field for it in a call",
+        "no_place_in_prompt": "left out a seal: the target has no field for it in a prompt",
+        "unreadable": "left out an invalid seal",
     },
     ChangeCode.THINKING: {
-        "no_place": "left out what the model thought",
-        "other_model_thinking": "left out what another model thought, and ids with it",
+        "no_place": "left out the thinking of the model",
+        "other_model_thinking": "left out the thinking of another model, and its ids",
     },
-    ChangeCode.CALL_ID: {"replaced": "sent under the id {value}"},
-    ChangeCode.TOOL_NAME: {"renamed": "sent under the name {value}"},
+    ChangeCode.CALL_ID: {"replaced": "sent with the id {value}"},
+    ChangeCode.TOOL_NAME: {"renamed": "sent with the name {value}"},
     ChangeCode.EXTRAS: {
-        "conflicting": "left out extras for what the request says itself: {first_names}",
-        "other_wire": "left out what is kept for {value} alone: {first_names}",
-        "other_provider": "left out what another provider added",
-        "no_place_in_prompt": "left out members that a prompt has no place for",
-        "no_place_in_text": "left out: a text has no members here",
-        "no_place_in_blocks": "left out: blocks have no members here",
-        "no_place_in_items": "left out members that no item has",
+        "conflicting": "left out extra fields that the request sets itself: {first_names}",
+        "other_wire": "left out fields that only {value} has: {first_names}",
+        "other_provider": "left out fields of another provider",
+        "no_place_in_prompt": "left out fields that a prompt cannot have",
+        "no_place_in_text": "left out fields that a text cannot have",
+        "no_place_in_blocks": "left out fields that a block cannot have",
+        "no_place_in_items": "left out fields that an item cannot have",
     },
     ChangeCode.OPAQUE: {
-        "other_wire": "left out a block that only {value} knows",
-        "other_provider_part": "left out a part of another provider's",
-        "other_provider_item": "left out an item that only its maker knows",
-        "in_parts": "left out a block that came in parts which steno cannot put together",
-        "no_place_in_message": "left out: it has no place in a message",
+        "other_wire": "left out a block that only {value} has",
+        "other_provider_part": "left out a part that only another provider understands",
+        "other_provider_item": "left out an item that only another provider understands",
+        "in_parts": "left out a block that arrived in parts that steno cannot combine",
+        "no_place_in_message": "left out a block that a message cannot have",
     },
     ChangeCode.IMAGE: {
-        "from_model": "left out an image of the model's",
-        "bytes_missing": "left out an image whose bytes are not here",
-        "bytes_required": "left out: its bytes are not here",
+        "from_model": "left out an image of the model",
+        "bytes_missing": "left out an image whose bytes are missing",
+        "bytes_required": "left out an image whose bytes are missing",
         "type_not_supported": "left out an image: the target takes JPEG, PNG, GIF and WebP",
-        "not_fetched": "left out: the server fetches nothing",
-        "text_only": "left out: there is text and no more",
-        "moved_to_user_message": "moved into a user message behind",
+        "not_fetched": "left out an image: the server does not fetch URLs",
+        "text_only": "left out an image: the target takes only text",
+        "moved_to_user_message": "moved into a user message after the result",
     },
     ChangeCode.REFERENCE: {
-        "resource_address": "sent the address of the resource",
-        "file_name": "sent the name of the file",
+        "resource_address": "sent the address of the resource, not its content",
+        "file_name": "sent the name of the file, not its content",
     },
     ChangeCode.OUTCOME: {
-        "not_sent": "not told that the call ended as {value}",
-        "sent_as_error": "told as an error that it ended as {value}",
+        "not_sent": "the outcome of the call ({value}) is not sent",
+        "sent_as_error": "the outcome of the call ({value}) is sent as an error",
     },
     ChangeCode.INVALID_CALL: {
         "raw_text_as_only_argument": "sent the raw text as the only argument",
         "raw_text_as_argument": "sent the raw text as an argument",
     },
-    ChangeCode.SYSTEM: {"sent_as_user": "sent as the words of the user"},
+    ChangeCode.SYSTEM: {"sent_as_user": "sent as text of the user"},
     ChangeCode.ORDER: {
         "merged": "merged with the message before it",
-        "calls_after_text": "the calls stand behind the text",
-        "texts_joined": "several texts became one",
-        "parts_reordered": "images stand before the text, calls behind it",
-        "empty_turn": "left out a turn that says nothing",
-        "trailing_thinking": "left out thinking that nothing follows",
+        "calls_after_text": "moved the calls after the text",
+        "texts_joined": "joined several texts into one",
+        "parts_reordered": "moved images before the text, and calls after it",
+        "empty_turn": "left out an empty turn",
+        "trailing_thinking": "left out thinking at the end of an incomplete response",
         "taken_for_earlier_result": (
-            "will be taken for the result of an earlier call of {value}, which has no id"
+            "sent without an id: the target takes it for the result of an earlier call of {value}"
         ),
     },
     ChangeCode.BLANK: {
-        "blank_text": "left out text without a word in it",
-        "empty_message": "left out a message with nothing in it",
-        "trailing_blanks": "left out the blanks at the end",
+        "blank_text": "left out text that is only white space",
+        "empty_message": "left out an empty message",
+        "trailing_blanks": "left out white space at the end",
     },
     ChangeCode.TOOL: {
-        "other_wire": "left out tools that only {value} knows",
-        "schema_not_enforced": "the model is not held to the schema",
-        "keywords_ignored": "the server does not look at {names}",
-        "sent_as_function_call": "sent as the call of a function",
-        "model_without_tools": "left out: this model calls no tools",
-        "calls_left_out": "calls left out; the model sees their results",
+        "other_wire": "left out tools that only {value} has",
+        "schema_not_enforced": "the server does not enforce the schema",
+        "keywords_ignored": "the server ignores {names}",
+        "sent_as_function_call": "sent as a function call",
+        "model_without_tools": "left out: this model takes no tools",
+        "calls_left_out": "left out the calls; the model sees their results",
     },
     ChangeCode.SETTING: {
-        "temperature_lowered": "lowered to {number}, the highest there is",
-        "max_tokens_lowered": "lowered to {number}, the most that a model of {value} says",
+        "temperature_lowered": "lowered to {number}, the maximum",
+        "max_tokens_lowered": "lowered to {number}, the maximum for models of {value}",
         "forced_call_with_thinking": (
-            "sent, though the provider takes no forced call while the model thinks"
+            "sent, although the provider refuses a forced call while the model thinks"
         ),
-        "tool_choice_left_out": "left out the choice of a tool, which is the model's here",
-        "stop_left_out": "left out texts to stop at",
+        "tool_choice_left_out": "left out the tool choice: the server lets the model choose",
+        "stop_left_out": "left out the stop sequences",
     },
-    ChangeCode.COMPACTED: {"summary": "a summary stands for what was said before"},
+    ChangeCode.COMPACTED: {"summary": "a summary replaces the earlier messages"},
     ChangeCode.SHORTENED: {
-        "old_result": "an old tool result: the middle of it is left out to save room",
+        "old_result": "the middle of an old tool result is left out to save room",
         "resource": "block {number}: the middle of the resource is left out to save room",
     },
-    ChangeCode.LEFT_OUT: {
-        "oldest_messages": "left out to save room, with what came before: {messages}"
-    },
-    ChangeCode.RESOLVED: {"content_shown": "block {number}: what it points at is shown"},
+    ChangeCode.LEFT_OUT: {"oldest_messages": "left out to save room: the oldest {messages}"},
+    ChangeCode.RESOLVED: {"content_shown": "block {number}: the content of the reference is sent"},
     ChangeCode.UNRESOLVED: {
-        "name_shown": "block {number}: nobody has resolved it, only its name is shown"
+        "name_shown": "block {number}: the reference is not resolved; only its name is sent"
     },
     ChangeCode.UNREADABLE: {
-        "error_shown": "block {number}: it could not be read, which is said instead"
+        "error_shown": "block {number}: the reference could not be read; the error is sent instead"
     },
     ChangeCode.IMAGE_LEFT_OUT: {
-        "model_without_vision": "block {number}: the model takes no images, which is said instead"
+        "model_without_vision": "block {number}: the model takes no images; a note is sent instead"
     },
     ChangeCode.RESOURCE_LEFT_OUT: {"to_save_room": explain_repair},
     ChangeCode.TOOLS_LEFT_OUT: {
         "model_without_tools": "the model takes no tools: {number} definitions are left out"
     },
-    ChangeCode.FEEDBACK: {"sent_as_user_message": "told as a message of the user"},
-    ChangeCode.MODE: {"in_system_message": "the system message tells what the mode {value} means"},
-    ChangeCode.REDACTED: {"taken_out": "{value}: taken out"},
-    ChangeCode.UNKNOWN: {"not_understood": "not understood, and left out"},
+    ChangeCode.FEEDBACK: {"sent_as_user_message": "sent as a user message"},
+    ChangeCode.MODE: {"in_system_message": "the system message explains {value} mode"},
+    ChangeCode.REDACTED: {"taken_out": "{value}: redacted"},
+    ChangeCode.UNKNOWN: {"not_understood": "unknown to this version of steno, and left out"},
     ChangeCode.IGNORED: {
-        "summary_of_other_branch": "a summary of what is not on this branch",
-        "resolution_of_other_branch": "a resolution of what is not on this branch",
+        "summary_of_other_branch": "ignored: a summary of entries of another branch",
+        "resolution_of_other_branch": "ignored: a resolution for an entry of another branch",
     },
     ChangeCode.NOT_EXPORTED: {
         "fields": "{fields}",
-        "exact_form": "how exactly it was put",
-        "ids_and_digests": "their ids and digests",
-        "ids_and_times": "their ids and times",
-        "ids_and_prompt_time": "their ids, and the time of the system prompt",
-        "header_fields": "{names} (--format jsonl has a place for it)",
+        "exact_form": "the exact form of the entry",
+        "ids_and_digests": "ids and digests",
+        "ids_and_times": "ids and times",
+        "ids_and_prompt_time": "ids, and the time of the system prompt",
+        "header_fields": "{names} (--format jsonl exports it)",
         "blobs": "the bytes of {blobs}",
-        "blob_missing": "the bytes of an image or a long result are not in the store",
+        "blob_missing": "the bytes of an image or a long result are missing from the store",
         "only_active_branch": "only the active branch is in the file",
         "only_this_branch": "only this branch is in the file",
     },
@@ -228,7 +226,7 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
 """The sentences by code and reason. Reasons of `REPAIRED` are codes of `steno.messages.order`."""
 
 _WHOLE_SENTENCES: Final = frozenset({"blob_missing", "only_active_branch", "only_this_branch"})
-"""Reasons of `NOT_EXPORTED` whose text is a whole sentence; all others name what is omitted."""
+"""Reasons of `NOT_EXPORTED` whose text is a sentence; the texts of all others name an omission."""
 
 
 # -- shown changes -------------------------------------------------------------------------------
@@ -254,7 +252,7 @@ _REQUESTED: Final = frozenset({ChangeCode.MODE, ChangeCode.COMPACTED, ChangeCode
 
 
 def notice_text(change: Change) -> str | None:
-    """Return the sentence of a change for a person; None if it was requested, or is ignored."""
+    """Return the text of a change for the user; None if the user need not see the change."""
     is_shown = change.code not in _REQUESTED and not is_ignored_by_server(change)
     return describe_change(change) if is_shown else None
 
@@ -266,5 +264,5 @@ def is_ignored_by_server(change: Change) -> bool:
 
 def summarize_ignored(counts: Mapping[str, int]) -> str:
     """Return the line about ignored fields, from their number in each member of a request."""
-    count = format_count(sum(counts.values()), "thing", "things")
-    return f"{count} the server does not look at ({', '.join(counts)})"
+    count = format_count(sum(counts.values()), "field", "fields")
+    return f"the server ignores {count} of this request ({', '.join(counts)})"

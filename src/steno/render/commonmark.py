@@ -1,7 +1,7 @@
-"""Markdown written by models, made safe inside a Markdown file and converted to HTML.
+"""Make Markdown of models safe inside a Markdown file, and convert it to HTML.
 
-This module alone of the exports imports markdown-it, when it is first needed. If it is not
-installed, text is quoted in Markdown and shown as plain text in HTML.
+Only this module imports markdown-it, when it is first needed. If markdown-it is not installed, text
+is quoted in Markdown and shown as plain text in HTML.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _OWN_HEADING_LEVELS: Final = 2
 """The number of heading levels of the file itself: its title, and one for every entry."""
 _LOWEST_HEADING_LEVEL: Final = 6
 _MAX_NESTING: Final = 40
-"""Deeper Markdown is not parsed: the parser would drop part of it."""
+"""The depth up to which Markdown is parsed; of deeper Markdown the parser would drop a part."""
 _END_MARKER: Final = "end-of-text"
 _HTML_TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
 _SAFE_LINK: Final = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
@@ -27,9 +27,9 @@ _SAFE_IMAGE: Final = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,", re.
 
 
 def contain_markdown(text: str) -> str:
-    """Return Markdown that affects nothing after it, with lower headings, no HTML, no image.
+    """Return Markdown that cannot affect the text after it: lower headings, no HTML, no images.
 
-    Text for which this is not possible is quoted: a quotation ends everything begun in it.
+    Text for which this is not possible is quoted: a quotation closes all that is open in it.
     """
     lowered = _lower_headings(text)
     return quote_markdown(text) if lowered is None else lowered
@@ -43,7 +43,7 @@ def quote_markdown(text: str) -> str:
     tokens = _parse(quotation)
     if tokens is not None and not any(map(_is_active, _with_children(tokens))):
         return quotation
-    # In code the escapes become visible: better that than HTML elsewhere.
+    # Inside of code these escapes are visible, which is better than active HTML elsewhere.
     return _prefix_quotation(_HTML_TAG.sub("&lt;", text).replace("![", "!\\["))
 
 
@@ -53,7 +53,7 @@ def _prefix_quotation(text: str) -> str:
 
 def _lower_headings(text: str) -> str | None:
     """Return the text with its headings lowered; None if it could affect the text after it."""
-    if text[:1].isspace():  # it may belong to a list before it
+    if text[:1].isspace():  # indented text may belong to a list before it
         return None
     lines = text.split("\n")
     for token in _parse(f"{text}\n\n{_END_MARKER}") or ():
@@ -67,7 +67,7 @@ def _lower_headings(text: str) -> str | None:
 
 
 def _is_contained(tokens: Sequence[Any]) -> bool:
-    """Return whether the end marker is a paragraph of its own and no token is active."""
+    """Return whether the end marker is a separate paragraph and no token is active."""
     last = tokens[-2:-1]  # the text of the last paragraph comes before its end
     return (
         [(token.content, token.level) for token in last] == [(_END_MARKER, 1)]
@@ -119,13 +119,13 @@ def _make_safe(token: Any) -> None:
 
 
 def _parse(text: str, *, html: bool = True) -> list[Any] | None:
-    """Return the tokens of a text; None if there is no parser, or it would leave out a part."""
+    """Return the tokens of a text; None without a parser, or if the parser would drop a part."""
     parser = _parser(html=html)
     if parser is None:
         return None
     try:
         tokens: list[Any] = parser.parse(text)
-    except (LookupError, ValueError, RecursionError):  # it fails for some text, as `> * <!--`
+    except (LookupError, ValueError, RecursionError):  # markdown-it has bugs, as for `> * <!--`
         return None
     return None if any(token.level >= _MAX_NESTING for token in tokens) else tokens
 

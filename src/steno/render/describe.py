@@ -1,7 +1,7 @@
-"""One line about each part of a log: references, calls, decisions and other entries.
+"""Describe each part of a log on one line: references, calls, decisions and other entries.
 
 The same object has the same name wherever it is shown: on a terminal, on a page, in a list.
-Everything here is printable, and no URL shows a password. Styles are added elsewhere.
+All texts are printable, and no URL shows a password. Styles are added elsewhere.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _MAX_CALL_SUMMARY: Final = 160
 def reference_name(reference: FileReference | Image | Resource, *, with_size: bool = True) -> str:
     """Return the name of a reference.
 
-    An image without a name is known by its size, unless `with_size` is false.
+    The name of an image without a file is its type and, if `with_size`, its size.
     """
     match reference:
         case FileReference(path=path, start_line=first, end_line=last):
@@ -97,14 +97,14 @@ def describe_reference(reference: FileReference | Image | Resource) -> str:
             return f"resource {reference_name(reference)}"
         case Image(source=ImageFile() | ImageUrl()):
             return f"image {reference_name(reference)}"
-        case Image():  # without a name, so that the kind is in it already
+        case Image():  # the name of such an image is its type
             return reference_name(reference)
 
 
 def referenced_block(
     message: object, resolution: records.Resolution
 ) -> FileReference | Image | Resource | None:
-    """Return the block of a message that a resolution is about; None for a forged one."""
+    """Return the block of a message that a resolution is about; None if there is none."""
     blocks = getattr(message, "content", ())[resolution.block :]
     block = blocks[0] if blocks else None
     return block if isinstance(block, FileReference | Image | Resource) else None
@@ -112,13 +112,13 @@ def referenced_block(
 
 def thinking_text(thinking: Thinking) -> str:
     """Return the text of a thinking block, unless the provider has redacted it."""
-    return "(taken out by the provider)" if thinking.redacted else terminal_text(thinking.text)
+    return "(redacted by the provider)" if thinking.redacted else terminal_text(thinking.text)
 
 
 def describe_opaque(opaque: Opaque) -> str:
     """Describe content that this version does not know."""
     kind = terminal_line(opaque.kind)
-    return f"not understood: {kind}" if kind else "not understood"
+    return f"unknown content: {kind}" if kind else "unknown content"
 
 
 def describe_unusual_stop(message: AssistantMessage) -> str:
@@ -131,10 +131,10 @@ def describe_unusual_stop(message: AssistantMessage) -> str:
 
 
 Headline: TypeAlias = Callable[[AnyToolCall], str]
-"""Returns the headline of a call: that of an open tool, or `call_headline` in a stored session."""
+"""Returns the headline of a call: by its tool, or by `call_headline` in a stored session."""
 
 Content: TypeAlias = Callable[[ToolCall], PreviewPart | None]
-"""Returns the text that a call writes: by an open tool, or `call_content` in a stored session."""
+"""Returns the text that a call writes: by its tool, or by `call_content` in a stored session."""
 
 
 def summarize_call(call: AnyToolCall, headline: Headline = call_headline) -> str:
@@ -161,7 +161,7 @@ def call_arguments(call: AnyToolCall) -> Mapping[str, Any] | None:
         return None
     try:
         return call.parsed
-    except InvalidArguments:  # JSON that Python has no value for
+    except InvalidArguments:  # JSON without a Python value
         return None
 
 
@@ -170,16 +170,16 @@ def describe_result(result: ToolResultMessage) -> tuple[str, list[str]]:
     lines = result.text.strip("\n").split("\n") if result.text.strip() else []
     diff = (result.details or {}).get("diff")
     if result.outcome is not Outcome.OK:
-        first, *rest = lines or ["nothing more is known"]
+        first, *rest = lines or ["no details"]
         return f"{result.outcome}: {first}", rest
     if isinstance(diff, str) and diff.strip():
-        return "ok, this has changed", diff.strip("\n").split("\n")
+        return "ok, changes:", diff.strip("\n").split("\n")
     return f"ok, {format_count(len(lines), 'line', 'lines')}", []
 
 
 def describe_exit(status: int | None) -> str:
-    """Describe the end of a shell command; without a status it was stopped."""
-    return "stopped" if status is None else f"ended with status {status}"
+    """Describe the end of a shell command; without an exit status it was stopped."""
+    return "stopped" if status is None else f"exit status {status}"
 
 
 # -- entries ----------------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def payload_type(payload: Payload | type[Payload]) -> str:
 
 
 def describe_decider(payload: Payload) -> str:
-    """Return the actor or the rule of a decision; empty where a payload has none."""
+    """Return the actor or the rule of a decision; empty if the payload has neither."""
     actor, rule = getattr(payload, "actor", None), getattr(payload, "rule", None)
     if actor is not None:
         return terminal_line(str(actor))
@@ -228,16 +228,16 @@ def entry_facts(entry: Entry, labels: Sequence[str], branches: Sequence[str]) ->
 def entry_position(
     labels: Sequence[str], branches: Sequence[str], *, is_active: bool = True
 ) -> list[str]:
-    """Return the labels of an entry, the branches that end there, and if it is on another one."""
+    """Return the labels of an entry, the branches that end there, and whether it is on another."""
     return [
-        *([] if is_active else ["elsewhere"]),
+        *([] if is_active else ["on another branch"]),
         *[f"label {terminal_line(label)}" for label in labels],
         *[f"branch {terminal_line(name)} ends here" for name in branches],
     ]
 
 
 def describe_revocation(revoked: records.GrantRevoked) -> str:
-    """Return that a rule is not allowed any more."""
+    """Return the sentence that a rule is no longer allowed."""
     return f"{revoked.grant} is no longer allowed for this session"
 
 
@@ -255,7 +255,7 @@ def describe_entry(
     call_label: Callable[[str], str],
     describe_resolution: Callable[[records.Resolution], EntryDescription],
 ) -> EntryDescription:
-    """Describe an entry that is no message.
+    """Describe an entry that is not a message.
 
     `entry_label` and `call_label` return the names of entries and calls by their ids;
     `describe_resolution` describes the resolution of a reference.
@@ -271,12 +271,12 @@ def describe_entry(
         case records.Rewind():
             place = "the beginning" if entry.parent is None else entry_label(entry.parent)
             last = entry_label(payload.left)
-            return EntryDescription(f"goes on from {place}; {last} was the last")
+            return EntryDescription(f"continues from {place}; the last entry was {last}")
         case records.Label():
             target = entry_label(payload.target)
-            return EntryDescription(f"{target} is {terminal_line(payload.text)}")
+            return EntryDescription(f"{terminal_line(payload.text)} for {target}")
         case records.Compaction():
-            line = f"stands for everything up to {entry_label(payload.through)}"
+            line = f"replaces everything up to {entry_label(payload.through)}"
             return EntryDescription(line, terminal_text(payload.summary))
         case records.Approval():
             by = f" by {name}" if (name := describe_decider(payload)) else ""
@@ -294,11 +294,11 @@ def describe_entry(
         case records.GrantRevoked():
             return EntryDescription("", terminal_text(describe_revocation(payload)))
         case records.Redacted():
-            return EntryDescription(f"taken out: {terminal_line(payload.kind)}")
+            return EntryDescription(f"content of type {terminal_line(payload.kind)}")
         case records.Redaction():
             target, actor = entry_label(payload.target), terminal_line(payload.actor)
             return EntryDescription(
-                f"{target} was taken out by {actor}", terminal_text(payload.reason)
+                f"{target} was redacted by {actor}", terminal_text(payload.reason)
             )
         case Opaque():
             return EntryDescription(describe_opaque(payload))

@@ -1,6 +1,7 @@
 """Entries and events as headings with texts, for an interface that writes line by line.
 
-Text is not made printable here, unless it has to be on one line; the code that writes it does that.
+Text is made printable here only if it has to be on one line; other text is made printable by the
+code that writes it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ ITEM_HEADINGS: Final[Mapping[ItemKind, str]] = {
     ItemKind.THINKING: "Thinking",
     ItemKind.SHELL: "Shell",
     ItemKind.NOTICE: "Notice",
-    ItemKind.ERROR: "Trouble",
+    ItemKind.ERROR: "Error",
     ItemKind.MARKER: "Notice",
 }
 
@@ -48,21 +49,21 @@ class HeadedText(NamedTuple):
 
 
 def headed_item(item: TranscriptItem) -> HeadedText:
-    """Return an item on one line; a prompt that was not sent is headed by its state."""
+    """Return an item on one line; the heading of a prompt that was not sent is its state."""
     if item.kind is ItemKind.USER and item.head:
         return HeadedText(item.head.capitalize(), item.body)
     return HeadedText(ITEM_HEADINGS[item.kind], item.head or item.body, hint=item.hint)
 
 
 def headed_thinking(text: str) -> HeadedText:
-    """Return the length of thinking."""
+    """Return the number of words of thinking."""
     count = format_count(len(text.split()), "word", "words")
     return HeadedText(ITEM_HEADINGS[ItemKind.THINKING], count)
 
 
 def headed_steering(text: str) -> HeadedText:
-    """Return a queued prompt that the model reads now."""
-    return HeadedText("Heard", terminal_line(text))
+    """Return a queued prompt that is part of the next request."""
+    return HeadedText("Sent", terminal_line(text))
 
 
 def headed_shell_command(command: str) -> HeadedText:
@@ -90,7 +91,7 @@ def headed_call(call: AnyToolCall, headline: Headline) -> HeadedText:
 
 
 def headed_output(call: AnyToolCall) -> HeadedText:
-    """Return the tool whose output follows."""
+    """Return the heading for the output of a tool."""
     return HeadedText(OUTPUT_HEADING, f"of {terminal_line(call.name)}")
 
 

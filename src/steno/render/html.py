@@ -1,7 +1,7 @@
-"""A branch as one page of HTML, for people with a browser: nothing is loaded, nothing runs.
+"""Write a branch as one page of HTML that loads nothing and runs no scripts.
 
 All text of messages is escaped here, or is Markdown that `commonmark` turns into HTML of a few safe
-tags; a policy in the page forbids the rest, should either have a bug.
+tags; should either have a bug, the content security policy of the page blocks everything else.
 """
 
 from __future__ import annotations

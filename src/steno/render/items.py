@@ -1,10 +1,10 @@
-"""The items of a transcript, one below the other, and the values of a status line.
+"""The items of a transcript, and the values of a status line.
 
-An item is a text, a call with its result, or a notice. Its text is unchanged from a model, a tool
-or a user; the code that draws it makes it printable.
+An item is a text, a call with its result, or a notice. Its text is that of a model, a tool or a
+user, unchanged; the code that draws the item makes it printable.
 
-Of the output of a running command only the beginning and the end are kept: endless output must not
-fill the memory. The log has its own limit.
+Only the beginning and the end of the output of a running command are kept, so that endless output
+cannot fill the memory. The log has its own limit.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ class CallState(StrEnum):
 
 
 class ItemHint(StrEnum):
-    """The next step that an item suggests; each interface names its own keys and commands."""
+    """The next step that an item suggests; each interface has its own keys and commands for it."""
 
     RETRY = "retry"
     """The request can be repeated."""
     CONTINUE = "continue"
     """The interrupted run can be continued."""
     RAISE_LIMIT = "raise_limit"
-    """The answer can be continued, or repeated with a higher limit."""
+    """The response can be continued, or repeated with a higher limit."""
     EDIT = "edit"
     """The prompt was not sent, and can be edited."""
     RETRY_OR_EDIT = "retry_or_edit"
@@ -101,36 +101,36 @@ class ImageLocation(NamedTuple):
 @final
 @dataclass(eq=False, slots=True)
 class TranscriptItem:
-    """One item. It changes while it is streamed or run; the code that changes it calls the sink."""
+    """One item. Code that changes it, while it is streamed or runs, calls the sink."""
 
     kind: ItemKind
     head: str = ""
-    """One line that is always shown, also where the rest is folded: `bash pytest -q`."""
+    """One line that is always shown, also if the rest is folded: `bash pytest -q`."""
     body: str = ""
     form: TextForm = TextForm.PLAIN
     language: str = ""
-    """The language of code, as Pygments names it; else empty."""
+    """The Pygments name of the language of code; empty for other text."""
     state: CallState | None = None
     is_folded: bool = False
     is_open: bool = False
-    """Whether more follows: it is streamed, or runs."""
+    """Whether more text follows, because the item is streamed or runs."""
     entry: str | None = None
     """The id of its entry; None if it is not recorded."""
     images: tuple[ImageLocation, ...] = ()
-    """To be drawn below the text, where the terminal can."""
+    """The images to draw below the text, if the terminal can."""
     note: str = ""
     """A short result after the head: `+1 -1`, `exit 1`."""
     hint: ItemHint | None = None
     chunks: list[str] = field(default_factory=list[str])
     """The text since `body` was last joined."""
     output: BoundedText[str] | None = None
-    """The text of a running command so far; None before it has any."""
+    """The output of a running command so far; None before there is any."""
     is_joined: bool = True
     """Whether `body` is complete, except for the middle of a long output."""
 
     @property
     def can_fold(self) -> bool:
-        """Whether it has more than a head, or more than a few lines of a user."""
+        """Whether the item can be folded: it has a body, or is a long prompt or shell command."""
         if self.kind in _USER_KINDS:
             return not self.is_short
         has_head = bool(self.head) or self.kind is ItemKind.THINKING
@@ -138,12 +138,12 @@ class TranscriptItem:
 
     @property
     def is_short(self) -> bool:
-        """Whether it fits into the lines of a folded item."""
-        # Unjoined chunks are the end of a running output, and shown as such.
+        """Whether the item fits into the lines of a folded item."""
+        # Chunks that are not joined yet do not count: they belong to a running output.
         return max(self.body.count("\n"), len(self.body) // _LINE_CHARACTERS) <= FOLDED_LINES
 
     def append(self, text: str) -> None:
-        """Add to the body; it costs the same however long that is."""
+        """Add to the body; the cost does not depend on its length."""
         self.is_joined = False
         if self.kind not in _STREAMED_KINDS:
             self.chunks.append(text)
@@ -163,7 +163,7 @@ class TranscriptItem:
             self.chunks.clear()
         else:
             head, omitted, tail = self.output.ends()
-            note = f"\n[... {omitted:,} characters are not shown while it runs ...]\n"
+            note = f"\n[... {omitted:,} characters are not shown while the command runs ...]\n"
             self.body = f"{head}{note if omitted else ''}{tail}"
         return self.body
 
@@ -178,7 +178,7 @@ class ItemSink(Protocol):
     """Shows items; a screen, or a test."""
 
     def show_items(self, items: list[TranscriptItem]) -> None:
-        """Show these and nothing else."""
+        """Show these items instead of all others."""
         ...
 
     def add_item(self, item: TranscriptItem) -> None:
@@ -205,7 +205,7 @@ class SessionStatus(NamedTuple):
     model: str
     mode: Mode
     usage: Usage
-    """Of the active branch."""
+    """The usage of the active branch."""
     cost: Decimal | None
     """In dollars; None if no price is known."""
     context_tokens: int | None

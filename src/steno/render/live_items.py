@@ -1,8 +1,9 @@
 """The items of a transcript: from recorded entries, and from events while they happen.
 
-The log counts: text of a model is shown as it arrives, and replaced by the recorded message. An
-entry leads to the same items, whether it was read back or has just been recorded. Prompts that are
-not recorded have items of their own: queued, returned to the user, or recorded and not sent.
+The log decides: text of a model is shown as it arrives, and then replaced by the recorded message.
+An entry has the same items, whether it was read back or has just been recorded. Prompts that are
+not on the branch have separate items: they are queued, were returned to the user, or were recorded
+but not sent.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class LiveItems:
         self._unrecorded_commands: list[tuple[str, TranscriptItem]] = []
         """Shell commands that are not recorded yet, with their items; at most the last one runs."""
         self._running_command: TranscriptItem | None = None
-        """The item of the one that runs."""
+        """The item of the running shell command."""
 
     # -- recorded entries -----------------------------------------------------------------
 
@@ -91,7 +92,7 @@ class LiveItems:
         match payload:
             case AssistantMessage():
                 self._register(entry, self._replace_drafts(items))
-                self._last_prompt = None  # it was sent, and has its answer
+                self._last_prompt = None  # it was sent, and has its response
                 self._items_since_prompt.clear()
             case Rewind():
                 self._on_rewind()
@@ -103,7 +104,7 @@ class LiveItems:
                 self._add(items)
 
     def _match_recorded_input(self, entry: Entry, message: UserMessage) -> None:
-        """Remove the items that stood for a message until it was recorded."""
+        """Remove the items that showed a message before it was recorded."""
         shell = shell_command_of(entry)
         if shell is None:
             prompt = self.pending_input.match_recorded(message) or PromptInput(message.text or "")
@@ -243,7 +244,7 @@ class LiveItems:
     # -- streamed text --------------------------------------------------------------------
 
     def _draft(self, kind: ItemKind, index: int | None) -> TranscriptItem:
-        """Return the item of the streamed text; it appears with its first character."""
+        """Return the item of a streamed text; the first call adds it."""
         item = self._drafts.get((kind, index))
         if item is None:
             match kind:
@@ -282,7 +283,7 @@ class LiveItems:
                 self._sink.add_item(item)
                 continue
             drafts.remove(draft)
-            # The user decides whether it is folded.
+            # `is_folded` is not copied: the user may have folded or unfolded the draft.
             draft.replace_body(item.body, item.form)
             draft.head, draft.language, draft.state = item.head, item.language, item.state
             draft.images, draft.entry, draft.is_open = item.images, item.entry, False
@@ -313,7 +314,7 @@ class _QueuedPrompt:
 
 @final
 class PendingInput:
-    """Shows prompts until they are recorded, or taken back for editing."""
+    """Shows prompts until they are recorded, or taken back to be edited."""
 
     def __init__(self, sink: ItemSink) -> None:
         self._sink = sink
@@ -352,13 +353,14 @@ class PendingInput:
     def match_recorded(self, message: UserMessage) -> PromptInput | None:
         """Remove a prompt that is recorded now: the retried one, or else the first; return it.
 
-        None if it was not sent from here.
+        Return None if the prompt was not sent from here.
         """
         unsent, first = self._unsent, next(iter(self._queued), None)
         if unsent is not None and (first is None or message == unsent[1]):
             self._take_back_unsent()
             self._unsent = None
-            if first is None or first.prompt.text != unsent[0].text:  # else it was typed again
+            # If the texts are equal, the user has typed the prompt again instead of a retry.
+            if first is None or first.prompt.text != unsent[0].text:
                 return unsent[0]
         self.clear_unsent()
         if first is None:
@@ -367,7 +369,7 @@ class PendingInput:
         return first.prompt
 
     def clear_unsent(self) -> None:
-        """Record that a retry no longer sends the unsent prompt: it stays unsent."""
+        """Mark the unsent prompt as one that a retry no longer sends."""
         for item in self._unsent_items:
             returned = returned_prompt_item(item.body)
             item.head, item.hint = returned.head, returned.hint
@@ -426,7 +428,7 @@ class PendingInput:
         self.show_returned(prompt)
 
     def take_back(self, item: TranscriptItem) -> PromptInput | None:
-        """Remove an unsent prompt and return it; None if the item is no unsent prompt."""
+        """Remove an unsent prompt and return it; None if the item is not an unsent prompt."""
         prompt = self._returned.pop(item, None)
         if prompt is not None:
             if item in self._unsent_items:

@@ -1,7 +1,7 @@
-"""A branch as Markdown, for people: on a forge, in an editor, in a wiki.
+"""Write a branch as Markdown, for a forge, an editor or a wiki.
 
-No text of a message or result can pass for text that this module writes around it: results are in
-fences that they cannot close, texts of users in quotations, names in code or escaped.
+No text of a message or result can be taken for text of this module: results are in fences that they
+cannot close, texts of users in quotations, names in code or escaped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from steno.render.commonmark import contain_markdown, quote_markdown
 from steno.render.markdown_escape import backtick_fence
 
 MAX_INLINE_IMAGE_BYTES: Final = 256 * 1024
-"""Larger images are only named: an editor loads them with the text."""
+"""The size up to which images are embedded; an editor loads them with the text."""
 _MARKDOWN_SIGNS: Final = re.compile(r"[\\`*_\[\]<>&~$]|^[-+=#]|#$|(?<=\d)[.)](?= )")
 
 

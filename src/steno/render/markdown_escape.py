@@ -1,4 +1,4 @@
-"""Write plain text as Markdown that shows just this text.
+"""Write plain text as Markdown that shows exactly this text.
 
 Escaped text is one line, and printable. `escape_markdown` is for text in a sentence or a cell,
 `inline_code` for names, paths and rules; `markdown_table` takes either. `markdown_line` writes a
@@ -38,13 +38,13 @@ def markdown_line(pieces: Iterable[tuple[str, str]]) -> str:
             parts.append(inline_code(text))
         else:
             parts.append(f"**{escaped}**" if style == BOLD_STYLE else escaped)
-    line = "".join(parts).lstrip(" ")  # blanks in front do not keep it from being a list item
+    line = "".join(parts).lstrip(" ")  # a list item may be indented, too
     beginning = _LINE_START.match(line)
     return line if beginning is None else f"{beginning[0]}\\{line[beginning.end() :]}"
 
 
 def inline_code(text: str) -> str:
-    """Return a text on one line as inline code; empty where there is none."""
+    """Return a text on one line as inline code; empty for an empty text."""
     line = terminal_line(text)
     if not line:
         return ""
@@ -54,7 +54,7 @@ def inline_code(text: str) -> str:
 
 
 def backtick_fence(text: str, *, min_length: int = 1) -> str:
-    """Return backticks that enclose a text as code: more than it has in a row."""
+    """Return backticks that enclose a text as code: more than the text has in a row."""
     longest = max(map(len, _BACKTICKS.findall(text)), default=0)
     return "`" * max(min_length, longest + 1)
 

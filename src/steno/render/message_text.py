@@ -1,7 +1,7 @@
 """Messages and resolutions of references as text for people.
 
 The details of a resolution come from a log, and may be of any type: wrong ones are ignored.
-Everything here is printable, nothing is opened, and nothing is printed.
+All texts are printable. This module opens and prints nothing.
 """
 
 from __future__ import annotations
@@ -141,11 +141,11 @@ def _call_paragraph(call: ToolCall | InvalidToolCall) -> StyledParagraph:
 
 
 class ResolutionFacts(NamedTuple):
-    """The facts that a log holds of a resolved reference."""
+    """The facts about a resolved reference in the log."""
 
     method: str = ""
-    """The way it was shown: `lines 1-2 of 40, utf-16-le`, `vision`, `ocr rapidocr 3.10.0 0.97 de`,
-    `cache`.
+    """The way its content was obtained: `lines 1-2 of 40, utf-16-le`, `vision`, `cache`,
+    `ocr rapidocr 3.10.0 0.97 de`.
     """
     size: int | None = None
     sha256: str = ""
@@ -202,7 +202,7 @@ def describe_resolution(message: object, resolution: Resolution) -> str:
 
 
 def _describe_details(details: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the facts as `steno sessions show` prints them, where there is room."""
+    """Yield the facts in the form for `steno sessions show`, which has more room than a table."""
     facts = resolution_facts(details)
     if details.get("used") == "ocr":
         yield f"text recognised by {_text_detail(details, 'engine') or 'OCR'}"
@@ -217,7 +217,7 @@ def _describe_details(details: Mapping[str, Any]) -> Iterator[str]:
     if facts.sha256:
         yield f"sha256 {facts.short_hash}…"
     if fallback := _text_detail(details, "fallback"):
-        yield f"since {fallback}"
+        yield f"because {fallback}"
 
 
 def _describe_lines(details: Mapping[str, Any]) -> str:
@@ -235,7 +235,7 @@ def _describe_lines(details: Mapping[str, Any]) -> str:
 
 def _format_confidence(details: Mapping[str, Any]) -> str:
     value = details.get("confidence")
-    # It is from 0 to 1; a forged number of hundreds of digits could not be formatted.
+    # A confidence is from 0 to 1; a forged number of hundreds of digits could not be formatted.
     return format_confidence(value) if isinstance(value, float | int) and 0 <= value <= 1 else ""
 
 

@@ -1,7 +1,7 @@
 """Write to stdout and files, and report errors of writing.
 
-A file is replaced as a whole. A device, a pipe, and a file that a process has open, under any name
-(`/dev/stdout`), are never replaced: other processes use them, too.
+A file is replaced as a whole. A device, a pipe, and the path of an open descriptor (`/dev/stdout`)
+are never replaced: other processes use them, too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from steno.render.terminal_text import terminal_json
 STDOUT: Final = "stdout"
 """The name of stdout in errors."""
 _MAX_LINKS: Final = 40
-"""The number of links in a row that a system follows."""
+"""The number of links in a row that an operating system follows."""
 _DESCRIPTOR_PATH: Final = re.compile(
     r"/dev/fd/(\d{1,9})|/proc/(\d+)/(?:task/\d+/)?fd/(\d{1,9})", re.ASCII
 )
@@ -38,11 +38,13 @@ class OutputError(OSError):
 
     @property
     def is_stdout(self) -> bool:
-        """Whether stdout could not be written, and not a file."""
+        """Whether the error is about stdout, not about a file."""
         return bool(self.filename == STDOUT)
 
     def __str__(self) -> str:
-        return f"{self.filename}: cannot be written: {self.strerror}; make room or write elsewhere"
+        return (
+            f"{self.filename}: cannot be written: {self.strerror}; fix the cause or write elsewhere"
+        )
 
 
 @contextmanager
@@ -70,7 +72,7 @@ def print_json(data: bytes, *, escape: bool = True) -> None:
 
 
 def escape_unencodable_output() -> None:
-    """Let stdout print characters that its encoding does not have as escapes."""
+    """Let stdout print characters that its encoding lacks as escapes."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
@@ -91,7 +93,7 @@ def write_file(target: Path, data: bytes) -> None:
 
 
 def is_shared_target(target: Path) -> bool:
-    """Return whether a path is a device, a pipe or open already: it must not be replaced."""
+    """Return whether a path is a device, a pipe or an open file, which must not be replaced."""
     if _match_descriptor_path(target) is not None or _own_descriptor(target) is not None:
         return True
     return target.exists() and not target.is_file() and not target.is_dir()
@@ -138,7 +140,7 @@ def _replace_file(target: Path, data: bytes) -> None:
 
 
 def _own_descriptor(target: Path) -> int | None:
-    """Return the descriptor that this process prints to a file with; None if there is none."""
+    """Return the descriptor with which this process prints to a file; None if there is none."""
     match = _match_descriptor_path(target)
     if match is not None:
         number, process, process_number = match.groups()
@@ -152,9 +154,9 @@ def _own_descriptor(target: Path) -> int | None:
 
 
 def _match_descriptor_path(target: Path) -> re.Match[str] | None:
-    """Return the descriptor path that a path leads to, link by link; None if to none.
+    """Follow the links of a path up to the path of a descriptor; None if there is none.
 
-    The link of the descriptor itself is not followed: it names the file, not how it was opened.
+    The link of the descriptor itself is not followed: it leads to the file, not to the descriptor.
     """
     for _ in range(_MAX_LINKS):
         folder = Path(os.path.realpath(target.parent))

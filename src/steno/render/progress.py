@@ -32,7 +32,7 @@ def show_progress(
 
 @contextmanager
 def show_activity(activity: str, *, delay_s: float = _DELAY_S) -> Generator[None]:
-    """Show that the block is running, where its work cannot be counted."""
+    """Show that the block is running, for work that cannot be counted."""
     meter = ProgressMeter(activity, None, delay_s=0)
     timer = Timer(delay_s, meter.show, (0,))
     timer.daemon = True
@@ -49,17 +49,17 @@ def show_activity(activity: str, *, delay_s: float = _DELAY_S) -> Generator[None
 
 @final
 class ProgressMeter:
-    """Shows how much is done, once the work takes long."""
+    """Shows how much work is done, after a delay."""
 
     def __init__(self, activity: str, total: int | None, *, delay_s: float = _DELAY_S) -> None:
-        """Start to measure; the total need not be known."""
+        """Start to measure; `total` is None if it is unknown."""
         self._activity = activity
         self._total = total
         self._next_redraw_at = time.monotonic() + delay_s
         self._bar: _ProgressDisplay | None = None
 
     def show(self, done: int) -> None:
-        """Show how much is done."""
+        """Show how much work is done."""
         now = time.monotonic()
         if now < self._next_redraw_at:
             return
@@ -76,7 +76,7 @@ class ProgressMeter:
             self.show(done)
 
     def close(self) -> None:
-        """Remove it from the terminal."""
+        """Remove the progress from the terminal."""
         if self._bar is not None:
             self._bar.close()
 
@@ -106,7 +106,7 @@ def _new_bar(activity: str, total: int | None) -> _ProgressDisplay:
 
 @final
 class _CounterLine:
-    """A line that is overwritten, where rich is not installed."""
+    """A line that is overwritten, for use without rich."""
 
     def __init__(self, activity: str, total: int | None) -> None:
         self._activity = activity

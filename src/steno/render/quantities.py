@@ -1,4 +1,4 @@
-"""Counts, costs and times as people read them."""
+"""Format counts, costs and times for people."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def format_count(number: int, one: str, many: str) -> str:
 
 
 def format_dollars(cost: Decimal) -> str:
-    """Return an amount of money; the smaller, the more digits."""
+    """Return an amount of money; small amounts have more digits."""
     if cost == 0:
         return "$0"
     if cost < Decimal("0.0001"):
@@ -24,12 +24,12 @@ def format_dollars(cost: Decimal) -> str:
 
 
 def format_time(time: datetime | None) -> str:
-    """Return a time to the second, in UTC; empty where none is known."""
+    """Return a time to the second, in UTC; empty if it is unknown."""
     return "" if time is None else f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
 
 
 def format_age(time: datetime | None, now: datetime) -> str:
-    """Return the age of a time; its date if it is older than a month, or in the future."""
+    """Return how long ago a time was; its date if that is over a month ago, or in the future."""
     if time is None:
         return "-"
     seconds = int((now - time).total_seconds())

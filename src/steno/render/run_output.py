@@ -1,10 +1,10 @@
 """Report a run: the response on stdout, everything else on stderr.
 
-People get text: a terminal shows that of the model as it arrives, a pipe gets only the last message.
-Text of models and tools is made printable where a terminal shows it.
+People get text: a terminal shows the text of the model as it arrives, a pipe gets only the last
+message. Text of models and tools is made printable for a terminal.
 
-Programs get one JSON object, or a line of JSON for each event. Stdout holds JSON and nothing else;
-every line is complete and flushed before the next event.
+Programs get one JSON object, or a line of JSON for each event. Stdout contains only JSON; every
+line is complete and flushed before the next event.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class RunDescription(NamedTuple):
     """The facts about a run before it begins."""
 
     session: str | None
-    """None where the session is not stored."""
+    """None if the session is not stored."""
     branch: str
     model: str
     mode: str
@@ -77,7 +77,7 @@ class RunReporter:
     def __init__(
         self, *, quiet: bool = False, verbose: bool = False, hints: HintTexts = _NO_HINTS
     ) -> None:
-        """Take whether nothing is printed on stderr, or everything, and the texts of hints."""
+        """Take the options `quiet` (nothing on stderr) and `verbose`, and the texts of hints."""
         self._is_quiet = quiet
         self._hints = hints
         self._summarizer = ChangeSummarizer(self._print_event, is_verbose=verbose)
@@ -96,7 +96,7 @@ class RunReporter:
         self._print_line(f"{run.model} · {run.mode} mode · {session}")
 
     def on_event(self, event: LoopEvent) -> None:
-        """Print calls and notices, and show what the run waits for."""
+        """Print calls and notices, and show the current wait of the run."""
         self._summarizer(event)
 
     def _print_event(self, event: SessionEvent) -> None:
@@ -211,7 +211,7 @@ class JsonReporter(RunReporter):
         verbose: bool = False,
         hints: HintTexts = _NO_HINTS,
     ) -> None:
-        """Take how much is printed. With events on stdout, stderr stays empty."""
+        """Take the amount of output. With events on stdout, stderr stays empty."""
         super().__init__(quiet=quiet or streams, verbose=verbose, hints=hints)
         self._streams = streams
         self._denied: list[dict[str, Any]] = []
@@ -240,7 +240,7 @@ class JsonReporter(RunReporter):
 
 
 def event_as_json(event: LoopEvent) -> dict[str, Any] | None:
-    """Return an event as JSON; None for one that repeats another."""
+    """Return an event as JSON; None for events whose content is in other events."""
     match event:
         case TurnStarted(number):
             return {"type": "turn", "number": number}

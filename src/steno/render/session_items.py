@@ -1,7 +1,7 @@
 """Entries and events of a session as items and sentences, the same for every interface.
 
-Text is not made printable here; the code that draws it does that. Heads are on one line. No item
-names a key or a command: it has a hint, for which each interface has its own text.
+The code that draws the text makes it printable. Heads are on one line. No item names a key or a
+command: it has a hint, for which each interface has its own text.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _MAX_UNFOLDED_LINES: Final = 20
 """The number of lines up to which a diff starts unfolded."""
 _MAX_FAILURE_LINES: Final = 5
 _MAX_FAILURE_CHARACTERS: Final = 500
-"""The output of a failed call is visible if it is not longer: it states the reason."""
+"""The length up to which the output of a failed call starts unfolded, since it has the reason."""
 _STATE_BY_OUTCOME: Final = {
     Outcome.OK: CallState.DONE,
     Outcome.DENIED: CallState.DENIED,
@@ -99,7 +99,7 @@ class EventDescriber:
             case events.Notice():
                 return [notice_item(event)]
             case RunFailed(code="session_closed"):
-                return []  # the user has closed it
+                return []  # the user has closed the session
             case ErrorRaised(text) | RunFailed(text):
                 return [TranscriptItem(ItemKind.ERROR, body=text)]
             case ShellStarted(command):
@@ -130,7 +130,7 @@ class EventDescriber:
                 return [] if marker is None else [marker]
 
     def _items_from_answer(self, entry: str, message: AssistantMessage) -> list[TranscriptItem]:
-        """Return the items of an answer, block by block, calls among them."""
+        """Return the items of a response, block by block, including calls."""
         return [
             item
             for block_index, block in enumerate(message.content)
@@ -178,7 +178,7 @@ def notice_item(notice: events.Notice) -> TranscriptItem:
 
 
 def describe_run_end(result: events.RunResult) -> TranscriptItem | None:
-    """Return why a run ended early or its answer is incomplete; else None."""
+    """Return the item for a run that ended early or has an incomplete response; else None."""
     match result.end_reason:
         case events.EndReason.FAILED:
             text = str(result.error or result.reason)
@@ -195,15 +195,15 @@ def describe_run_end(result: events.RunResult) -> TranscriptItem | None:
 
 def queued_prompt_item(text: str, *, is_steering: bool) -> TranscriptItem:
     """Return the item of a prompt that is not recorded yet."""
-    head = "will be heard at the next step" if is_steering else ""
+    head = "will be sent with the next request" if is_steering else ""
     return TranscriptItem(ItemKind.USER, head, text, state=CallState.WAITING, is_folded=True)
 
 
 def returned_prompt_item(text: str, *, can_retry: bool = False) -> TranscriptItem:
     """Return the item of a prompt that was not sent."""
-    head, hint = ("not sent", ItemHint.RETRY_OR_EDIT) if can_retry else ("not said", ItemHint.EDIT)
+    hint = ItemHint.RETRY_OR_EDIT if can_retry else ItemHint.EDIT
     return TranscriptItem(
-        ItemKind.USER, head, text, state=CallState.STOPPED, is_folded=True, hint=hint
+        ItemKind.USER, "not sent", text, state=CallState.STOPPED, is_folded=True, hint=hint
     )
 
 
@@ -285,7 +285,7 @@ def item_from_shell_command(command: str) -> TranscriptItem:
 
 
 def apply_exit_status(item: TranscriptItem, status: object) -> None:
-    """Show the exit status of a shell command; without one it was stopped."""
+    """Show the exit status of a shell command; None means that it was stopped."""
     if status is None:
         item.state = CallState.STOPPED
     elif status == 0:
@@ -295,7 +295,7 @@ def apply_exit_status(item: TranscriptItem, status: object) -> None:
 
 
 def answer_item(text: str = "", entry: str | None = None) -> TranscriptItem:
-    """Return the item of an answer text."""
+    """Return the item of a text of the model."""
     return TranscriptItem(ItemKind.ANSWER, body=text, form=TextForm.MARKDOWN, entry=entry)
 
 
@@ -312,8 +312,8 @@ def _reference_text(block: UserBlock) -> str:
             return describe_reference(block)
         case Opaque():
             return describe_opaque(block)
-        case Text():  # no reference: a forged entry may point at any block
-            return "something else"
+        case Text():  # not a reference: a forged resolution may name any block
+            return "a text"
         case _:
             assert_never(block)
 
@@ -335,8 +335,8 @@ def image_locations(content: tuple[object, ...], entry: str) -> tuple[ImageLocat
 def marker_from_entry(entry: Entry, prompts: Mapping[str, UserMessage]) -> TranscriptItem | None:
     """Return the item of an entry that is neither a message nor about a call; None if it has none.
 
-    Rewound entries are not on the branch any more, and have no item: the tree shows them.
-    `prompts` holds the messages of the user by entry, for the names of resolved references.
+    Rewound entries are no longer on the branch, and have no item: the tree shows them.
+    `prompts` has the messages of the user by entry, for the names of resolved references.
     """
     payload = revoked_grant_of(entry) or entry.payload
     head, body = "", ""
@@ -346,27 +346,27 @@ def marker_from_entry(entry: Entry, prompts: Mapping[str, UserMessage]) -> Trans
             head = f"system prompt · {format_count(len(body.split()), 'word', 'words')}"
         case records.ModeChange():
             head = f"{payload.new} mode"
-        case records.ModelChange() if payload.old:  # the first model is no change
-            head = f"{payload.new} answers"
+        case records.ModelChange() if payload.old:  # the first model is not a change
+            head = f"model {payload.new}"
         case records.BranchSwitch():
             head = f"branch {payload.new}"
         case records.Label():
             head = f"label: {payload.text}"
         case records.Compaction():
-            head = "a summary takes the place of what was said before"
+            head = "a summary replaces the earlier messages"
             body = payload.summary
         case records.GrantRevoked():
             head = describe_revocation(payload)
         case records.Redacted():
-            head = f"taken out: {payload.kind}"
+            head = f"redacted: {payload.kind}"
         case records.Redaction():
-            head = f"taken out by {payload.actor}: {payload.reason}"
+            head = f"redacted by {payload.actor}: {payload.reason}"
         case Opaque():
             head = describe_opaque(payload)
         case records.Feedback():
-            return TranscriptItem(ItemKind.NOTICE, body=f"remark: {payload.text}", entry=entry.id)
+            return TranscriptItem(ItemKind.NOTICE, body=f"feedback: {payload.text}", entry=entry.id)
         case records.Repair():
-            text = f"mended: {payload.explanation}"
+            text = f"repaired: {payload.explanation}"
             return TranscriptItem(ItemKind.NOTICE, body=text, entry=entry.id)
         case records.Resolution():
             return _resolution_item(entry, payload, prompts.get(payload.target))
@@ -381,16 +381,18 @@ def marker_from_entry(entry: Entry, prompts: Mapping[str, UserMessage]) -> Trans
 def _resolution_item(
     entry: Entry, resolution: records.Resolution, prompt: UserMessage | None
 ) -> TranscriptItem | None:
-    """Return the outcome of a reference, if the user should know."""
+    """Return the item of a reference that failed or was resolved by OCR; None for others."""
     blocks = () if prompt is None else prompt.content[resolution.block :]
-    reference = _reference_text(blocks[0]) if blocks else "something"
+    reference = _reference_text(blocks[0]) if blocks else "a reference"
     if resolution.status is records.ResolutionStatus.FAILED:
         text = f"{reference}: failed: {resolution.error}"
         return TranscriptItem(ItemKind.ERROR, body=text, entry=entry.id, hint=ItemHint.RETRY)
     details = resolution.details or {}
     if resolution.status is records.ResolutionStatus.RESOLVED and details.get("used") == "ocr":
         return TranscriptItem(
-            ItemKind.NOTICE, body=f"{reference}: the model reads the text in it", entry=entry.id
+            ItemKind.NOTICE,
+            body=f"{reference}: the model gets the recognised text, not the image",
+            entry=entry.id,
         )
     return None
 
@@ -413,23 +415,21 @@ def describe_activity(event: SessionEvent, model: Callable[[], str]) -> str | No
             return f"running {terminal_line(call.name)}"
         case ShellStarted(command):
             return f"running {terminal_line(command)}"
-        case (
-            events.CallEnded() | events.RunEnded() | ShellEnded()
-        ):  # another one may still be running
-            return "working"
+        case events.CallEnded() | events.RunEnded() | ShellEnded():
+            return "working"  # another call or command may still be running
         case _:
             return None
 
 
 def describe_run_usage(result: events.RunResult) -> str:
-    """Return the tokens of a run, and their price if it is known."""
+    """Return the tokens of a run, and their cost if it is known."""
     tokens = format_count(result.usage.total_tokens, "token", "tokens")
     return tokens if result.cost is None else f"{tokens}, {format_dollars(result.cost)}"
 
 
 def describe_bug(error: Exception) -> str:
-    """Describe an exception that steno did not raise on purpose."""
-    return f"a fault in steno: {type(error).__name__}: {error}; what is on record is safe"
+    """Describe an unexpected exception."""
+    return f"a bug in steno: {type(error).__name__}: {error}; all recorded entries are safe"
 
 
 # -- changes ---------------------------------------------------------------------------------
@@ -437,14 +437,14 @@ def describe_bug(error: Exception) -> str:
 
 @final
 class ChangeSummarizer:
-    """A listener for another listener: changes become notices, and ignored fields one line."""
+    """Passes events to a listener; changes become notices, and all ignored fields one notice."""
 
     def __init__(self, listener: SessionListener, *, is_verbose: bool) -> None:
-        """Take the listener; with `is_verbose` it gets a notice on each change."""
+        """Take the listener; with `is_verbose` it gets a notice about each change."""
         self._listener = listener
         self._is_verbose = is_verbose
         self._ignored: Counter[str] | None = Counter()
-        """The number of ignored fields by member of the request; None once it is reported."""
+        """The number of ignored fields by member of the request; None after it was reported."""
 
     def __call__(self, event: SessionEvent) -> None:
         """Pass on an event, or a notice in its place."""

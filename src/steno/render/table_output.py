@@ -1,7 +1,7 @@
-"""Lines and tables on stdout, and notices on stderr.
+"""Print lines and tables on stdout, and notices on stderr.
 
-With rich installed and a terminal there are colours; the text is the same without. The caller makes
-untrusted text printable first.
+On a terminal, and with rich installed, the output has colours; the text is the same without. The
+caller makes untrusted text printable first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _COLUMN_GAP: Final = "  "
 _NO_TEXTS: Final[Mapping[int, str]] = MappingProxyType({})
 _MIN_COLUMN_WIDTH: Final = 8
 _MAX_UNCUT_WIDTH: Final = 100
-"""Where nothing is cut, a longer cell does not widen its column."""
+"""The width up to which a cell widens its column, if cells are not cut."""
 
 
 class Column(NamedTuple):
@@ -35,7 +35,7 @@ class Column(NamedTuple):
     style: str = ""
     is_number: bool = False
     may_shrink: bool = False
-    """Whether it is cut where the terminal is too narrow."""
+    """Whether the column is cut if the terminal is too narrow."""
 
 
 @final
@@ -47,10 +47,10 @@ class StdoutPrinter:
         escape_unencodable_output()
         self._print_styled = _load_rich() if sys.stdout.isatty() else None
         self.width: Final = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
-        """The width of the terminal; None where stdout is no terminal."""
+        """The width of the terminal; None if stdout is not a terminal."""
 
     def line(self, *pieces: StyledText, max_width: int | None = None) -> None:
-        """Print the pieces on one line, cut at a width if there is one."""
+        """Print the pieces on one line, cut at `max_width` if it is set."""
         parts = [(piece, "") if isinstance(piece, str) else piece for piece in pieces]
         if max_width is not None:
             parts = _cut_parts(parts, max_width)
@@ -69,7 +69,7 @@ class StdoutPrinter:
     ) -> None:
         """Print rows below the titles of their columns, aligned.
 
-        The text `below` a row, by its number, has lines of its own and is never cut.
+        `below` has texts by the number of a row; each is printed below its row and never cut.
         """
         widths = [
             self._width_of(column, [row[index] for row in rows])
@@ -111,7 +111,7 @@ class StdoutPrinter:
 
 def _shrink_widths(widths: list[int], columns: Sequence[Column], available_width: int) -> None:
     excess = sum(widths) + len(_COLUMN_GAP) * (len(widths) - 1) - available_width
-    # The last ones first: the subject of a row stands in front.
+    # The last columns shrink first: the first ones have the subject of a row.
     for index, column in reversed([*enumerate(columns)]):
         if column.may_shrink and excess > 0:
             shrunk = max(widths[index] - excess, min(_MIN_COLUMN_WIDTH, widths[index]))

@@ -1,7 +1,7 @@
 r"""Make untrusted text safe for a terminal, and fit it into a width.
 
 Colours are dropped. Every other character that a terminal acts on, or that is invisible, is shown
-as an escape (`\x1b`, `\u202e`): hidden characters may be what matters.
+as an escape (`\x1b`, `\u202e`): hidden characters may be an attack.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _INCOMPLETE_END: Final = re.compile(
     rf"(?:\x1b|{_COLOR_PREFIX})?\Z"
 )
 _MAX_PENDING: Final = 200
-"""A colour sequence is shorter than this."""
+"""The number of characters that an incomplete colour sequence may have."""
 _UNSAFE_NON_ASCII: Final = (
     "\x7f-\x9f"  # DEL, and the controls of ISO 6429 in one character
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # text direction
@@ -59,7 +59,7 @@ def _escape_in_json(match: re.Match[str]) -> str:
 class TerminalTextStream:
     """Makes a streamed text printable: the same result as `terminal_text` of the whole.
 
-    A chunk may end within an escape sequence, so that its end waits for the next one.
+    A chunk may end inside an escape sequence; then its end waits for the next chunk.
     """
 
     def __init__(self) -> None:
@@ -106,5 +106,5 @@ def truncate_to_width(text: str, width: int) -> str:
 
 
 def is_dumb_terminal(environ: Mapping[str, str]) -> bool:
-    """Return whether the terminal can only print lines, by the variable TERM."""
+    """Return whether the terminal can only print lines, according to the variable TERM."""
     return environ.get("TERM", "") in _DUMB_TERMINALS

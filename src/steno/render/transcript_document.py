@@ -1,7 +1,7 @@
-"""A branch as a document for people: entries, decisions, usage and omissions.
+"""Build a document of a branch for people: entries, decisions, usage and omissions.
 
 `build_document` turns entries into sections; all text in them is printable. `markdown` and `html`
-write the sections; nothing here knows how they look.
+write the sections; this module knows no markup.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from steno.render.quantities import format_count, format_time
 from steno.render.terminal_text import terminal_json, terminal_line, terminal_text
 
 _MIN_FOLDED_LINES: Final = 16
-"""A result of this many lines is folded."""
+"""The number of lines from which a result is folded."""
 _SHOWN_IMAGE_TYPES: Final = frozenset(
     ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"]
 )
@@ -67,7 +67,7 @@ _USAGE_LABELS: Final = (
     ("output_tokens", "tokens out"),
     ("thinking_tokens", "of them thinking"),
 )
-_SYSTEM_PROMPT_TITLE: Final = "What the model was told before anything was said"
+_SYSTEM_PROMPT_TITLE: Final = "System prompt"
 _ROLE_TITLES: Final[Mapping[type, str]] = {
     SystemMessage: "System",
     UserMessage: "User",
@@ -159,7 +159,7 @@ class TranscriptEntry(NamedTuple):
     """One entry of a document."""
 
     number: int
-    """The number that people call the entry by: #12."""
+    """The number of the entry, shown as #12."""
     kind: str
     """The role (`user`, `assistant`, `tool_result`, `system`), or the type of another entry."""
     title: str
@@ -189,7 +189,7 @@ class TranscriptDocument(NamedTuple):
     entries: tuple[TranscriptEntry, ...]
     decisions: tuple[ApprovalRow, ...]
     usage_by_model: tuple[tuple[str, str], ...]
-    """The description of the tokens of each model; the name of the model may be empty."""
+    """The name of each model, which may be empty, with the description of its tokens."""
     losses: tuple[Change, ...]
     """The omissions of the document."""
 
@@ -237,7 +237,7 @@ def _session_facts(
     if location.branch:
         yield "branch", terminal_line(location.branch)
     if header.created_at is not None:
-        yield "begun", format_time(header.created_at)
+        yield "started", format_time(header.created_at)
     if last := max((entry.time for entry in entries if entry.time is not None), default=None):
         yield "last entry", format_time(last)
     changes = (entry.payload for entry in entries if isinstance(entry.payload, ModelChange))
@@ -325,10 +325,10 @@ class _DocumentBuilder:
         yield from self._content_sections(result.content)
         diff = (result.details or {}).get("diff")
         if isinstance(diff, str) and diff.strip():
-            yield _code_section("what changed", diff, "diff")
+            yield _code_section("changes", diff, "diff")
         failure = result.failure
         if failure is not None and failure.message != result.text:
-            yield _code_section("why it failed", failure.message)
+            yield _code_section("error", failure.message)
         if failure is not None and failure.traceback:
             yield _code_section("traceback", failure.traceback)
 
@@ -355,19 +355,19 @@ class _DocumentBuilder:
                 yield _call_section(block)
                 if isinstance(block, InvalidToolCall):
                     reason = terminal_line(block.reason)
-                    yield NoteSection(f"nobody can run this: {reason}")
+                    yield NoteSection(f"invalid call: {reason}")
             case Image(source=source):
                 name = reference_name(block)
                 if isinstance(source, ImageData) and self._is_shown(block):
                     yield ImageSection(name, block.mime_type or "", source.data)
                 else:
                     # The bytes of a blob were not restored.
-                    missing = ", not at hand" if isinstance(source, ImageBlob) else ""
+                    missing = ", bytes missing" if isinstance(source, ImageBlob) else ""
                     yield ImageSection(f"{name}{missing}")
             case FileReference() | Resource():
-                yield NoteSection(f"points at {reference_name(block)}")
+                yield NoteSection(f"reference: {reference_name(block)}")
                 if isinstance(block, Resource) and block.text:
-                    yield _code_section("what was there", block.text)
+                    yield _code_section("content", block.text)
             case Opaque():
                 yield NoteSection(describe_opaque(block))
             case _:

@@ -1,4 +1,4 @@
-"""Formats that are written for people and never read back."""
+"""Export formats for people; steno does not import them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from steno.render.transcript_document import BranchLocation
 
 
 class TranscriptFormat(NamedTuple):
-    """A format in which people read a conversation; no program reads it back."""
+    """An export format for people, which steno does not import."""
 
     name: str
     suffixes: tuple[str, ...]
-    """The suffixes of its files; the first is the one that steno gives."""
+    """The suffixes of its files; steno uses the first one for new files."""
     encode: Callable[[Header, Sequence[Entry], BranchLocation], ExportedFile]
-    """Write the entries of one branch, in their order."""
+    """The function that writes the entries of one branch, in their order."""
 
 
 WRITE_ONLY: Final[Mapping[str, TranscriptFormat]] = MappingProxyType(

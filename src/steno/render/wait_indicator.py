@@ -1,6 +1,7 @@
-"""Show on stderr what steno waits for, if that is a terminal.
+"""Show on stderr what steno waits for, if stderr is a terminal.
 
-Separate from `progress`, so that commands without an event loop do not import asyncio.
+This module is separate from `progress`, so that commands without an event loop do not import
+asyncio.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ _WAIT_INTERVAL_S: Final = 1.0
 class WaitIndicator:
     """A line that shows what steno waits for and how long.
 
-    It needs a running event loop, and no thread.
+    It needs a running event loop, but no thread.
     """
 
     def __init__(self, *, is_shown: bool = True) -> None:
-        """Show nothing yet, and nothing at all if stderr is no terminal or `is_shown` is false."""
+        """Show nothing yet; show nothing at all if not `is_shown` or stderr is not a terminal."""
         self._is_shown = is_shown and sys.stderr.isatty()
         self._timer: asyncio.TimerHandle | None = None
         self._activity = ""

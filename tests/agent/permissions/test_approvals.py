@@ -78,7 +78,7 @@ def never_ask(question: ApprovalRequest) -> bool:
         (Gate(approver=answering(False)), "denied", "eva", None),
         (Gate(approver=DenyingApprover()), "denied", "headless", None),
         (Gate(approver=AllowingApprover()), "approved", "--yes", None),
-        (Gate(), "denied", None, "nobody can be asked"),
+        (Gate(), "denied", None, "no approver"),
     ],
 )
 def test_a_decision_is_recorded_with_its_actor_or_its_rule(

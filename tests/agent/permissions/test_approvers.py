@@ -62,7 +62,7 @@ def test_what_is_no_verdict_never_passes_for_a_yes(answer: Any) -> None:
 def test_without_an_approver_the_denial_names_the_remedy() -> None:
     verdict = ask(DenyingApprover())
     assert (verdict.allowed, verdict.actor) == (False, "headless")
-    assert "by a rule" in (verdict.reason or "")
+    assert "allow it with a rule" in (verdict.reason or "")
     assert ask(DenyingApprover("not now", actor="ci")).reason == "not now"
 
 

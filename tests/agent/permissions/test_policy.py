@@ -14,6 +14,7 @@ from steno.agent.permissions.grants import (
     is_about_call,
 )
 from steno.agent.permissions.rules import (
+    DENIED_PREFIX,
     MODE_CAPABILITIES,
     ROLE_CAPABILITIES,
     AgentRole,
@@ -22,6 +23,7 @@ from steno.agent.permissions.rules import (
     Permissions,
     build_denial_text,
 )
+from steno.agent.results import ResultCode
 from steno.errors import ToolFailed
 from steno.log.conversation import arguments_digest
 from steno.messages.call import InvalidToolCall
@@ -79,9 +81,9 @@ def test_reading_can_be_denied_too() -> None:
     permissions = Permissions.of(role=AgentRole.PLANNER, deny=["read(secrets/**)"])
     decision = permissions.decide(READ, about("secrets/key"), mode=Mode.PLAN)
     assert (decision.kind, decision.rule) == (DENY, "deny read(secrets/**)")
-    assert decision.reason == (
-        "permission denied: the rule read(secrets/**) forbids this; "
-        "find another way, or ask the user"
+    assert decision.code == ResultCode.DENIED_BY_RULE
+    assert decision.reason.startswith(
+        f"{DENIED_PREFIX}: the rule read(secrets/**) denies this call"
     )
 
 

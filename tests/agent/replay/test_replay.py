@@ -185,7 +185,7 @@ def test_a_decision_that_no_run_takes_is_found_in_a_forged_record() -> None:
     assert difference.replayed is not None
     assert (difference.recorded.decision, difference.replayed.decision) == ("failed", "executed")
     assert [part.name for part in difference.parts] == ["decision"]
-    assert str(difference).endswith("decision: 8 characters on record, 10 characters came out")
+    assert str(difference).endswith("decision: 8 characters recorded, 10 characters replayed")
 
 
 def test_texts_that_the_loop_would_not_write_are_found_in_a_forged_record() -> None:

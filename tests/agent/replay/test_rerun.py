@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from steno import ChatMessage, Usage
 from steno.agent import Agent, EndReason, Gate, Runner
+from steno.agent.permissions.gate import NO_APPROVER_RULE
 from steno.agent.replay.comparison import (
     RECORDED_RESULT_RULE,
     ModelComparison,
@@ -165,7 +166,7 @@ def test_each_result_on_record_is_used_once_and_other_calls_pass_the_gate() -> N
     ]
     results = [e for e in harness.conversation.entries("main") if e.decision == "executed"]
     assert approvals[0] == ("x1", RECORDED_RESULT_RULE, {"result_of": results[0].id})
-    assert [rule for _, rule, _ in approvals[1:]] == ["default read", "nobody can be asked"]
+    assert [rule for _, rule, _ in approvals[1:]] == ["default read", NO_APPROVER_RULE]
 
 
 def test_what_was_denied_then_may_be_allowed_now() -> None:

@@ -20,6 +20,18 @@ from tests.agent.replay.random_sessions import RandomSession
 from tests.agent.replay.recorded_sessions import forged, full_session, replayed
 
 OTHER = "In other words: "
+OLD_TEXTS = {
+    ResultCode.CALL_NOT_RUN: "The call was not run: the turn was stopped before.",
+    ResultCode.CALL_STOPPED: "The call was stopped while it ran. It may have taken effect in part.",
+    ResultCode.OUTCOME_UNKNOWN: (
+        "The program ended while this call ran. It may have taken effect, in part or as a whole; "
+        "look before you repeat it."
+    ),
+    ResultCode.RESULT_REDACTED: (
+        "A result of this turn was taken out of the record; it is not there any more."
+    ),
+}
+"""The texts of cancelled calls in sessions from before there were codes."""
 
 
 def reworded(entry: Entry) -> Entry:
@@ -39,9 +51,14 @@ def reworded(entry: Entry) -> Entry:
 def without_result_code(entry: Entry) -> Entry:
     """Return an entry as a version without codes would have recorded it."""
     payload = entry.payload
-    if not isinstance(payload, ToolResultMessage) or result_code(payload) is None:
+    if not isinstance(payload, ToolResultMessage) or (code := result_code(payload)) is None:
         return entry
-    return replace(entry, payload=replace(payload, details=None))
+    payload = replace(payload, details=None)
+    if code in OLD_TEXTS:
+        text = OLD_TEXTS[ResultCode(code)]
+        content = (Text(text), *payload.content[1:])
+        payload = replace(payload, content=content, failure=Failure(message=text))
+    return replace(entry, payload=payload)
 
 
 def without_codes_and_denials_reworded(entry: Entry) -> Entry:

@@ -107,7 +107,7 @@ def test_a_file_swapped_in_after_approval_is_not_shown(
     assert error_of(resolve(files, "*.txt", permits=door)).startswith("'pattern.txt': ")
     finding = resolve(files, "f", permits=ScriptedPermission(meanwhile=lambda: swap(folder / "f")))
     if swap is swap_for_folder:
-        assert text_of(finding).startswith("f/ holds 0 folders and 0 files")
+        assert text_of(finding).startswith("f/ contains 0 folders and 0 files")
     else:
         assert error_of(finding).startswith("'f': ")
 

@@ -50,7 +50,7 @@ def test_a_folder_is_listed_without_what_is_hidden_or_ignored(
     door = ScriptedPermission()
     finding = resolve(FileReferenceResolver(workspace), "src", permits=door)
     assert text_of(finding) == (
-        "src/ holds 2 folders and 2 files, without what is hidden or ignored:\n"
+        "src/ contains 2 folders and 2 files; hidden and ignored files are not listed:\n"
         "lib/\nzoo/\na.py (0 bytes)\nb.py (1,234 bytes)\n"
     )
     sha256 = hashlib.sha256(text_of(finding).encode()).hexdigest()
@@ -71,7 +71,7 @@ def test_the_working_folder_and_an_added_one_are_listed_too(folder: Path, outsid
     files = FileReferenceResolver(workspace)
     assert text_of(resolve(files, ".")).splitlines()[1:] == ["sub/", "a (0 bytes)"]
     listed = text_of(resolve(files, str(outside))).splitlines()
-    assert listed[0].startswith(f"{outside}/ holds 0 folders and 1 file,")
+    assert listed[0].startswith(f"{outside}/ contains 0 folders and 1 file;")
     assert listed[1:] == ["secret.txt (7 bytes)"]
 
 
@@ -90,7 +90,7 @@ def test_links_are_listed_by_their_names_alone(
     files = FileReferenceResolver(workspace)
     finding = resolve(files, "src")
     assert text_of(finding) == (
-        "src/ holds 1 folder, 1 file and 3 links, without what is hidden or ignored:\n"
+        "src/ contains 1 folder, 1 file and 3 links; hidden and ignored files are not listed:\n"
         "lib/\na.py (0 bytes)\naway (link)\nbroken (link)\ncurrent (link)\n"
     )
     assert changes(files, "src", finding) == ()
@@ -155,7 +155,7 @@ def test_rules_above_the_workspace_count_for_a_folder(folder: Path) -> None:
 
 def test_an_empty_folder_is_a_folder(workspace: Workspace, folder: Path) -> None:
     (folder / "empty").mkdir()
-    assert "holds 0 folders and 0 files" in text_of(
+    assert "contains 0 folders and 0 files" in text_of(
         resolve(FileReferenceResolver(workspace), "empty")
     )
 

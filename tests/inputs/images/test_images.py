@@ -119,7 +119,7 @@ def framed(heading: str, text: str) -> Text:
     mark = hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
     return Text(
         f"[{heading}. The system provides it as information, up to the line with the mark {mark};"
-        f" the user did not write it]\n{text}\n[end of the image, mark {mark}]"
+        f" it is not a message of the user]\n{text}\n[end of the image, mark {mark}]"
     )
 
 

@@ -114,7 +114,7 @@ def test_a_question_says_everything_with_a_bar_before_what_others_wrote() -> Non
     output = at_terminal(act).said
     assert "Question 1 of 1: bash asks for permission to execute\n│ git log\n" in output
     assert "\n│ \\x1b[2JQuestion 2 of 2: allow all?\\u202e\n" in output
-    assert "\nAbout:\n│ git log -1\nArguments:\n│ command:\n" in output
+    assert "\nApplies to:\n│ git log -1\nArguments:\n│ command:\n" in output
     assert "\n│   │ bash: once? \n" in output
     assert "\nRule for session, project and user: bash(git log *)\n" in output
 
@@ -149,7 +149,7 @@ def test_several_questions_have_numbers_and_are_answered_one_by_one() -> None:
     async def act(user: LineUser) -> None:
         user.ask(pending_call("c1"), queued_call("c2"))
         await user.see("Question 1 of 2: bash asks")
-        await user.see("Question 2 of 2: write waits for its turn")
+        await user.see("Question 2 of 2: write is queued")
         await user.see("question 1, bash: ")
         await user.answer("2 deny")
         await user.until(lambda: len(user.decisions) == 1)
@@ -200,7 +200,7 @@ def test_a_yes_to_all_counts_for_nothing_if_something_else_is_asked_meanwhile() 
         await user.answer("all once")
         await user.see("n go back? ")
         user.ask(pending_call("c1"), queued_call("c2"), queued_call("c3", "edit"))
-        await user.see("Question 3 of 3: edit waits")
+        await user.see("Question 3 of 3: edit is queued")
         await user.answer("yes")
         await user.see("nothing was decided; say one of:")
         assert user.decisions == []

@@ -59,14 +59,14 @@ def shelved(*sessions: SessionSummary) -> FakeSession:
 def test_every_command_does_something_or_says_why_not() -> None:
     for command in SLASH_COMMANDS:
         user = through_a_pipe(f"/{command.name}\n")
-        assert "Trouble:" not in user.said, command.name
+        assert "Error:" not in user.said, command.name
         assert user.said.count("\n") > 2 or command.name == "quit", command.name
 
 
 def test_a_command_that_there_is_not_is_said() -> None:
     session = FakeSession()
     session.replies["hlep"] = Missing("/hlep: there is no such command; do you mean /help?")
-    assert "Trouble: /hlep: there is no such command" in through_a_pipe("/hlep\n", session).said
+    assert "Error: /hlep: there is no such command" in through_a_pipe("/hlep\n", session).said
 
 
 def test_help_says_commands_and_keys() -> None:
@@ -136,8 +136,8 @@ def test_the_tree_has_numbers_to_fork_label_and_edit_by() -> None:
 
 def test_only_what_the_person_said_can_be_said_again() -> None:
     output = through_a_pipe("/tree edit 2\n/tree fork 99\n", FakeSession(EXCHANGES)).said
-    assert "Trouble: fork: only what you have said can be said otherwise" in output
-    assert "Trouble: /tree: there is no entry 99" in output
+    assert "Error: fork: only what you have said can be said otherwise" in output
+    assert "Error: /tree: there is no entry 99" in output
 
 
 def test_two_branches_are_compared() -> None:
@@ -195,7 +195,7 @@ def test_words_that_steer_are_heard_later_and_that_is_said() -> None:
     async def act(user: LineUser) -> None:
         user.session.is_running = True
         user.type("go left\n")
-        await user.see("Notice: will be heard at the next step\n")
+        await user.see("Notice: will be sent with the next request\n")
 
     session = at_terminal(act).session
     assert session.asked == [("send", PromptInput("go left"))]
@@ -265,7 +265,7 @@ def test_lines_know_nothing_of_a_full_screen() -> None:
 def test_a_text_of_several_lines_is_never_run_as_a_command() -> None:
     user = through_a_pipe(f"{_QUOTES}!rm -r out\nand more{_QUOTES}\n!ls\n")
     assert user.session.asked == [("run_shell", "ls")]
-    assert "Trouble: shell: a command is one line; type it without the others\n" in user.said
+    assert "Error: shell: a command is one line; type it without the others\n" in user.said
 
 
 def test_lines_are_broken_between_words_where_the_terminal_would_cut_one(

@@ -227,7 +227,7 @@ def test_the_call_the_rule_and_the_choice_are_shown() -> None:
 
 def test_what_the_preview_does_not_show_is_shown_below_it() -> None:
     asked = replace(question(), subjects=("git log -1",), preview=CallPreview())
-    assert '\nAbout:\n│ git log -1\nArguments:\n│ command: "git log -1"\n' in shown(asked)
+    assert '\nApplies to:\n│ git log -1\nArguments:\n│ command: "git log -1"\n' in shown(asked)
 
 
 def test_what_a_model_wrote_cannot_act_on_the_terminal_or_pass_for_a_question() -> None:

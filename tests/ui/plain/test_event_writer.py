@@ -139,7 +139,7 @@ def test_a_change_of_a_file_is_shown_as_a_diff() -> None:
     diff = "--- a\n+++ a\n@@ -1 +1 @@\n-old\n+new\n"
     changed = ChatMessage.tool_result("c1", "written", details={"diff": diff})
     assert told(CallStarted(CALL), CallEnded(CALL, changed))[1:] == [
-        "Result: ok, this has changed",
+        "Result: ok, changes:",
         "│ --- a",
         "│ +++ a",
         "│ @@ -1 +1 @@",
@@ -160,7 +160,7 @@ def test_a_change_of_a_file_is_shown_as_a_diff() -> None:
         ),
         (
             result(EndReason.FAILED, "x", Overloaded("p: busy"), None),
-            ["Trouble: p: busy; /retry tries again", "Done: 1,234 tokens"],
+            ["Error: p: busy; /retry tries again", "Done: 1,234 tokens"],
         ),
         (
             result(EndReason.INTERRUPTED, cost=None),
@@ -193,23 +193,23 @@ def test_what_became_of_an_image_is_said() -> None:
         EntryRecorded(Entry(id="r1", payload=read)),
         EntryRecorded(Entry(id="r2", payload=failed)),
     ) == [
-        "Notice: image shot.png: the model reads the text in it",
-        "Trouble: image shot.png: failed: too large; /retry tries again",
+        "Notice: image shot.png: the model gets the recognised text, not the image",
+        "Error: image shot.png: failed: too large; /retry tries again",
     ]
 
 
 @pytest.mark.requirement("S2-28")
 def test_what_could_not_be_sent_can_be_tried_again() -> None:
     ended = result(EndReason.FAILED, "x", Unresolved("nothing was sent: too large"), None)
-    assert told(RunEnded(ended))[0] == ("Trouble: nothing was sent: too large; /retry tries again")
+    assert told(RunEnded(ended))[0] == ("Error: nothing was sent: too large; /retry tries again")
     conversation = Conversation([ChatMessage.user("Go.")])
     prompt = conversation.append(ChatMessage.user([Image(source=ImageFile("shot.png"))]))
     assert prompt.parent is not None
     failed = Resolution(target=prompt.id, block=0, status=ResolutionStatus.FAILED, error="bad")
     entries = [prompt, conversation.append(failed), conversation.rewind(prompt.parent)]
     assert told(*map(EntryRecorded, entries), RunEnded(ended)) == [
-        "Trouble: image shot.png: failed: bad; /retry tries again",
-        "Trouble: nothing was sent",
+        "Error: image shot.png: failed: bad; /retry tries again",
+        "Error: nothing was sent",
         "Done: 1,234 tokens",
     ]
 
@@ -217,7 +217,7 @@ def test_what_could_not_be_sent_can_be_tried_again() -> None:
 def test_a_command_of_the_person_says_what_it_prints() -> None:
     assert told(
         ShellStarted("make"), ShellOutput("one\nt"), ShellOutput("wo\n"), ShellEnded(0)
-    ) == ["Shell: make", "Output: one", "  two", "Shell: ended with status 0"]
+    ) == ["Shell: make", "Output: one", "  two", "Shell: exit status 0"]
     assert told(ShellStarted("make"), ShellEnded(None))[1:] == ["Shell: stopped"]
 
 
@@ -236,7 +236,7 @@ def test_nothing_that_anybody_writes_acts_on_the_terminal_or_looks_like_ours() -
         ShellEnded(0),
     )
     assert all(line.isprintable() for line in lines)
-    ours = ("Answer:", "Tool ", "Result:", "Notice:", "Trouble:", "Shell:", "Output:")
+    ours = ("Answer:", "Tool ", "Result:", "Notice:", "Error:", "Shell:", "Output:")
     assert all(line.startswith((*ours, "  ", "│ ")) for line in lines)
     assert not any(
         line.startswith(("Notice: fake", "Result: fake", "Shell: fake")) for line in lines
@@ -250,10 +250,10 @@ def test_what_was_said_and_not_heard_is_said_to_be_so() -> None:
     teller.write_event(InputReturned((PromptInput("be brief"), PromptInput("one\x1b[2J\ntwo"))))
     teller.write_event(*recorded(ChatMessage.user("be brief")))
     lines = out.getvalue().split("\n")
-    assert lines[1] == "Not said: be brief"
-    assert lines[2] == "Not said:"
+    assert lines[1] == "Not sent: be brief"
+    assert lines[2] == "Not sent:"
     assert "\x1b" not in out.getvalue()
-    assert "Heard" not in out.getvalue()
+    assert "Sent:" not in out.getvalue()
 
 
 def test_a_queued_prompt_with_a_reference_is_reported_when_it_is_recorded() -> None:
@@ -262,4 +262,4 @@ def test_a_queued_prompt_with_a_reference_is_reported_when_it_is_recorded() -> N
     writer.note_queued("look at @shot.png")
     image = Image(source=ImageFile("shot.png"))
     writer.write_event(*recorded(ChatMessage.user([Text("look at @shot.png"), image])))
-    assert out.getvalue().split("\n")[1:] == ["Heard: look at @shot.png", ""]
+    assert out.getvalue().split("\n")[1:] == ["Sent: look at @shot.png", ""]

@@ -128,7 +128,7 @@ def test_what_is_refused_is_told_and_the_session_goes_on() -> None:
     session = FakeSession()
     session.refusal = Missing("model: there is \x1b[2Jnone")
     user = through_a_pipe("one\ntwo\n", session)
-    assert "\nTrouble: model: there is \\x1b[2Jnone\n" in user.said
+    assert "\nError: model: there is \\x1b[2Jnone\n" in user.said
     assert said(session) == ["one", "two"]
 
 
@@ -138,7 +138,7 @@ def test_a_fault_is_told_and_the_session_goes_on() -> None:
             raise ZeroDivisionError("by \x1b[2J")
 
     user = through_a_pipe("/usage\n/quit\n", Faulty())
-    assert "\nTrouble: a fault in steno: ZeroDivisionError: by \\x1b[2J;" in user.said
+    assert "\nError: a bug in steno: ZeroDivisionError: by \\x1b[2J;" in user.said
 
 
 def test_a_file_is_read_as_a_pipe_is(tmp_path: Path) -> None:

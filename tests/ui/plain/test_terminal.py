@@ -175,7 +175,7 @@ def test_ctrl_c_stops_words_that_are_still_being_read(tmp_path: Path, term: str)
         user.type("read\n")
         user.see("Notice: reading\n")
         user.type("\x03")
-        user.see("Trouble: interrupted before it began")
+        user.see("Error: interrupted before it began")
         user.see("act> ")
         user.type("\x15/quit\n")  # in place of the words, which are there again
         assert user.left() == 0
@@ -204,7 +204,7 @@ def test_a_line_that_is_typed_while_a_turn_runs_steers_it(tmp_path: Path, term: 
         user.type("work\n")
         user.see("Answer: working\n")
         user.type("faster\n")
-        user.see("Notice: will be heard at the next step\n")
+        user.see("Notice: will be sent with the next request\n")
         user.type("\x03")
         user.see("act> ")
         user.type("\x04")

@@ -157,10 +157,10 @@ def test_what_is_typed_during_a_turn_steers_it(window: Tmux) -> None:
     say(window, "run cat gate")
     window.wait("● bash cat gate")
     say(window, "read notes.txt")
-    window.wait("will be heard at the next step")
+    window.wait("will be sent with the next request")
     gate.write_text("open\n")
     seen = window.wait("ship on Friday")
-    assert "will be heard" not in seen
+    assert "will be sent" not in seen
     assert "read notes.txt" in seen
 
 

@@ -61,14 +61,14 @@ def test_three_calls_of_one_turn_are_decided_in_any_order(
         await user.enter("Write three files.")
         await user.sees(
             "1 of 3",
-            "▸ asked    write out/a.txt",
-            "  waits    write out/b.txt",
-            "  waits    write out/c.txt",
+            "▸ waiting  write out/a.txt",
+            "  queued   write out/b.txt",
+            "  queued   write out/c.txt",
         )
         await user.press("ctrl+g", "ctrl+n")
-        await user.sees("2 of 3", "▸ waits    write out/b.txt", "out/b.txt · new file  +1", "│ +b")
+        await user.sees("2 of 3", "▸ queued   write out/b.txt", "out/b.txt · new file  +1", "│ +b")
         await user.decide("d", "deny")
-        await user.sees("▸ asked    write out/a.txt", "  denied   write out/b.txt")
+        await user.sees("▸ waiting  write out/a.txt", "  denied   write out/b.txt")
         assert written(project) == []
         await user.decide("o", "once")
         await user.until(lambda: written(project) == ["a"])
@@ -131,7 +131,7 @@ def test_a_question_that_nobody_answered_is_asked_again_after_a_kill(
         await user.sees("stopped in the middle")
         assert "permission" not in user.text
         await user.enter("/retry")
-        await user.sees("1 of 2", "▸ asked    write out/a.txt", "  waits    write out/b.txt")
+        await user.sees("1 of 2", "▸ waiting  write out/a.txt", "  queued   write out/b.txt")
         await user.decide("o", "once")
         await user.sees("out/b.txt · new file")
         await user.decide("d", "deny")

@@ -24,9 +24,9 @@ def test_several_calls_are_listed_and_gone_through_one_by_one() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         for words in (
-            "▸ asked    bash git log -1",
-            "  asked    edit",
-            "  waits    write call_3.py",
+            "▸ waiting  bash git log -1",
+            "  waiting  edit",
+            "  queued   write call_3.py",
         ):
             assert words in app.seen
         assert "1 of 3" in app.seen
@@ -38,7 +38,7 @@ def test_several_calls_are_listed_and_gone_through_one_by_one() -> None:
             ("call_1", ApprovalDecision(allowed=True, actor="ann")),
         ]
         await app.press(pilot, "ctrl+p")
-        assert "permission · write · not asked yet ━" in app.seen
+        assert "permission · write · queued ━" in app.seen
 
     run_steps(
         ApprovalApp(pending_call(), pending_call("call_2", "edit"), queued_call("call_3")), steps

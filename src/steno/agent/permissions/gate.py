@@ -62,17 +62,21 @@ from steno.ports import (
 )
 from steno.records.entry import Approval, ApprovalStatus, Entry, GrantRevoked, Mode
 
-NO_APPROVER_RULE: Final = "nobody can be asked"
+NO_APPROVER_RULE: Final = "no approver"
 """The recorded rule of a call that was denied because the gate has no approver. It is stored."""
+_OLD_NO_APPROVER_RULE: Final = "nobody can be asked"
+"""The same rule in sessions of older versions. Never change it."""
 _CODE_BY_STORED_RULE: Final[Mapping[str, ResultCode]] = {
     NO_APPROVER_RULE: ResultCode.NO_APPROVER,
+    _OLD_NO_APPROVER_RULE: ResultCode.NO_APPROVER,
     **{mode_denial_rule(mode): ResultCode.DENIED_BY_MODE for mode in Mode},
     **{role_denial_rule(role): ResultCode.DENIED_BY_ROLE for role in AgentRole},
 }
 """The code of a recorded denial, by its `rule` field; every other rule is one to deny calls."""
-_NO_APPROVER_TEXT: Final = f"{DENIED_PREFIX}: this has to be approved, and nobody can be asked"
+_NO_APPROVER_TEXT: Final = f"{DENIED_PREFIX}: the call needs approval, and there is no approver"
 _DEFAULT_DENIAL: Final = (
-    "nobody is there to approve this; do without it, or let the user allow it by a rule"
+    "the call needs approval, and no one can approve it now; "
+    "do without it, or ask the user to allow it with a rule"
 )
 _LASTING_SCOPES: Final = (GrantScope.PROJECT, GrantScope.USER)
 _DEFERRED_AUDIT: Final = {"deferred": True}
@@ -80,7 +84,7 @@ _DEFERRED_AUDIT: Final = {"deferred": True}
 
 
 class GateDecision(NamedTuple):
-    """Whether a call may run; else the text for the model, and its code."""
+    """Whether a call may run; if not, the text for the model and its code."""
 
     allowed: bool
     reason: str = ""
@@ -94,11 +98,11 @@ class PermissionGate(Protocol):
     """Decides whether a tool call may run."""
 
     def offers(self, tool: Tool, mode: Mode) -> bool:
-        """Return whether a model should know of a tool in a mode."""
+        """Return whether the model is offered a tool in a mode."""
         ...
 
     def denies(self, tool: Tool, subject: str) -> bool:
-        """Return whether a rule forbids a subject that a tool came across. From any thread."""
+        """Return whether a rule denies a subject that a running tool finds. Thread-safe."""
         ...
 
     async def decide(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
@@ -113,7 +117,8 @@ class PermissionGate(Protocol):
     ) -> GateDecision:
         """Decide about a reference of the user, as if a tool opened it.
 
-        The reason names the rule that allows it, too. Nothing is recorded: the resolution will be.
+        The reason names the rule also if the reference is allowed. The decision is not recorded;
+        the resolution of the reference is.
         """
         ...
 
@@ -124,7 +129,7 @@ class ToolFault(StenoError):
     code = "tool_fault"
 
     def __init__(self, fault: Exception) -> None:
-        super().__init__("it has a fault", place="tool")
+        super().__init__("unexpected exception", place="tool")
         self.fault = fault
 
 
@@ -165,12 +170,12 @@ class Gate:
         return self._permissions.find_mode_denial(tool, mode) is None
 
     def denies(self, tool: Tool, subject: str) -> bool:
-        """Return whether a deny rule covers a subject that a tool came across."""
+        """Return whether a deny rule covers a subject that a running tool finds."""
         return self._permissions.denies(tool, subject)
 
     async def decide(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
         """Decide, and ask the approver if needed. Raises ToolFailed, ToolFault."""
-        # However many calls a model writes in one turn, an interruption is noticed in between.
+        # A model may write many calls in one turn: an interruption must take effect in between.
         await asyncio.sleep(0)
         conversation = recorder.conversation
         granted = self._read_grants(conversation)
@@ -220,13 +225,13 @@ class Gate:
             return GateDecision(False, text, code=ResultCode.DENIED_BY_APPROVER)
         grant, scope = self._granted_rule(decision, request, recorder)
         if grant is not None:
-            if scope is GrantScope.SESSION:  # wider grants stand where they can be revoked
+            if scope is GrantScope.SESSION:  # wider grants are stored and can be revoked there
                 self._input_grants.setdefault(conversation.id, []).append(grant)
             self._store_grant(grant, scope, recorder)
         return GateDecision(True, decision.actor)
 
     def session_rules(self, conversation: Conversation) -> tuple[PermissionRule, ...]:
-        """Return the rules allowed for a session: by its record, and for references."""
+        """Return the rules allowed for a session: those in its log, and those for references."""
         input_rules = self._input_grants.get(conversation.id, ())
         return tuple(dict.fromkeys((*self._read_grants(conversation).rules, *input_rules)))
 
@@ -235,8 +240,8 @@ class Gate:
     ) -> list[Entry]:
         """Revoke a rule for a session, on all of its branches: its calls need approval again.
 
-        Return the new entries, one for every grant of the rule. A rule that was allowed for
-        references has none: it is forgotten. Raises LogError if that cannot be recorded.
+        Return the new entries, one for every grant of the rule. A grant for references has no
+        entry; it is only removed from memory. Raises LogError if an entry cannot be recorded.
         """
         input_rules = self._input_grants.get(conversation.id, [])
         input_rules[:] = [granted for granted in input_rules if granted != rule]
@@ -295,7 +300,7 @@ class Gate:
             recorder.emit(Notice(NoticeKind.PERMISSION, f"allowed once: {exc}", "rule_invalid"))
             return None, GrantScope.ONCE
         if grant is None and scope is not GrantScope.ONCE:
-            text = "allowed once: no rule would cover only calls like this one"
+            text = "allowed once: no safe rule matches this call"
             recorder.emit(Notice(NoticeKind.PERMISSION, text, "no_rule_fits"))
         return grant, scope
 
@@ -306,7 +311,7 @@ class Gate:
         try:
             self._grants.add(str(grant), scope)
         except StenoError as exc:
-            text = f"{grant}: allowed now, but not kept: {exc}"
+            text = f"{grant}: allowed once, because the grant could not be stored: {exc}"
             recorder.emit(Notice(NoticeKind.PERMISSION, text, "grant_not_kept"))
 
     def _lasting_rules(self, recorder: RunRecorder) -> tuple[PermissionRule, ...]:
@@ -318,15 +323,15 @@ class Gate:
         except StenoError as exc:
             if str(exc) not in self._reported_errors:
                 self._reported_errors.add(str(exc))
-                text = f"nothing is allowed for good: {exc}"
+                text = f"stored grants are ignored, because they cannot be read: {exc}"
                 recorder.emit(Notice(NoticeKind.PERMISSION, text, "grants_unreadable"))
             return ()
 
     def _read_grants(self, conversation: Conversation) -> SessionGrants:
         """Return the grants and decisions in the log of a session; only new entries are read.
 
-        After a rewind, or on another branch, all of it is read again: decisions that are not on the
-        branch do not count, revocations do. Raises LogError if those cannot be read.
+        After a rewind, or on another branch, the whole log is read again: decisions that are not on
+        the branch do not count, revocations do. Raises LogError if revocations cannot be read.
         """
         entries, signer = conversation.entries_view(), GrantSigner(conversation.id, self._sign_text)
         count, last = self._read_position
@@ -364,7 +369,10 @@ def _record_denial(
 def _repeat_decision(
     earlier: Approval, subjects: tuple[str, ...], recorder: RunRecorder
 ) -> GateDecision:
-    """Record a decision again, now that it is acted on: after a crash the call may have run."""
+    """Record an earlier decision again when the agent acts on it.
+
+    After a crash the log then shows that an approved call may have run.
+    """
     actor, rule, reason = earlier.actor, earlier.rule, earlier.reason
     recorder.record_decision(earlier.call_id, earlier.status, actor=actor, rule=rule, reason=reason)
     if earlier.status is ApprovalStatus.APPROVED:
@@ -372,29 +380,29 @@ def _repeat_decision(
     if rule is not None and reason is not None:  # the reason of a rule is the text for the model
         code = _CODE_BY_STORED_RULE.get(rule, ResultCode.DENIED_BY_RULE)
         return GateDecision(False, reason, code=code)
-    reason = reason or f"{actor or 'somebody'} said no"
+    reason = reason or f"{actor or 'the approver'} denied the call"
     return GateDecision(False, f"{DENIED_PREFIX}: {reason}", code=ResultCode.DENIED_BY_APPROVER)
 
 
 def tool_headline(tool: Tool, call: AnyToolCall) -> str:
-    """Return the headline of a call by its tool."""
+    """Return the headline that a tool has for a call."""
     headline: Callable[[AnyToolCall], str] = getattr(tool, "headline", default_headline)
     return headline(call)
 
 
 def tool_content(tool: Tool, call: ToolCall) -> PreviewPart | None:
-    """Return the text that a call writes, by its tool; None if it writes none."""
+    """Return the text that a call of a tool writes; None if it writes none."""
     content: Callable[[ToolCall], PreviewPart | None] = getattr(tool, "content", lambda _: None)
     return content(call)
 
 
 async def preview_call(tool: Tool, call: ToolCall) -> CallPreview:
-    """Return the preview of a call. Raises ToolFailed, and ToolFault for a fault of the tool."""
+    """Return the preview of a call. Raises ToolFailed, and ToolFault for other exceptions."""
     with _as_tool_fault():
         preview = await tool.preview(call)
         if not isinstance(preview, CallPreview):
             kind = type(preview).__name__
-            message = f"preview must return a CallPreview, not {kind}; CallPreview.of(…)?"
+            message = f"preview must return a CallPreview, not {kind}; use CallPreview.of(…)"
             raise InvalidTool(message, code="preview_type", place=call.name)
     return preview
 
@@ -415,9 +423,10 @@ async def _build_approval_request(
 async def _ask_approver(
     approver: Approver, request: ApprovalRequest, recorder: RunRecorder
 ) -> ApprovalDecision:
-    """Ask. An approver that fails has allowed nothing, and that is recorded.
+    """Ask the approver. If it raises, a denial is recorded.
 
-    Raises the exception of the approver, unless it would pass for one of a tool or a provider.
+    Raises the exception of the approver, or StenoError in place of one that would be taken for an
+    error of a tool or a provider.
     """
     try:
         return await approver.ask(request)
@@ -445,17 +454,17 @@ def decide_later(
 ) -> Entry:
     """Decide about a call that waits for approval; the next run acts on the decision.
 
-    `sign_text` is that of the gate which is to act on it, if it has one. Raises Missing if no call
-    of the active branch waits for a decision under this id.
+    Pass the `sign_text` of the gate that will act on the decision, if it has one. Raises Missing if
+    no call with this id on the active branch awaits a decision.
     """
     if call_id not in conversation.outstanding:
         raise Missing(
-            "no call of this id awaits a decision", place="approval", code="call_not_pending"
+            "no call with this id awaits a decision", place="approval", code="call_not_pending"
         )
     call = conversation.outstanding_call(call_id)
     decided = last_decision(conversation.entries_view(), call)
     if decided is not None and entry_decision(decided) != ApprovalStatus.PENDING:
-        message = "it is decided about, and what was allowed may have run"
+        message = "the call is already decided, and may have run"
         raise Missing(message, place="approval", code="already_decided")
     status = ApprovalStatus.APPROVED if allowed else ApprovalStatus.DENIED
     audit = GrantSigner(conversation.id, sign_text).sign_audit(_DEFERRED_AUDIT, call, status)
@@ -471,7 +480,7 @@ ApprovalAnswer: TypeAlias = ApprovalDecision | bool
 class CallbackApprover:
     """Asks a function, plain or async; `True` and `False` decide about this one call.
 
-    A plain function runs in the event loop: one that waits for a person should be async.
+    A plain function runs in the event loop and blocks it: one that waits should be async.
     """
 
     def __init__(
@@ -508,13 +517,13 @@ class DenyingApprover:
         self._decision = ApprovalDecision(allowed=False, actor=actor, reason=reason)
 
     async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
-        """Deny it."""
+        """Deny the call."""
         return self._decision
 
 
 @final
 class AllowingApprover:
-    """Allows each call that it is asked about, and nothing beyond it.
+    """Allows each call that needs approval, once.
 
     It is never asked about calls that the mode, the role or a deny rule forbids.
     """
@@ -524,5 +533,5 @@ class AllowingApprover:
         self._decision = ApprovalDecision(allowed=True, actor=actor)
 
     async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
-        """Allow it, once."""
+        """Allow the call once."""
         return self._decision

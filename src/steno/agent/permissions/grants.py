@@ -1,8 +1,8 @@
-"""Decisions and grants of a session: recorded, signed and revoked, and which of them hold.
+"""Decisions and grants of a session: how they are recorded, signed and revoked, and which apply.
 
-A grant is read from the log, so it holds after a restart. A revocation counts for the whole
-session: after a rewind, an edit of an earlier message or a fork from before it, the entry that
-revokes a grant is not on the branch, and the grant must not come back.
+A grant is read from the log, so it survives a restart. A revocation applies to the whole session:
+after a rewind, an edit of an earlier message or a fork from before it, the entry that revokes a
+grant is not on the branch, and still the grant must not apply again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ REVOKED: Final = "revoked"
 """The decision of an entry that revokes a grant."""
 _SIGNATURE_KEY: Final = "seal"
 _SIGNED_KEYS: Final = ("scope", "grant", "deferred")
-"""The members of an audit that make a decision count for more than its call."""
+"""The members of an audit that make a decision apply beyond its call; the signature covers them."""
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 SignText: TypeAlias = Callable[[str], str]
@@ -48,7 +48,7 @@ SignText: TypeAlias = Callable[[str], str]
 def find_granted_rule(
     decision: ApprovalDecision, request: ApprovalRequest
 ) -> PermissionRule | None:
-    """Return the rule that a decision allows beyond the call. Raises InvalidValue if it is none."""
+    """Return the rule that a decision allows beyond the call. Raises InvalidValue for bad rules."""
     if not decision.allowed or decision.scope is GrantScope.ONCE:
         return None
     text = request.rule if decision.rule is None else decision.rule
@@ -56,7 +56,7 @@ def find_granted_rule(
 
 
 def build_grant_audit(rule: PermissionRule, scope: GrantScope) -> dict[str, str]:
-    """Return the audit of the approval that a grant came with."""
+    """Return the audit of an approval that grants a rule."""
     return {"scope": str(scope), "grant": str(rule)}
 
 
@@ -89,7 +89,7 @@ class GrantSigner(NamedTuple):
     """Signs decisions, and recognises those that were signed on this machine.
 
     Sessions come from anywhere: another person may send one in which every call was approved.
-    Without `sign_text` every decision counts, for programs whose logs only they can write.
+    Without `sign_text` every decision counts: for programs that alone can write their logs.
     """
 
     session: str = ""
@@ -131,21 +131,21 @@ class GrantSigner(NamedTuple):
 class Revocations:
     """The grants that were revoked in a session, on any branch, by their entries.
 
-    A revocation needs no signature: a forged one only leads to more questions.
+    A revocation needs no signature: a forged one only leads to more approval requests.
     """
 
     def __init__(self) -> None:
         self._read_ids: set[str] = set()
-        """The entries that were read."""
+        """The ids of the entries that were read."""
         self._targets: set[str] = set()
         self._distrusted_until: datetime | None = None
-        """Grants up to this time may have been revoked by an entry that cannot be read any more."""
+        """Grants up to this time may have been revoked by an entry that is no longer readable."""
 
     def read(self, conversation: Conversation) -> list[Entry]:
         """Read the entries of every branch, and those that rewinds left in the log.
 
-        Return those that are new here, in no order. Raises LogError if they cannot be read; then
-        nothing changes.
+        Return the new ones, in no particular order. Raises LogError if the entries cannot be read;
+        then nothing changes.
         """
         found = self._find_unread(conversation)
         self._read_ids |= found.keys()
@@ -203,8 +203,9 @@ class Revocations:
 class SessionGrants:
     """The rules that were granted in a session, from the entries of its active branch.
 
-    Grants that were rewound or are on another branch do not hold, and revoked ones hold nowhere:
-    `revocations` may know of those from other branches. `signer` recognises grants of this machine.
+    Grants that were rewound or are on another branch do not apply, and revoked grants apply on no
+    branch: `revocations` may contain those of other branches. `signer` recognises grants of this
+    machine.
     """
 
     def __init__(
@@ -225,7 +226,7 @@ class SessionGrants:
 
     @property
     def has_grants(self) -> bool:
-        """Whether anything was ever granted, so that it could be revoked."""
+        """Whether a rule was ever granted, even if it was revoked."""
         return bool(self._granted)
 
     @property
@@ -234,7 +235,7 @@ class SessionGrants:
         return tuple(dict.fromkeys([rule for rule, _ in self._in_force()]))
 
     def granting_entries(self, rule: PermissionRule) -> tuple[str, ...]:
-        """Return the ids of the entries that grant a rule, where the grant holds."""
+        """Return the ids of the entries that grant a rule, without revoked grants."""
         return tuple([entry.id for granted, entry in self._in_force() if granted == rule])
 
     def add(self, entry: Entry) -> None:
@@ -257,7 +258,7 @@ class SessionGrants:
             self._granted.append((rule, entry))
 
     def earlier_decision(self, call: ToolCall) -> Approval | None:
-        """Return a decision about a call that holds: a denial, or a deferred approval of ours."""
+        """Return the recorded decision to apply: a denial, or a deferred approval signed here."""
         entry = self._decisions.get(call.id)
         if entry is None or not isinstance(entry.payload, Approval):
             return None
@@ -272,7 +273,7 @@ class SessionGrants:
 
 
 def _parse_grant(text: object) -> PermissionRule | None:
-    """Return a recorded rule; text that is none grants nothing."""
+    """Return a recorded rule; None for text that is not a rule."""
     with suppress(InvalidValue):
         return PermissionRule.parse(text) if isinstance(text, str) else None
     return None

@@ -1,14 +1,15 @@
 r"""Permission rules such as `write`, `bash(git log *)`, `write(src/**)`, `mcp__*`, and decisions.
 
-A rule names a tool, and maybe a pattern for the subjects of a call (`Tool.subjects`). Without a
-pattern, or with `*` alone, it covers every call of the tool. The capability of the tool decides how
-a pattern is read: subjects of a tool that executes are commands, all others are paths or addresses.
-Only `*` has a meaning in either; a `\` before it, before `(`, `)`, `\` or a blank takes that away.
-To allow writing files that later runs act upon, such as `.steno/` or `.git/`, a rule has to name
+A rule names a tool, and optionally a pattern for the subjects of a call (`Tool.subjects`). Without
+a pattern, or with `*` alone, the rule covers every call of the tool. The capability of the tool
+decides how a pattern is read: subjects of a tool that executes are commands, all others are paths
+or addresses. Only `*` is special in both; a `\` before `*`, `(`, `)`, `\` or a blank makes it
+literal.
+A rule allows writing files that affect later runs, such as `.steno/` or `.git/`, only if it names
 them.
 
-`Permissions` puts mode, role, rules and grants together: they allow or deny a call, or leave it to
-an approver. Nothing here asks, runs, records or reads the disk.
+`Permissions` combines mode, role, rules and grants: they allow or deny a call, or leave it to an
+approver. This module is pure: it asks no approver, runs nothing, and reads neither log nor disk.
 """
 
 from __future__ import annotations
@@ -36,39 +37,40 @@ _SPECIAL: Final = re.compile(r"[\\()*]")
 _MUST_BE_ESCAPED: Final = frozenset({"(", ")", "\\"})
 _ESCAPES: Final = frozenset({"\\*", "\\(", "\\)", "\\\\", "\\ "})
 _DOT_NAMES: Final = frozenset({".", ".."})
-"""Names that a normalized path does not hold."""
+"""Names that a normalized path does not contain."""
 _PROTECTED_PATH: Final = re.compile(
     r"(?:^|/)(\.steno|\.git|\.config/steno|agents\.md|claude\.md|\.venv|site-packages)(?=/|$)",
     re.IGNORECASE,
 )
-"""Settings, hooks, instructions and programs: a file in them decides what later runs do."""
+"""Paths of settings, hooks, instructions and programs: files there affect later runs."""
 
 
 @final
 class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
-    """A tool and a pattern for its calls. `str` gives the text that `parse` reads."""
+    """A tool and a pattern for its calls. `str` returns the text that `parse` reads."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"tool", "pattern"})
 
     tool: str
-    """The name of a tool; `*` stands for any number of characters."""
+    """The name of a tool; `*` matches any number of characters."""
     pattern: str | None = None
 
     def __post_init__(self) -> None:
         if _TOOL_NAME.fullmatch(self.tool) is None:
             raise _invalid_rule(
-                "rule_tool_name", "write the name of a tool, as in bash or bash(git log *)"
+                "rule_tool_name", "invalid tool name; write a rule such as bash or bash(git log *)"
             )
         if self.pattern is not None:
             _check_pattern(self.pattern)
 
     @classmethod
     def parse(cls, text: str) -> PermissionRule:
-        """Parse a rule. Raises InvalidValue, which names a valid form."""
+        """Parse a rule. Raises InvalidValue, whose text names a valid form."""
         found = _RULE_TEXT.fullmatch(text)
         if found is None:
             raise _invalid_rule(
-                "rule_brackets", "write the pattern in one pair of brackets, at the end"
+                "rule_brackets",
+                "write the pattern in one pair of parentheses at the end, as in bash(git log *)",
             )
         return cls(tool=_normalize_tool_name(found[1]), pattern=found[2])
 
@@ -77,15 +79,15 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
 
     @property
     def covers_everything(self) -> bool:
-        """Whether it covers every call of its tools."""
+        """Whether the rule covers every call of its tools."""
         return self.pattern is None or self.pattern == "*"
 
     def names_tool(self, tool: str) -> bool:
-        """Return whether it names this tool."""
+        """Return whether the rule names this tool."""
         return _name_matcher(self.tool).fullmatch(tool) is not None
 
     def covers(self, subject: str, capability: Capability) -> bool:
-        """Return whether it covers one subject of a call of its tools."""
+        """Return whether the rule covers one subject of a call of its tools."""
         if self.pattern is None or self.covers_everything:
             return True
         if is_unknown_subject(subject, capability):
@@ -95,12 +97,12 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
         return _path_matcher(self.pattern).fullmatch(f"{subject}/") is not None
 
     def covers_all(self, tool: str, capability: Capability, subjects: Sequence[str]) -> bool:
-        """Return whether it covers all subjects of a call by itself."""
+        """Return whether this rule alone covers all subjects of a call."""
         found = find_covering_rules((self,), tool, capability=capability, subjects=subjects)
         return found is not None
 
     def covers_any(self, tool: str, capability: Capability, subjects: Sequence[str]) -> bool:
-        """Return whether it covers some subject of a call, or every call of the tool."""
+        """Return whether the rule covers a subject of a call, or every call of the tool."""
         if not self.names_tool(tool):
             return False
         return self.covers_everything or any(
@@ -132,14 +134,15 @@ def find_covering_rules(
 
 
 def _protected_names(path: str) -> frozenset[str]:
-    """Return the names in a path, or in a pattern for one, that later runs act upon."""
+    """Return the names in a path, or in a pattern for paths, that affect later runs."""
     return frozenset([name.lower() for name in _PROTECTED_PATH.findall(path)])
 
 
 def is_unknown_subject(subject: str, capability: Capability) -> bool:
-    """Return whether a subject may be something else than its text.
+    """Return whether a subject may differ from its text.
 
-    That is one that its tool is not sure about, and a path that is not normalized.
+    This is true for a subject that its tool marks as unknown, and for a path that is not
+    normalized.
     """
     if subject.startswith(UNKNOWN_SUBJECT_PREFIX):
         return True
@@ -151,23 +154,26 @@ def is_unknown_subject(subject: str, capability: Capability) -> bool:
 def _check_pattern(pattern: str) -> None:
     if not pattern:
         raise _invalid_rule(
-            "rule_pattern_empty", "the pattern is empty; without brackets all calls are meant"
+            "rule_pattern_empty",
+            "the pattern is empty; remove the parentheses to cover all calls of the tool",
         )
     if not pattern.isprintable():  # a person could not read what the rule allows
         raise _invalid_rule(
             "rule_pattern_unprintable",
-            "the pattern holds what cannot be seen; write * instead of it",
+            "the pattern contains unprintable characters; write * instead of them",
         )
     tokens = _TOKEN.findall(pattern)
     if any(
         token in _MUST_BE_ESCAPED or (len(token) > 1 and token not in _ESCAPES) for token in tokens
     ):
         raise _invalid_rule(
-            "rule_pattern_escape", r"write \( \) \\ for brackets and backslashes of the pattern"
+            "rule_pattern_escape",
+            r"write \( \) \\ for parentheses and backslashes in the pattern",
         )
     if " " in (tokens[0], tokens[-1]):
         raise _invalid_rule(
-            "rule_pattern_blank", r"the pattern begins or ends with a blank; write \ before it"
+            "rule_pattern_blank",
+            r"the pattern begins or ends with a blank; write \ before the blank",
         )
 
 
@@ -185,7 +191,7 @@ def _name_matcher(name: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=512)
 def _command_matcher(pattern: str) -> re.Pattern[str]:
-    """`*` stands for any text; with a blank before it at the end, for any arguments or none."""
+    """Compile a pattern in which `*` matches any text; ` *` at the end matches any arguments."""
     tokens = _TOKEN.findall(pattern)
     tail = ""
     if tokens[-2:] == [" ", "*"]:
@@ -195,9 +201,9 @@ def _command_matcher(pattern: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=512)
 def _path_matcher(pattern: str) -> re.Pattern[str]:
-    """`*` stands for text in one name, `**` for any number of names, as does a `/` at the end.
+    """Compile a pattern in which `*` matches text in one name, `**` any number of names.
 
-    A path is matched with a `/` after each name, also the last.
+    A `/` at the end means `/**`. A path is matched with a `/` after each name, also the last.
     """
     names = [name for name in pattern.split("/") if name != "."] or ["."]
     if len(names) > 1 and not names[-1]:
@@ -218,7 +224,7 @@ def _name_in_path(name: str) -> str:
 
 
 def _split_at_wildcards(tokens: Iterable[str]) -> list[str]:
-    """Return expressions for what stands between the stars."""
+    """Return the regular expressions of the pieces between the stars."""
     pieces = [""]
     for part in tokens:
         if part == "*":
@@ -229,10 +235,10 @@ def _split_at_wildcards(tokens: Iterable[str]) -> list[str]:
 
 
 def _join_with_wildcards(pieces: Sequence[str], filler: str) -> str:
-    """Return an expression for pieces with any number of fillers between them.
+    """Return a regular expression for pieces with any number of fillers between them.
 
-    Each piece matches at its first occurrence, without backtracking: the text of a model cannot
-    make this slow.
+    Each piece matches at its first occurrence, without backtracking, so that no text of a model can
+    make the match slow.
     """
     if len(pieces) == 1:
         return pieces[0]
@@ -241,7 +247,7 @@ def _join_with_wildcards(pieces: Sequence[str], filler: str) -> str:
 
 
 def _normalize_tool_name(tool: str) -> str:
-    """Return the name that an MCP tool has here, for the name that its server uses."""
+    """Return the name that steno gives an MCP tool, from the name that its server uses."""
     if not tool.startswith(MCP_TOOL_PREFIX):
         return tool
     if "*" in tool:
@@ -249,14 +255,14 @@ def _normalize_tool_name(tool: str) -> str:
     try:
         return map_tool_name(tool)
     except InvalidTool:
-        return tool  # and it is refused as any other name
+        return tool  # `PermissionRule` rejects the name
 
 
 # -- policy ----------------------------------------------------------------------------------------
 
 
 class AgentRole(StrEnum):
-    """The role of an agent: it plans, or it also acts."""
+    """The role of an agent: it only plans, or it also acts."""
 
     PLANNER = "planner"
     ACTOR = "actor"
@@ -272,19 +278,19 @@ ROLE_CAPABILITIES: Final[Mapping[AgentRole, frozenset[Capability]]] = {
     AgentRole.PLANNER: _READ_ONLY,
     AgentRole.ACTOR: _ALL_CAPABILITIES,
 }
-"""The capabilities that can be allowed at all: a call must pass both tables, whatever the rules."""
+"""The capabilities that rules can allow: a call must pass the tables of its mode and its role."""
 _DEFAULT_RULES: Final = (PermissionRule(tool="bash_kill"),)
-"""A tool that only ends what an allowed call has started."""
+"""`bash_kill` only ends jobs that an allowed call has started."""
 _CAPABILITY_NAMES: Final = {
     Capability.READ: "reading",
     Capability.WRITE: "writing",
-    Capability.EXECUTE: "running things",
+    Capability.EXECUTE: "running commands",
     Capability.NETWORK: "using the network",
 }
 
 
 class DecisionKind(StrEnum):
-    """Whether a call may run."""
+    """The kinds of decisions about a call; `ASK` leaves it to an approver."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -293,7 +299,7 @@ class DecisionKind(StrEnum):
 
 @final
 class PolicyDecision(RedactedRepr, frozen=True, kw_only=True):
-    """A decision that needs no approver, and the rule it comes from."""
+    """The decision of modes, roles, rules and grants about a call."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"rule"})
 
@@ -301,16 +307,16 @@ class PolicyDecision(RedactedRepr, frozen=True, kw_only=True):
     rule: str = ""
     """The rule for the log: `mode plan`, `deny bash(rm *)`; empty if there is none."""
     reason: str = ""
-    """The text for the model where it is denied."""
+    """The text for the model if the call is denied."""
     subjects: tuple[str, ...] = ()
-    """The subjects of the call; empty where they did not matter."""
+    """The subjects of the call; empty if they did not matter."""
     code: ResultCode = ResultCode.DENIED
     """The code of the denial."""
 
 
 @final
 class Permissions(RedactedRepr, frozen=True, kw_only=True):
-    """Everything that decides about calls before an approver does."""
+    """The role, the rules and the defaults that decide about calls before an approver is asked."""
 
     role: AgentRole = AgentRole.ACTOR
     allow: tuple[PermissionRule, ...] = ()
@@ -318,7 +324,7 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
     default_allow: frozenset[Capability] = _READ_ONLY
     """Capabilities that need neither a rule nor an approval."""
     default_rules: tuple[PermissionRule, ...] = _DEFAULT_RULES
-    """Tools that need neither."""
+    """Rules for calls that need neither a rule of the user nor an approval."""
 
     @classmethod
     def of(
@@ -328,7 +334,7 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
         allow: Iterable[str] = (),
         deny: Iterable[str] = (),
     ) -> Permissions:
-        """Build them from the text of rules. Raises InvalidValue."""
+        """Build permissions from the text of rules. Raises InvalidValue."""
         return cls(
             role=role,
             allow=tuple([PermissionRule.parse(text) for text in allow]),
@@ -338,11 +344,11 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
     def find_mode_denial(self, tool: Tool, mode: Mode) -> PolicyDecision | None:
         """Return the denial of every call of a tool, by mode or role; None if it can be allowed."""
         if tool.capability not in (allowed := MODE_CAPABILITIES[mode]):
-            advice = "tell the user what you would do, or ask for another mode"
+            advice = "describe what you would do, or ask the user to change the mode"
             text = f"{mode} mode allows {_join_capabilities(allowed)} only; {advice}"
             return _build_denial(ResultCode.DENIED_BY_MODE, mode_denial_rule(mode), text)
         if tool.capability not in (allowed := ROLE_CAPABILITIES[self.role]):
-            advice = "say what is to be done, and leave it to others"
+            advice = "describe what should be done, and leave it to other agents"
             text = f"the role {self.role} allows {_join_capabilities(allowed)} only; {advice}"
             return _build_denial(ResultCode.DENIED_BY_ROLE, role_denial_rule(self.role), text)
         return None
@@ -356,10 +362,11 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
         session_rules: Sequence[PermissionRule] = (),
         lasting_rules: Sequence[PermissionRule] = (),
     ) -> PolicyDecision:
-        """Decide about a call: by mode and role, deny, allow, grants and defaults; else ask.
+        """Decide by mode, role, deny rules, allow rules, grants and defaults, in this order.
 
-        `session_rules` are the grants of this session, `lasting_rules` those of the project and the
-        user. Raises ToolFailed if the tool cannot read the arguments.
+        If none of them applies, the decision is to ask. `session_rules` are the grants of this
+        session, `lasting_rules` those of the project and the user. Raises ToolFailed if the tool
+        cannot read the arguments.
         """
         mode_denial = self.find_mode_denial(tool, mode)
         if mode_denial is not None:
@@ -382,22 +389,24 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
         return PolicyDecision(kind=DecisionKind.ALLOW, rule=rules, subjects=subjects)
 
     def denies(self, tool: Tool, subject: str) -> bool:
-        """Return whether a deny rule covers a subject that a call of the tool came across."""
+        """Return whether a deny rule covers a subject that a running call of the tool finds."""
         return self._find_deny_rule(tool, (subject,)) is not None
 
     def _find_denial(self, tool: Tool, subjects: tuple[str, ...]) -> PolicyDecision | None:
         """Return the decision of the deny rules, if they have one.
 
-        An unknown subject may be a denied one, and a call without subjects can be compared with no
-        pattern: then no other rule may allow the call, and an approver has to decide.
+        An unknown subject may be a denied one, and a call without subjects cannot be compared with
+        a pattern. In both cases no other rule may allow the call, and an approver has to decide.
         """
         rule = self._find_deny_rule(tool, subjects)
         if rule is not None:
-            explanation = f"the rule {rule} forbids this; find another way, or ask the user"
+            explanation = (
+                f"the rule {rule} denies this call; choose another approach, or ask the user"
+            )
             return _build_denial(ResultCode.DENIED_BY_RULE, f"deny {rule}", explanation, subjects)
         if subjects and not any(is_unknown_subject(name, tool.capability) for name in subjects):
             return None
-        # Without a subject only its own name counts: the other names are about their subjects.
+        # Without subjects only the tool's own name counts: rules for an alias are about subjects.
         names = _rule_names(tool) if subjects else _rule_names(tool)[:1]
         for rule in self.deny:
             if any(map(rule.names_tool, names)):
@@ -459,8 +468,10 @@ def _join_capabilities(capabilities: frozenset[Capability]) -> str:
 
 
 def build_denial_text(decision: ApprovalDecision) -> str:
-    """Return what the model reads of an approver's denial."""
-    reason = decision.reason or "this was not approved; do not try it again unasked"
+    """Return the text for the model about a denial by an approver."""
+    reason = (
+        decision.reason or "the call was not approved; do not repeat it unless you are asked to"
+    )
     return f"{DENIED_PREFIX}: {reason}"
 
 
@@ -479,7 +490,7 @@ _ARGUMENT_DRIVEN: Final = """
 """Programs that run, remove or fetch what their arguments name."""
 _ARGUMENT_DRIVEN_PROGRAMS: Final = frozenset(_ARGUMENT_DRIVEN.split())
 _ARGUMENT_DRIVEN_SUBCOMMANDS: Final = frozenset({"dlx", "eval", "exec", "run", "shell", "x"})
-"""Likewise: `npm exec`, `uv run`."""
+"""Subcommands that do the same: `npm exec`, `uv run`."""
 _VERSION: Final = re.compile(r"[\d.-]+$")
 _WORD: Final = re.compile(r"[A-Za-z0-9_./+:@%-]+")
 _SUBCOMMAND: Final = re.compile(r"[a-z][a-z0-9_-]*")
@@ -488,10 +499,10 @@ _MAX_PATTERN_LENGTH: Final = 200
 
 
 def suggest_rule(tool: str, capability: Capability, subjects: Sequence[str]) -> str:
-    """Return a rule for calls like this one that a person may allow; empty if there is no safe one.
+    """Return a rule for calls like this one that a user may allow; empty if there is no safe one.
 
-    There is none for subjects that may be something else than their text, nor for programs that
-    do what their arguments name.
+    There is no safe rule for unknown subjects, nor for programs that run, remove or fetch what
+    their arguments name.
     """
     if any(not subject or is_unknown_subject(subject, capability) for subject in subjects):
         return ""
@@ -508,7 +519,7 @@ def suggest_rule(tool: str, capability: Capability, subjects: Sequence[str]) -> 
         return ""
     try:
         rule = PermissionRule(tool=tool, pattern=pattern)
-    except InvalidValue:  # no rule can hold this text
+    except InvalidValue:  # no rule can contain this text
         return ""
     return str(rule) if rule.covers_all(tool, capability, subjects) else ""
 

@@ -2,9 +2,9 @@
 
     comparison = await rerun(conversation, make_agent, name="replay-small")
 
-The other model works on a branch of its own, which begins before the first response. A call that is
-in the log gets its recorded result, once each; all other calls are decided about and run as usual.
-The branch that was active is active again in the end.
+The other model works on a new branch, which begins before the first response. A call that is in the
+log gets its recorded result, and each result is used once; all other calls are decided about and
+run as usual. Afterwards the branch that was active before is active again.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RecordedResults:
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self.count: int = 0
-        """How many results were used."""
+        """The number of results that were used."""
         self._results: dict[tuple[str, bytes], deque[Entry]] = defaultdict(deque)
         self._reserved: dict[str, ToolResultMessage] = {}
         calls: dict[str, AnyToolCall] = {}
@@ -141,12 +141,12 @@ class RunSummary(NamedTuple):
     """The figures of one of the two runs."""
 
     model: str
-    """Empty if the log has none."""
+    """Empty if the log names none."""
     turns: int
     calls: int
     usage: Usage
     cost: Decimal | None
-    """None where a price is not known."""
+    """None if a price is unknown."""
     stop_reasons: tuple[str, ...]
     """The last stop reason after each user message."""
     text: str
@@ -157,9 +157,9 @@ class Divergence(NamedTuple):
     """The first response that differs in text or calls."""
 
     turn: int
-    """Counts from 1."""
+    """The number of the response, from 1."""
     recorded: AssistantMessage | None
-    """None where there are no more responses."""
+    """None if there are no more responses."""
     new: AssistantMessage | None
 
 
@@ -171,9 +171,9 @@ class ModelComparison(NamedTuple):
     recorded: RunSummary
     new: RunSummary
     divergence: Divergence | None
-    """None if both gave the same responses."""
+    """None if both models gave the same responses."""
     reused_results: int
-    """How many recorded results were used again."""
+    """The number of recorded results that were used again."""
     stopped: RunResult | None
     """The run that ended early; then the rest of the input was not repeated."""
 
@@ -187,11 +187,11 @@ async def rerun(
     price_of: Callable[[str], Price | None] = lambda _: None,
     on_event: OnEvent = ignore_event,
 ) -> ModelComparison:
-    """Repeat the user's input of a branch on a new one called `name`, for another model.
+    """Repeat the user's input of a branch on a new branch called `name`, for another model.
 
-    `build_agent` returns an agent on this conversation; its gate and runner are those that
-    `RecordedResults` makes of the real ones. Modes change where they did; feedback is not repeated.
-    Raises InvalidValue if the branch has no user message, Conflict if the name is taken.
+    `build_agent` returns an agent on this conversation, whose gate and runner are wrapped with
+    `RecordedResults.wrap_gate` and `wrap_runner`. Changes of the mode are repeated, feedback is
+    not. Raises InvalidValue if the branch has no user message, Conflict if the name is taken.
     """
     active = conversation.branch
     entries = conversation.entries(branch)
@@ -223,9 +223,7 @@ def _find_first_response(entries: Sequence[Entry]) -> int:
             return number
         has_input = has_input or isinstance(entry.message, UserMessage)
     if not has_input:
-        raise InvalidValue(
-            "nobody says anything on this branch", place="replay", code="no_user_message"
-        )
+        raise InvalidValue("the branch has no user message", place="replay", code="no_user_message")
     return len(entries)
 
 

@@ -1,13 +1,13 @@
-"""A recorded run, and doubles that give it to the loop again: a journal, a provider, a gate, tools.
+"""A recorded run, and doubles that feed it to the loop: a journal, a provider, a gate, tools.
 
 `RecordedRun` holds the entries that led to the end of a branch, in the order they were written,
 with those that a rewind left in the log. It knows the next entry, and everything that the log has
 later about a call: which calls ran together, which were stopped, and where the program was killed.
-Results that the agent wrote itself are recognised by their codes; older versions recorded none, and
-their sentences are listed here as they were.
+Results that the agent wrote itself are recognised by their codes. Older versions recorded no codes,
+so their sentences are listed here.
 
-The doubles give the loop everything that came from outside as it was recorded. Every entry that the
-loop makes of it is compared with the log before the loop continues.
+The doubles feed the loop everything that came from outside, as recorded. Every entry that the loop
+makes is compared with the log before the loop continues.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _PARTIAL_STOP_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR)
 
 
 def is_made_by_run(entry: Entry) -> bool:
-    """Return whether a run records an entry like this; else it has another source."""
+    """Return whether a run records entries like this one; others are recorded between runs."""
     payload, audit = entry.payload, entry.audit
     if entry.unknown or getattr(payload, "unknown", None):
         return False
@@ -142,10 +142,10 @@ def _code_of_sentence(result: ToolResultMessage) -> str | None:
 
 
 def with_recorded_wording(payload: Payload, recorded: Payload | None) -> Payload:
-    """Return a payload of the agent with the recorded text, if both state the same.
+    """Return a payload of the agent with the recorded text, if both mean the same.
 
-    The agent may phrase its own results and repairs in another way than the version that recorded
-    the session, and older versions recorded no code. Everything else stays and is compared.
+    The texts of the agent's own results and repairs may differ from those of the version that
+    recorded the session, and older versions recorded no code. Everything else is compared.
     """
     match payload, recorded:
         case ToolResultMessage(), ToolResultMessage() if _states_the_same(payload, recorded):
@@ -202,7 +202,7 @@ class RecordedRun:
     def __init__(self, records: Iterable[Record], branch: str | None = None) -> None:
         """Take all records of a session, and a branch; by default the one written to last.
 
-        Raises Missing if there is no such branch, Damaged if its beginning is not there.
+        Raises Missing if there is no such branch, Damaged if its beginning is missing.
         """
         written = tuple(records)
         self.records: Final = _find_branch_records(written, branch)
@@ -235,12 +235,12 @@ class RecordedRun:
         return tuple(dict.fromkeys([call.name for call in calls]))
 
     def walk_back(self, entry_id: str | None) -> Iterator[tuple[Entry, str]]:
-        """Return an entry with its digest, then its parent and so on. Raises Missing."""
+        """Yield an entry with its digest, then its parents up to the first. Raises Missing."""
         while entry_id is not None:
             record = self._all.get(entry_id)
             if record is None or record.entry is None or record.digest is None:
                 raise Missing(
-                    "what came before an entry is not there", place="replay", code="parent_missing"
+                    "the parent of an entry is missing", place="replay", code="parent_missing"
                 )
             yield record.entry, record.digest
             entry_id = record.entry.parent
@@ -250,14 +250,14 @@ class RecordedRun:
         return next((digest for _, digest in self.walk_back(entry.parent)), None)
 
     def remaining(self, skipping: int = 0) -> Iterator[Entry]:
-        """Return the entries from the next one on, or from a later one."""
+        """Yield the entries from the next one on, without the first `skipping` ones."""
         for number in range(self.position + skipping, len(self.records)):
             entry = self.records[number].entry
             assert entry is not None
             yield entry
 
     def remaining_in_turn(self) -> Iterator[Entry]:
-        """Return the entries up to the next turn, or to a rewind."""
+        """Yield the entries up to the next turn, or up to a rewind."""
         for entry in self.remaining():
             if isinstance(entry.message or entry.payload, (AssistantMessage, UserMessage, Rewind)):
                 return
@@ -355,13 +355,15 @@ def _find_branch_records(written: Sequence[Record], branch: str | None) -> tuple
         else branch or MAIN_BRANCH
     )
     if name not in fork_points:
-        raise Missing("there is none of this name", place="branch", code="branch_missing")
+        raise Missing("there is no branch with this name", place="branch", code="branch_missing")
     last_seq: dict[str, float] = {name: inf}
     while (at := fork_points[name]) is not None:
         origin = records_by_id.get(at)
         if origin is None or origin.branch in last_seq or origin.branch not in fork_points:
             raise Damaged(
-                "what it begins behind is not there", place="branch", code="fork_point_missing"
+                "the entry that it starts after is missing",
+                place="branch",
+                code="fork_point_missing",
             )
         name = origin.branch
         last_seq[name] = origin.seq
@@ -378,7 +380,7 @@ def _find_branch_records(written: Sequence[Record], branch: str | None) -> tuple
 
 
 class ReplayEnded(LogError):
-    """The run ends here: the program was killed, or the loop made another entry."""
+    """The run ends here: the program was killed, or the loop made a different entry."""
 
     code = "replay_ended"
 
@@ -394,9 +396,9 @@ class ReplayState:
     def __init__(self, recorded_run: RecordedRun) -> None:
         self.recorded_run: Final = recorded_run
         self.made_count: int = 0
-        """How many entries the loop has made again."""
+        """The number of entries that the loop has made again."""
         self.attempt: Entry | None = None
-        """The entry that the loop made where the log has another one."""
+        """The entry that the loop made where the log has a different one."""
         self.is_tampered: bool = False
         """Whether the digest of the next entry is that of another entry."""
         self.is_over: bool = False
@@ -408,7 +410,7 @@ class ReplayState:
             id="replay",
             journal=_ReplayJournal(self),
             new_id=lambda: _END_ID if recorded_run.next is None else recorded_run.next.id,
-            # None where the log has no time; no clock returns that.
+            # The time is None if the log has none; the type of a clock excludes that.
             now=lambda: cast(
                 "datetime", None if recorded_run.next is None else recorded_run.next.time
             ),
@@ -424,7 +426,7 @@ class ReplayState:
                 self._advance()
                 return
             if self._is_copying:
-                raise ReplayEnded("this is taken in another way", place="replay")
+                raise ReplayEnded("the copy differs from the recorded entry", place="replay")
             self.is_tampered = has_same_entry or has_same_digest
             self.attempt = None if has_same_entry else self.attempt or entry
         self.is_over = True
@@ -445,14 +447,14 @@ class ReplayState:
             self.conversation.refresh()
 
     def _append(self, entry: Entry) -> bool:
-        """Append a copy of the next entry, if it follows the last one and is of a kind for that."""
+        """Append a copy of the next entry, if it follows the last one and can be appended."""
         head = self.recorded_run.head
         if not isinstance(entry.payload, _APPENDABLE) or head is None or entry.parent != head.id:
             return False
         self._is_copying = True
         try:
             self.conversation.append(entry.payload, decision=entry.decision, audit=entry.audit)
-        except ReplayEnded:  # it has members that we do not know
+        except ReplayEnded:  # the entry has members that this version does not know
             return False
         finally:
             self._is_copying = False
@@ -483,7 +485,7 @@ class ReplayState:
     def end_as_killed(self) -> Never:
         """End the run as if the program had been killed. Raises ReplayEnded."""
         self.is_over = True
-        raise ReplayEnded("the record goes on in another run", place="replay")
+        raise ReplayEnded("the record continues in another run", place="replay")
 
     def _advance(self) -> None:
         self.recorded_run.position += 1
@@ -498,8 +500,8 @@ class _ReplayJournal:
         self._state = state
 
     def extract_blobs(self, payload: Payload) -> Payload:
-        # Blobs were extracted when it was recorded. This is the one place that sees a payload
-        # before its digest is made.
+        # Blobs were extracted when the payload was recorded. Only here can the wording of a
+        # payload be changed before its digest is computed.
         recorded = self._state.recorded_run.next
         return with_recorded_wording(payload, None if recorded is None else recorded.payload)
 
@@ -510,7 +512,7 @@ class _ReplayJournal:
         self._state.accept(entry, digest)
 
     def begin_branch(self, name: str, at: str | None) -> None:
-        raise Missing("it has one branch", place="replay", code="branch_in_replay")
+        raise Missing("a replay has only one branch", place="replay", code="branch_in_replay")
 
     def heads(self) -> Mapping[str, str | None]:
         head = self._state.recorded_run.head
@@ -532,23 +534,25 @@ class RecordedProvider:
         self._model = model
 
     def stream(self, request: Request) -> RecordedStream:
-        """Return the next response. Raises ProviderError if the next entry is none."""
+        """Return the next response. Raises ProviderError if the next entry is not a response."""
         entry = self._state.recorded_run.next
         message = None if entry is None or not is_made_by_run(entry) else entry.payload
         if entry is None or not isinstance(message, AssistantMessage):
             raise ProviderError(
-                "there is no answer on record here", place="replay", code="no_recorded_response"
+                "no response is recorded here", place="replay", code="no_recorded_response"
             )
         if (entry.audit or {}).get("model", "") != self._model:
             raise ProviderError(
-                "another model answers here", place="replay", code="other_recorded_model"
+                "the recorded response is from another model",
+                place="replay",
+                code="other_recorded_model",
             )
         return RecordedStream(self._state, entry, message)
 
 
 @final
 class RecordedStream:
-    """Streams a recorded response (`steno.ports.Stream`), and breaks off where it broke off."""
+    """Streams a recorded response (`steno.ports.Stream`), and fails where the recorded one did."""
 
     def __init__(self, state: ReplayState, entry: Entry, message: AssistantMessage) -> None:
         audit = entry.audit or {}
@@ -573,9 +577,9 @@ class RecordedStream:
         if self._message.stop_reason is StopReason.ABORTED:
             await _wait_until_stopped(self._state)
         if self._is_retried():
-            raise CutShort("the answer broke off here, and was asked for again", place="replay")
+            raise CutShort("the recorded response is incomplete and was retried", place="replay")
         raise ProviderError(
-            "the answer broke off here", place="replay", code="recorded_response_broken"
+            "the recorded response is incomplete", place="replay", code="recorded_response_broken"
         )
 
     def _is_retried(self) -> bool:
@@ -622,7 +626,7 @@ class RecordedCalls:
         self._state = state
 
     def offers(self, tool: Tool, mode: Mode) -> bool:
-        """Offer all tools: the log has the refusal of a call of a tool that was not offered."""
+        """Offer all tools: for a tool that was not offered, the log has the denial of its call."""
         return True
 
     def denies(self, tool: Tool, subject: str) -> bool:
@@ -632,7 +636,7 @@ class RecordedCalls:
     async def authorize_reference(
         self, tool: Tool, call: ToolCall, recorder: RunRecorder
     ) -> GateDecision:
-        """Deny it: the resolutions are in the log."""
+        """Deny the reference: the resolutions are in the log."""
         return GateDecision(False)
 
     async def decide(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
@@ -656,7 +660,7 @@ class RecordedCalls:
                 return self._build_decision(call, approval)
         if entry is None or isinstance(entry.payload, Approval) or not is_made_by_run(entry):
             self._state.end_as_killed()
-        return GateDecision(True)  # it was refused: its result needed no decision
+        return GateDecision(True)  # the call was invalid: its result needed no decision
 
     def _build_decision(self, call: ToolCall, approval: Approval) -> GateDecision:
         entry = self._state.recorded_run.result_of(call.id)
@@ -668,7 +672,7 @@ class RecordedCalls:
         return GateDecision(approval.status is ApprovalStatus.APPROVED)
 
     async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolResultMessage:
-        """Return the result of a call; where it was stopped, as soon as it is stopped again."""
+        """Return the result of a call; for a stopped call, once the replay stops it, too."""
         entry = self._state.recorded_run.next_about(call.id)
         result = None if entry is None else entry.payload
         if entry is not None and isinstance(result, ToolResultMessage):
@@ -684,7 +688,7 @@ class RecordedCalls:
 
 @final
 class RecordedTool:
-    """Stands for a tool that was called; it is never run (`steno.ports.Tool`)."""
+    """A tool that was called in the recorded run; it is never run (`steno.ports.Tool`)."""
 
     headline = staticmethod(default_headline)
 
@@ -694,7 +698,7 @@ class RecordedTool:
         self.rule_aliases: Final[tuple[str, ...]] = ()
         self.definition: Final = ToolDefinition(
             name=name,
-            description="A tool of the record.",
+            description="A tool of the recorded session.",
             parameters={"type": "object", "additionalProperties": True},
             strict=False,
         )
@@ -706,13 +710,13 @@ class RecordedTool:
         return Capability.READ if is_reader else Capability.EXECUTE
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return nothing: no rule is applied."""
+        """Return no subjects: no rule is applied."""
         return ()
 
     async def preview(self, call: ToolCall) -> CallPreview:
-        """Return nothing: no approver is asked."""
+        """Return an empty preview: no approver is asked."""
         return CallPreview()
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Refuse: results are in the log."""
-        raise AssertionError("a replay runs nothing")
+        """Raise AssertionError: results are in the log."""
+        raise AssertionError("a replay runs no tools")

@@ -1,17 +1,17 @@
-"""Replay a recorded session offline, and prove that the loop makes the same record again.
+"""Replay a recorded session offline, and check that the loop makes the same log again.
 
     replayed = await replay(store.records(session))
     assert replayed.is_same
 
-The loop is the real one. Everything that came from outside is given to it as it was recorded:
-messages of users and models, decisions, results of tools. The entries that the loop makes are
-compared byte for byte and digest for digest; the first difference ends the replay. Text that the
-agent writes itself is compared by its code, so that its wording can change. An entry that no run
-makes, such as a label, is copied, and its digest is checked.
+The loop is the real one. It receives everything that came from outside as recorded: messages of
+users and models, decisions, results of tools. The entries that the loop makes are compared byte for
+byte and digest for digest; the first difference ends the replay. Text that the agent writes itself
+is compared by its code, so that its wording can change. An entry that no run makes, such as a
+label, is copied, and its digest is checked.
 
-A program may be killed anywhere, and another run continues. So where a run would record another
-entry than the recorded one, a new run is tried from there; if that does not make the next entry
-either, this loop does not make this record.
+A program may be killed at any time, and another run continues. So where a run would record a
+different entry than the recorded one, the replay starts a new run from there; if that does not make
+the recorded entry either, the replay reports a difference.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ class ChangedField(NamedTuple):
     """None if the entry of the replay has no such member."""
 
     def __str__(self) -> str:
-        return f"{self.name}: {_describe_length(self.recorded)} on record, {_describe_length(self.replayed)} came out"
+        recorded, replayed = _describe_length(self.recorded), _describe_length(self.replayed)
+        return f"{self.name}: {recorded} recorded, {replayed} replayed"
 
 
 @final
@@ -70,11 +71,11 @@ class ReplayDifference(NamedTuple):
     """The number of its record."""
     recorded: Entry
     replayed: Entry | None
-    """The entry of the replay; None where only the digest differs."""
+    """The entry of the replay; None if only the digest differs."""
 
     @property
     def parts(self) -> tuple[ChangedField, ...]:
-        """The members that differ, by name and length: never their content."""
+        """The members that differ, by name and length, without their content."""
         if self.replayed is None:
             return ()
         old, new = _encode_fields(self.recorded), _encode_fields(self.replayed)
@@ -82,9 +83,7 @@ class ReplayDifference(NamedTuple):
         return tuple([ChangedField(name, _length(old, name), _length(new, name)) for name in names])
 
     def __str__(self) -> str:
-        fields = (
-            "; ".join(map(str, self.parts)) or "it is not the entry that its digest was made of"
-        )
+        fields = "; ".join(map(str, self.parts)) or "the entry does not match its digest"
         return f"entry #{self.number} ({self.recorded.id}): {fields}"
 
 
@@ -93,15 +92,15 @@ class ReplayResult(NamedTuple):
     """The result of a replay."""
 
     entries: int
-    """How many entries are the same."""
+    """The number of entries that are the same."""
     made_by_loop: int
-    """How many of them the loop has made again; the others were copied."""
+    """The number of those that the loop has made again; the others were copied."""
     turns: int
     calls: int
     digest: str | None
     """The digest of the last of these entries; None if there is none."""
     redacted: tuple[str, ...]
-    """Entries whose content was redacted: entries that a run cannot make without it are copied."""
+    """Redacted entries; entries that a run cannot make without their content are copied."""
     difference: ReplayDifference | None
 
     @property
@@ -115,9 +114,9 @@ async def replay(
 ) -> ReplayResult:
     """Replay the entries that led to the end of a branch; by default the one written to last.
 
-    `records` are all of a session, as a store returns them. Nothing is sent, run or stored.
+    `records` are all records of a session, as a store returns them. Nothing is sent, run or stored.
     `on_event` receives events, as in a run. Raises Missing if there is no such branch, Damaged if
-    its beginning is not there, InvalidValue for values that are no records.
+    its beginning is missing, InvalidValue for values that are not records.
     """
     return await _Replayer(RecordedRun(_check_records(records), branch), on_event).run()
 
@@ -127,7 +126,7 @@ def _check_records(records: object) -> tuple[Record, ...]:
     wrong_types = {type(record).__name__ for record in values if not isinstance(record, Record)}
     if wrong_types:
         kind = " or ".join(sorted(wrong_types))
-        message = f"takes the records of a session, not {kind}; store.records(id)?"
+        message = f"must be the records of a session, not {kind}; pass store.records(id)"
         raise InvalidValue(message, place="replay", code="not_records")
     return values
 
@@ -167,7 +166,8 @@ class _Replayer:
         audit = (entry.audit or {}) if isinstance(payload, UserMessage) else {}
         actor, origin = audit.get("actor"), audit.get("origin")
         roles = (self._next_model(), actor if isinstance(actor, str) else None)
-        # A killed program has lost its memory; an agent that ended well remembers what it read.
+        # The memory of a killed program is lost, so a new agent continues; after a run that ended,
+        # the same agent does.
         if self._agent is None or state.is_over or roles != self._identity:
             self._agent, self._identity = self._new_agent(*roles), roles
         state.is_over = False
@@ -188,7 +188,7 @@ class _Replayer:
             raise error
 
     def _new_agent(self, model: str, actor: str | None) -> Agent:
-        """Return an agent that sees the log and nothing else."""
+        """Return an agent that sees only the log."""
         state = self._state
         calls = RecordedCalls(state)
         return Agent(
@@ -257,7 +257,7 @@ class _Replayer:
 
 
 def _begins_run(entry: Entry) -> bool:
-    """Return whether a run could record this entry first; a rewind is the user's."""
+    """Return whether a run could record this entry first; a rewind between runs is the user's."""
     return is_made_by_run(entry) and not is_not_run(entry) and not isinstance(entry.payload, Rewind)
 
 

@@ -1,13 +1,13 @@
-"""Runs as spans and metrics of OpenTelemetry, by its convention for generative AI.
+"""Report runs as OpenTelemetry spans and metrics, by its convention for generative AI.
 
     invoke_agent             a run
     ├── chat {model}         a turn: a request and its response
     └── execute_tool {name}  a call
 
 Only the API of OpenTelemetry is used: without an SDK in the application this does nothing.
-Messages, arguments and results stay out of the spans unless they are wanted, and so does the text
-of exceptions, which may quote them. The convention is still in development; this is its state of
-2026. Nothing here knows an exporter.
+Messages, arguments and results are not in the spans unless `capture_content` is set, and neither is
+the text of exceptions, which may quote them. The convention is still in development; this is its
+state of 2026. The exporter is up to the application.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _USAGE_NAMES: Final = {
 }
 
 _conversation: ContextVar[str] = ContextVar("steno_conversation", default="")
-"""The conversation of the current run: its turns and calls do not pass it on."""
+"""The conversation of the current run, for the spans of its turns and calls."""
 
 
 @final
@@ -93,9 +93,10 @@ class OpenTelemetry:
 
         agent = Agent(provider, conversation, telemetry=OpenTelemetry())
 
-    The providers are those that the application has set globally, unless passed. With
-    `capture_content` spans also hold the messages, the arguments and results of calls, and the text
-    of exceptions, and send them wherever the spans go. Thinking is part of it, images are not.
+    By default the providers are those that the application has set globally. With
+    `capture_content` spans also contain messages with their thinking, the arguments and results of
+    calls, and the text of exceptions; all of it is sent wherever the spans go. The bytes of images
+    are never included.
     """
 
     def __init__(
@@ -113,7 +114,7 @@ class OpenTelemetry:
 
     @contextmanager
     def run(self, conversation_id: str, model: str) -> Generator[TelemetrySpan]:
-        """Begin the span of a run; those of its turns and calls are inside."""
+        """Begin the span of a run, which contains those of its turns and calls."""
         attributes = _without_none(_model_attributes("invoke_agent", model))
         token = _conversation.set(conversation_id)
         try:
@@ -208,7 +209,7 @@ class _OpenTelemetrySpan:
     def __init__(self, span: trace.Span, *, captures_content: bool) -> None:
         self._span = span
         self.captures_content: Final = captures_content
-        """Whether the span holds content."""
+        """Whether the span contains content."""
         self._histograms: _Histograms | None = None
         self._labels: SpanAttributes = {}
         self._start = 0.0
@@ -251,7 +252,7 @@ class _OpenTelemetrySpan:
                 assert_never(result)
 
     def fail(self, kind: str, exc: BaseException | None = None) -> None:
-        """Mark it as failed; the text of the exception is content."""
+        """Mark the span as failed; the text of the exception is content."""
         text = str(exc) if self.captures_content and exc is not None else None
         if text is not None and exc is not None:
             self._span.record_exception(exc)
@@ -296,7 +297,7 @@ def _without_none(*attributes: Mapping[str, Any]) -> SpanAttributes:
 
 
 def _model_attributes(operation: str, model: str, requested: str = "") -> dict[str, str | None]:
-    """Return operation, provider and model; `requested` is the exact name where it is known."""
+    """Return operation, provider and model; `requested` is the exact name of the model if known."""
     match = _MODEL_NAME.fullmatch(model)
     assert match is not None
     vendor: str = match["vendor"] or _OTHER
@@ -342,12 +343,12 @@ def _output_attributes(message: AssistantMessage) -> SpanAttributes:
 
 
 def _encode_attribute(value: object) -> str:
-    """Return a value as JSON text: attributes of spans have no structure."""
+    """Return a value as JSON text: attributes of spans cannot be nested."""
     return msgspec.json.encode(value).decode()
 
 
 def build_message_json(message: Message) -> JsonDict:
-    """Return a message: its role and its parts."""
+    """Return a message as JSON: its role and its parts."""
     parts = [build_part_json(block) for block in message.content]
     if isinstance(message, ToolResultMessage):
         is_text = all(isinstance(block, Text) for block in message.content)
@@ -357,7 +358,7 @@ def build_message_json(message: Message) -> JsonDict:
 
 
 def build_part_json(block: Block) -> JsonDict:
-    """Return a block; blocks without a name in the convention go by ours. Seals are left out."""
+    """Return a block as JSON, without its seal; if the convention has no name, steno's is used."""
     match block:
         case Text():
             return {"type": "text", "content": block.text}

@@ -13,7 +13,7 @@ from steno.ports import Tool
 
 
 class TelemetrySpan(Protocol):
-    """Work in progress; it ends with its context, and has failed if that raised."""
+    """A span in progress. It ends with its context manager, and has failed if that raises."""
 
     def record_result(
         self,
@@ -53,7 +53,7 @@ class NullTelemetry:
     """Measures nothing."""
 
     def run(self, *_: object, **__: object) -> AbstractContextManager[TelemetrySpan]:
-        """Begin nothing."""
+        """Return a span that records nothing."""
         return nullcontext(_NullSpan())
 
     turn = call = run

@@ -124,7 +124,7 @@ class LineApprovals:
             except InputNoLongerNeeded:
                 continue
             except StenoError as exc:
-                self._writer.write("Trouble", str(exc))
+                self._writer.write("Error", str(exc))
         self._reset()
         return False
 
@@ -303,7 +303,7 @@ class LineApprovals:
                 if question.call == pending.call:  # so that it is not reported as no longer open
                     del self._questions[number]
         for error in decide_calls(self._session.decide, listed, decision):
-            self._writer.write("Trouble", error)
+            self._writer.write("Error", error)
 
 
 def _parse_answer(typed: str) -> _TypedAnswer:

@@ -375,9 +375,9 @@ class _PlainSession:
             else:
                 await self._send(text)
         except (StenoError, OSError) as exc:
-            self._writer.write("Trouble", str(exc))
+            self._writer.write("Error", str(exc))
         except Exception as exc:  # noqa: BLE001 - a bug in steno must not end the session
-            self._writer.write("Trouble", describe_bug(exc))
+            self._writer.write("Error", describe_bug(exc))
 
     async def _send(self, text: str) -> None:
         """Send a prompt; a rejected one returns to the line."""

@@ -113,9 +113,9 @@ def test_what_is_said_during_a_turn_waits_in_sight_until_it_is_heard() -> None:
     async def steps(user: ScreenUser) -> None:
         begin_run(session, "count to ten")
         await user.enter("only to five")
-        await user.sees("only to five", "will be heard at the next step")
+        await user.sees("only to five", "will be sent with the next request")
         record_message(session, ChatMessage.user("only to five"))
-        await user.until(lambda: "will be heard" not in user.text)
+        await user.until(lambda: "will be sent" not in user.text)
         assert user.text.count("only to five") == 1
         end_run(session)
 

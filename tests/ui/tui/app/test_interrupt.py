@@ -74,7 +74,7 @@ def test_esc_stops_what_is_read_and_leaves_what_is_typed_meanwhile() -> None:
         await user.until(lambda: STOPS in user.status)
         await user.type("second")
         await user.press("escape")
-        await user.sees("✗ interrupted", "not said")
+        await user.sees("✗ interrupted", "not sent")
         assert user.typed == "second"
 
     run_with_screen(session, steps)

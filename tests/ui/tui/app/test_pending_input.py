@@ -55,7 +55,7 @@ def test_what_is_said_is_seen_at_once_and_once() -> None:
     async def steps(user: ScreenUser) -> None:
         await user.enter("/docs:greet Ann")
         await user.until(lambda: user.said(ItemKind.USER) == ["/docs:greet Ann"])
-        assert "will be heard" not in user.text
+        assert "will be sent" not in user.text
         begin_run(session, "Say hello to Ann.")
         await user.until(lambda: user.said(ItemKind.USER) == ["Say hello to Ann."])
         end_run(session)
@@ -93,12 +93,12 @@ def test_what_is_refused_while_somebody_types_can_be_chosen_and_said_again() -> 
         await user.press("enter")
         await user.type("second")
         session.go.set()
-        seen = await user.sees("✗ not now", "■ not said")
+        seen = await user.sees("✗ not now", "■ not sent")
         assert seen.count("first") == 1
         assert user.typed == "second"
         await user.press("alt+up", "e")
         await user.until(lambda: user.typed.startswith("first [image 1: clipboard]"))
-        assert "not said" not in user.text
+        assert "not sent" not in user.text
         await user.press("home", "up")
         assert user.typed == "second"
 
@@ -136,7 +136,7 @@ def test_a_fault_of_ours_is_told_and_logged_and_the_words_come_back(
 
     async def steps(user: ScreenUser) -> None:
         await user.enter("hello?")
-        await user.sees("✗ a fault in steno: ZeroDivisionError: oh", "what is on record is safe")
+        await user.sees("✗ a bug in steno: ZeroDivisionError: oh", "all recorded entries are safe")
         await user.until(lambda: user.typed == "hello?")
         assert user.said(ItemKind.USER) == []
 
@@ -157,7 +157,7 @@ def test_what_was_not_heard_comes_back_to_the_prompt() -> None:
         begin_run(session, "count to ten")
         await user.enter("only to five")
         await user.enter("and slowly")
-        await user.sees("only to five", "and slowly", "? will be heard at the next step")
+        await user.sees("only to five", "and slowly", "? will be sent with the next request")
         session.happen(InputReturned((PromptInput("only to five"), PromptInput("and slowly"))))
         await user.until(lambda: user.typed == "only to five\n\nand slowly")
         assert user.said(ItemKind.USER) == ["count to ten"]
@@ -174,8 +174,8 @@ def test_what_was_not_heard_is_kept_beside_what_is_being_typed() -> None:
         await user.enter("only to five")
         await user.type("hm")
         session.happen(InputReturned((PromptInput("only to five"),)))
-        await user.sees("only to five", "■ not said")
-        assert "will be heard" not in user.text
+        await user.sees("only to five", "■ not sent")
+        assert "will be sent" not in user.text
         assert user.typed == "hm"
         end_run(session)
 
@@ -191,7 +191,7 @@ def test_escape_takes_back_what_was_said_meanwhile_and_ends_the_run(
         await user.enter("Go.")
         await user.sees("Let me see")
         await user.enter("And be brief.")
-        await user.sees("will be heard at the next step")
+        await user.sees("will be sent with the next request")
         await user.press("escape")
         await user.sees("interrupted", "idle")
         assert user.typed == "And be brief."
@@ -208,7 +208,7 @@ def test_words_that_nobody_is_left_to_hear_come_back() -> None:
     async def steps(user: ScreenUser) -> None:
         begin_run(session, "count to ten")
         await user.enter("only to five")
-        await user.sees("will be heard at the next step")
+        await user.sees("will be sent with the next request")
         session.is_running = False
         session.happen(ErrorRaised("session: the disk is full"))
         await user.sees("✗ session: the disk is full")
@@ -225,7 +225,7 @@ def test_words_that_nobody_is_left_to_hear_come_back_when_a_command_ends_too() -
         begin_run(session, "count to ten")
         session.happen(ShellStarted("sleep 9"))
         await user.enter("only to five")
-        await user.sees("will be heard at the next step")
+        await user.sees("will be sent with the next request")
         session.happen(ErrorRaised("session: the disk is full"))
         await user.sees("✗ session: the disk is full", "running sleep 9")
         session.is_running = False
@@ -264,7 +264,7 @@ async def fail_to_open(session: FakeSession, user: ScreenUser, *typing: str) -> 
     await user.enter("Look at @gone.txt")
     begin_run(session, "Look at @gone.txt")
     await user.enter("And be brief.")
-    await user.sees("? will be heard at the next step")
+    await user.sees("? will be sent with the next request")
     for text in typing:
         await user.type(text)
     come_back(session, start)

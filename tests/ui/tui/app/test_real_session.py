@@ -117,10 +117,10 @@ def test_what_is_said_during_a_turn_is_heard_at_the_next_step(project: Path, hom
         await user.enter("Read it.")
         await user.sees("Let me see")
         await user.enter("And be brief.")
-        await user.sees("And be brief.", "will be heard at the next step")
+        await user.sees("And be brief.", "will be sent with the next request")
         gate.set()
         await user.sees("42.", "idle")
-        assert "will be heard" not in user.text
+        assert "will be sent" not in user.text
         assert user.said(ItemKind.USER) == ["Read it.", "And be brief."]
 
     with scripted_model(home, ["Let me see", gate, Call("read", {"path": "note.txt"})], "42."):

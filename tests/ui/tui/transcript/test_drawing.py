@@ -35,8 +35,8 @@ def test_words_of_the_person_have_a_bar_beside_every_line() -> None:
 
 
 def test_a_hint_names_the_keys_and_commands_of_this_interface() -> None:
-    unsent = TranscriptItem(ItemKind.USER, "not said", "Hello", hint=ItemHint.EDIT)
-    assert lines_of(unsent)[1] == "▎ • not said · Alt+Up and e take it to the prompt"
+    unsent = TranscriptItem(ItemKind.USER, "not sent", "Hello", hint=ItemHint.EDIT)
+    assert lines_of(unsent)[1] == "▎ • not sent · Alt+Up and e take it to the prompt"
     assert copied_text(unsent) == "Hello"
     failed = TranscriptItem(ItemKind.ERROR, body="busy", hint=ItemHint.RETRY)
     assert lines_of(failed)[0] == "✗ busy; /retry tries again"
