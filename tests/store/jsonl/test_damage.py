@@ -58,8 +58,8 @@ def test_readers_leave_out_a_torn_tail_and_the_next_writer_cuts_it_off(
     assert [(record.name, record.levelno, record.message) for record in caplog.records] == [
         ("steno.store", logging.WARNING, f"s.jsonl: {text}")
         for text in (
-            "left out a record at its end that was not written whole",  # once for all readers
-            "cut off a record that was not written whole",
+            "ignored an incomplete record at its end",  # once for all readers
+            "truncated an incomplete record at its end",
         )
     ]
     assert b"".join(LINES[:3]) == path.read_bytes()[: ENDS[2]]
