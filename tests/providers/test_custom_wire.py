@@ -77,8 +77,9 @@ def test_errors_are_read_by_the_wire_of_ones_own() -> None:
 def test_a_row_of_a_file_names_a_module_that_is_loaded_when_it_is_connected() -> None:
     rows = {"lab": {"wire": "tests.nowhere", "base_url": "http://lab.example", "path": "/tell"}}
     vendors = read_vendors(rows)
-    with pytest.raises(InvalidValue, match=r"no module of that name to import.*set PYTHONPATH=\.$"):
+    with pytest.raises(InvalidValue, match=r"PYTHONPATH=\.") as caught:
         connect("lab", vendors=vendors)
+    assert (caught.value.code, caught.value.place) == ("wire_not_importable", "wire")
     rows["lab"]["wire"] = "tests.providers.example_wire"
     assert connect("lab", vendors=read_vendors(rows)).vendor.path == "/tell"
 
@@ -125,10 +126,12 @@ def test_a_path_that_is_none_is_refused(path: str) -> None:
 def test_what_lacks_a_part_is_no_wire() -> None:
     half = ModuleType("half")
     vars(half).update(NAME="half", StreamDecoder=example_wire.StreamDecoder)
-    with pytest.raises(InvalidValue, match=r"^wire: it has no decode_error; see steno\.wire"):
+    with pytest.raises(InvalidValue, match=r"\bdecode_error\b") as caught:
         connect(vendor_row("http://lab.example", wire=half, path="/tell"))
-    with pytest.raises(InvalidValue, match=r"^wire: it has no NAME"):
+    assert (caught.value.code, caught.value.place) == ("wire_incomplete", "wire")
+    with pytest.raises(InvalidValue, match=r"\bNAME\b") as caught:
         connect(vendor_row("http://lab.example", wire=None, path="/tell"))
+    assert (caught.value.code, caught.value.place) == ("wire_incomplete", "wire")
 
 
 def test_what_a_wire_itself_cannot_import_is_not_hidden(
@@ -175,7 +178,7 @@ def test_the_wire_in_the_examples_passes_every_case_that_its_protocol_can_say() 
     }
     reasons = ask_the_kit("--reasons")
     assert reasons.keys() == unasked
-    assert reasons["late_id"] == "the protocol cannot say: a part of a call: it is one line"
+    assert reasons["late_id"].endswith(": a part of a call: it is one line")
 
 
 def test_an_agent_can_rely_on_the_wire_in_the_examples() -> None:

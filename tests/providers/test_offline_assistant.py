@@ -216,7 +216,7 @@ def test_it_says_what_was_done_and_shows_the_last_output() -> None:
 def test_a_long_output_is_shown_in_part() -> None:
     lines = "\n".join(map(str, range(100)))
     *_, ran = play("run make", lambda call: (lines, Outcome.OK))
-    assert "… 60 lines before these\n60\n" in said(ran)
+    assert "… 60 earlier lines\n60\n" in said(ran)
     assert said(ran).endswith("\n99\n```")
     *_, read = play("read a", lambda call: (lines, Outcome.OK))
     assert "```\n0\n1\n" in said(read)
@@ -231,10 +231,10 @@ def test_an_output_cannot_end_the_block_it_is_shown_in() -> None:
 @pytest.mark.parametrize(
     ("outcome", "words"),
     [
-        (Outcome.ERROR, "it failed"),
-        (Outcome.DENIED, "it was not allowed"),
-        (Outcome.TIMEOUT, "it took too long"),
-        (Outcome.CANCELLED, "it was cancelled"),
+        (Outcome.ERROR, "failed"),
+        (Outcome.DENIED, "denied"),
+        (Outcome.TIMEOUT, "timed out"),
+        (Outcome.CANCELLED, "cancelled"),
     ],
 )
 def test_it_stops_at_the_first_step_that_fails(outcome: Outcome, words: str) -> None:
@@ -265,7 +265,7 @@ def test_a_failure_that_has_a_remedy_is_no_reason_to_stop() -> None:
 
     turns = play(FIX, respond)
     assert [name for name, _ in calls_of(turns)] == ["bash", "read", "edit", "bash"]
-    assert "- run `make`: it failed" in said(turns[-1])
+    assert "- run `make`: failed" in said(turns[-1])
     assert "- run `make again`: done" in said(turns[-1])
     assert "I stopped" not in said(turns[-1])
 
@@ -304,14 +304,14 @@ def test_arguments_have_the_names_that_the_tool_gives_them() -> None:
 
 def test_a_tool_that_is_not_offered_is_named() -> None:
     (turn,) = play("run make", tools=TOOLS[:1])
-    assert said(turn).endswith("I cannot run `make`: there is no tool `bash` here.")
+    assert said(turn).endswith("I cannot run `make`: the tool `bash` is not available.")
 
 
 @pytest.mark.parametrize(
     ("offered", "words"),
     [
-        (tool("bash", "script"), "the tool `bash` takes no command"),
-        (tool("bash", "command", "reason"), "wants more than I can say: reason"),
+        (tool("bash", "script"), "the tool `bash` has no argument for the command"),
+        (tool("bash", "command", "reason"), "requires further arguments: reason"),
     ],
 )
 def test_a_tool_of_another_shape_is_not_called(offered: ToolDefinition, words: str) -> None:

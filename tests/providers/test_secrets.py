@@ -107,8 +107,8 @@ def test_nothing_that_is_logged_holds_a_key(caplog: pytest.LogCaptureFixture) ->
 
     with caplog.at_level(logging.DEBUG):
         run(main())
-    assert "lab: Overloaded, again in 0.5 s" in caplog.text
-    assert "lab: Unreachable, again in 1.0 s" in caplog.text
+    assert "lab: Overloaded, retry in 0.5 s" in caplog.text
+    assert "lab: Unreachable, retry in 1.0 s" in caplog.text
     assert KEY not in caplog.text
     assert "Incorrect" not in caplog.text
 
