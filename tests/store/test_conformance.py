@@ -186,9 +186,7 @@ def test_the_command_ends_with_1_if_a_case_fails(
     assert main([f"broken:{tmp_path}", "--opener", opener, *cases]) == 1
     printed = capsys.readouterr().out.splitlines()
     assert printed[1:3] == ["heads_order  FAIL", "odd_text     ok"]
-    assert printed[4].startswith(
-        "broken · heads_order: branches that nothing was written to yet: expected"
-    )
+    assert printed[4].startswith("broken · heads_order: branches after three forks: expected")
 
 
 def test_the_command_wants_a_place_of_its_own(
@@ -198,7 +196,7 @@ def test_the_command_wants_a_place_of_its_own(
     with AddressStoreHarness("jsonl", address).open() as store:
         store.new()
     assert main([address]) == 2
-    assert capsys.readouterr().err == "jsonl: the kit needs a place that is empty\n"
+    assert capsys.readouterr().err == "jsonl: the store is not empty; use an empty store\n"
     assert main(["nowhere:x"]) == 2
 
 
@@ -215,7 +213,7 @@ NOT_A_FUNCTION = 7
         ("no_such_module:open", "no_such_module:open cannot be imported"),
         (".near:open", ".near:open cannot be imported"),
         ("tests.store.test_conformance:NOTHING", "cannot be imported"),
-        ("tests.store.test_conformance:NOT_A_FUNCTION", "is no function"),
+        ("tests.store.test_conformance:NOT_A_FUNCTION", "is not a function"),
     ],
 )
 def test_what_opens_no_store_is_refused(

@@ -156,7 +156,7 @@ def test_the_test_says_when_it_goes_on() -> None:
 def test_a_script_that_ran_out_says_so() -> None:
     provider = ScriptedProvider(["Only one."])
     answer(provider)
-    with pytest.raises(ScriptRanOut, match="script: there is no turn for request 2"):
+    with pytest.raises(ScriptRanOut, match="request 2"):
         answer(provider)
     assert not issubclass(ScriptRanOut, Exception)  # code that handles failures must not catch it
 
@@ -168,7 +168,7 @@ def test_a_turn_is_taken_when_it_is_read() -> None:
     assert answer(provider).text == "One."
 
 
-def test_one_text_is_not_a_list_of_turns() -> None:
+def test_a_string_for_a_list_of_turns_is_refused() -> None:
     with pytest.raises(TypeError, match="a list of turns"):
         ScriptedProvider("Hello.")
 
@@ -224,7 +224,7 @@ def test_what_is_no_recording_is_refused_with_what_would_be(recordings: Any, tex
     assert str(caught.value) == f"recordings: {text}"
 
 
-def test_what_an_iterator_brings_is_looked_at_when_it_is_played() -> None:
+def test_items_of_an_iterator_are_checked_when_they_are_played() -> None:
     recordings: Any = iter([CHUNK + END, "an.sse"])
     provider = ReplayingProvider("openai_chat", recordings)
     assert answer(provider).text == "Hello."
@@ -233,17 +233,17 @@ def test_what_an_iterator_brings_is_looked_at_when_it_is_played() -> None:
 
 
 def test_recordings_that_ran_out_say_so() -> None:
-    with pytest.raises(ScriptRanOut, match="replay: there is no answer to request 1"):
+    with pytest.raises(ScriptRanOut, match="request 1"):
         answer(ReplayingProvider("openai_chat", []))
 
 
-def test_what_the_wire_refuses_is_refused() -> None:
+def test_a_request_that_the_wire_refuses_raises_at_once() -> None:
     class Refusing:
         def __getattr__(self, name: str) -> Any:
             return getattr(openai_chat, name)
 
         def encode_request(self, request: Request, **settings: Any) -> Any:
-            raise InvalidRequest("request: not in these words")
+            raise InvalidRequest("request: unsupported")
 
     with pytest.raises(InvalidRequest):
         ReplayingProvider(Refusing(), []).stream(REQUEST)
