@@ -1,4 +1,4 @@
-"""Who gave up after several tries says whom was asked, and how often; a log tells of each."""
+"""Errors after several attempts name the vendor and the number of attempts."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def failing(code: str, *before: dict[str, object]) -> RecordedResponse:
         ("context_length_exceeded", ContextOverflow, 1),
     ],
 )
-def test_an_answer_that_failed_before_it_began_is_an_error(
+def test_a_response_that_fails_before_the_first_event_raises(
     code: str, cls: type[ProviderError], tries: int
 ) -> None:
     transport = ReplayTransport([failing(code)] * 3)
@@ -86,7 +86,7 @@ def test_an_answer_that_failed_before_it_began_is_an_error(
     assert len(transport.sent) == tries
 
 
-def test_an_answer_that_failed_after_some_words_keeps_them_and_is_an_error() -> None:
+def test_a_response_that_fails_after_some_text_keeps_it_and_raises() -> None:
     said = {
         "type": "response.output_text.delta",
         "item_id": "m",

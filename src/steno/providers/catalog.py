@@ -172,7 +172,7 @@ CATALOG: Final = {
             base_url="http://localhost:11434",
             key_variables=("OLLAMA_API_KEY",),
             needs_key=False,
-            hint="is it running? ollama serve",
+            hint="start it with `ollama serve`",
             needs_model=True,
             capabilities=Capabilities(thinking=True, strict=False),
         ),

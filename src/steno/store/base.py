@@ -65,7 +65,7 @@ class SearchHit(NamedTuple):
 
 
 class Blob(NamedTuple):
-    """Bytes that are kept under their SHA-256."""
+    """The digest, size and time of bytes that are stored under their SHA-256."""
 
     sha256: str
     size: int
@@ -321,8 +321,8 @@ class Store(ABC):
     ) -> int:
         """Remove the blobs that no record refers to; return the number of bytes removed.
 
-        `only` limits this to some digests. Blobs stored during the last `older_than` stay, since
-        a writer stores a blob before the record that refers to it. Raises Damaged if a session
+        `only` limits this to some digests. Blobs that are younger than `older_than` stay, since a
+        writer stores a blob before the record that refers to it. Raises Damaged if a session
         cannot be read: it may refer to any blob.
         """
         latest, wanted = utc_now() - older_than, None if only is None else frozenset(only)

@@ -113,11 +113,11 @@ def fork(folder: str) -> None:
     os.waitpid(child, 0)
 
 
-# -- disks that do not take it ---------------------------------------------------------------
+# -- full and failing disks ------------------------------------------------------------------
 
 
 def full(folder: str) -> None:
-    """Write to a disk on which only some bytes are left, then to one on which there is room."""
+    """Write to a disk with only a few free bytes, then to one with enough."""
     store = store_at(folder)
     conversation = store.open("s")
     path = Path(folder, "s.jsonl")
@@ -178,7 +178,7 @@ def read_only(folder: str) -> None:
 
 
 def cost(folder: str) -> None:
-    """Say what an append to the session takes: bytes read and written, calls to read and write."""
+    """Report the cost of an append: bytes read and written, calls of read and write."""
     conversation = store_at(folder).open("s")
     conversation.append(ChatMessage.user("the first one reads the file"))
     before = _counters()

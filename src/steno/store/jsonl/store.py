@@ -136,7 +136,7 @@ class JsonlStore(base.Store):
             if self._path(header.id) == path:
                 yield header
             else:
-                _logger.warning("skipped %s: another file stores this session", path.name)
+                _logger.warning("skipped %s: its name does not match its session id", path.name)
         if problem is not None:
             raise problem
 

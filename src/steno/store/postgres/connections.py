@@ -68,7 +68,7 @@ _ERRORS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "54": ("too_large", "the data is larger than a limit of the server"),
     "55P03": ("locked", "another writer keeps the session locked; try again"),
-    "57": ("server_stopped", "the server is stopping or canceled the statement; try again"),
+    "57": ("server_stopped", "the server is stopping or cancelled the statement; try again"),
 }
 """The code and message of our error by SQLSTATE or its class; "" is a failed connection."""
 _MAYBE_WRITTEN: Final = (

@@ -71,7 +71,7 @@ _SAMPLE_PAYLOADS: Final[tuple[Payload, ...]] = (
     ModeChange(old=Mode.PLAN, new=Mode.ACT),
     ModelChange(old="", new="model-2"),
     Label(target="a", text="here"),
-    Compaction(through="a", summary="much was said"),
+    Compaction(through="a", summary="a summary"),
     Approval(call_id="c1", status=ApprovalStatus.PENDING, arguments_sha256="0" * 64),
     Resolution(target="a", block=0, status=ResolutionStatus.RESOLVED, content=(Text("found"),)),
     Feedback(target="a", text="better"),

@@ -397,7 +397,7 @@ def id_taken(harness: StoreHarness) -> None:
 
 
 def missing_branch(harness: StoreHarness) -> None:
-    """Appending to a branch that was not begun raises Missing; only the main branch needs none."""
+    """Appending to a branch that was not begun raises Missing, except for the main branch."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         before = read_session(store, conversation.id)
