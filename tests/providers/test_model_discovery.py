@@ -57,7 +57,7 @@ def nobody() -> Generator[str]:
 
 
 def no_model() -> Path:
-    raise NotFound("there is no model", place="embedded", code="model_missing")
+    raise NotFound("no embedded model is installed", place="embedded", code="model_missing")
 
 
 def at(addresses: Mapping[str, str], elsewhere: str) -> dict[str, Vendor]:

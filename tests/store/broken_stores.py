@@ -194,7 +194,7 @@ class HidesWhatIsRemoved(Wrapped):
 
     def header(self, session: str) -> Header:
         if session in self.hidden:
-            raise Missing("store: there is no session of this id")
+            raise Missing("store: no session with this id")
         return super().header(session)
 
 
@@ -301,7 +301,7 @@ class FoldsBranches(Wrapped):
 
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
         if name.casefold() in {known.casefold() for known in self.heads(session)}:
-            raise Conflict("store: there is a branch of this name")
+            raise Conflict("store: a branch with this name already exists")
         super().begin_branch(session, name, at)
 
 
@@ -324,7 +324,7 @@ class DropsWhatWasLeft(Wrapped):
         heads = [head for head in self.heads(session).values() if head is not None]
         alive = {e.id for head in heads for e, _ in self.good.read_back(session, head)}
         if entry_id not in alive:
-            raise Missing("store: there is no entry of this id")
+            raise Missing("store: no entry with this id")
         return super().read_back(session, entry_id)
 
 

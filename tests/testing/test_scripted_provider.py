@@ -213,7 +213,7 @@ def test_a_recorded_whole_response_is_read() -> None:
         (7, "must be a list of bytes, Path or RecordedResponse, not int"),
         (
             ["an.sse"],
-            "each must be bytes, Path or RecordedResponse, not str; a file is named by its Path",
+            "each must be bytes, Path or RecordedResponse, not str; for a file, pass a Path",
         ),
         ([CHUNK, None], "each must be bytes, Path or RecordedResponse, not NoneType"),
     ],
