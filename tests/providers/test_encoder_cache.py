@@ -62,7 +62,7 @@ def test_the_encoder_with_the_longest_prefix_is_used() -> None:
     ask(conversations)
     ask(conversations, "a", "b", "c")
     assert len(workshop.made) == 3
-    ask(conversations, "a")  # that of the beginning alone goes on
+    ask(conversations, "a")  # uses the encoder of the common beginning
     assert len(workshop.made) == 3
     ask(conversations)
     assert len(workshop.made) == 4

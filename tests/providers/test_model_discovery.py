@@ -197,7 +197,7 @@ def test_a_vendor_named_without_a_model_is_asked_for_its_list() -> None:
             with pytest.raises(NotFound) as caught:
                 await find("ollama", vendors=vendors)
             assert (caught.value.code, caught.value.place) == ("model_missing", "ollama")
-            assert caught.value.message.endswith("ollama serve")
+            assert caught.value.message.endswith("`ollama serve`")
 
     run(main())
 

@@ -47,7 +47,7 @@ def test_an_image_is_removed_when_no_record_refers_to_it() -> None:
         assert isinstance(kept, UserMessage)
         assert store.collect_garbage(older_than=timedelta(0)) == 0
         store.remove(conversation.id)
-        assert store.collect_garbage() == 0, "somebody may be about to name it"
+        assert store.collect_garbage() == 0, "a writer may be about to refer to it"
         assert store.collect_garbage(older_than=timedelta(0)) == len(LARGE)
         with pytest.raises(Missing):
             store.restore_blobs(kept)

@@ -33,7 +33,7 @@ def is_found(strategy: SearchStrategy[Any], condition: Callable[[Any], bool]) ->
     return True
 
 
-# -- what is offered ---------------------------------------------------------------------------
+# -- public names ------------------------------------------------------------------------------
 
 
 def test_every_public_name_exists_and_is_documented() -> None:

@@ -158,7 +158,9 @@ def failing_sync(folder: str) -> None:
 
 def read_only(folder: str) -> None:
     """Read and try to write in a folder of ours that we may only read."""
-    import_module("steno.store.jsonl.store")  # where it lies, others may not be allowed to read
+    import_module(
+        "steno.store.jsonl.store"
+    )  # imported as root: other users may not read its folder
     if os.getuid() == 0:
         os.setuid(LAST_UID)  # root may write everywhere
     store = store_at(folder)

@@ -142,7 +142,7 @@ def _wait_until_open(child: Child, path: Path) -> None:
 
 def _files_open_in(child: Child) -> Iterator[Path]:
     for link in Path(f"/proc/{child.process.pid}/fd").iterdir():
-        with suppress(FileNotFoundError):  # it was closed meanwhile
+        with suppress(FileNotFoundError):  # it was closed after the listing
             yield link.readlink()
 
 

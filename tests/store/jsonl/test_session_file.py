@@ -19,7 +19,7 @@ from tests.store.jsonl.sample_sessions import chained_records, lines_of, put_lin
 
 _DIGEST = "0" * 64
 _LENGTHS = (1, 200, 3_000, 65_400, 65_536, 200_000)
-"""Of texts; some are longer than what is read at once."""
+"""The lengths of texts; some are longer than one read."""
 
 
 def _write(store: Store, seed: int) -> None:

@@ -314,7 +314,7 @@ def test_a_redaction_leaves_nothing_in_the_row_and_its_index(
     index_content = "SELECT pg_read_binary_file(pg_relation_filepath('steno.record_words'))"
     postgres_server.execute(
         "VACUUM steno.record", postgres_address
-    )  # what is pending goes to its place
+    )  # moves the pending list of the GIN index into the index itself
     postgres_server.execute("CHECKPOINT", postgres_address)
     assert b"swordfish" in postgres_server.execute(index_content, postgres_address)[0][0]
     store.redact("s", conversation.entries()[0].id, actor="me", reason="a secret")
