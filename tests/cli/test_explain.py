@@ -65,7 +65,7 @@ def test_changes_and_losses_are_reported_with_their_entries(address: str, home: 
     report = lines[8:]
     assert report[:3] == [
         "#3: the system message explains plan mode (mode)",
-        "#2: call_unanswered: answer it with a result that says none was recorded (repaired)",
+        "#2: call_unanswered: add a result with a note that none was recorded (repaired)",
         "#1: block 1: the model takes no images; a note is sent instead (image_left_out)",
     ]
     assert any(line.startswith("#2 ") and line.endswith("(seal)") for line in report[3:])

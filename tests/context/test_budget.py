@@ -290,9 +290,9 @@ def test_the_error_names_the_tokens_of_the_last_message(earlier: int) -> None:
     text = explain_over_budget(
         built.request.messages[-1], built.last_tokens, model="lab/x", context_tokens=1_001
     )
-    assert words == (
+    assert text == (
         "your prompt with its attachments (about 5,004 tokens) does not fit the context window of "
-        "lab/x (1,001 tokens); attach less, or choose another model"
+        "lab/x (1,001 tokens); shorten it, attach less, or choose another model"
     )
 
 

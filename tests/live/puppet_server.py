@@ -1,6 +1,6 @@
 """Run the real llama.cpp server with the puppet model until standard input is closed.
 
-A program of its own: whatever becomes of the tests, it ends when they do.
+A separate program that ends when the tests end, even if they crash.
 
     python tests/live/puppet_server.py PORT
 """

@@ -1,4 +1,4 @@
-"""The agent at work with the real llama.cpp server, over its three protocols, with real tools."""
+"""The agent with the real llama.cpp server, over its three protocols, with real tools."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def work(
 
 
 def check(store: Store, session: str) -> list[ToolResultMessage]:
-    """Fail unless the session is whole; return the results in it."""
+    """Check that the session is intact; return its tool results."""
     assert store.verify(session).is_intact
     conversation = store.open(session)
     assert conversation.outstanding == ()

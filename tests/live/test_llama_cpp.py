@@ -1,4 +1,4 @@
-"""Against the real llama.cpp server, over the three protocols it speaks."""
+"""Providers with the real llama.cpp server, over its three protocols."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_text_arrives_word_by_word(protocol: str, llama_url: str) -> None:
 
 
 @every_protocol
-def test_a_tool_is_called_answered_and_spoken_about(protocol: str, llama_url: str) -> None:
+def test_a_tool_call_is_answered_and_the_model_responds(protocol: str, llama_url: str) -> None:
     async def main() -> None:
         messages: list[Message] = [
             ChatMessage.system("You are an agent."),
@@ -92,7 +92,7 @@ def test_a_tool_is_called_answered_and_spoken_about(protocol: str, llama_url: st
 
 
 @pytest.mark.parametrize("protocol", [CHAT, MESSAGES])
-def test_calls_made_together_stay_apart(protocol: str, llama_url: str) -> None:
+def test_parallel_calls_are_separate(protocol: str, llama_url: str) -> None:
     async def main() -> None:
         asked = request(
             ChatMessage.user('CALL read {"path": "a.md"} CALL list {"path": "src"} SAY both done'),
@@ -134,7 +134,7 @@ def test_cancelling_in_mid_stream_stops_the_server_too(protocol: str, llama_url:
 
 
 async def busy_slots(url: str) -> int:
-    """Ask the server how many answers it is working on."""
+    """Return the number of responses that the server is generating."""
     async with connect(CHAT, base_url=url, environ={}) as provider:
         slots = await provider._fetch("GET", "/slots")
     return sum(slot["is_processing"] for slot in slots)
@@ -184,7 +184,7 @@ def test_a_turn_cut_by_its_limit_has_the_stop_reason(protocol: str, llama_url: s
     ("protocol", "wire"),
     [(CHAT, "openai_chat"), (MESSAGES, "anthropic_messages"), (RESPONSES, "openai_responses")],
 )
-def test_what_the_server_does_not_accept_is_an_error_with_its_reason(
+def test_a_request_that_the_server_rejects_raises_with_its_reason(
     protocol: str, wire: str, llama_url: str
 ) -> None:
     async def main() -> None:
@@ -200,7 +200,7 @@ def test_what_the_server_does_not_accept_is_an_error_with_its_reason(
 
 
 @every_protocol
-def test_more_than_the_model_can_read_is_an_overflow(protocol: str, llama_url: str) -> None:
+def test_a_request_beyond_the_context_window_is_an_overflow(protocol: str, llama_url: str) -> None:
     async def main() -> None:
         asked = request(ChatMessage.user("SAY " + "word " * 9_000), tools=())
         async with provider_for(protocol, llama_url) as provider:
@@ -215,7 +215,7 @@ def test_more_than_the_model_can_read_is_an_overflow(protocol: str, llama_url: s
 
 
 @every_protocol
-def test_a_path_that_is_not_there_is_not_found(protocol: str, llama_url: str) -> None:
+def test_an_unknown_path_is_not_found(protocol: str, llama_url: str) -> None:
     async def main() -> None:
         async with provider_for(protocol, llama_url + "/nowhere") as provider:
             with pytest.raises(NotFound):
@@ -262,7 +262,7 @@ def test_a_conversation_continues_over_another_protocol(
     run(main(), 30)
 
 
-# -- beside the answers --------------------------------------------------------------------------
+# -- connections and models ----------------------------------------------------------------------
 
 
 def test_connections_are_used_again_and_models_listed(llama_url: str) -> None:

@@ -1,4 +1,4 @@
-"""A wire of somebody else's: one line for each word, and `stop` at the end."""
+"""A custom wire: one line for each word, and `stop` at the end."""
 
 from __future__ import annotations
 

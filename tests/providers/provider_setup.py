@@ -1,4 +1,4 @@
-"""What most tests of providers need: a request, and a provider whose waits are written down."""
+"""Helpers for tests of providers: a request, and a provider whose waits are recorded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEY = "sk-very-secret-0123456789"
 
 @dataclass
 class RecordedSleep:
-    """Sleeps in no time, and remembers for how long."""
+    """Records the requested times instead of sleeping."""
 
     waited: list[float] = field(default_factory=list)
 
@@ -45,7 +45,7 @@ async def make_provider(
     first_event_s: float | None = None,
     **fields: Any,
 ) -> AsyncGenerator[HttpProvider]:
-    """Make a provider for a server on loopback; it waits for nothing but the server."""
+    """Return a provider for a server on loopback, with recorded instead of real waits."""
     own = HttpTransport(environ={}, limits=limits or TimeLimits())
     provider = HttpProvider(
         vendor_row(base_url, **{"auth": Auth.BEARER} | fields),
@@ -67,6 +67,6 @@ async def make_provider(
 async def run_provider(
     *scripts: Script, **settings: Any
 ) -> AsyncGenerator[tuple[Server, HttpProvider]]:
-    """Run a server with these scripts, and a provider that asks it."""
+    """Run a server with these scripts, and a provider that sends requests to it."""
     async with run_server(*scripts) as server, make_provider(server.url, **settings) as provider:
         yield server, provider

@@ -1,4 +1,4 @@
-"""What is of the wrong kind is refused where it comes in, with what to pass instead."""
+"""Arguments of a wrong type are refused at once, with the type to pass instead."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str, str]] = {
 
 
 @pytest.mark.parametrize("name", MISTAKES)
-def test_settings_of_the_wrong_kind_are_refused_with_what_to_pass(name: str) -> None:
+def test_arguments_of_the_wrong_type_are_refused(name: str) -> None:
     make, place, code = MISTAKES[name]
     with pytest.raises(InvalidValue) as caught:
         make()
@@ -132,7 +132,7 @@ def test_a_model_is_described_by_its_id() -> None:
     assert (caught.value.code, caught.value.place) == ("wrong_type", "model")
 
 
-def test_the_key_in_what_led_to_an_error_is_hidden_as_well() -> None:
+def test_the_key_is_redacted_in_the_causes_of_an_error() -> None:
     cause = ValueError("sk-very-secret", 7)
     cause.add_note("it was sk-very-secret")
     error = RuntimeError("sk-very-secret")

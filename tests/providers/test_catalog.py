@@ -1,4 +1,4 @@
-"""Vendors are rows: ours are sound, and users add their own."""
+"""The vendors of the catalog are valid, and users can add their own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EVERY_VENDOR = pytest.mark.parametrize("vendor", CATALOG.values(), ids=lambda v:
 
 
 @EVERY_VENDOR
-def test_every_row_of_the_catalog_can_be_asked(vendor: Vendor) -> None:
+def test_a_request_can_be_sent_to_every_vendor_of_the_catalog(vendor: Vendor) -> None:
     base_url = vendor.base_url or "https://resource.openai.azure.com/openai/v1"
     provider = connect(vendor, key="k", base_url=base_url, transport=ReplayTransport(()))
     stream = provider.stream(REQUEST)
@@ -79,7 +79,7 @@ def test_the_guide_lists_every_vendor_as_it_is_in_the_catalog() -> None:
     assert listed == expected
 
 
-def test_the_guide_tells_what_every_vendor_can_and_its_limits() -> None:
+def test_the_guide_lists_the_capabilities_and_limits_of_every_vendor() -> None:
     listed = re.findall(
         r"^\| `([^`]+)` \| (yes|no|\?) \| (yes|no|\?) \| (yes|no|\?) \| (yes|no|\?) "
         r"\| ([\d,]+|\?) \| ([\d,]+|\?) \|$",
@@ -102,12 +102,12 @@ def test_the_guide_tells_what_every_vendor_can_and_its_limits() -> None:
 
 
 @EVERY_VENDOR
-def test_no_row_promises_what_its_dialect_does_not_speak(vendor: Vendor) -> None:
+def test_no_row_promises_what_its_dialect_lacks(vendor: Vendor) -> None:
     if vendor.wire == "openai_chat" and vendor.capabilities.strict:
         assert vendor.chat_dialect.has_strict_tools
 
 
-def test_every_row_says_whether_thoughts_are_handed_out_but_where_models_are_the_users() -> None:
+def test_every_vendor_but_azure_declares_whether_it_returns_thinking() -> None:
     silent = [name for name, row in CATALOG.items() if row.capabilities.thinking is None]
     assert silent == ["azure"]
 
@@ -116,7 +116,7 @@ def test_every_row_says_whether_thoughts_are_handed_out_but_where_models_are_the
 
 
 def ask_for(max_tokens: int | None, **fields: Any) -> tuple[dict[str, Any], tuple[Change, ...]]:
-    """Return what a vendor is asked for, and what got lost on the way."""
+    """Return the body that is sent to a vendor, and the losses."""
     transport = ReplayTransport([RecordedResponse((b"{}",), 500, "application/json")])
     retries = Retries(max_retries=0)
     provider = connect(
@@ -129,7 +129,7 @@ def ask_for(max_tokens: int | None, **fields: Any) -> tuple[dict[str, Any], tupl
     return sent, stream.losses
 
 
-def test_a_request_asks_for_no_more_than_the_row_says() -> None:
+def test_max_tokens_is_lowered_to_the_limit_of_the_vendor() -> None:
     sent, losses = ask_for(5000, max_output_tokens=4000)
     assert sent["max_tokens"] == 4000
     [lowered] = losses
@@ -138,7 +138,7 @@ def test_a_request_asks_for_no_more_than_the_row_says() -> None:
 
 
 @pytest.mark.parametrize("most", [None, 300, 4000])
-def test_what_is_within_the_limit_is_asked_for_as_it_is(most: int | None) -> None:
+def test_max_tokens_within_the_limit_is_sent_unchanged(most: int | None) -> None:
     sent, losses = ask_for(300, max_output_tokens=most)
     assert (sent["max_tokens"], losses) == (300, ())
 
@@ -149,14 +149,14 @@ def test_a_request_without_a_limit_leaves_it_to_the_server() -> None:
 
 
 @pytest.mark.parametrize(("most", "asked"), [(None, 4096), (2000, 2000), (64000, 64000)])
-def test_a_protocol_that_wants_a_limit_is_told_that_of_the_row(
+def test_a_protocol_that_requires_max_tokens_gets_the_limit_of_the_vendor(
     most: int | None, asked: int
 ) -> None:
     sent, losses = ask_for(None, wire="anthropic_messages", max_output_tokens=most)
     assert (sent["max_tokens"], losses) == (asked, ())
 
 
-def test_models_have_the_limits_of_the_row_unless_the_server_tells_them() -> None:
+def test_models_have_the_limits_of_the_vendor_unless_the_server_reports_them() -> None:
     entries = [{"id": "a"}, {"id": "b", "context_window": 9000, "max_completion_tokens": 800}]
     answer = RecordedResponse((json.dumps({"data": entries}).encode(),), 200, "application/json")
     lab = vendor_row("http://lab.example", context_tokens=32768, max_output_tokens=4096)
@@ -165,7 +165,7 @@ def test_models_have_the_limits_of_the_row_unless_the_server_tells_them() -> Non
     assert limits == [(32768, 4096), (9000, 800)]
 
 
-def test_a_model_that_is_described_alone_has_the_limits_of_the_row_as_well() -> None:
+def test_a_model_described_alone_has_the_limits_of_the_vendor() -> None:
     answer = RecordedResponse((b"{}",), 200, "application/json")
     lab = vendor_row("http://lab.example", wire="ollama_chat", max_output_tokens=4096)
     model = asyncio.run(connect(lab, transport=ReplayTransport([answer])).describe("m"))
@@ -195,7 +195,7 @@ def test_a_model_in_the_path_stays_inside_it(model: str, path: str) -> None:
 
 
 @pytest.mark.parametrize("model", ["", "../files", "models/../../x", "/x"])
-def test_a_path_cannot_be_made_of_what_names_no_model(model: str) -> None:
+def test_a_model_that_cannot_be_part_of_a_path_is_refused(model: str) -> None:
     with pytest.raises(InvalidRequest):
         ENDPOINTS["gemini"].path_for(model)
 
@@ -211,16 +211,14 @@ def test_an_unknown_vendor_is_refused_with_the_known_ones() -> None:
 
 
 @pytest.mark.parametrize(("name", "near"), [("opnai", "openai"), ("Anthropic", "anthropic")])
-def test_a_slip_in_the_name_of_a_vendor_is_answered_with_what_is_meant(
-    name: str, near: str
-) -> None:
+def test_the_error_for_a_misspelt_vendor_suggests_the_closest_name(name: str, near: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         connect(name)
     assert (caught.value.code, caught.value.place) == ("provider_unknown", "vendor")
     assert caught.value.message.endswith(f" {near}?")
 
 
-def test_a_slip_may_be_in_the_name_of_a_row_of_your_own() -> None:
+def test_the_suggestion_may_be_a_vendor_of_the_configuration() -> None:
     vendors = read_vendors({"laboratory": {"like": "vllm"}})
     with pytest.raises(InvalidValue) as caught:
         connect("labratory", vendors=vendors)
@@ -228,7 +226,7 @@ def test_a_slip_may_be_in_the_name_of_a_row_of_your_own() -> None:
     assert caught.value.message.endswith(" laboratory?")
 
 
-def test_a_vendor_without_an_address_wants_one() -> None:
+def test_a_vendor_without_an_address_requires_base_url() -> None:
     with pytest.raises(InvalidValue) as caught:
         connect("azure", key="k")
     assert (caught.value.code, caught.value.place) == ("base_url_missing", "azure.base_url")
@@ -242,7 +240,7 @@ def test_a_vendor_without_an_address_wants_one() -> None:
         *("http://lab example", "http://läb.example", "http://lab.example\r\nx: y"),
     ],
 )
-def test_an_address_that_is_none_is_refused(url: str) -> None:
+def test_an_invalid_address_is_refused(url: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         connect("vllm", base_url=url)
     assert caught.value.place == "vllm.base_url"
@@ -315,7 +313,7 @@ def test_rows_are_read_from_toml_and_json_alike() -> None:
     assert twin.chat_dialect.provider == "vllm"
 
 
-def test_a_row_of_a_known_name_takes_its_place() -> None:
+def test_a_row_with_a_known_name_replaces_that_vendor() -> None:
     vendors = read_vendors({"ollama": {"like": "ollama", "base_url": "http://box.example:11434"}})
     assert vendors["ollama"].base_url == "http://box.example:11434"
     assert CATALOG["ollama"].base_url == "http://localhost:11434"

@@ -1,4 +1,4 @@
-"""A wire that somebody else wrote is connected like one of ours: a row names it."""
+"""A custom wire is used like a built-in one: a vendor names it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ WIRES = pytest.mark.parametrize(
 
 
 @WIRES
-def test_a_wire_of_ones_own_is_spoken_over_http(wire: Any) -> None:
+def test_a_custom_wire_is_used_over_http(wire: Any) -> None:
     async def main() -> None:
         async with run_server(SENT, [*SENT[:1], chunk(b"\n"), END], SENT) as server:
             vendor = vendor_row(server.url, wire=wire, path="/tell?loud=1")
@@ -59,7 +59,7 @@ def test_a_wire_of_ones_own_is_spoken_over_http(wire: Any) -> None:
     run(main())
 
 
-def test_errors_are_read_by_the_wire_of_ones_own() -> None:
+def test_a_custom_wire_decodes_errors() -> None:
     async def main() -> None:
         async with (
             run_server(reply(400, b"dot dot dash")) as server,
@@ -95,7 +95,7 @@ def test_a_wire_of_ours_as_a_module_is_the_same_as_its_name() -> None:
     run(main())
 
 
-def test_a_gateway_may_have_a_path_of_its_own() -> None:
+def test_a_vendor_may_set_the_path() -> None:
     async def main() -> None:
         async with (
             run_server(chunked_stream("a")) as server,
@@ -110,20 +110,20 @@ def test_a_gateway_may_have_a_path_of_its_own() -> None:
 @pytest.mark.parametrize(
     "wire", [example_wire, chat, "chat", "tests.providers.example_wire"], ids=str
 )
-def test_a_wire_without_a_usual_path_wants_one(wire: Any) -> None:
+def test_a_wire_without_a_default_path_requires_one(wire: Any) -> None:
     with pytest.raises(InvalidValue) as caught:
         connect(vendor_row("http://lab.example", wire=wire))
     assert (caught.value.code, caught.value.place) == ("field_missing", "lab.path")
 
 
 @pytest.mark.parametrize("path", ["tell", "/te ll", "/tell#x", "/tell\r\nx: y", "/té"])
-def test_a_path_that_is_none_is_refused(path: str) -> None:
+def test_an_invalid_path_is_refused(path: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         vendor_row("http://lab.example", path=path)
     assert (caught.value.code, caught.value.place) == ("path_malformed", "lab.path")
 
 
-def test_what_lacks_a_part_is_no_wire() -> None:
+def test_a_module_that_lacks_a_function_is_not_a_wire() -> None:
     half = ModuleType("half")
     vars(half).update(NAME="half", StreamDecoder=example_wire.StreamDecoder)
     for wire, missing in ((half, "decode_error"), (None, "NAME")):
@@ -132,7 +132,7 @@ def test_what_lacks_a_part_is_no_wire() -> None:
         assert (caught.value.code, caught.value.place) == ("wire_incomplete", "wire")
 
 
-def test_what_a_wire_itself_cannot_import_is_not_hidden(
+def test_an_import_error_inside_a_wire_is_not_hidden(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "wires_of_mine").mkdir()
@@ -142,7 +142,7 @@ def test_what_a_wire_itself_cannot_import_is_not_hidden(
         load_wire("wires_of_mine.lacking")
 
 
-# -- the one in the examples -----------------------------------------------------------------------
+# -- the wire in the examples ----------------------------------------------------------------------
 
 
 def ask_the_kit(*options: str) -> dict[str, str]:
@@ -164,7 +164,7 @@ def ask_the_kit(*options: str) -> dict[str, str]:
     return {case: reason for case, _, reason in told}
 
 
-def test_the_wire_in_the_examples_passes_every_case_that_its_protocol_can_say() -> None:
+def test_the_wire_in_the_examples_passes_every_case_that_its_protocol_can_express() -> None:
     verdicts = ask_the_kit()
     unasked = {case for case, verdict in verdicts.items() if verdict != "ok"}
     assert unasked == {

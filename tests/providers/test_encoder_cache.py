@@ -1,4 +1,4 @@
-"""A conversation that goes on is written once, and those that are kept for it have a bound."""
+"""The messages of a continued conversation are encoded once, and the cache is limited."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BEGINNING: tuple[Message, ...] = (ChatMessage.system("S"), ChatMessage.user("U")
 
 
 class Workshop:
-    """Makes encoders, and keeps none of them alive."""
+    """Creates encoders without keeping them alive."""
 
     def __init__(self, make: Callable[[], Encoder] = ChatEncoder) -> None:
         self._make = make
@@ -35,7 +35,7 @@ class Workshop:
 
     @property
     def kept(self) -> list[int]:
-        """The numbers of those that somebody still has."""
+        """The numbers of the encoders that are still alive."""
         gc.collect()
         return [number for number, found in enumerate(self.made) if found() is not None]
 
@@ -45,7 +45,7 @@ def ask(conversations: EncoderCache, *more: str, model: str = "m") -> EncodedReq
     return conversations.encode(Request(model=model, messages=messages))
 
 
-def test_conversations_that_begin_alike_keep_a_writer_each() -> None:
+def test_conversations_with_the_same_beginning_keep_an_encoder_each() -> None:
     workshop = Workshop()
     conversations = EncoderCache(workshop)
     for turns in range(1, 5):
@@ -54,7 +54,7 @@ def test_conversations_that_begin_alike_keep_a_writer_each() -> None:
     assert len(workshop.made) == 2
 
 
-def test_the_writer_of_the_longest_common_beginning_goes_on() -> None:
+def test_the_encoder_with_the_longest_prefix_is_used() -> None:
     workshop = Workshop()
     conversations = EncoderCache(workshop)
     ask(conversations, "a", "b")
@@ -62,13 +62,13 @@ def test_the_writer_of_the_longest_common_beginning_goes_on() -> None:
     ask(conversations)
     ask(conversations, "a", "b", "c")
     assert len(workshop.made) == 3
-    ask(conversations, "a")  # that of the beginning alone goes on
+    ask(conversations, "a")  # uses the encoder of the common beginning
     assert len(workshop.made) == 3
     ask(conversations)
     assert len(workshop.made) == 4
 
 
-def test_models_asked_in_turn_keep_a_writer_each() -> None:
+def test_alternating_models_keep_an_encoder_each() -> None:
     workshop = Workshop()
     conversations = EncoderCache(workshop)
     for turns in range(3):
@@ -77,7 +77,7 @@ def test_models_asked_in_turn_keep_a_writer_each() -> None:
     assert len(workshop.made) == 2
 
 
-def test_what_is_kept_is_bounded_by_bytes_and_the_oldest_goes() -> None:
+def test_the_cache_is_limited_in_bytes_and_evicts_the_oldest() -> None:
     workshop = Workshop()
     conversations = EncoderCache(workshop, max_bytes=2500)
     for text in "abcd":
@@ -88,7 +88,7 @@ def test_what_is_kept_is_bounded_by_bytes_and_the_oldest_goes() -> None:
     assert workshop.kept == [2, 4]
 
 
-def test_the_newest_is_kept_however_large_it_is() -> None:
+def test_the_newest_encoder_stays_whatever_its_size() -> None:
     workshop = Workshop()
     conversations = EncoderCache(workshop, max_bytes=10)
     ask(conversations, "a")
@@ -97,7 +97,7 @@ def test_the_newest_is_kept_however_large_it_is() -> None:
     assert workshop.kept == [1]
 
 
-def test_the_number_of_those_kept_is_bounded_as_well() -> None:
+def test_the_number_of_encoders_is_limited() -> None:
     workshop = Workshop()
     conversations = EncoderCache(workshop)
     for number in range(MAX_ENCODERS + 3):
@@ -110,7 +110,7 @@ def refuse(target: RequestTarget) -> MessageWriter:
 
 
 class Refusing(Encoder):
-    """Can write no request at all."""
+    """An encoder that refuses every request."""
 
     def __init__(self) -> None:
         super().__init__("nobody", "nothing", refuse)
@@ -121,7 +121,7 @@ class Refusing(Encoder):
         raise AssertionError
 
 
-def test_an_encoder_that_failed_is_not_kept() -> None:
+def test_an_encoder_that_failed_is_not_cached() -> None:
     workshop = Workshop(Refusing)
     conversations = EncoderCache(workshop)
     for _ in range(2):
@@ -131,7 +131,7 @@ def test_an_encoder_that_failed_is_not_kept() -> None:
     assert workshop.kept == []
 
 
-def test_a_provider_that_is_closed_keeps_no_conversation() -> None:
+def test_a_closed_provider_caches_no_encoder() -> None:
     async def main() -> None:
         message = ChatMessage.user("Remember?")
         async with make_provider("http://lab.example") as provider:
@@ -144,6 +144,6 @@ def test_a_provider_that_is_closed_keeps_no_conversation() -> None:
 
 
 def encoders() -> list[Encoder]:
-    """Return those that are in memory."""
+    """Return the encoders that are alive."""
     gc.collect()
     return [found for found in gc.get_objects() if isinstance(found, Encoder)]

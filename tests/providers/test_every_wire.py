@@ -56,8 +56,8 @@ def test_a_whole_answer_of_every_protocol_is_read(vendor: str) -> None:
     [(vendor, None) for vendor in CASES]
     + [(vendor, 1) for vendor in CASES if vendor != "ollama"],  # whose answers are lines
 )
-def test_what_is_said_beside_a_whole_answer_is_kept(vendor: str, indent: int | None) -> None:
-    """The text of the answer is in the message, and not there as well."""
+def test_the_envelope_of_a_whole_response_is_kept(vendor: str, indent: int | None) -> None:
+    """The text of the response is in the message, and not in the envelope as well."""
     beside = {"model": "m-2", "x_lab": {"of": ["the", "lab"]}}
     body = json.dumps(CASES[vendor].whole | beside, indent=indent).encode()
     transport = ReplayTransport([RecordedResponse((body[:9], body[9:]), 200, "application/json")])
@@ -68,7 +68,7 @@ def test_what_is_said_beside_a_whole_answer_is_kept(vendor: str, indent: int | N
     assert "Hello" not in json.dumps(stream.envelope)
 
 
-def test_other_choices_of_a_whole_answer_are_kept_for_the_record() -> None:
+def test_other_choices_of_a_whole_response_are_in_the_envelope() -> None:
     choices = [
         {"index": n, "message": {"content": str(n)}, "finish_reason": "stop"} for n in (0, 1)
     ]
@@ -91,7 +91,7 @@ def test_an_error_of_every_protocol_is_raised(vendor: str) -> None:
 
 
 def test_a_json_array_is_a_stream_of_gemini() -> None:
-    """So it streams without `alt=sse`, and so some proxies do with it."""
+    """Gemini streams like this without `alt=sse`, and some proxies always do."""
     body = json.dumps([candidate("Hel"), candidate("lo", finishReason="STOP")]).encode()
     pieces = tuple(body[at : at + 7] for at in range(0, len(body), 7))
     transport = ReplayTransport([RecordedResponse(pieces, 200, "application/json")])
@@ -108,7 +108,7 @@ def test_a_protocol_with_the_model_in_its_path_needs_one() -> None:
 
 
 @pytest.mark.parametrize("vendor", [name for name, row in CATALOG.items() if row.needs_model])
-def test_who_serves_many_models_is_not_asked_without_one(vendor: str) -> None:
+def test_a_vendor_of_many_models_requires_one(vendor: str) -> None:
     transport = ReplayTransport(())
     base_url = CATALOG[vendor].base_url or "http://lab.example"
     provider = connect(vendor, key=KEY, base_url=base_url, transport=transport)
@@ -120,14 +120,14 @@ def test_who_serves_many_models_is_not_asked_without_one(vendor: str) -> None:
 
 
 @pytest.mark.parametrize("vendor", ["llama.cpp", "vllm", "lmstudio", "openrouter"])
-def test_who_has_a_model_of_its_own_is_asked_without_one(vendor: str) -> None:
+def test_a_vendor_with_a_default_model_needs_none(vendor: str) -> None:
     transport = ReplayTransport([RecordedResponse(tuple(CASES["openai"].stream))])
     provider = connect(vendor, key=KEY, transport=transport)
     assert run(provider.stream(Request(messages=REQUEST.messages)).collect()).text == "Hello"
     assert b'"model"' not in transport.sent[0].body
 
 
-def test_whether_a_model_is_needed_is_said_in_a_row() -> None:
+def test_a_row_sets_whether_a_model_is_required() -> None:
     rows = read_vendors(
         {
             "gateway": {"like": "openai", "needs_model": False},
@@ -137,7 +137,7 @@ def test_whether_a_model_is_needed_is_said_in_a_row() -> None:
     assert (rows["gateway"].needs_model, rows["twin"].needs_model) == (False, True)
 
 
-def test_who_answers_at_another_address_may_have_one_model_only() -> None:
+def test_a_server_at_another_address_needs_no_model() -> None:
     here = "http://127.0.0.1:8080/v1"
     transport = ReplayTransport([RecordedResponse(tuple(CASES["openai"].stream))])
     provider = connect("openai", key=KEY, base_url=here, transport=transport)

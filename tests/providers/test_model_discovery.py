@@ -1,4 +1,4 @@
-"""A model is found in a known order, whatever is and is not there, and nothing hangs or breaks."""
+"""Models are discovered in a fixed order; servers that are missing or broken do not block it."""
 
 from __future__ import annotations
 
@@ -50,18 +50,18 @@ SHORT_TIMEOUTS = DiscoveryTimeouts(local_s=0.05, hosted_s=0.05)
 
 @contextmanager
 def nobody() -> Generator[str]:
-    """An address at which nothing listens, and nothing will."""
+    """An address at which no server listens."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{taken.getsockname()[1]}"
 
 
 def no_model() -> Path:
-    raise NotFound("there is no model", place="embedded", code="model_missing")
+    raise NotFound("no embedded model is installed", place="embedded", code="model_missing")
 
 
 def at(addresses: Mapping[str, str], elsewhere: str) -> dict[str, Vendor]:
-    """The catalog, with every vendor at an address of the test's."""
+    """Return the catalog with every vendor at an address of the test."""
     return {
         name: replace(row, base_url=addresses.get(name, elsewhere)) for name, row in CATALOG.items()
     }
@@ -69,7 +69,7 @@ def at(addresses: Mapping[str, str], elsewhere: str) -> dict[str, Vendor]:
 
 @asynccontextmanager
 async def world(**servers: list[Any]) -> AsyncGenerator[tuple[Any, dict[str, Server]]]:
-    """Run servers for some vendors; all the others are not there."""
+    """Run servers for some vendors; the others do not respond."""
     with nobody() as elsewhere:
         started: dict[str, Server] = {}
         managers = []
@@ -122,14 +122,14 @@ def test_names_of_models_are_read(text: str, name: ModelName) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "gpt-5", "/x"])
-def test_a_name_without_a_vendor_is_answered_with_how_to_write_it(text: str) -> None:
+def test_the_error_for_a_name_without_a_vendor_shows_the_format(text: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         parse_model_name(text)
     assert (caught.value.code, caught.value.place) == ("model_name_malformed", "model")
     assert all(name in caught.value.message for name in (*CATALOG, "embedded", "offline"))
 
 
-def test_an_unknown_vendor_is_answered_with_the_known_ones_and_how_to_add_one() -> None:
+def test_the_error_for_an_unknown_vendor_lists_the_known_ones() -> None:
     with pytest.raises(InvalidValue) as caught:
         parse_model_name("nobody/x")
     assert (caught.value.code, caught.value.place) == ("provider_unknown", "model")
@@ -147,17 +147,17 @@ def test_an_unknown_vendor_is_answered_with_the_known_ones_and_how_to_add_one() 
         ("embedded/x", "embedded"),
     ],
 )
-def test_a_slip_in_a_vendor_is_answered_with_what_is_meant(text: str, near: str) -> None:
+def test_the_error_for_a_misspelt_vendor_names_the_closest_one(text: str, near: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         parse_model_name(text)
     assert (caught.value.code, caught.value.place) == ("provider_unknown", "model")
     assert caught.value.message.endswith(f" {near}?")
 
 
-# -- what was asked for --------------------------------------------------------------------------
+# -- named models --------------------------------------------------------------------------------
 
 
-def test_a_model_that_is_named_is_taken_without_asking_anybody() -> None:
+def test_a_named_model_is_selected_without_a_request() -> None:
     async def main() -> None:
         async with world(anthropic=listing("other")) as (vendors, servers):
             environ = {"ANTHROPIC_API_KEY": "k"}
@@ -176,19 +176,19 @@ def test_a_model_that_is_named_is_taken_without_asking_anybody() -> None:
     run(main())
 
 
-def test_what_is_configured_counts_if_nothing_is_asked_for() -> None:
+def test_the_configured_model_is_selected_if_none_is_named() -> None:
     found = run(find(configured="ollama/llama3.2", environ={"ANTHROPIC_API_KEY": "k"}))
     assert (found.name, found.code, found.searched) == ("ollama/llama3.2", "configured", ())
 
 
-def test_a_missing_key_is_told_before_anything_is_sent() -> None:
+def test_a_missing_key_raises_before_anything_is_sent() -> None:
     with pytest.raises(AuthenticationFailed) as caught:
         run(find("anthropic/claude-x"))
     assert (caught.value.code, caught.value.place) == ("key_missing", "anthropic")
     assert "ANTHROPIC_API_KEY" in caught.value.message
 
 
-def test_a_vendor_without_a_model_is_asked_for_one() -> None:
+def test_a_vendor_named_without_a_model_is_asked_for_its_list() -> None:
     async def main() -> None:
         async with world(vllm=listing("text-embedding-1", "qwen")) as (vendors, _):
             found = await find("vllm", vendors=vendors)
@@ -197,12 +197,12 @@ def test_a_vendor_without_a_model_is_asked_for_one() -> None:
             with pytest.raises(NotFound) as caught:
                 await find("ollama", vendors=vendors)
             assert (caught.value.code, caught.value.place) == ("model_missing", "ollama")
-            assert caught.value.message.endswith("ollama serve")
+            assert caught.value.message.endswith("`ollama serve`")
 
     run(main())
 
 
-def test_the_offline_assistant_and_an_embedded_file_can_be_asked_for() -> None:
+def test_the_offline_assistant_and_an_embedded_file_can_be_named() -> None:
     async def main() -> None:
         found = await find("offline")
         assert isinstance(found.open(), OfflineProvider)
@@ -220,7 +220,7 @@ def test_the_offline_assistant_and_an_embedded_file_can_be_asked_for() -> None:
     run(main())
 
 
-# -- what there is -------------------------------------------------------------------------------
+# -- selection -----------------------------------------------------------------------------------
 
 SECRET = "sk-very-secret-0123456789"
 
@@ -255,7 +255,7 @@ def test_a_key_goes_before_servers_on_this_machine() -> None:
     run(main())
 
 
-def test_a_key_that_is_refused_is_passed_over_and_never_shown() -> None:
+def test_a_vendor_with_a_refused_key_is_skipped_and_the_key_never_shown() -> None:
     async def main() -> None:
         refused = reply(
             401, {"error": {"type": "authentication_error", "message": f"bad {SECRET}"}}
@@ -274,7 +274,7 @@ def test_ollama_goes_first_of_the_servers_with_the_first_model_that_has_tools() 
         ollama = [TAGS, shown("completion"), shown("completion", "tools")]
         async with world(ollama=ollama, vllm=listing("qwen")) as (vendors, servers):
             found = await find(vendors=vendors)
-            # Which of the two was asked about first is theirs to say.
+            # The two models are described in any order.
             asked = [seen.json["model"] for seen in servers["ollama"].seen[1:]]
             assert sorted(asked) == ["able", "tiny"]
             assert found.name == f"ollama/{asked[1]}"
@@ -296,7 +296,7 @@ def test_a_model_without_tools_is_better_than_none() -> None:
 
 
 @pytest.mark.parametrize("vendor", ["vllm", "lmstudio", "llama.cpp"])
-def test_any_other_server_on_this_machine_will_do_and_answers(vendor: str) -> None:
+def test_any_other_local_server_is_selected_and_responds(vendor: str) -> None:
     async def main() -> None:
         scripts = [listing("qwen"), chunked_stream("Hel", "lo")]
         async with world(**{vendor.replace(".", "_"): scripts}) as (vendors, _):
@@ -323,7 +323,7 @@ def test_vendors_of_the_user_go_before_those_of_the_catalog() -> None:
     run(main())
 
 
-def test_a_server_without_models_or_with_nonsense_is_passed_over() -> None:
+def test_a_server_without_models_or_with_an_invalid_list_is_skipped() -> None:
     async def main() -> None:
         page = reply(200, b"<html>hello</html>", "text/html")
         async with world(ollama=page, vllm=listing(), lmstudio=listing("embed-a")) as (vendors, _):
@@ -336,7 +336,7 @@ def test_a_server_without_models_or_with_nonsense_is_passed_over() -> None:
     run(main())
 
 
-def test_a_server_that_says_nothing_is_given_up() -> None:
+def test_a_server_that_does_not_respond_in_time_is_skipped() -> None:
     async def main() -> None:
         async with world(ollama=[STALL], anthropic=[STALL]) as (vendors, _):
             found = await find(vendors=vendors, environ=KEYS, timeouts=SHORT_TIMEOUTS)
@@ -347,7 +347,7 @@ def test_a_server_that_says_nothing_is_given_up() -> None:
     run(main())
 
 
-def test_who_comes_first_is_not_waited_for_longer_than_it_takes() -> None:
+def test_discovery_ends_when_the_first_usable_vendor_has_responded() -> None:
     async def main() -> None:
         async with world(anthropic=listing("claude-sonnet-5"), mistral=[STALL]) as (
             vendors,
@@ -362,7 +362,7 @@ def test_who_comes_first_is_not_waited_for_longer_than_it_takes() -> None:
     run(main())
 
 
-def test_where_there_is_nothing_else_the_embedded_model_is_found() -> None:
+def test_without_key_and_server_the_embedded_model_is_selected() -> None:
     async def main() -> None:
         async with world() as (vendors, _):
             found = await find(vendors=vendors, bundled_model=lambda: PUPPET)
@@ -375,7 +375,7 @@ def test_where_there_is_nothing_else_the_embedded_model_is_found() -> None:
     run(main())
 
 
-def test_with_nothing_at_all_there_is_the_offline_assistant(
+def test_without_any_model_the_offline_assistant_is_selected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def main() -> None:
@@ -393,10 +393,10 @@ def test_with_nothing_at_all_there_is_the_offline_assistant(
     run(main())
 
 
-# -- looking around ------------------------------------------------------------------------------
+# -- discovery -----------------------------------------------------------------------------------
 
 
-def test_looking_around_tells_about_every_place_once() -> None:
+def test_discovery_returns_one_result_for_each_vendor() -> None:
     async def main() -> tuple[DiscoveryResult, ...]:
         async with world(vllm=listing("qwen")) as (vendors, _):
             return await discover_models(
@@ -435,15 +435,13 @@ def test_a_server_is_asked_in_one_of_its_protocols_only() -> None:
         ("groq", [], ""),
     ],
 )
-def test_of_several_models_the_newest_all_rounder_is_taken(
-    vendor: str, ids: list[str], choice: str
-) -> None:
+def test_the_newest_general_model_is_the_default(vendor: str, ids: list[str], choice: str) -> None:
     assert (
         choose_default_model(vendor, [Model(id=each, raw=JsonObject({})) for each in ids]) == choice
     )
 
 
-def test_a_key_that_is_of_no_use_since_something_is_missing_is_told(
+def test_a_key_that_cannot_be_used_without_the_extra_is_reported(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "aiohttp", None)
@@ -462,7 +460,7 @@ def test_a_key_that_is_of_no_use_since_something_is_missing_is_told(
     run(main())
 
 
-def test_a_key_that_no_header_can_carry_is_a_result_and_hides_no_other_vendor() -> None:
+def test_an_invalid_key_is_a_result_and_hides_no_other_vendor() -> None:
     async def main() -> None:
         async with world(anthropic=listing("claude-sonnet-5")) as (vendors, _):
             keys = {"GROQ_API_KEY": "two words", "ANTHROPIC_API_KEY": "k"}
@@ -503,7 +501,7 @@ with asyncio.Runner(loop_factory=Loop) as runner:
 """
 
 
-def test_loading_the_client_takes_nothing_from_the_time_of_a_server() -> None:
+def test_importing_the_http_client_does_not_count_for_the_time_limit() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", SLOW_TO_LOAD],
         cwd=Path(__file__).parents[2],
@@ -516,7 +514,7 @@ def test_loading_the_client_takes_nothing_from_the_time_of_a_server() -> None:
     assert ran.stdout == "3600 qwen\n"
 
 
-def test_rows_of_the_user_come_first_then_keys_then_this_machine() -> None:
+def test_vendors_of_the_configuration_come_first_then_keys_then_local_servers() -> None:
     own = replace(CATALOG["vllm"], name="lab", base_url="http://lab.example/v1")
     names = [vendor.name for vendor in order_vendors({**CATALOG, "lab": own})]
     assert names[:2] == ["lab", "openai"]

@@ -1,4 +1,4 @@
-"""Servers say which models they have, each in its own way."""
+"""Lists of models in the formats of all servers."""
 
 from __future__ import annotations
 
@@ -175,12 +175,12 @@ def test_ollama_lists_names_and_shows_capabilities() -> None:
     assert json.loads(transport.sent[0].body) == {"model": "qwen3:8b"}
 
 
-def test_an_older_ollama_does_not_say_what_a_model_can_do() -> None:
+def test_an_older_ollama_reports_no_capabilities() -> None:
     provider = connect("ollama", transport=ReplayTransport([said({"details": {}})]))
     assert run(provider.describe("old")).capabilities == Capabilities()
 
 
-def test_a_model_is_described_from_the_list_where_there_is_nothing_better() -> None:
+def test_a_model_is_described_from_the_list_if_there_is_no_show_path() -> None:
     answers = [said({"data": [{"id": "a"}, {"id": "b"}]})] * 2
     provider = connect("vllm", transport=ReplayTransport(answers))
     assert run(provider.describe("b")).id == "b"
@@ -194,7 +194,7 @@ def test_entries_that_name_no_model_are_left_out() -> None:
     assert model.id == "a"
 
 
-def test_odd_values_count_as_not_said() -> None:
+def test_values_of_a_wrong_type_count_as_missing() -> None:
     odd = {"id": "a", "name": 5, "max_model_len": "many", "meta": [], "capabilities": ["vision"]}
     (model,), _ = listed("vllm", {"data": [odd]})
     assert (model.title, model.context_tokens, model.capabilities) == (None, None, Capabilities())
@@ -202,13 +202,13 @@ def test_odd_values_count_as_not_said() -> None:
 
 @pytest.mark.parametrize("answer", [{}, [], 7, {"data": {}}, {"data": None}, "text"])
 @pytest.mark.parametrize("vendor", ["anthropic", "google", "ollama"])
-def test_an_answer_that_is_no_list_is_a_protocol_error(vendor: str, answer: object) -> None:
+def test_a_response_that_is_not_a_list_is_a_protocol_error(vendor: str, answer: object) -> None:
     with pytest.raises(ProtocolError) as caught:
         listed(vendor, answer)
     assert (caught.value.code, caught.value.place) == ("models_malformed", "models")
 
 
-def test_an_answer_that_is_no_json_is_a_protocol_error() -> None:
+def test_a_response_that_is_not_json_is_a_protocol_error() -> None:
     provider = connect(
         "vllm", transport=ReplayTransport([RecordedResponse((b"<html>",), 200, "text/html")])
     )
@@ -218,14 +218,14 @@ def test_an_answer_that_is_no_json_is_a_protocol_error() -> None:
     assert caught.value.place == "http://localhost:8000/v1/models"
 
 
-def test_a_list_without_end_is_given_up() -> None:
+def test_an_endless_list_of_pages_is_given_up() -> None:
     page = {"data": [{"id": "a"}], "has_more": True, "last_id": "a"}
     models, transport = listed("anthropic", *[page] * 60)
     assert len(transport.sent) == 51
     assert len(models) == 51
 
 
-def test_asking_for_models_is_tried_again_like_everything_else() -> None:
+def test_a_request_for_models_is_retried_like_any_other() -> None:
     patience = RecordedSleep()
     answers = [said({"error": "busy"}, 503), said({"data": []})]
     provider = HttpProvider(
@@ -239,7 +239,7 @@ def test_asking_for_models_is_tried_again_like_everything_else() -> None:
     assert patience.waited == [0.5]
 
 
-def test_a_server_without_a_list_says_so() -> None:
+def test_a_wire_without_a_list_of_models_raises_not_found() -> None:
     provider = connect("vllm", transport=ReplayTransport([said({"error": "no"}, 404)]))
     with pytest.raises(StenoError):
         run(provider.models())
@@ -303,7 +303,7 @@ def test_any_json_about_one_model_is_a_model_or_a_protocol_error(answer: Any) ->
 
 
 @pytest.mark.parametrize("facts", [[1], "text", 7, True, {"a.context_length": "long"}])
-def test_odd_facts_about_a_model_count_as_not_said(facts: object) -> None:
+def test_odd_facts_about_a_model_count_as_missing(facts: object) -> None:
     provider = connect("ollama", transport=ReplayTransport([said({"model_info": facts})]))
     assert run(provider.describe("m")).context_tokens is None
 

@@ -1,4 +1,4 @@
-"""The offline assistant does what it is told, word for word, through the tools it is offered."""
+"""The offline assistant runs commands literally with the tools of the request."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def play(
     *,
     tools: tuple[ToolDefinition, ...] = TOOLS,
 ) -> list[AssistantMessage]:
-    """Let it work as a loop would, and return its turns."""
+    """Run the assistant as the agent loop does, and return its turns."""
     messages: list[Message] = [ChatMessage.user(text)]
     turns: list[AssistantMessage] = []
     while not turns or turns[-1].tool_calls:
@@ -78,7 +78,7 @@ def calls_of(turns: Sequence[AssistantMessage]) -> list[tuple[str, dict[str, Any
     return [(call.name, json.loads(call.arguments)) for turn in turns for call in turn.tool_calls]
 
 
-# -- what it understands -------------------------------------------------------------------------
+# -- commands ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_readers_that_follow_each_other_are_called_together() -> None:
         "help me understand this",
     ],
 )
-def test_what_is_not_understood_in_full_is_not_begun(text: str) -> None:
+def test_a_request_that_is_not_understood_in_full_runs_nothing(text: str) -> None:
     (turn,) = play(text)
     assert turn.tool_calls == ()
     assert "I did nothing" in said(turn)
@@ -188,13 +188,13 @@ def test_what_is_not_understood_in_full_is_not_begun(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["help", "Help?", "?", "please"])
-def test_help_is_what_it_understands(text: str) -> None:
+def test_help_lists_the_commands(text: str) -> None:
     (turn,) = play(text)
     assert said(turn) == f"{LABEL}\n\n{HELP}"
 
 
 @given(st.text())
-def test_no_text_is_too_strange_to_be_answered(text: str) -> None:
+def test_any_text_has_a_response(text: str) -> None:
     understood = parse_request(text)
     assert understood.steps == () or understood.unparsed is None
 
@@ -203,10 +203,10 @@ def test_a_long_blank_is_read_as_quickly_as_a_short_one() -> None:
     assert parse_request("run" + " " * 200_000 + "x\n" + " " * 200_000).steps[0].tool == "bash"
 
 
-# -- what becomes of it --------------------------------------------------------------------------
+# -- reports -------------------------------------------------------------------------------------
 
 
-def test_it_says_what_was_done_and_shows_the_last_output() -> None:
+def test_the_report_lists_the_steps_and_shows_the_last_output() -> None:
     *_, last = play("read a.md\nrun make")
     assert "- read `a.md`: done, 1 line of output" in said(last)
     assert "- run `make`: done, 1 line of output" in said(last)
@@ -216,7 +216,7 @@ def test_it_says_what_was_done_and_shows_the_last_output() -> None:
 def test_a_long_output_is_shown_in_part() -> None:
     lines = "\n".join(map(str, range(100)))
     *_, ran = play("run make", lambda call: (lines, Outcome.OK))
-    assert "… 60 lines before these\n60\n" in said(ran)
+    assert "… 60 earlier lines\n60\n" in said(ran)
     assert said(ran).endswith("\n99\n```")
     *_, read = play("read a", lambda call: (lines, Outcome.OK))
     assert "```\n0\n1\n" in said(read)
@@ -231,10 +231,10 @@ def test_an_output_cannot_end_the_block_it_is_shown_in() -> None:
 @pytest.mark.parametrize(
     ("outcome", "words"),
     [
-        (Outcome.ERROR, "it failed"),
-        (Outcome.DENIED, "it was not allowed"),
-        (Outcome.TIMEOUT, "it took too long"),
-        (Outcome.CANCELLED, "it was cancelled"),
+        (Outcome.ERROR, "failed"),
+        (Outcome.DENIED, "denied"),
+        (Outcome.TIMEOUT, "timed out"),
+        (Outcome.CANCELLED, "cancelled"),
     ],
 )
 def test_it_stops_at_the_first_step_that_fails(outcome: Outcome, words: str) -> None:
@@ -251,26 +251,26 @@ def test_it_stops_at_the_first_step_that_fails(outcome: Outcome, words: str) -> 
 FIX = 'run make\nif it fails, replace "a" with "b" in x.py\nrun make again'
 
 
-def test_a_remedy_is_used_only_if_it_is_needed() -> None:
+def test_a_conditional_step_runs_only_after_a_failure() -> None:
     assert calls_of(play(FIX)) == [
         ("bash", {"command": "make"}),
         ("bash", {"command": "make again"}),
     ]
 
 
-def test_a_failure_that_has_a_remedy_is_no_reason_to_stop() -> None:
+def test_a_failure_with_a_conditional_step_does_not_stop_the_run() -> None:
     def respond(call: ToolCall) -> Answer:
         failed = '"make"' in call.arguments
         return ("1 failed", Outcome.ERROR) if failed else ("fine", Outcome.OK)
 
     turns = play(FIX, respond)
     assert [name for name, _ in calls_of(turns)] == ["bash", "read", "edit", "bash"]
-    assert "- run `make`: it failed" in said(turns[-1])
+    assert "- run `make`: failed" in said(turns[-1])
     assert "- run `make again`: done" in said(turns[-1])
     assert "I stopped" not in said(turns[-1])
 
 
-def test_a_remedy_that_fails_ends_it() -> None:
+def test_a_conditional_step_that_fails_stops_the_run() -> None:
     turns = play(FIX, lambda call: ("no", Outcome.ERROR))
     assert [name for name, _ in calls_of(turns)] == ["bash", "read"]
     assert "I stopped there." in said(turns[-1])
@@ -304,14 +304,14 @@ def test_arguments_have_the_names_that_the_tool_gives_them() -> None:
 
 def test_a_tool_that_is_not_offered_is_named() -> None:
     (turn,) = play("run make", tools=TOOLS[:1])
-    assert said(turn).endswith("I cannot run `make`: there is no tool `bash` here.")
+    assert said(turn).endswith("I cannot run `make`: the tool `bash` is not available.")
 
 
 @pytest.mark.parametrize(
     ("offered", "words"),
     [
-        (tool("bash", "script"), "the tool `bash` takes no command"),
-        (tool("bash", "command", "reason"), "wants more than I can say: reason"),
+        (tool("bash", "script"), "the tool `bash` has no argument for the command"),
+        (tool("bash", "command", "reason"), "requires further arguments: reason"),
     ],
 )
 def test_a_tool_of_another_shape_is_not_called(offered: ToolDefinition, words: str) -> None:
@@ -322,14 +322,14 @@ def test_a_tool_of_another_shape_is_not_called(offered: ToolDefinition, words: s
 # -- as a provider -------------------------------------------------------------------------------
 
 
-def test_it_says_at_both_ends_of_its_first_work_that_it_is_no_language_model() -> None:
+def test_the_label_is_on_the_first_and_the_last_response_of_the_first_run() -> None:
     turns = play("read a.md\nrun make")
     assert [said(turn).startswith(LABEL) for turn in turns] == [True, False, True]
     later = answer(ChatMessage.user("help"), turns[-1], ChatMessage.user("run make"))
     assert not said(later).startswith(LABEL)
 
 
-def test_it_says_so_as_well_where_a_model_has_spoken_before() -> None:
+def test_the_label_is_shown_after_responses_of_a_model() -> None:
     after_a_model = answer(
         ChatMessage.user("Hi"), ChatMessage.assistant("Hello."), ChatMessage.user("help")
     )
@@ -362,7 +362,7 @@ def test_words_arrive_one_by_one_and_are_counted() -> None:
     run(main())
 
 
-def test_a_speech_that_is_cut_off_keeps_what_was_said() -> None:
+def test_a_cancelled_response_keeps_the_received_text() -> None:
     async def main() -> None:
         request = Request(messages=(ChatMessage.user("help"),))
         async with OfflineProvider() as provider:
@@ -390,20 +390,20 @@ def test_a_speech_that_is_cut_off_keeps_what_was_said() -> None:
     run(main())
 
 
-def test_what_is_no_request_is_refused() -> None:
+def test_a_value_that_is_not_a_request_is_refused() -> None:
     with pytest.raises(InvalidRequest) as caught:
         OfflineProvider().stream(cast("Request", "run make"))
     assert (caught.value.code, caught.value.place) == ("wrong_type", "stream")
 
 
-def test_it_describes_itself_as_what_it_is() -> None:
+def test_the_description_names_it_an_assistant_and_not_a_model() -> None:
     model = run(OfflineProvider().describe())
     assert model.id == "assistant"
     assert "not a language model" in (model.title or "")
     assert model.capabilities.tools is True
 
 
-def test_with_the_real_loop_and_the_real_tools_it_mends_a_file(tmp_path: Path) -> None:
+def test_it_fixes_a_file_with_the_real_loop_and_tools(tmp_path: Path) -> None:
     (tmp_path / "sums.py").write_text("def add(a, b):\n    return a - b\n", encoding="utf-8")
     workspace = Workspace([tmp_path])
     kinds = (ReadTool, WriteTool, EditTool, GrepTool, GlobTool)

@@ -1,4 +1,4 @@
-"""What we make fits the ports that others see of it; the type checkers read this file."""
+"""Our classes implement the ports; the type checkers check this file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What models cost and how much they read, by the package that knows it."""
+"""Prices and context windows of models from the package genai-prices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_a_model_has_its_price_per_million_tokens() -> None:
     assert cost_of(usage, price) == Decimal("2.44")
 
 
-def test_where_long_requests_cost_more_the_price_is_that_of_short_ones() -> None:
+def test_the_price_is_that_of_short_requests() -> None:
     price = find_price("google/gemini-2.5-pro")
     assert price is not None
     assert (price.input, price.output) == (Decimal("1.25"), Decimal(10))
@@ -58,7 +58,7 @@ def test_a_price_is_that_of_its_time() -> None:
         "openai/text-embedding-3-small",
     ],
 )
-def test_what_nobody_knows_has_no_price(model: str) -> None:
+def test_an_unknown_model_has_no_price(model: str) -> None:
     assert find_price(model) is None
 
 
@@ -79,7 +79,7 @@ def test_vendors_of_the_same_models_have_their_prices(ours: str, same: str) -> N
     assert price[:2] == other[:2]
 
 
-def test_how_much_a_model_reads_is_known_of_some() -> None:
+def test_the_context_window_of_some_models_is_known() -> None:
     assert find_context_tokens("anthropic/claude-3-5-haiku-20241022") == 200_000
     assert find_context_tokens("openai-responses/gpt-4o") == 128_000
     assert find_context_tokens("ollama/llama3.2") is None
@@ -96,7 +96,7 @@ def test_every_vendor_with_known_prices_is_listed() -> None:
     assert not unlisted & known
 
 
-def test_prices_are_there_where_the_package_is() -> None:
+def test_prices_are_available_if_the_package_is_installed() -> None:
     assert has_prices()
 
 

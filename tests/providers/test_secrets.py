@@ -1,4 +1,4 @@
-"""A key reaches the server it is for, and nobody else ever reads it."""
+"""An API key is sent only to its server and appears in no error, log or repr."""
 
 from __future__ import annotations
 
@@ -107,8 +107,8 @@ def test_nothing_that_is_logged_holds_a_key(caplog: pytest.LogCaptureFixture) ->
 
     with caplog.at_level(logging.DEBUG):
         run(main())
-    assert "lab: Overloaded, again in 0.5 s" in caplog.text
-    assert "lab: Unreachable, again in 1.0 s" in caplog.text
+    assert "lab: Overloaded, retry in 0.5 s" in caplog.text
+    assert "lab: Unreachable, retry in 1.0 s" in caplog.text
     assert KEY not in caplog.text
     assert "Incorrect" not in caplog.text
 
@@ -132,24 +132,24 @@ def test_no_repr_holds_a_key() -> None:
     assert repr(outgoing) == "HttpRequest(POST https://lab.example, <2 bytes>)"
 
 
-def test_a_key_is_not_written_anywhere() -> None:
+def test_a_key_cannot_be_pickled() -> None:
     with pytest.raises(TypeError):
         pickle.dumps(ApiKey(KEY))
 
 
 @pytest.mark.parametrize("text", ["a b", "schlüssel", "line\nbreak", "\x00"])
-def test_what_no_header_can_carry_is_no_key(text: str) -> None:
+def test_text_that_a_header_cannot_contain_is_not_a_key(text: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         ApiKey(text)
     assert (caught.value.code, caught.value.place) == ("invalid_key", "key")
 
 
 def test_blanks_around_a_key_are_not_part_of_it() -> None:
-    """A key from a file often has a line feed behind it."""
+    """A key from a file often ends with a line feed."""
     assert ApiKey(f" {KEY}\n").reveal() == KEY
 
 
-def test_a_key_that_is_hardly_one_garbles_nothing() -> None:
+def test_a_very_short_key_is_not_redacted() -> None:
     error = Overloaded("an apt answer", status=503)
     ApiKey("a").redact_error(error)
     ApiKey("").redact_error(error)
@@ -177,7 +177,7 @@ def test_the_key_comes_from_the_variable_that_the_row_names() -> None:
 
 
 @pytest.mark.parametrize("environ", [{}, {"GEMINI_API_KEY": " "}])
-def test_a_missing_key_is_said_with_the_name_of_its_variable(environ: dict[str, str]) -> None:
+def test_the_error_for_a_missing_key_names_its_variable(environ: dict[str, str]) -> None:
     with pytest.raises(AuthenticationFailed) as caught:
         connect("google", environ=environ)
     assert (caught.value.code, caught.value.place) == ("key_missing", "google")

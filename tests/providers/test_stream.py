@@ -1,4 +1,4 @@
-"""A stream is pulled to its end or its error, and always says what it knows."""
+"""A stream is read to its end or its error, and always has the message so far."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HELLO = (TextDelta(0, "Hel"), TextDelta(0, "lo"), Finished(StopReason.END_TURN, 
 
 
 class Script:
-    """A source that plays steps: events are told, errors raised, None waits until closed."""
+    """A source of scripted steps: it returns events, raises errors, and waits at None until closed."""
 
     def __init__(self, *steps: Iterable[Event] | Exception | None) -> None:
         self.steps = list(steps)
@@ -75,7 +75,7 @@ def test_events_come_one_by_one_and_the_message_is_whole_after_the_end() -> None
 
 
 @pytest.mark.requirement("S4-03")
-def test_before_anything_was_read_there_is_no_message() -> None:
+def test_there_is_no_message_before_the_first_event() -> None:
     async def main() -> None:
         stream = SourceStream(Script(HELLO))
         with pytest.raises(StenoError) as caught:
@@ -132,7 +132,7 @@ def test_an_error_before_the_first_event_leaves_an_empty_message() -> None:
     run(main())
 
 
-def test_a_fault_between_two_events_of_one_piece_comes_behind_the_first() -> None:
+def test_an_error_between_two_events_of_one_piece_follows_the_first() -> None:
     def piece() -> Iterator[Event]:
         yield HELLO[0]
         raise ProtocolError("wire: no")
@@ -146,7 +146,7 @@ def test_a_fault_between_two_events_of_one_piece_comes_behind_the_first() -> Non
     run(main())
 
 
-def test_errors_are_redacted_before_anybody_sees_them() -> None:
+def test_errors_are_redacted_before_they_are_raised() -> None:
     async def main() -> None:
         with pytest.raises(ProtocolError, match=r"^the \*\*\*$"):
             await SourceStream(Script(ProtocolError("the secret"))).collect()
@@ -212,10 +212,10 @@ def test_leaving_after_the_model_finished_keeps_its_own_stop_reason() -> None:
 
 
 @pytest.mark.parametrize("trouble", [None, ProtocolError("connection: lost")])
-def test_what_happens_to_the_connection_after_the_model_finished_is_no_fault(
+def test_connection_errors_after_the_end_of_the_response_are_ignored(
     trouble: Exception | None,
 ) -> None:
-    """A server that forgets to hang up, or hangs up rudely, has still said everything."""
+    """The response is complete even if the server does not close the connection or resets it."""
 
     async def main() -> None:
         script = Script(HELLO, trouble)
@@ -227,7 +227,7 @@ def test_what_happens_to_the_connection_after_the_model_finished_is_no_fault(
     run(main())
 
 
-def test_events_are_told_in_full() -> None:
+def test_events_are_returned_unchanged() -> None:
     async def main() -> None:
         fragments = (
             ToolCallDelta(None, "a", "read", '{"n": 1}'),

@@ -9,7 +9,7 @@ from tests.providers.provider_setup import KEY
 
 
 class Case(NamedTuple):
-    """How one vendor is asked, and how it answers with "Hello" in two ways."""
+    """The request of one vendor, and the response "Hello" as a stream and as a whole."""
 
     url: str
     headers: dict[str, str]

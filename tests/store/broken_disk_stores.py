@@ -1,4 +1,4 @@
-"""Broken stores that another process can open; it loads nothing else, since it is started often."""
+"""Broken stores that another process can open. Imports little, since that process starts often."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steno.store.jsonl.session_file import decode_line
 
 
 class Wrapped(Store):
-    """A good store, as far as a subclass leaves it so."""
+    """A wrapper of a correct store; a subclass adds one fault."""
 
     fails: ClassVar[str] = ""
     """The cases that find it out."""
@@ -122,7 +122,7 @@ class WritesLate(Wrapped):
 
 
 class LetsOsErrorsThrough(Wrapped):
-    """Knows nothing of full disks."""
+    """Raises OSError when the disk is full."""
 
     fails = "full_disk read_only_place"
 
@@ -143,7 +143,7 @@ class LocksOthersOut(Wrapped):
 
 
 class RacesWithOthers(Wrapped):
-    """Takes whatever comes for the next entry."""
+    """Appends without comparing the last entry with `expected`."""
 
     fails = "two_processes_same_branch"
 
@@ -153,19 +153,19 @@ class RacesWithOthers(Wrapped):
 
 
 class RefusesTornFiles(Wrapped):
-    """Takes what a crash has left for damage."""
+    """Reports a torn tail as damage."""
 
     fails = "torn_last_record nul_padding"
 
 
 class MendsTooMuch(Wrapped):
-    """Cuts off a torn record, and the one before it, to be sure."""
+    """Truncates a torn record and the complete record before it."""
 
     fails = "torn_last_record nul_padding truncated_files"
 
 
 class VouchesForAll(Wrapped):
-    """Skips records that it cannot read, and reports that all is well."""
+    """Skips records that it cannot read, and reports an intact session."""
 
     fails = "spliced_files"
 

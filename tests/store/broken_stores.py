@@ -1,4 +1,4 @@
-"""Stores that are wrong, each in one way that real ones are, or were; and the cases that find it."""
+"""Broken stores, each with one fault that real stores have or had, and the cases that detect it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class BrokenSubject(StoreHarness):
 
 
 class LosesTheLastRecord(Wrapped):
-    """Does not write what is still in its buffer when it is closed."""
+    """Loses the record in its buffer when it is closed."""
 
     fails = (
         "append_and_read_back reopen_goes_on many_sessions remove_forgets closed_store "
@@ -85,7 +85,7 @@ class LosesTheLastRecord(Wrapped):
 
 
 class BeginsWhatItIsAskedFor(Wrapped):
-    """Makes a session of whatever it is asked for."""
+    """Creates a session when a missing one is read."""
 
     fails = "missing_session remove_forgets failed_write_leaves_nothing"
 
@@ -108,7 +108,7 @@ class FindsNothing(Wrapped):
 
 
 class WritesOverSessions(Wrapped):
-    """Takes a second session of an id for a new version of it."""
+    """Replaces a session when another one with its id is added."""
 
     fails = "session_taken"
 
@@ -120,7 +120,7 @@ class WritesOverSessions(Wrapped):
 
 
 class AddsByHalves(Wrapped):
-    """Writes the header before it has seen the records."""
+    """Writes the header before it reads the records."""
 
     fails = "failed_write_leaves_nothing"
 
@@ -132,7 +132,7 @@ class AddsByHalves(Wrapped):
 
 
 class RenamesByHeart(Wrapped):
-    """Writes the header anew, and of what it does not understand nothing."""
+    """Rewrites the header without its unknown members."""
 
     fails = "rename_changes_the_title_only"
 
@@ -143,7 +143,7 @@ class RenamesByHeart(Wrapped):
 
 
 class FoldsSessionNames(Wrapped):
-    """Makes file names of ids, and does not mind that two become one."""
+    """Maps two session ids to the same name."""
 
     fails = "odd_session_names"
 
@@ -152,7 +152,7 @@ class FoldsSessionNames(Wrapped):
 
 
 class ListsAHundred(Wrapped):
-    """Shows a page of sessions and forgets that there are more."""
+    """Lists only the first page of sessions."""
 
     fails = "many_sessions"
 
@@ -161,7 +161,7 @@ class ListsAHundred(Wrapped):
 
 
 class ReadsAThousand(Wrapped):
-    """Reads back a page of entries and forgets that there are more."""
+    """Reads back only the first page of entries."""
 
     fails = "hundred_thousand_entries"
 
@@ -170,7 +170,7 @@ class ReadsAThousand(Wrapped):
 
 
 class CountsRecords(Wrapped):
-    """Takes every record for an entry."""
+    """Counts every record as an entry."""
 
     fails = "summary"
 
@@ -179,7 +179,7 @@ class CountsRecords(Wrapped):
 
 
 class HidesWhatIsRemoved(Wrapped):
-    """Moves what is removed out of sight."""
+    """Hides a removed session instead of deleting it."""
 
     fails = "remove_forgets unknown_entry_kept convert_keeps_digests search_follows_what_is_written"
 
@@ -194,12 +194,12 @@ class HidesWhatIsRemoved(Wrapped):
 
     def header(self, session: str) -> Header:
         if session in self.hidden:
-            raise Missing("store: there is no session of this id")
+            raise Missing("store: no session with this id")
         return super().header(session)
 
 
 class SpeaksForeignWhenClosed(Wrapped):
-    """Lets the exceptions of its driver out."""
+    """Raises the exceptions of its driver."""
 
     fails = "closed_store"
 
@@ -227,7 +227,7 @@ class SortsHeads(Wrapped):
 
 
 class AcceptsALostRace(Wrapped):
-    """Takes whatever comes for the next entry."""
+    """Appends without comparing the last entry with `expected`."""
 
     fails = "failed_write_leaves_nothing conflict_on_lost_race two_threads"
 
@@ -237,7 +237,7 @@ class AcceptsALostRace(Wrapped):
 
 
 class SwallowsConflicts(Wrapped):
-    """Hides conflicts from writers that were too late."""
+    """Ignores conflicts: the entry of the later writer is lost."""
 
     fails = "failed_write_leaves_nothing conflict_on_lost_race id_taken two_threads"
 
@@ -247,7 +247,7 @@ class SwallowsConflicts(Wrapped):
 
 
 class TakesIdsTwice(Wrapped):
-    """Overwrites an entry by another of the same id: an upsert where an insert should be."""
+    """Overwrites an entry with another of the same id: an upsert instead of an insert."""
 
     fails = "id_taken"
 
@@ -258,7 +258,7 @@ class TakesIdsTwice(Wrapped):
 
 
 class BeginsAnyBranch(Wrapped):
-    """Needs no beginning of a branch."""
+    """Appends to branches that were not begun."""
 
     fails = (
         "append_and_read_back failed_write_leaves_nothing missing_branch "
@@ -274,7 +274,7 @@ class BeginsAnyBranch(Wrapped):
 
 
 class GivesNamesTwice(Wrapped):
-    """Does not mind a second branch of a name."""
+    """Accepts a second branch with the same name."""
 
     fails = "begin_branch_taken"
 
@@ -284,7 +284,7 @@ class GivesNamesTwice(Wrapped):
 
 
 class NeedsAPast(Wrapped):
-    """Lets no branch begin with nothing: a column that must not be null."""
+    """Refuses a branch that begins in an empty session: a column that must not be null."""
 
     fails = "branch_begins_with_nothing"
 
@@ -295,18 +295,18 @@ class NeedsAPast(Wrapped):
 
 
 class FoldsBranches(Wrapped):
-    """Compares names of branches without their case."""
+    """Compares branch names case-insensitively."""
 
     fails = "odd_branch_names"
 
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
         if name.casefold() in {known.casefold() for known in self.heads(session)}:
-            raise Conflict("store: there is a branch of this name")
+            raise Conflict("store: a branch with this name already exists")
         super().begin_branch(session, name, at)
 
 
 class ForgetsWhereBranchesBegan(Wrapped):
-    """Lets every branch begin at the end of the last one."""
+    """Begins every branch at the last entry instead of the given one."""
 
     fails = "missing_entry odd_branch_names fork_shares_the_past convert_keeps_digests"
 
@@ -316,7 +316,7 @@ class ForgetsWhereBranchesBegan(Wrapped):
 
 
 class DropsWhatWasLeft(Wrapped):
-    """Keeps only what a branch leads to."""
+    """Drops entries that no branch leads to."""
 
     fails = "rewind_keeps_what_was_left"
 
@@ -324,12 +324,12 @@ class DropsWhatWasLeft(Wrapped):
         heads = [head for head in self.heads(session).values() if head is not None]
         alive = {e.id for head in heads for e, _ in self.good.read_back(session, head)}
         if entry_id not in alive:
-            raise Missing("store: there is no entry of this id")
+            raise Missing("store: no entry with this id")
         return super().read_back(session, entry_id)
 
 
 class ClonesByReference(Wrapped):
-    """Gives out the original for a clone."""
+    """Returns the original session as the clone."""
 
     fails = "clone_is_independent search_follows_what_is_written"
 
@@ -337,7 +337,7 @@ class ClonesByReference(Wrapped):
         return self.open(session)
 
 
-# -- what is kept ------------------------------------------------------------------------------
+# -- content -----------------------------------------------------------------------------------
 
 
 class DropsUnknownMembers(Wrapped):
@@ -351,7 +351,7 @@ class DropsUnknownMembers(Wrapped):
 
 
 class DropsTheAudit(Wrapped):
-    """Has no column for everything."""
+    """Does not store the audit of an entry."""
 
     fails = "every_payload odd_text redaction_keeps_the_chain"
 
@@ -360,7 +360,7 @@ class DropsTheAudit(Wrapped):
 
 
 class RefusesNul(Wrapped):
-    """Passes text to something that ends it at NUL."""
+    """Fails for text with NUL."""
 
     fails = "odd_text"
 
@@ -382,7 +382,7 @@ class RefusesLargeText(Wrapped):
 
 
 class StripsIds(Wrapped):
-    """Compares ids without the blanks around them: a column of fixed width."""
+    """Compares ids without the spaces around them: a column of fixed width."""
 
     fails = "odd_ids"
 
@@ -391,7 +391,7 @@ class StripsIds(Wrapped):
 
 
 class CountsFromTwo(Wrapped):
-    """Leaves a gap in its numbers."""
+    """Numbers records with a gap."""
 
     fails = (
         "append_and_read_back reopen_goes_on hundred_thousand_entries id_taken "
@@ -412,7 +412,7 @@ class CountsFromTwo(Wrapped):
 
 
 class LosesForksOnTheWay(Wrapped):
-    """Copies entries, and not the beginnings of branches."""
+    """Copies entries but not the records that begin branches."""
 
     fails = "clone_is_independent convert_keeps_digests"
 
@@ -424,7 +424,7 @@ class LosesForksOnTheWay(Wrapped):
 
 
 class ShortensBlobs(Wrapped):
-    """Loses the end of what is large."""
+    """Truncates large blobs."""
 
     fails = "blob_round_trip results_lie_beside"
 
@@ -433,7 +433,7 @@ class ShortensBlobs(Wrapped):
 
 
 class HasEveryBlob(Wrapped):
-    """Returns nothing for a blob that is not there."""
+    """Returns empty bytes for a missing blob."""
 
     fails = "blob_round_trip missing_blob hostile_blob_names garbage_collection results_lie_beside"
 
@@ -445,7 +445,7 @@ class HasEveryBlob(Wrapped):
 
 
 class TrustsNamesOfBlobs(Wrapped):
-    """Takes what it is given for a digest, more or less."""
+    """Accepts names that are not exactly a digest."""
 
     fails = "hostile_blob_names"
 
@@ -463,7 +463,7 @@ class KeepsImagesInside(Wrapped):
 
 
 class CollectsTooMuch(Wrapped):
-    """Removes blobs that no record names yet."""
+    """Removes new blobs that no record refers to yet."""
 
     fails = "garbage_collection"
 
@@ -473,11 +473,11 @@ class CollectsTooMuch(Wrapped):
         return super().collect_garbage(only=only, older_than=timedelta(0))
 
 
-# -- trust -------------------------------------------------------------------------------------
+# -- redaction and search ----------------------------------------------------------------------
 
 
 class KeepsRedactedContent(Wrapped):
-    """Never changes what it has written."""
+    """Ignores `replace`."""
 
     fails = (
         "garbage_collection verify_names_the_first_bad replaced_record_is_read_everywhere "
@@ -489,7 +489,7 @@ class KeepsRedactedContent(Wrapped):
 
 
 class ReplacesTheCopy(Wrapped):
-    """Keeps a second copy of what it reads back, and forgets to change it."""
+    """Caches entries that it read back, and does not update them on `replace`."""
 
     fails = "replaced_record_is_read_everywhere redaction_keeps_the_chain"
 
@@ -521,7 +521,7 @@ class FindsPartsOfWords(Wrapped):
 
 
 class SearchesItsOwn(Wrapped):
-    """Has an index of what this opening of the store has written."""
+    """Finds only the entries that this open store has written."""
 
     fails = "search_follows_what_is_written"
 
@@ -543,7 +543,7 @@ class SearchesItsOwn(Wrapped):
         return [hit for hit in found if hit.entry.id in self.own][:limit]
 
 
-# -- together ----------------------------------------------------------------------------------
+# -- concurrency -------------------------------------------------------------------------------
 
 
 class RemembersHeads(Wrapped):
@@ -578,7 +578,7 @@ class RemembersHeads(Wrapped):
 
 
 class SharesACursor(Wrapped):
-    """Keeps the session that it works on where every thread can change it."""
+    """Keeps the current session in an attribute that all threads change."""
 
     fails = "threads_with_sessions"
 
@@ -652,7 +652,7 @@ ON_DISK: dict[type[Wrapped], str] = {
 
 
 def on_disk(kind: type[Wrapped], folder: Path) -> StoreHarness:
-    """Return a place for a broken store that other processes can open as well."""
+    """Return a harness for a broken store that other processes can open as well."""
     opener = f"{kind.__module__}:{ON_DISK[kind]}"
     root = folder / "store"
     return AddressStoreHarness(kind.__name__, str(root), opener=opener, root=root, scale=SMALL)

@@ -1,4 +1,4 @@
-"""The kit over all our stores, and over stores that are broken, which it has to find out."""
+"""The kit run on all our stores, which must pass, and on broken stores, which must fail."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def judge(case: StoreCase, subject: StoreHarness) -> None:
     assert result.outcome is CaseOutcome.OK, str(result)
 
 
-# -- ours --------------------------------------------------------------------------------------
+# -- our stores --------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("S1-09", "S3-05", "S3-06")
@@ -92,7 +92,7 @@ def test_postgres(case: StoreCase, postgres_address: str) -> None:
     )
 
 
-# -- broken ones -------------------------------------------------------------------------------
+# -- broken stores -----------------------------------------------------------------------------
 
 
 @cache
@@ -123,14 +123,14 @@ def test_every_case_fails_for_some_broken_store(case: StoreCase) -> None:
     assert any(case.__name__ in kind.fails.split() for kind in (*IN_MEMORY, *ON_DISK))
 
 
-def test_a_good_store_that_is_wrapped_up_is_still_good() -> None:
+def test_a_wrapped_store_without_a_fault_passes_every_case() -> None:
     assert failures(Wrapped) == {}
 
 
 # -- the kit itself ----------------------------------------------------------------------------
 
 
-def test_every_case_has_a_name_of_its_own_and_says_what_it_asks_for() -> None:
+def test_every_case_has_a_unique_name_and_a_docstring() -> None:
     names = [case.__name__ for case in STORE_CASES]
     assert len(set(names)) == len(names)
     assert all((case.__doc__ or "").endswith(".") for case in STORE_CASES)
@@ -145,7 +145,7 @@ def test_a_case_that_crashes_is_a_failure_with_its_place() -> None:
     assert result.reason.startswith("crashed: KeyError in test_conformance.py:")
 
 
-def test_a_case_leaves_nothing_behind() -> None:
+def test_a_case_removes_the_sessions_and_blobs_that_it_stored() -> None:
     subject = MemoryStoreHarness()
     kept = subject.open().new().id
     blob = subject.open().put_blob(b"kept")
@@ -178,7 +178,7 @@ def test_the_command_prints_the_matrix(capsys: pytest.CaptureFixture[str]) -> No
     assert printed.err == ""
 
 
-def test_the_command_ends_with_1_if_a_case_fails(
+def test_the_command_returns_1_if_a_case_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     opener = "tests.store.broken_stores:open_in_memory"
@@ -186,19 +186,17 @@ def test_the_command_ends_with_1_if_a_case_fails(
     assert main([f"broken:{tmp_path}", "--opener", opener, *cases]) == 1
     printed = capsys.readouterr().out.splitlines()
     assert printed[1:3] == ["heads_order  FAIL", "odd_text     ok"]
-    assert printed[4].startswith(
-        "broken · heads_order: branches that nothing was written to yet: expected"
-    )
+    assert printed[4].startswith("broken · heads_order: branches after three forks: expected")
 
 
-def test_the_command_wants_a_place_of_its_own(
+def test_the_command_refuses_a_store_that_is_not_empty(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     address = f"jsonl:{tmp_path / 'log'}"
     with AddressStoreHarness("jsonl", address).open() as store:
         store.new()
     assert main([address]) == 2
-    assert capsys.readouterr().err == "jsonl: the kit needs a place that is empty\n"
+    assert capsys.readouterr().err == "jsonl: the store is not empty; use an empty store\n"
     assert main(["nowhere:x"]) == 2
 
 
@@ -215,10 +213,10 @@ NOT_A_FUNCTION = 7
         ("no_such_module:open", "no_such_module:open cannot be imported"),
         (".near:open", ".near:open cannot be imported"),
         ("tests.store.test_conformance:NOTHING", "cannot be imported"),
-        ("tests.store.test_conformance:NOT_A_FUNCTION", "is no function"),
+        ("tests.store.test_conformance:NOT_A_FUNCTION", "is not a function"),
     ],
 )
-def test_what_opens_no_store_is_refused(
+def test_an_invalid_opener_is_refused(
     command: Callable[[list[str]], int],
     opener: str,
     reason: str,
@@ -230,14 +228,14 @@ def test_what_opens_no_store_is_refused(
     assert reason in capsys.readouterr().err
 
 
-def test_the_crash_command_tells_how_often_it_killed(
+def test_the_crash_command_prints_the_number_of_kills(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert crash([f"jsonl:{tmp_path / 'log'}", "--rounds", "3", "--seed", "5"]) == 0
     assert capsys.readouterr().out.startswith("jsonl: 3 kills in ")
 
 
-def test_the_crash_command_ends_with_1_if_something_was_lost(
+def test_the_crash_command_returns_1_if_an_entry_was_lost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     opener = "tests.store.broken_disk_stores:open_writes_late"
@@ -245,7 +243,7 @@ def test_the_crash_command_ends_with_1_if_something_was_lost(
     assert "FAIL, round " in capsys.readouterr().out
 
 
-def test_what_does_not_last_cannot_crash() -> None:
+def test_crash_rounds_do_not_apply_to_a_store_in_memory() -> None:
     with pytest.raises(NotApplicable):
         run_crash_rounds(MemoryStoreHarness(), 1)
 

@@ -22,7 +22,7 @@ def image(data: bytes) -> Image:
 
 @pytest.mark.requirement("S4-18")
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
-def test_a_large_image_lies_beside_the_record(kind: str, tmp_path: Path) -> None:
+def test_a_large_image_is_stored_as_a_blob(kind: str, tmp_path: Path) -> None:
     message = ChatMessage.user([Text("Look:"), image(LARGE), image(b"small")])
     with open_store(f"{kind}:{tmp_path / 'store'}") as store:
         conversation = store.new([message])
@@ -40,20 +40,20 @@ def test_a_large_image_lies_beside_the_record(kind: str, tmp_path: Path) -> None
 
 
 @pytest.mark.requirement("S4-18")
-def test_an_image_goes_when_nobody_names_it_any_more() -> None:
+def test_an_image_is_removed_when_no_record_refers_to_it() -> None:
     with open_store("memory:") as store:
         conversation = store.new([ChatMessage.user([image(LARGE)])])
         kept = conversation.entries()[0].payload
         assert isinstance(kept, UserMessage)
         assert store.collect_garbage(older_than=timedelta(0)) == 0
         store.remove(conversation.id)
-        assert store.collect_garbage() == 0, "somebody may be about to name it"
+        assert store.collect_garbage() == 0, "a writer may be about to refer to it"
         assert store.collect_garbage(older_than=timedelta(0)) == len(LARGE)
         with pytest.raises(Missing):
             store.restore_blobs(kept)
 
 
-def test_a_message_whose_image_is_gone_still_stands() -> None:
+def test_a_message_whose_image_is_missing_can_be_read() -> None:
     with open_store("memory:") as store:
         conversation = store.new([ChatMessage.user([Text("Look:"), image(LARGE)])])
         [blob] = store.blobs()
@@ -65,7 +65,7 @@ def test_a_message_whose_image_is_gone_still_stands() -> None:
         assert bad.seq == 1
 
 
-def test_what_is_taken_out_takes_its_image_along() -> None:
+def test_a_redaction_removes_the_image_of_the_entry() -> None:
     with open_store("memory:") as store:
         conversation = store.new([ChatMessage.user([image(LARGE)])])
         store.redact(conversation.id, conversation.entries()[0].id, actor="ada", reason="a face")

@@ -40,7 +40,7 @@ def test_any_other_address_is_refused(address: str) -> None:
     assert caught.value.code == "store_address_invalid"
 
 
-def test_a_name_alone_is_no_store_unless_there_is_such_a_file(
+def test_a_plain_path_is_a_store_only_if_the_file_exists(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -53,7 +53,7 @@ def test_a_name_alone_is_no_store_unless_there_is_such_a_file(
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "jsonl"])
-def test_folders_are_made_for_the_usual_store_alone(
+def test_folders_are_created_only_for_the_default_store(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
@@ -67,7 +67,7 @@ def test_folders_are_made_for_the_usual_store_alone(
     assert (tmp_path / "data" / "steno" / "steno.db").is_file()
 
 
-def test_a_file_of_another_kind_is_no_store_and_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_file_of_another_program_is_refused_and_unchanged(tmp_path: Path) -> None:
     file = tmp_path / "cart.py"
     file.write_text("print('hello')\n" * 100)
     with pytest.raises(InvalidDocument) as caught:
@@ -95,7 +95,7 @@ def test_the_default_store_is_a_file_in_the_data_folder(
     assert default_address() == ("jsonl", Path("here"))
 
 
-def test_a_store_is_made_unless_that_is_not_wanted(tmp_path: Path) -> None:
+def test_a_store_is_created_unless_create_is_false(tmp_path: Path) -> None:
     address = f"sqlite:{tmp_path / 'a.db'}"
     with pytest.raises(Missing) as caught:
         open_store(address, create=False)
@@ -105,7 +105,7 @@ def test_a_store_is_made_unless_that_is_not_wanted(tmp_path: Path) -> None:
     open_store(address, create=False).close()
 
 
-def test_sessions_that_are_there_can_be_skipped() -> None:
+def test_existing_sessions_can_be_skipped() -> None:
     source, target = MemoryStore(), MemoryStore()
     first = source.new([ChatMessage.user("one")])
     assert convert_store(source, target) == 1
@@ -118,7 +118,7 @@ def test_sessions_that_are_there_can_be_skipped() -> None:
     assert target.open(second.id).messages() == second.messages()
 
 
-def test_a_record_that_is_not_there_cannot_be_replaced() -> None:
+def test_a_missing_record_cannot_be_replaced() -> None:
     store = MemoryStore()
     session = store.new().id
     with pytest.raises(Missing):

@@ -33,7 +33,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def test_a_record_without_an_entry_does_not_move_a_branch_that_is_there(store: Store) -> None:
+def test_a_record_without_an_entry_does_not_move_an_existing_branch(store: Store) -> None:
     records = [
         *chained_records(["one", "two"]),
         decode_record(NOTE % (3, b"main")),
@@ -61,7 +61,7 @@ NO_SESSIONS = {
 
 
 @pytest.mark.parametrize(("records", "code", "number"), NO_SESSIONS.values(), ids=NO_SESSIONS)
-def test_records_that_are_no_session_are_refused_and_nothing_of_them_kept(
+def test_inconsistent_records_are_refused_and_none_is_stored(
     store: Store, records: list[Record], code: str, number: int
 ) -> None:
     with pytest.raises(Damaged) as caught:
@@ -81,7 +81,7 @@ NO_REPLACEMENTS = {
 
 
 @pytest.mark.parametrize("record", NO_REPLACEMENTS.values(), ids=NO_REPLACEMENTS)
-def test_a_record_is_replaced_in_nothing_but_content(store: Store, record: Record) -> None:
+def test_a_replacement_may_differ_in_content_only(store: Store, record: Record) -> None:
     store.add_session(Header(id="s"), [ONE, TWO])
     with pytest.raises(Missing) as caught:
         store.replace("s", record)

@@ -1,4 +1,4 @@
-"""The title of a session that was given none."""
+"""The title of a session that has none of its own."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from steno import ChatMessage
 from steno.store import MemoryStore
 
 
-def test_a_session_is_called_by_its_first_question() -> None:
+def test_the_title_of_a_session_is_its_first_prompt() -> None:
     store = MemoryStore()
     messages = [ChatMessage.system("Work."), ChatMessage.user("How  many\nare there?")]
     assert store.summary(store.new(messages).id).title == "How many are there?"
 
 
-def test_a_question_that_was_taken_back_counts_only_if_there_is_no_other() -> None:
+def test_a_rewound_prompt_is_the_title_only_if_there_is_no_other() -> None:
     store = MemoryStore()
     conversation = store.new([ChatMessage.system("Work.")])
     begin = conversation.entries()[0].id

@@ -67,7 +67,7 @@ async def read(provider: Provider) -> list[Event]:
 
 
 @pytest.mark.requirement("S4-16")
-def test_turns_are_answered_in_order_and_requests_remembered() -> None:
+def test_turns_are_returned_in_order_and_requests_recorded() -> None:
     provider = ScriptedProvider(["One.", ChatMessage.assistant("Two.")])
     other = Request(messages=(ChatMessage.user("And?"),))
     assert answer(provider).text == "One."
@@ -84,13 +84,13 @@ def test_a_message_without_a_stop_reason_gets_the_usual_one() -> None:
 
 
 @given(assistant_messages())
-def test_any_message_is_said_as_it_was_scripted(message: AssistantMessage) -> None:
+def test_any_message_is_returned_as_scripted(message: AssistantMessage) -> None:
     found = answer(ScriptedProvider([message]))
     assert found == msgspec.structs.replace(message, stop_reason=found.stop_reason)
     assert message.stop_reason in (None, found.stop_reason)
 
 
-def test_a_message_is_told_as_events() -> None:
+def test_a_message_is_streamed_as_events() -> None:
     call = InvalidToolCall(id="a", name="read", arguments="{", reason="cut")
     message = AssistantMessage(content=(Text("Hi."), call), stop_reason=StopReason.LENGTH)
     events = run(read(ScriptedProvider([message])))
@@ -99,7 +99,7 @@ def test_a_message_is_told_as_events() -> None:
     assert events[-1] == Finished(StopReason.LENGTH)
 
 
-def test_events_are_told_as_they_stand() -> None:
+def test_scripted_events_are_streamed_unchanged() -> None:
     turn: list[ScriptedStep] = [TextDelta(0, "Hel"), TextDelta(0, "lo"), END_TURN]
     assert run(read(ScriptedProvider([turn]))) == turn
 
@@ -127,7 +127,7 @@ def test_an_error_is_raised_in_its_place() -> None:
     assert answer(provider).text == "Hi."
 
 
-def test_a_function_answers_what_it_is_asked() -> None:
+def test_a_function_returns_the_turn_for_a_request() -> None:
     def echo(request: Request) -> str:
         return f"You said: {request.messages[-1].text}"
 
@@ -135,7 +135,7 @@ def test_a_function_answers_what_it_is_asked() -> None:
     assert [answer(provider).text for _ in range(3)] == ["You said: Well?"] * 3
 
 
-def test_the_test_says_when_it_goes_on() -> None:
+def test_a_script_waits_until_the_test_sets_the_event() -> None:
     async def scene() -> list[str]:
         go_on = asyncio.Event()
         happened: list[str] = []
@@ -153,10 +153,10 @@ def test_the_test_says_when_it_goes_on() -> None:
     assert run(scene()) == ["TextDelta(index=0, text=<4 characters>)", "done: False", "Waited"]
 
 
-def test_a_script_that_ran_out_says_so() -> None:
+def test_a_script_that_ran_out_raises() -> None:
     provider = ScriptedProvider(["Only one."])
     answer(provider)
-    with pytest.raises(ScriptRanOut, match="script: there is no turn for request 2"):
+    with pytest.raises(ScriptRanOut, match="request 2"):
         answer(provider)
     assert not issubclass(ScriptRanOut, Exception)  # code that handles failures must not catch it
 
@@ -168,7 +168,7 @@ def test_a_turn_is_taken_when_it_is_read() -> None:
     assert answer(provider).text == "One."
 
 
-def test_one_text_is_not_a_list_of_turns() -> None:
+def test_a_string_for_a_list_of_turns_is_refused() -> None:
     with pytest.raises(TypeError, match="a list of turns"):
         ScriptedProvider("Hello.")
 
@@ -198,7 +198,7 @@ def test_a_recorded_http_response_is_read_with_its_status() -> None:
     assert caught.value.retry_after_s == 7
 
 
-def test_a_recorded_whole_answer_is_read_as_one() -> None:
+def test_a_recorded_whole_response_is_read() -> None:
     body = b'{"choices":[{"index":0,"message":{"content":"Hi."},"finish_reason":"stop"}]}'
     recorded = RecordedResponse((body[:20], body[20:]), content_type="application/json")
     found = answer(ReplayingProvider("openai_chat", [recorded]))
@@ -213,18 +213,18 @@ def test_a_recorded_whole_answer_is_read_as_one() -> None:
         (7, "must be a list of bytes, Path or RecordedResponse, not int"),
         (
             ["an.sse"],
-            "each must be bytes, Path or RecordedResponse, not str; a file is named by its Path",
+            "each must be bytes, Path or RecordedResponse, not str; for a file, pass a Path",
         ),
         ([CHUNK, None], "each must be bytes, Path or RecordedResponse, not NoneType"),
     ],
 )
-def test_what_is_no_recording_is_refused_with_what_would_be(recordings: Any, text: str) -> None:
+def test_an_item_that_is_not_a_recording_is_refused(recordings: Any, text: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         ReplayingProvider("openai_chat", recordings)
     assert str(caught.value) == f"recordings: {text}"
 
 
-def test_what_an_iterator_brings_is_looked_at_when_it_is_played() -> None:
+def test_items_of_an_iterator_are_checked_when_they_are_played() -> None:
     recordings: Any = iter([CHUNK + END, "an.sse"])
     provider = ReplayingProvider("openai_chat", recordings)
     assert answer(provider).text == "Hello."
@@ -232,18 +232,18 @@ def test_what_an_iterator_brings_is_looked_at_when_it_is_played() -> None:
         answer(provider)
 
 
-def test_recordings_that_ran_out_say_so() -> None:
-    with pytest.raises(ScriptRanOut, match="replay: there is no answer to request 1"):
+def test_recordings_that_ran_out_raise() -> None:
+    with pytest.raises(ScriptRanOut, match="request 1"):
         answer(ReplayingProvider("openai_chat", []))
 
 
-def test_what_the_wire_refuses_is_refused() -> None:
+def test_a_request_that_the_wire_refuses_raises_at_once() -> None:
     class Refusing:
         def __getattr__(self, name: str) -> Any:
             return getattr(openai_chat, name)
 
         def encode_request(self, request: Request, **settings: Any) -> Any:
-            raise InvalidRequest("request: not in these words")
+            raise InvalidRequest("request: unsupported")
 
     with pytest.raises(InvalidRequest):
         ReplayingProvider(Refusing(), []).stream(REQUEST)

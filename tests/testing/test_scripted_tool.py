@@ -26,7 +26,7 @@ pytestmark = pytest.mark.requirement("S4-16")
 
 
 class Aside:
-    """A stage that takes note."""
+    """A ToolContext that records."""
 
     subjects = None
 
@@ -80,14 +80,14 @@ def test_texts_outputs_exceptions_and_functions_are_answers() -> None:
     assert [c.id for c in tool.calls] == [c.id for c in tool.ended] == [f"c{n}" for n in range(5)]
 
 
-def test_without_a_script_every_call_is_fine() -> None:
+def test_without_a_script_every_call_returns_ok() -> None:
     assert answers_of(ScriptedTool("t"), 3) == [ToolOutput.of("ok")] * 3
 
 
-def test_a_script_that_ran_out_says_so() -> None:
+def test_a_script_that_ran_out_raises() -> None:
     tool = ScriptedTool("t", ["one"])
     assert answers_of(tool) == [ToolOutput.of("one")]
-    with pytest.raises(ScriptRanOut, match="script: t has no answer for call 2"):
+    with pytest.raises(ScriptRanOut, match="t has no answer for call 2"):
         answers_of(tool)
 
 
@@ -96,14 +96,14 @@ def test_a_script_that_ran_out_ends_the_run_and_fails_the_test(capability: Capab
     tool = ScriptedTool("t", ["one"], capability=capability)
     turns = [turn_with_calls(call("c1", "t"), call("c2", "t"), call("c3", "t")), "It went well."]
     desk = AgentHarness(turns, tool, gate=gate_allowing("t"))
-    with pytest.raises(ScriptRanOut, match="script: t has no answer for call 2"):
+    with pytest.raises(ScriptRanOut, match="t has no answer for call 2"):
         run(desk.run())
     assert desk.results[0].text == "one"
     assert {result.outcome for result in desk.results[1:]} == {Outcome.CANCELLED}
     desk.check()
 
 
-def test_a_script_that_ran_out_comes_out_of_the_events_of_a_run() -> None:
+def test_a_script_that_ran_out_raises_from_the_events_of_a_run() -> None:
     async def main() -> list[LoopEvent]:
         agent = Agent(
             ScriptedProvider([turn_with_calls(call("c1", "t"))]),
@@ -112,11 +112,11 @@ def test_a_script_that_ran_out_comes_out_of_the_events_of_a_run() -> None:
         )
         return [event async for event in agent.events("Go.")]
 
-    with pytest.raises(ScriptRanOut, match="script: there is no turn for request 2"):
+    with pytest.raises(ScriptRanOut, match="request 2"):
         run(main())
 
 
-def test_an_assertion_in_a_script_is_a_fault_of_the_tool() -> None:
+def test_an_assertion_error_in_a_script_is_an_error_of_the_tool() -> None:
     desk = AgentHarness(
         [turn_with_calls(call("c1", "t")), "Done."], read_tool("t", AssertionError("no"))
     )
@@ -124,12 +124,12 @@ def test_an_assertion_in_a_script_is_a_fault_of_the_tool() -> None:
     assert desk.result.outcome is Outcome.ERROR
 
 
-def test_one_text_for_a_list_of_answers_is_refused() -> None:
-    with pytest.raises(TypeError, match="not one text"):
+def test_a_string_for_a_list_of_answers_is_refused() -> None:
+    with pytest.raises(TypeError, match="a list of answers"):
         ScriptedTool("t", "text")
 
 
-def test_a_script_waits_for_the_test_and_knows_when_it_was_stopped() -> None:
+def test_a_script_waits_for_the_test_and_records_cancelled_calls() -> None:
     async def main() -> None:
         first, second = asyncio.Event(), asyncio.Event()
         tool = ScriptedTool("t", [[first, second, "done"], [asyncio.Event(), "never"]])
@@ -168,7 +168,7 @@ def test_capability_subjects_and_preview_are_what_the_script_says() -> None:
             run(shown(broken))
 
 
-def test_arguments_are_anything_unless_parameters_say_otherwise() -> None:
+def test_any_arguments_are_valid_unless_parameters_restrict_them() -> None:
     anything = ScriptedTool("t").definition
     assert isinstance(anything, ToolDefinition)
     assert anything.check(call("c1", "t", whatever=[1, {"a": None}])) == ()

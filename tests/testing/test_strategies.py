@@ -1,4 +1,4 @@
-"""The strategies: every kind of value comes up, and comes up wild."""
+"""The strategies draw every kind of value, including odd ones."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def is_found(strategy: SearchStrategy[Any], condition: Callable[[Any], bool]) ->
     return True
 
 
-# -- what is offered ---------------------------------------------------------------------------
+# -- public names ------------------------------------------------------------------------------
 
 
-def test_every_public_name_is_there_and_documented() -> None:
+def test_every_public_name_exists_and_is_documented() -> None:
     assert testing.__all__ == sorted(testing.__all__)
     for name in testing.__all__:
         assert inspect.getdoc(getattr(testing, name)), name
@@ -87,7 +87,7 @@ print(asyncio.run(agent.run("Go.")).text)
         "import steno.testing.strategies",
     ],
 )
-def test_without_hypothesis_a_strategy_says_what_to_install(code: str) -> None:
+def test_without_hypothesis_a_strategy_names_the_extra(code: str) -> None:
     run = without_hypothesis(code)
     expected = (
         "ImportError: steno.testing: strategies need hypothesis: pip install 'steno[testing]'"
@@ -97,7 +97,7 @@ def test_without_hypothesis_a_strategy_says_what_to_install(code: str) -> None:
 
 
 def test_a_strategy_is_the_same_wherever_its_module_was_loaded_from() -> None:
-    """Some modules go by the name of a strategy; they must not come up in its place."""
+    """Some modules have the name of a strategy; importing must return the strategy."""
     code = """
 import steno.testing.strategies.message_strategies, steno.testing.strategies.event_strategies
 from steno.testing import *
@@ -114,12 +114,12 @@ print("fine")
     assert (run.stdout, run.stderr) == ("fine\n", "")
 
 
-def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match=r"module 'steno\.testing' has no attribute 'nothing'"):
         testing.nothing  # noqa: B018 - it raises
 
 
-# -- every kind comes up -----------------------------------------------------------------------
+# -- every kind is drawn -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -132,12 +132,12 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
         (testing.events, Event),
     ],
 )
-def test_every_member_of_a_union_comes_up(strategy: Any, union: Any) -> None:
+def test_every_member_of_a_union_is_drawn(strategy: Any, union: Any) -> None:
     for kind in get_args(union):
         assert is_found(strategy().map(type), [kind].__contains__)
 
 
-def test_every_outcome_and_reason_to_stop_comes_up() -> None:
+def test_every_outcome_and_stop_reason_is_drawn() -> None:
     for outcome in Outcome:
         assert is_found(testing.tool_results().map(lambda r: r.outcome), [outcome].__contains__)
     for reason in (None, *StopReason):
@@ -149,16 +149,16 @@ def test_every_outcome_and_reason_to_stop_comes_up() -> None:
     "part",
     ["", "\0", "\u2028", "\u202e", "\u0301", "\ufeff", "\r", "\\", '"', "😀", "\U0010ffff"],
 )
-def test_text_is_wild(part: str) -> None:
+def test_text_contains_odd_characters(part: str) -> None:
     assert is_found(testing.texts(), lambda text: part in text if part else text == "")
 
 
 @given(testing.texts() | testing.identifiers() | testing.visible_texts())
-def test_text_never_holds_half_a_character(text: str) -> None:
+def test_text_never_contains_a_lone_surrogate(text: str) -> None:
     assert text.encode().decode() == text
 
 
-def test_json_is_wild() -> None:
+def test_json_is_deep_and_has_large_numbers() -> None:
     def depth(value: Any) -> int:
         inner = value.values() if isinstance(value, dict) else value
         return 1 + max(map(depth, inner), default=0) if isinstance(value, (dict, list)) else 0
@@ -173,7 +173,7 @@ def test_json_is_wild() -> None:
     assert is_found(texts, lambda text: text != text.strip())
 
 
-def test_what_may_be_empty_is_sometimes_empty() -> None:
+def test_values_that_may_be_empty_are_sometimes_empty() -> None:
     assert is_found(testing.assistant_messages(), lambda message: not message.content)
     assert is_found(testing.assistant_messages(), lambda message: message.text == "")
     assert is_found(testing.tool_results(), lambda result: not result.content)
@@ -191,7 +191,7 @@ def test_conversations_hold_every_role_and_several_calls() -> None:
 
 
 @pytest.mark.parametrize("code", OrderCode)
-def test_every_kind_of_damage_comes_up(code: OrderCode) -> None:
+def test_every_kind_of_damage_is_drawn(code: OrderCode) -> None:
     assert is_found(
         testing.damaged_conversations(),
         lambda messages: code in {i.code for i in check_order(messages, alternating=True)},
@@ -211,7 +211,7 @@ def deltas(stream: testing.EventStream) -> list[ToolCallDelta]:
     return [event for event in stream.events if isinstance(event, ToolCallDelta)]
 
 
-def test_streams_have_the_habits_that_are_asked_for() -> None:
+def test_streams_have_the_requested_habits() -> None:
     quiet = st.just(StreamHabits(index="missing", ids="missing", absent="", announces=False))
 
     @settings(max_examples=50)
@@ -252,7 +252,7 @@ def test_a_stream_comes_with_its_message(stream: testing.EventStream) -> None:
 
 
 @given(testing.conversations())
-def test_results_stand_in_the_order_of_their_calls(messages: tuple[Message, ...]) -> None:
+def test_results_are_in_the_order_of_their_calls(messages: tuple[Message, ...]) -> None:
     calls = [call.id for message in messages for call in message.tool_calls]
     results = [message.tool_call_id for message in messages if isinstance(message, ToolResult)]
     assert results == calls

@@ -70,7 +70,7 @@ def explain_over_budget(
     is_prompt = isinstance(last, UserMessage)
     subject = "your prompt with its attachments" if is_prompt else "the last tool output"
     limit = "" if context_tokens is None else f" ({context_tokens:,} tokens)"
-    advice = "attach less" if is_prompt else "ask for less output"
+    advice = "shorten it, attach less" if is_prompt else "ask for less output"
     return (
         f"{subject} (about {tokens:,} tokens) does not fit the context window of "
         f"{model or 'the model'}{limit}; {advice}, or choose another model"

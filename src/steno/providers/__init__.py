@@ -1,4 +1,4 @@
-"""Send requests to vendors of models.
+"""Providers: send requests to models of many vendors and stream their responses.
 
     from steno.providers import connect
 
@@ -8,7 +8,7 @@
                 ...
         message = stream.message()
 
-`CATALOG` lists the vendors that are known, `read_vendors` adds those of a configuration file.
+`CATALOG` lists the known vendors, `read_vendors` adds those of a configuration file.
 Needs the extra `steno[http]`, unless another transport is passed in.
 """
 

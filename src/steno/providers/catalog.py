@@ -1,12 +1,12 @@
 """The catalog of known vendors, one row each, and the vendors of a configuration file.
 
-Capabilities and limits are those that the vendor documents for all of its models. Where models
-differ, and most do, the field is left out, and `HttpProvider.models` or `describe` may know it.
-Thinking is about the protocol: a row states whether the protocol, as the vendor serves it, has a
-place for it. OpenAI and xAI return thinking in responses, and not in chat completions.
+Capabilities and limits are those that the vendor documents for all of its models. If models differ,
+as most do, the field is left out, and `HttpProvider.models` or `describe` may report the value.
+`thinking` is about the protocol: whether it can return thinking as the vendor serves it. OpenAI and
+xAI return thinking in the responses API, but not in chat completions.
 
-A configuration is TOML or JSON that the caller has parsed. A row stands alone, or is `like` a known
-one and holds only the differences:
+A configuration is TOML or JSON that the caller has parsed. A row is complete, or it names a known
+vendor in `like` and has only the differences:
 
     [providers.lab]
     like = "vllm"
@@ -54,7 +54,7 @@ CATALOG: Final = {
             base_url="https://api.openai.com/v1",
             provider="openai",
             key_variables=("OPENAI_API_KEY",),
-            # A prompt that is kept there may name the model.
+            # No model needed: a prompt that is stored at OpenAI may name it.
             capabilities=Capabilities(tools=True, thinking=True, strict=True),
         ),
         Vendor(
@@ -94,7 +94,7 @@ CATALOG: Final = {
             wire="openai_chat",
             base_url="https://openrouter.ai/api/v1",
             key_variables=("OPENROUTER_API_KEY",),
-            # Every account has a default model.
+            # No model needed: every account has a default model.
             capabilities=_THINKING_ONLY,
         ),
         Vendor(
@@ -122,9 +122,9 @@ CATALOG: Final = {
             base_url="https://api.deepseek.com",
             key_variables=("DEEPSEEK_API_KEY",),
             needs_model=True,
-            # By its price list, Flash models take images and Pro models do not.
+            # According to its price list, Flash models accept images and Pro models do not.
             capabilities=Capabilities(tools=True, thinking=True, strict=False),
-            context_tokens=1_000_000,  # of all its models, by its price list
+            context_tokens=1_000_000,  # for all models, according to the price list
             max_output_tokens=384_000,
         ),
         Vendor(
@@ -164,7 +164,7 @@ CATALOG: Final = {
             needs_model=True,
             capabilities=_TOOLS_AND_THINKING,
         ),
-        # -- servers of the user: a key only where one is set ------------------------------------
+        # -- local servers: a key is sent only if one is set -------------------------------------
         Vendor(
             name="ollama",
             title="Ollama",
@@ -172,7 +172,7 @@ CATALOG: Final = {
             base_url="http://localhost:11434",
             key_variables=("OLLAMA_API_KEY",),
             needs_key=False,
-            hint="is it running? ollama serve",
+            hint="start it with `ollama serve`",
             needs_model=True,
             capabilities=Capabilities(thinking=True, strict=False),
         ),
@@ -224,7 +224,7 @@ CATALOG: Final = {
         ),
     )
 }
-"""Every known vendor, by the name that `connect` takes."""
+"""The known vendors, by the name to pass to `connect`."""
 
 
 # -- vendors of a configuration --------------------------------------------------------------------
@@ -263,8 +263,8 @@ def read_vendors(
 ) -> dict[str, Vendor]:
     """Return the known vendors and those of a table, which has a row for each name.
 
-    A row of a known name replaces it. Rows may be like earlier ones of the same table. Raises
-    InvalidValue, whose place names the field.
+    A row with the name of a known vendor replaces that vendor. In `like`, a row may name an
+    earlier row of the same table. Raises InvalidValue, whose place names the field.
     """
     found = dict(known)
     for name, row in table.items():
@@ -295,8 +295,8 @@ def _read_vendor(name: str, row: object, known: Mapping[str, Vendor]) -> Vendor:
 
 
 def _new_vendor(name: str, fields: dict[str, Any]) -> Vendor:
-    """Return the base of a row that is like no other."""
-    rule = "must be there, or a row to be like"
+    """Return the vendor of a row without `like`."""
+    rule = 'required unless "like" names a vendor to copy'
     for field in ("wire", "base_url"):
         check_rule(field in fields, rule, f"{name}.{field}", code="field_missing")
     needs_key = bool(fields.get("key_variables"))
@@ -308,14 +308,14 @@ def _not_a_choice(choices: Iterable[str], place: str) -> InvalidValue:
 
 
 def _read_dialect(dialect: str | dict[str, Any], vendor: Vendor) -> Dialect:
-    """Return a dialect by its name, or that of the vendor with some fields changed."""
+    """Return a dialect by its name, or the dialect of the vendor with some fields changed."""
     place = f"{vendor.name}.dialect"
     if isinstance(dialect, str):
         if dialect not in DIALECTS:
             raise _not_a_choice(sorted(DIALECTS), place)
         return DIALECTS[dialect]
     if unknown := dialect.keys() - set(Dialect.__struct_fields__) - {"provider"}:
-        raise InvalidValue(f"has no field {min(unknown)}", place=place, code="field_unknown")
+        raise InvalidValue(f"unknown field {min(unknown)}", place=place, code="field_unknown")
     changed = _convert_row({**dialect, "provider": vendor.provider_name}, Dialect, place)
     return replace(vendor.chat_dialect, **{name: getattr(changed, name) for name in dialect})
 
@@ -332,10 +332,10 @@ def _convert_row(value: object, kind: type[T], place: str) -> T:
 
 
 def _compile_pattern(kind: type, value: object) -> object:
-    """Convert the pattern of call ids; msgspec knows all other types."""
+    """Compile the pattern of call ids, the only type that msgspec cannot convert."""
     if not isinstance(value, str):
         raise ValueError("must be text")
     try:
         return re.compile(value)
     except re.error:
-        raise ValueError("not a regular expression") from None
+        raise ValueError("must be a valid regular expression") from None

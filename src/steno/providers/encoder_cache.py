@@ -1,6 +1,6 @@
-"""Encoders of conversations that may continue: the next body reuses the bytes of the last one.
+"""A cache of encoders, so that the next request of a conversation reuses the bytes of the last one.
 
-Nothing here knows vendors or networks; only bytes decide how long an encoder is cached.
+This module does not know vendors or networks. The size of the bodies decides which encoders stay.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from steno.messages.request import Request
 from steno.wire import EncodedRequest, Encoder
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""Of bodies, images included. The messages are held too, usually by the caller as well."""
+"""The total size of the cached bodies, images included.
+
+The cache also refers to the messages; usually the caller does, too.
+"""
 MAX_ENCODERS: Final = 32
-"""Each is compared with a request, so their number has a bound even where they are small."""
+"""The maximum number of encoders, since each is compared with every request."""
 
 
 class _CachedEncoder(NamedTuple):
@@ -34,19 +37,19 @@ class _CachedEncoder(NamedTuple):
 
 @final
 class EncoderCache:
-    """Encodes requests, each with the encoder that has encoded most of it already.
+    """Encodes each request with the encoder that has already encoded most of it.
 
-    That is the one whose messages are the longest prefix of the request, for the same model; if
-    there is none, a new one starts. So conversations with the same beginning do not disturb each
-    other. The bodies of all encoders together are at most `max_bytes`: the longest unused go first,
-    and the newest stays whatever its size.
+    That is the encoder for the same model whose messages are the longest prefix of the request; if
+    there is none, a new encoder is used. So conversations with the same beginning do not evict
+    each other. The bodies of all encoders have at most `max_bytes` in total: the least recently
+    used encoders are evicted first, and the newest stays whatever its size.
     """
 
     def __init__(self, new_encoder: Callable[[], Encoder], *, max_bytes: int = MAX_BYTES) -> None:
         self._new_encoder = new_encoder
         self._max_bytes = max_bytes
         self._cached: list[_CachedEncoder] = []
-        """The newest last."""
+        """The cached encoders, the most recently used last."""
 
     def encode(self, request: Request) -> EncodedRequest:
         """Encode a request for a stream. Raises InvalidRequest."""
@@ -57,11 +60,11 @@ class EncoderCache:
         return encoded
 
     def clear(self) -> None:
-        """Forget all encoders; conversations that continue are encoded anew."""
+        """Remove all encoders; the next request of a conversation is encoded in full."""
         self._cached.clear()
 
     def _take_longest(self, request: Request) -> Encoder | None:
-        """Take the encoder with the longest prefix out of the cache: one that fails stays out."""
+        """Remove the encoder with the longest prefix and return it; one that fails stays removed."""
         longest_first = sorted(self._cached, key=lambda cached: -len(cached.encoder.messages))
         found = next((cached for cached in longest_first if cached.is_prefix_of(request)), None)
         if found is None:

@@ -1,4 +1,4 @@
-"""The HTTP endpoint of each wire: its paths, its headers, and the settings of its encoder."""
+"""The HTTP endpoint of each wire: its paths, headers and encoder settings."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ from steno.wire import WIRES, Encoder, Wire
 
 
 class Endpoint(NamedTuple):
-    """The HTTP side of one wire."""
+    """The facts about HTTP that belong to one wire."""
 
     path: str
-    """The path of requests after the base URL; `{model}` stands for the model."""
+    """The path of requests after the base URL; `{model}` is replaced with the model."""
     models_path: str | None = None
-    """The path of the list of models; None where that is not known."""
+    """The path of the list of models; None if it is unknown."""
     read_models: Callable[[Any], ModelPage] = read_openai_models
     encoder_settings: tuple[str, ...] | None = None
-    """The settings that the wire's encoder takes; None if the wire has no encoder."""
+    """The names of the settings of the wire's encoder; None if the wire has no encoder."""
     show_path: str | None = None
-    """The path for one model, where the list has too few facts."""
+    """The path that describes one model, if the list has too few facts."""
     headers: Mapping[str, str] = MappingProxyType({})
     requires_max_tokens: bool = False
-    """Whether every request needs a limit for its response."""
+    """Whether every request must set `max_tokens`."""
     has_whole_responses: bool = False
-    """Whether a body that begins like JSON is a response without a stream.
+    """Whether a body that begins like JSON is a response that is not a stream.
 
-    False where a stream is JSON too, so that its decoder takes such a response as a short one.
+    False if a stream is JSON as well: then the stream decoder reads a whole response, too.
     """
     stream_marker: re.Pattern[bytes] | None = None
-    """A pattern that every stream of this wire matches, and none of another; None if not known."""
+    """Matches every stream of this wire and no stream of another wire; None if unknown."""
 
     def may_match(self, body: bytes) -> bool:
-        """Return whether the beginning of a body may be one of this wire."""
+        """Return whether a body with this beginning may belong to this wire."""
         return self.stream_marker is None or self.stream_marker.search(body) is not None
 
     def path_for(self, model: str) -> str:
-        """Return the path of requests to a model. Raises InvalidRequest if the model is missing."""
+        """Return the path of requests to a model. Raises InvalidRequest for an invalid name."""
         if "{model}" not in self.path:
             return self.path
         name = model if "/" in model else f"models/{model}"
         if any(part in ("", ".", "..") for part in name.split("/")):
             raise InvalidRequest(
-                "model must name one, this protocol has it in the path",
+                "model is missing or cannot be part of a URL path, where this protocol needs it",
                 place="request",
                 code="model_missing",
             )
@@ -108,20 +108,21 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
 
 
 def find_endpoint(vendor: Vendor) -> Endpoint:
-    """Return the endpoint of a vendor; a wire of the user is not loaded yet.
+    """Return the endpoint of a vendor, without importing a user's wire module.
 
-    Raises InvalidValue if its wire is unknown, or has no path.
+    Raises InvalidValue if the wire is unknown or has no path.
     """
     wire: object = vendor.wire
     name = wire if isinstance(wire, str) else getattr(wire, "__name__", "")
-    usual = ENDPOINTS.get(name.removeprefix("steno.wire."))
-    is_known = usual is not None or not isinstance(wire, str) or "." in wire or wire in WIRES
-    rule = f"must be one of {', '.join(sorted(ENDPOINTS))}, or a module of yours as package.module"
+    builtin = ENDPOINTS.get(name.removeprefix("steno.wire."))
+    is_known = builtin is not None or not isinstance(wire, str) or "." in wire or wire in WIRES
+    names = ", ".join(sorted(ENDPOINTS))
+    rule = f'unknown wire "{name}": use one of {names}, or a module such as package.module'
     check_rule(is_known, rule, f"{vendor.name}.wire", code="wire_unknown")
-    rule = "must tell where requests go, since this wire has no usual path"
-    has_path = usual is not None or vendor.path != ""
+    rule = "required: the path to which requests are sent, since this wire has no default path"
+    has_path = builtin is not None or vendor.path != ""
     check_rule(has_path, rule, f"{vendor.name}.path", code="field_missing")
-    endpoint = usual or Endpoint(vendor.path)
+    endpoint = builtin or Endpoint(vendor.path)
     return endpoint._replace(path=vendor.path) if vendor.path else endpoint
 
 

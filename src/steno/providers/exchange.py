@@ -1,9 +1,8 @@
 """One exchange with a server: send the request, read the response, and retry until the first event.
 
-Before the first event reaches the caller, a failed attempt costs nothing but time; after it, an
-error is the caller's to see. The wire decodes the errors of a server. Facts that only this side
-knows are added here: the address, the variable of the key, and that a response is none of the
-protocol.
+Before the caller has the first event, a failed attempt is repeated; after it, the error is raised.
+The wire decodes the errors of a server. This module adds the facts that only the client knows: the
+address, the environment variable of the key, and that a response is not of the protocol.
 """
 
 from __future__ import annotations
@@ -39,18 +38,18 @@ from steno.wire import StreamDecoder, Wire
 from steno.wire.response_decoder import build_cut_short
 
 MAX_ERROR_BYTES: Final = 1024 * 1024
-"""The most that is read of an error response; the rest explains nothing."""
+"""The number of bytes that are read of an error response; the rest is ignored."""
 BOM: Final = b"\xef\xbb\xbf"
 _MAX_SNIFFED_BYTES: Final = 64 * 1024
-"""So much of a body shows its protocol."""
+"""The number of bytes of a body that are searched for a sign of its protocol."""
 _CONTENT_TYPE: Final = re.compile(r"[\w.+-]{1,60}/[\w.+-]{1,60}", re.ASCII)
 _DOCUMENT_TYPE: Final = re.compile(r"text/(?:html|plain)|.+[/+](?:json|xml)")
 _STREAM_PREFIXES: Final = (b"data:", b"event:", b"id:", b"retry:", b"{", b"[")
-"""The beginnings of streams, in any protocol."""
+"""The beginnings of streams of all protocols."""
 _EMPTY_EVENTS: Final = re.compile(
     rb"\A(?:\s|(?:(?:retry|id|event)?:|data:(?=[ \t]*[\r\n]))[^\r\n]*(?=[\r\n]|\Z))*"
 )
-"""Comments, and events with only a number or a name."""
+"""Matches comments, and events without data."""
 
 T = TypeVar("T")
 
@@ -62,21 +61,24 @@ _logger = logging.getLogger("steno.providers")
 
 
 class RequestPolicy(NamedTuple):
-    """How requests are sent and repeated; a test replaces its parts."""
+    """The functions and limits for sending and repeating requests; tests replace them."""
 
     open: Callable[[HttpRequest], Awaitable[HttpResponse]]
     retries: Retries
     sleep: Callable[[float], Awaitable[object]]
     jitter: Callable[[], float]
-    """A number from 0 to 1, a new one each time."""
+    """Returns a new random number from 0 to 1."""
     first_event_s: float | None = None
-    """The time from the first byte of the body to the first event; the transport has the others."""
+    """The maximum time from the first byte of the body to the first event.
+
+    The transport has the other limits.
+    """
 
     async def retry(self, attempt: Callable[[], Awaitable[T]], vendor: str) -> T:
-        """Repeat an attempt until it succeeds or a repetition has no use.
+        """Repeat an attempt until it succeeds or the retry policy gives up.
 
-        Raises its last StenoError; after more than one attempt it names the vendor and their
-        number.
+        Raises the StenoError of the last attempt; after several attempts its message ends with
+        their number and the vendor.
         """
         for tried in count():
             try:
@@ -85,10 +87,10 @@ class RequestPolicy(NamedTuple):
                 wait_s = self.retries.wait_s(exc, tried, self.jitter())
                 if wait_s is None:
                     if tried:
-                        append_advice(exc, f"{vendor} was asked {tried + 1} times")
+                        append_advice(exc, f"{tried + 1} requests to {vendor} failed")
                     raise
-                # The class and no more: the text of a provider may echo the request.
-                _logger.info("%s: %s, again in %.1f s", vendor, type(exc).__name__, wait_s)
+                # Only the class: the error text of a provider may quote the request.
+                _logger.info("%s: %s, retry in %.1f s", vendor, type(exc).__name__, wait_s)
             await self.sleep(wait_s)
         raise AssertionError("count has no end")
 
@@ -110,21 +112,21 @@ class HttpExchange:
         self._endpoint = endpoint
         self._wire = error_source.wire
         self._origin: Final = {"provider": error_source.vendor.provider_name, "model": model}
-        """The origin of seals."""
+        """The provider and model for seals."""
         self._policy = policy
         self._error_source = error_source
         self._response: HttpResponse | None = None
         self._decoder: StreamDecoder | None = None
         self._sniffed = b""
-        """The beginning of the body, up to its first event."""
+        """The first bytes of the body, up to the first event."""
         self._is_at_end = False
         self._is_closed = False
         self._first_event_timeout: asyncio.Timeout | None = None
-        """A deadline during the wait for the first event; closing the stream sets it."""
+        """The timeout around the wait for the first event; `close` lets it expire at once."""
 
     @property
     def envelope(self) -> dict[str, Any]:
-        """The metadata of the response (id, model, ...), other than the message."""
+        """The metadata of the response (id, model, ...) besides the message."""
         return {} if self._decoder is None else self._decoder.envelope
 
     @property
@@ -133,7 +135,7 @@ class HttpExchange:
         return None if self._decoder is None else self._decoder.usage
 
     async def read(self) -> Iterable[WireEvent] | None:
-        """Return more events; the first time, send the request and wait for the first of them."""
+        """Return more events; the first call sends the request and waits for the first event."""
         if self._response is not None:
             return None if self._is_at_end else self._decode(await self._response.read())
         self._first_event_timeout = timeout = asyncio.timeout(None)
@@ -152,7 +154,7 @@ class HttpExchange:
         self._error_source.key.redact_error(error)
 
     def close(self) -> None:
-        """Drop the connection, and end a read that waits."""
+        """Close the connection and end a waiting `read`."""
         self._is_closed = True
         if self._first_event_timeout is not None:
             self._first_event_timeout.reschedule(0)
@@ -171,7 +173,8 @@ class HttpExchange:
             raise
         self._response = response
         if self._is_closed:
-            # Its bytes came in the same turn of the loop as `close`, too late to be cancelled.
+            # The first bytes arrived in the same iteration of the event loop as `close`, too late
+            # for the timeout.
             response.close()
         return events
 
@@ -193,7 +196,7 @@ class HttpExchange:
             if not first or not self._is_other_protocol(response, exc):
                 raise
             raise self._error_source.build_protocol_error(response, self._request) from exc
-        # Not repeated: the next attempt would take as long.
+        # Not retryable: the next attempt would take as long.
         raise Unreachable(
             f"no event within {limit_s:g} s, though the connection was kept alive",
             retryable=False,
@@ -202,7 +205,7 @@ class HttpExchange:
         )
 
     async def _read_first_event(self, response: HttpResponse, first: bytes) -> Iterator[WireEvent]:
-        # The beginning decides, whatever the content type.
+        # The first byte decides, whatever the content type.
         is_json = first.removeprefix(BOM).lstrip()[:1] in (b"{", b"[")
         self._decoder = self._wire.StreamDecoder(**self._origin)
         if self._endpoint.has_whole_responses and is_json:
@@ -211,7 +214,7 @@ class HttpExchange:
         events: Iterator[WireEvent] = self._decode(first)
         held: list[WireEvent] = []
         while True:
-            # Once for each piece, however many unknown events it holds.
+            # Once for each piece: its events do not change the result.
             is_ours = self._endpoint.may_match(self._sniffed)
             for event in events:
                 held.append(event)
@@ -228,7 +231,7 @@ class HttpExchange:
             events = self._decode(piece)
 
     def _is_other_protocol(self, response: HttpResponse, error: ProtocolError) -> bool:
-        """Return whether the bytes before an error are of another protocol, or of none."""
+        """Return whether the bytes before an error are of another protocol, or of no protocol."""
         if isinstance(error, CutShort) and is_cut_off(self._sniffed):
             return False
         is_document = _DOCUMENT_TYPE.fullmatch(read_content_type(response)) is not None
@@ -241,7 +244,7 @@ class HttpExchange:
         self._is_at_end = True
         return self._decoder.close()
 
-    # -- responses that are no stream --------------------------------------------------------
+    # -- responses that are not a stream -----------------------------------------------------
 
     async def _read_whole(
         self, response: HttpResponse, first: bytes, decoder: StreamDecoder
@@ -281,14 +284,14 @@ async def fetch_json(policy: RequestPolicy, request: HttpRequest, error_source: 
 
 
 class ErrorSource(NamedTuple):
-    """The vendor, wire and key that errors of a response name."""
+    """Builds the errors of responses, with the vendor, wire and key that they name."""
 
     vendor: Vendor
     wire: Wire
     key: ApiKey
 
     async def read_error(self, response: HttpResponse, request: HttpRequest) -> ProviderError:
-        """Return the error of an error response, from as much of its body as there is."""
+        """Return the error for an error response, from the part of its body that can be read."""
         if 300 <= response.status < 400:
             return _build_redirect_error(response, request)
         pieces: list[bytes] = []
@@ -298,13 +301,14 @@ class ErrorSource(NamedTuple):
                 pieces.append(piece)
                 left -= len(piece)
         except Unreachable:
-            pass  # the status is better information than the end of the connection
+            pass  # the status of the response is more useful than the connection error
         error = self.wire.decode_error(response.status, b"".join(pieces), response.headers)
         if error.retry_after_s:
-            append_advice(error, f"it asks to wait {error.retry_after_s:.10g} s")
+            append_advice(error, f"the provider asks to wait {error.retry_after_s:.10g} s")
         match error:
             case NotFound() | ProviderError(status=405):
-                append_advice(error, f"asked {request.address}, check the base URL and the model")
+                advice = f"the address was {request.address}; check the base URL and the model"
+                append_advice(error, advice)
             case AuthenticationFailed():
                 is_sent = bool(self.vendor.auth.header(self.key.reveal()))
                 state = "check the key" if is_sent else "no key was sent"
@@ -314,24 +318,24 @@ class ErrorSource(NamedTuple):
         return error
 
     def build_protocol_error(self, response: HttpResponse, request: HttpRequest) -> ProtocolError:
-        """Return the error of a response that is not of the protocol."""
-        kind = read_content_type(response) or "without a content type"
+        """Return the error for a response that is not of the protocol."""
+        kind = read_content_type(response) or "no content type"
         return ProtocolError(
-            f"does not speak {self.wire.NAME}; what came ({kind}) is no answer; check the base URL,"
-            " the wire, and what stands between, such as a proxy or a login page",
+            f"the response ({kind}) is not in the format of {self.wire.NAME}; check the base URL, "
+            "the wire, and whether a proxy or a login page responds instead of the server",
             code="wrong_protocol",
             place=request.address,
         )
 
 
 def append_advice(error: StenoError, advice: str) -> None:
-    """Add advice to the message of an error."""
+    """Append advice to the message of an error."""
     error.message = f"{error.message}; {advice}"
     error.args = (f"{error.place}: {error.message}" if error.place else error.message,)
 
 
 def read_content_type(response: HttpResponse) -> str:
-    """Return the content type of a response, without parameters; empty where there is none."""
+    """Return the content type of a response, without parameters; empty if it has none."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     return kind if _CONTENT_TYPE.fullmatch(kind) else ""
 
@@ -342,9 +346,9 @@ def is_html(first: bytes) -> bool:
 
 
 def is_cut_off(body: bytes) -> bool:
-    """Return whether a body may have been cut off before its first event.
+    """Return whether a body may be a stream that was truncated before its first event.
 
-    It holds half an event, or comments, which keep a connection alive: any stream may begin so.
+    Such a body is a part of an event, or only comments, which keep a connection alive.
     """
     rest = _EMPTY_EVENTS.sub(b"", body.removeprefix(BOM), count=1)
     if not rest:
@@ -358,11 +362,11 @@ def is_cut_off(body: bytes) -> bool:
 
 
 def _is_truncated_json(text: bytes) -> bool:
-    """Return whether JSON is valid up to its end, and incomplete."""
+    """Return whether text is the beginning of a JSON value."""
     try:
         msgspec.json.decode(text)
     except msgspec.DecodeError as exc:
-        return "truncated" in str(exc)  # msgspec has no other sign of it
+        return "truncated" in str(exc)  # msgspec has no error class or code for this
     except (UnicodeError, RecursionError):
         pass
     return False
@@ -371,17 +375,17 @@ def _is_truncated_json(text: bytes) -> bool:
 def _build_redirect_error(response: HttpResponse, request: HttpRequest) -> ProviderError:
     try:
         target = strip_url_secrets(urljoin(request.url, response.headers.get("location", "")))
-    except ValueError:  # the location is no address
+    except ValueError:  # the location is not a URL
         target = None
     if target is None or target == request.address:
-        what, advice = "it redirects", "check the base URL"
+        what, advice = "the server redirects", "check the base URL"
     elif request.url.startswith("https:") and target.startswith("http:"):
-        what = f"it redirects to {target}, where the key would travel unencrypted"
-        advice = "check the base URL, or have the server stay with https"
+        what = f"the server redirects to {target}, which would send the key unencrypted"
+        advice = "check the base URL, or configure the server to redirect to https"
     else:
-        what = f"it redirects to {target}"
-        advice = "if that is the right address, pass its beginning as the base URL"
-    rule = f"{what}; redirects are not followed, as a key is for one host only"
+        what = f"the server redirects to {target}"
+        advice = "if that address is right, use its beginning as the base URL"
+    rule = f"{what}; steno follows no redirects, since a key is for one host only"
     return ProviderError(
         f"{rule}; {advice}", status=response.status, code="redirected", place=request.address
     )

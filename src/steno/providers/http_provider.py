@@ -1,7 +1,8 @@
-"""The HTTP provider of every vendor, and `connect`, which makes one from the name of a vendor.
+"""The HTTP provider for all vendors, and `connect`, which creates one from the name of a vendor.
 
-A vendor is a row of the catalog. The row gives address and wire, the wire encodes and decodes, the
-transport carries bytes, the exchange retries, and the stream returns the events.
+A vendor is a row of the catalog. The row has the address and the wire, the wire encodes and
+decodes, the transport sends and receives bytes, the exchange retries, and the stream returns the
+events.
 """
 
 from __future__ import annotations
@@ -50,11 +51,14 @@ from steno.values import PRECHECKED
 from steno.wire import EncodedRequest, load_wire
 
 FIRST_EVENT_S: Final = 1800
-"""Models that think without output take many minutes; their servers keep the connection alive."""
+"""The default time limit for the first event.
+
+Models that think without output take many minutes; their servers keep the connection alive.
+"""
 _MAX_PAGES: Final = 50
 _HEADERS: Final = {
     "accept": "text/event-stream, application/json",
-    "accept-encoding": "identity",  # a compressed stream waits until a block of it is full
+    "accept-encoding": "identity",  # a compressed stream is delayed until a block is full
     "user-agent": "steno",
 }
 
@@ -71,25 +75,27 @@ def connect(
     vendors: Mapping[str, Vendor] = CATALOG,
     environ: Mapping[str, str] | None = None,
 ) -> HttpProvider:
-    """Return a provider for a vendor, by name or as a row of your own; nothing is sent yet.
+    """Return a provider for a vendor, given by name or as a Vendor; nothing is sent yet.
 
         async with connect("anthropic", model="…") as provider:
             message = await provider.stream(request).collect()
 
-    `model` is used where a request names none. Without `key` the key comes from `environ`, by
-    default that of the process. A server that keeps the connection alive without an event fails
-    after `first_event_s`. Raises InvalidValue for an unknown vendor, an invalid address or a limit
-    that is not above 0, AuthenticationFailed if a key is needed and there is none.
+    `model` is used for requests that name none. Without `key`, the key comes from `environ`, by
+    default that of the process. A response that has no event after `first_event_s` seconds fails,
+    even if the server keeps the connection alive. Raises InvalidValue for an unknown vendor, an
+    invalid address or a limit that is not above 0, AuthenticationFailed if a required key is
+    missing.
     """
-    check_type(vendor, (str, Vendor), 'takes a name such as "openai", or a Vendor', "connect")
+    rule = 'vendor must be a name such as "openai", or a Vendor'
+    check_type(vendor, (str, Vendor), rule, "connect")
     if isinstance(vendor, str):
-        rule = describe_unknown_vendor(vendor, sorted(vendors), "or pass a Vendor of your own")
+        rule = describe_unknown_vendor(vendor, sorted(vendors), "or pass a Vendor")
         check_rule(vendor in vendors, rule, "vendor", code="provider_unknown")
         vendor = vendors[vendor]
     if base_url is not None:
         check_base_url(base_url, vendor.name)
         vendor = replace(vendor, base_url=base_url, needs_model=vendor.needs_model_at(base_url))
-    rule = "everybody has one of their own, pass it"
+    rule = "required: the address differs for each customer of this vendor"
     place = f"{vendor.name}.base_url"
     check_rule(vendor.base_url != "", rule, place, code="base_url_missing")
     environ = os.environ if environ is None else environ
@@ -110,7 +116,7 @@ def connect(
 
 @final
 class HttpProvider:
-    """The provider of one vendor; `connect` makes one. `async with` closes its connections."""
+    """A provider for one vendor; use `connect` to create one. `async with` closes its connections."""
 
     def __init__(
         self,
@@ -124,19 +130,19 @@ class HttpProvider:
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        """Take a vendor and the parts that act. A transport that is passed stays open.
+        """Create a provider. `close` does not close a transport that you pass.
 
-        `first_event_s` is how long a server may send bytes without an event, such as comments that
-        keep a connection alive, before the first event; None for no limit. Raises InvalidValue if
-        the vendor has an unknown wire, or a limit is not above 0.
+        `first_event_s` limits the time in which a server may send bytes without an event, such as
+        comments that keep a connection alive, before the first event; None for no limit. Raises
+        InvalidValue if the vendor has an unknown wire or a limit is not above 0.
         """
-        advice = "; connect takes names as well"
+        advice = "; to use the name of a vendor, call connect"
         check_type(vendor, Vendor, "must be a Vendor", "vendor", advice=advice)
         _check_model(model)
         _check_policy(key, transport, retries, first_event_s)
         self.vendor = vendor
         self.model = model
-        """The model of requests that name none."""
+        """The model for requests that name none."""
         self._endpoint = find_endpoint(vendor)
         self._error_source = ErrorSource(vendor, load_wire(vendor.wire), key or ApiKey())
         self._owns_transport = transport is None
@@ -161,16 +167,16 @@ class HttpProvider:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections, except those of a passed transport; no request can follow."""
+        """Close the connections, except those of a transport that you passed; no request can follow."""
         self._is_closed = True
         self._encoders.clear()
         if self._owns_transport:
             await self._transport.close()
 
     def stream(self, request: Request) -> HttpStream:
-        """Return the response to a request, as a stream; it is sent when the first event is read.
+        """Return the response as a stream; the request is sent when the first event is read.
 
-        Raises InvalidRequest for a request that this vendor cannot take, StenoError
+        Raises InvalidRequest for a request that cannot be sent to this vendor, StenoError
         (`provider_closed`) if the provider is closed.
         """
         self._check_open()
@@ -178,9 +184,8 @@ class HttpProvider:
         if not request.model and self.model:
             request = _with_settings(request, model=self.model)
         if not request.model and self.vendor.needs_model:
-            remedy = "name it there, or pass model to connect"
             raise InvalidRequest(
-                f"model must name one of {self.vendor.name}; {remedy}",
+                f"no model for {self.vendor.name}; set Request.model or pass model to connect",
                 place="request",
                 code="model_missing",
             )
@@ -197,7 +202,7 @@ class HttpProvider:
         return HttpStream(exchange, (*losses, *encoded.losses))
 
     def _within_limit(self, request: Request) -> tuple[Request, tuple[Change, ...]]:
-        """Return a request whose limit is not above that of the vendor's models."""
+        """Return a request whose `max_tokens` is not above the limit of the vendor, and the change."""
         most, asked = self.vendor.max_output_tokens, request.max_tokens
         if most is None or (asked is None and not self._endpoint.requires_max_tokens):
             return request, ()
@@ -219,11 +224,11 @@ class HttpProvider:
     async def models(self) -> tuple[Model, ...]:
         """Request the models of the server. Raises ProviderError, ProtocolError.
 
-        Limits that it does not give are those of the vendor's row.
+        Limits that the server does not report are those of the vendor.
         """
         if self._endpoint.models_path is None:
             raise NotFound(
-                "where its models are listed is not known",
+                "steno does not know where this server lists its models; name the model yourself",
                 place=self.vendor.name,
                 code="models_path_unknown",
             )
@@ -241,7 +246,7 @@ class HttpProvider:
     async def describe(self, model: str = "") -> Model:
         """Request the facts about one model, by default that of the provider.
 
-        Raises NotFound if the server does not have it.
+        Raises NotFound if the server does not have the model.
         """
         _check_model(model)
         name = model or self.model
@@ -253,7 +258,7 @@ class HttpProvider:
             if known.id == name:
                 return known
         raise NotFound(
-            "the server lists no model of this name", place=self.vendor.name, code="model_unknown"
+            "the server does not list this model", place=self.vendor.name, code="model_unknown"
         )
 
     def _with_limits(self, model: Model) -> Model:
@@ -302,7 +307,7 @@ class HttpProvider:
 
 
 def _with_settings(request: Request, **settings: Any) -> Request:
-    """Return a request with other settings; its messages were checked when it was made."""
+    """Return a request with other settings, without checking its messages again."""
     token = PRECHECKED.set(True)
     try:
         return replace(request, **settings)
@@ -312,14 +317,14 @@ def _with_settings(request: Request, **settings: Any) -> Request:
 
 @final
 class HttpStream(SourceStream):
-    """The response of a vendor as a stream, with its losses and its envelope."""
+    """The response of a vendor as a stream, with the losses and the envelope."""
 
     def __init__(self, exchange: HttpExchange, losses: tuple[Change, ...]) -> None:
-        """Take the exchange before it begins."""
+        """Create the stream of an exchange that has not begun."""
         super().__init__(exchange)
         self._exchange = exchange
         self.losses = losses
-        """The parts of the request that the model does not see as they are."""
+        """The parts of the request that were changed or left out when it was encoded."""
 
     @property
     def envelope(self) -> dict[str, Any]:
@@ -340,8 +345,8 @@ def _check_model(model: object) -> None:
 
 
 def _check_policy(key: object, transport: object, retries: object, first_event_s: object) -> None:
-    check_type(key, (ApiKey, NoneType), "must be a Key", "key")
-    rule = f"must be one, such as HttpTransport(), not {type(transport).__name__}"
+    check_type(key, (ApiKey, NoneType), "must be an ApiKey", "key")
+    rule = f"must be a transport such as HttpTransport(), not {type(transport).__name__}"
     is_transport = transport is None or hasattr(transport, "open")
     check_rule(is_transport, rule, "transport", code="wrong_type")
     check_type(retries, Retries, "must be Retries, such as Retries(max_retries=3)", "retries")

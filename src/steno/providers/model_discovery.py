@@ -1,10 +1,10 @@
 """Find a model: discover the models of all known servers, and select one.
 
-`discover_models` asks every server that can be asked, all at once and not for long; no error of a
-server is raised. `find_model` selects a model in this order: the one that is named, the one that is
-configured, vendors of the configuration, vendors with a key in the environment, a server on this
-machine (Ollama first), the embedded model, and the offline assistant, which is always there. So
-with nothing configured there is a model.
+`discover_models` requests the list of models from all servers at once, with short time limits; it
+raises no error of a server. `find_model` selects in this order: the model that is named, the model
+that is configured, a vendor of the configuration, a vendor with a key in the environment, a server
+on this machine (Ollama first), the embedded model, and the offline assistant, which is always
+available. So there is a model even if nothing is configured.
 """
 
 from __future__ import annotations
@@ -36,12 +36,13 @@ from steno.values import RedactedRepr
 
 EMBEDDED: Final = "embedded"
 OFFLINE: Final = "offline"
-_ADD_VENDOR_HINT: Final = "a row [providers.NAME] in the configuration adds one"
+_ADD_VENDOR_HINT: Final = "or add a vendor as [providers.NAME] in the configuration"
 _MAX_DESCRIBED: Final = 8
-"""How many models are requested one by one, where a list has too few facts."""
+"""The number of models that are described one by one, if the list has too few facts."""
 _PREFERRED_FAMILIES: Final = {
     "anthropic": (r"claude-sonnet-[\d-]+",),
-    # Its price list names one that is always the newest, which sees images and costs least.
+    # According to the price list, deepseek-flash is always the newest, accepts images and is the
+    # cheapest.
     "deepseek": ("deepseek-flash", r"deepseek-v[\d.]+-(?:flash|pro)", "deepseek-chat"),
     "google": (r"gemini-[\d.]+-pro",),
     "mistral": ("mistral-large-latest",),
@@ -50,7 +51,7 @@ _PREFERRED_FAMILIES: Final = {
 }
 """The families of general models of a vendor, the best first.
 
-The newest model of the first family that its server lists is selected.
+The newest model of the first family that the server lists is selected.
 """
 _NOT_FOR_CHAT: Final = re.compile(
     r"embed|whisper|tts|transcri|moderation|dall-e|image|audio|realtime|rerank|guard|ocr|sora",
@@ -61,7 +62,7 @@ _NUMBER: Final = re.compile(r"\d+")
 
 @final
 class DiscoveryResult(RedactedRepr, frozen=True, kw_only=True):
-    """The models of one vendor, or why there are none."""
+    """The models of one vendor, or the reason why none can be used."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"where", "outcome", "choice"})
 
@@ -69,13 +70,13 @@ class DiscoveryResult(RedactedRepr, frozen=True, kw_only=True):
     """The name of a vendor, "embedded" or "offline"."""
     title: str = ""
     outcome: str
-    """A sentence for people; where there is no model to use, the reason and a remedy."""
+    """The outcome for people; without a usable model, the reason and a remedy."""
     code: str = "found"
     """The outcome for programs: `found`, `key_missing`, `base_url_missing`, `timeout`,
     `no_chat_model`, `missing_extra`, or the code of an error."""
     models: tuple[Model, ...] = ()
     choice: str = ""
-    """The model that is selected by default; empty if there is none to use."""
+    """The id of the default model; empty if no model can be used."""
 
     @property
     def lacks_key(self) -> bool:
@@ -84,7 +85,7 @@ class DiscoveryResult(RedactedRepr, frozen=True, kw_only=True):
 
     @property
     def is_usable(self) -> bool:
-        """Whether a request could be sent there."""
+        """Whether a request can be sent to a model of this vendor."""
         return bool(self.choice)
 
     @property
@@ -94,12 +95,12 @@ class DiscoveryResult(RedactedRepr, frozen=True, kw_only=True):
 
 
 class DiscoveryTimeouts(NamedTuple):
-    """How long to wait for a list of models, in seconds."""
+    """The time limits for a list of models, in seconds."""
 
     local_s: float = 0.5
-    """For servers on this machine, most of which are not there."""
+    """The limit for servers on this machine; most of them are not running."""
     hosted_s: float = 5
-    """For servers elsewhere."""
+    """The limit for all other servers."""
 
 
 DEFAULT_DISCOVERY_TIMEOUTS: Final = DiscoveryTimeouts()
@@ -119,9 +120,12 @@ async def discover_models(
 
 
 def order_vendors(vendors: Mapping[str, Vendor]) -> Iterable[Vendor]:
-    """Return the vendors to ask: first the user's own, then those with a key, then this machine."""
+    """Return the vendors in the order of selection.
+
+    Vendors of the configuration come first, then those that need a key, then local servers.
+    """
     own = [vendor for name, vendor in vendors.items() if name not in CATALOG]
-    servers: dict[tuple[str, str], Vendor] = {}  # each only in its first protocol
+    servers: dict[tuple[str, str], Vendor] = {}  # one protocol for each server
     for vendor in sorted(vendors.values(), key=lambda row: not row.needs_key):
         servers.setdefault((vendor.provider_name, urlsplit(vendor.base_url).netloc), vendor)
     return dict.fromkeys([*own, *servers.values()])
@@ -131,7 +135,7 @@ def order_vendors(vendors: Mapping[str, Vendor]) -> Iterable[Vendor]:
 
 
 class VendorProbe(NamedTuple):
-    """Asks vendors which models they have."""
+    """Requests the models of vendors."""
 
     environ: Mapping[str, str]
     timeouts: DiscoveryTimeouts
@@ -143,26 +147,26 @@ class VendorProbe(NamedTuple):
             outcome = f"no key; set {' or '.join(vendor.key_variables) or 'one'}"
             return _build_unusable(vendor, "key_missing", outcome)
         if not vendor.base_url:
-            outcome = "everybody has an address of their own: set base_url in the configuration"
+            outcome = "the address differs for each customer; set base_url in the configuration"
             return _build_unusable(vendor, "base_url_missing", outcome)
         is_here = is_loopback(urlsplit(vendor.base_url).hostname or "")
         limit_s = self.timeouts.local_s if is_here else self.timeouts.hosted_s
         try:
-            self.transport.prepare()  # loading the client may take longer than the time limit
+            self.transport.prepare()  # importing the HTTP client may take longer than the limit
             async with asyncio.timeout(limit_s):
                 models = await self._list_models(vendor)
         except TimeoutError:
-            outcome = f"no answer within {limit_s:g} s from {vendor.base_url}"
+            outcome = f"no response from {vendor.base_url} within {limit_s:g} s"
             return _build_unusable(vendor, "timeout", outcome)
         except ImportError as exc:
             variable = find_key_variable(vendor, self.environ)
-            outcome = f"the key is in {variable}, but {exc}" if variable else str(exc)
+            outcome = f"{variable} is set, but {exc}" if variable else str(exc)
             return _build_unusable(vendor, "missing_extra", outcome)
         except StenoError as exc:
             return _build_unusable(vendor, exc.code, exc.text_unless_at(vendor.name))
         choice = choose_default_model(vendor.provider_name, models)
         if not choice:
-            outcome = f"{vendor.base_url} lists no model to talk to"
+            outcome = f"{vendor.base_url} lists no chat model"
             return _build_unusable(vendor, "no_chat_model", outcome, models)
         return DiscoveryResult(
             where=vendor.name,
@@ -186,7 +190,7 @@ class VendorProbe(NamedTuple):
             except StenoError:
                 return model
 
-        # Its list does not name the abilities of a model.
+        # The list of this server does not report capabilities.
         first = await asyncio.gather(*map(describe, models[:_MAX_DESCRIBED]))
         return (*first, *models[_MAX_DESCRIBED:])
 
@@ -195,7 +199,7 @@ class VendorProbe(NamedTuple):
 async def open_vendor_probe(
     environ: Mapping[str, str], timeouts: DiscoveryTimeouts
 ) -> AsyncGenerator[VendorProbe]:
-    """Return a probe whose connections are closed at the end."""
+    """Yield a probe; its connections are closed at the end."""
     transport = HttpTransport(environ=environ)
     try:
         yield VendorProbe(environ, timeouts, transport)
@@ -212,19 +216,23 @@ def _build_unusable(
 
 
 def choose_default_model(maker: str, models: Sequence[Model]) -> str:
-    """Return the default model among those of a maker's server: empty if none is for chat."""
+    """Return the id of the default model among those of a vendor; empty if none is for chat."""
     usable = [model for model in models if not _NOT_FOR_CHAT.search(model.id)]
     for family in _PREFERRED_FAMILIES.get(maker, ()):
         known = [model.id for model in usable if re.fullmatch(family, model.id)]
         if known:
             return max(known, key=_version)
-    # A model without tools can still chat; models declared to have none come last.
+    # A model without tools can still chat, so models that are declared to have none come last.
     usable.sort(key=lambda model: model.capabilities.tools is False)
     return usable[0].id if usable else ""
 
 
 def _version(name: str) -> tuple[list[int], int]:
-    """Return a key that is higher for newer models; a date is no version, and short names win."""
+    """Return a sort key that is higher for newer models.
+
+    Numbers of six digits or more are dates and are ignored; of equal versions the shortest name
+    is the highest.
+    """
     numbers = [int(digits) for digits in _NUMBER.findall(name) if len(digits) < 6]
     return numbers, -len(name)
 
@@ -233,7 +241,7 @@ def _version(name: str) -> tuple[list[int], int]:
 
 
 async def probe_embedded(bundled_model: Callable[[], Path] = find_bundled_model) -> DiscoveryResult:
-    """Return the embedded model, or why there is none."""
+    """Return the embedded model, or the reason why it cannot be used."""
     title = "Embedded (llama.cpp)"
     try:
         provider = EmbeddedProvider(bundled_model())
@@ -248,12 +256,12 @@ async def probe_embedded(bundled_model: Callable[[], Path] = find_bundled_model)
 
 
 async def probe_offline() -> DiscoveryResult:
-    """Return the offline assistant, which is always there."""
+    """Return the offline assistant, which is always available."""
     models = await OfflineProvider().models()
     return DiscoveryResult(
         where=OFFLINE,
         title="Offline assistant",
-        outcome="always there; not a language model",
+        outcome="always available; not a language model",
         models=models,
         choice=models[0].id,
     )
@@ -275,38 +283,38 @@ class ModelProvider(Provider, Protocol):
 
 
 class ModelSelection(NamedTuple):
-    """A model, and why it was selected."""
+    """A model and the reason for its selection."""
 
     vendor: str
     model: str
-    """Its id; of an embedded model the path, empty for the one that comes in a package."""
+    """The id; for an embedded model its path, empty for the model of the package."""
     reason: str
     """The reason for the selection, for people."""
     open: Callable[[], ModelProvider]
-    """Makes a provider of the model; nothing is sent or loaded yet."""
+    """Creates a provider for the model; nothing is sent or loaded yet."""
     known: Model | None = None
-    """The facts of its server, where that was asked."""
+    """The facts that the server reports, if they were requested."""
     searched: tuple[DiscoveryResult, ...] = ()
     """The results of the discovery, up to this model."""
     code: str = ""
     """The reason for programs: `asked_for`, `configured`, `key_found`, `server_found`,
-    `embedded_found`, `nothing_else_found`, or `key_unused` if a key is set and of no use."""
+    `embedded_found`, `nothing_else_found`, or `key_unused` if a key is set but its vendor failed."""
 
     @property
     def name(self) -> str:
-        """The name to select it by: `vendor/model`."""
+        """The name that selects this model: `vendor/model`."""
         return format_model_name(self.vendor, self.model)
 
 
 def format_model_name(vendor: str, model: str) -> str:
-    """Return the text that `parse_model_name` reads; the embedded model has a path as its name."""
+    """Return the text that `parse_model_name` parses; an embedded model is named by its path."""
     if vendor != EMBEDDED:
         return f"{vendor}/{model}"
     return f"{EMBEDDED}:{model}" if Path(model).is_absolute() else EMBEDDED
 
 
 class ModelName(NamedTuple):
-    """The parts of `vendor/model`; the model is empty where only the vendor was named."""
+    """The parts of `vendor/model`; the model is empty if only the vendor is named."""
 
     vendor: str
     model: str = ""
@@ -332,7 +340,7 @@ def parse_model_name(text: str, vendors: Mapping[str, Vendor] = CATALOG) -> Mode
                 place="model",
             )
         raise InvalidValue(
-            f"must be written vendor/model, with a vendor out of {', '.join(known)}",
+            f"must be vendor/model; the vendor is one of {', '.join(known)}",
             code="model_name_malformed",
             place="model",
         )
@@ -350,13 +358,14 @@ async def find_model(
 ) -> ModelSelection:
     """Select a model. `wanted` is the name from the user: `vendor/model`, `embedded`, `offline`.
 
-    If it is empty, `configured` counts. A named model is selected without a request; a vendor that
-    is named without a model is asked for its list. `vendors` are all known vendors, those of the
-    user included. Raises InvalidValue for an unknown vendor, AuthenticationFailed if its key is
-    missing, NotFound if there is no such file or the vendor has no model to use.
+    If `wanted` is empty, `configured` is used. A named model is selected without a request; if
+    only a vendor is named, its list of models is requested. `vendors` are all known vendors,
+    including those of the configuration. Raises InvalidValue for an unknown vendor,
+    AuthenticationFailed if its key is missing, NotFound if the file of an embedded model is
+    missing or the vendor has no usable model.
     """
     environ = os.environ if environ is None else environ
-    reason = "asked for" if wanted else "configured"
+    reason = "requested" if wanted else "configured"
     code = "asked_for" if wanted else "configured"
     async with open_vendor_probe(environ, timeouts) as probe:
         if wanted or configured:
@@ -374,37 +383,37 @@ async def find_model(
 async def _select_named(
     name: ModelName, reason: str, vendors: Mapping[str, Vendor], probe: VendorProbe
 ) -> ModelSelection:
-    """Return the named model; only a vendor without a model has to be asked."""
+    """Return the named model; request the list of models only if no model is named."""
     if name.vendor == OFFLINE:
         offline = OfflineProvider()
         return ModelSelection(
             OFFLINE, name.model, reason, OfflineProvider, await offline.describe()
         )
     if name.vendor == EMBEDDED:
-        provider = EmbeddedProvider(name.model or None)  # raises for what is missing
+        provider = EmbeddedProvider(name.model or None)  # raises if the extra or file is missing
         path = str(provider.path) if name.model else ""
         open_ = partial(EmbeddedProvider, path or None)
         return ModelSelection(EMBEDDED, path, reason, open_, await provider.describe())
     vendor = vendors[name.vendor]
     if vendor.needs_key and not find_key_variable(vendor, probe.environ):
         names = " or ".join(vendor.key_variables)
-        advice = f"set {names}" if names else "name a variable for it in key_variables of its row"
+        advice = f"set {names}" if names else "set key_variables in the configuration"
         raise AuthenticationFailed(f"no key; {advice}", code="key_missing", place=vendor.name)
     if name.model:
         open_named = partial(connect, vendor, model=name.model, environ=probe.environ)
-        open_named()  # raises for what is missing
+        open_named()  # raises now if the vendor cannot be used, such as without an address
         return ModelSelection(vendor.name, name.model, reason, open_named)
     found = await probe(vendor)
     if not found.is_usable:
         raise NotFound(found.outcome, code="model_missing", place=vendor.name)
     open_there = partial(connect, vendor, model=found.choice, environ=probe.environ)
-    reason = f"{reason} as {vendor.name} alone; {found.outcome}"
+    reason = f"{reason} without a model name; {found.outcome}"
     facts = found.chosen_model
     return ModelSelection(vendor.name, found.choice, reason, open_there, facts, (found,))
 
 
 async def _first_usable(probe: VendorProbe, vendors: Iterable[Vendor]) -> list[DiscoveryResult]:
-    """Ask all vendors at once, and return the results up to the first that is usable."""
+    """Probe all vendors at once; return the results up to the first that is usable."""
     tasks = [asyncio.create_task(probe(vendor)) for vendor in vendors]
     searched: list[DiscoveryResult] = []
     try:
@@ -429,10 +438,10 @@ def _select_last(
     model, open_ = last.choice, cast("Callable[[], ModelProvider]", OfflineProvider)
     if last.where == OFFLINE:
         code = "nothing_else_found"
-        reason = "nothing else found"
+        reason = "no other model found"
     elif last.where == EMBEDDED:
         code = "embedded_found"
-        reason = "no key and no server found"
+        reason = "no API key or local server found"
         model, open_ = "", lambda: EmbeddedProvider(bundled_model())
     else:
         vendor = vendors[last.where]
@@ -441,7 +450,8 @@ def _select_last(
             code, reason = "key_found", f"key in {find_key_variable(vendor, environ)}"
         open_ = partial(connect, vendor, model=model, environ=environ)
     if last.where in (OFFLINE, EMBEDDED):
-        for result in searched:  # a vendor whose key is set was not selected
+        # Name a vendor whose key is set but which could not be used.
+        for result in searched:
             skipped = vendors.get(result.where)
             if skipped is not None and find_key_variable(skipped, environ):
                 code = "key_unused"

@@ -1,4 +1,4 @@
-"""The models of a server, read from the four formats in which servers list them."""
+"""Read the list of models of a server, in the four formats that servers use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Json = Mapping[str, Any]
 
 @final
 class Model(RedactedRepr, frozen=True, kw_only=True):
-    """A model of a server. Facts that the server does not give are None."""
+    """A model of a server. Facts that the server does not report are None."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "title"})
 
@@ -37,7 +37,7 @@ class ModelPage(NamedTuple):
 
 
 def read_openai_models(body: Any) -> ModelPage:
-    """Read `/models` of OpenAI and those who copy it, some without the envelope."""
+    """Read `/models` of OpenAI and compatible servers, some of which send the list alone."""
     entries = body if isinstance(body, list) else _read_list(body, "data")
     return ModelPage(tuple(map(_openai_model, _named_objects(entries, "id"))))
 
@@ -52,7 +52,7 @@ def read_anthropic_models(body: Any) -> ModelPage:
 
 
 def read_gemini_models(body: Any) -> ModelPage:
-    """Read one page of Gemini's `/models`; those that do not generate are left out."""
+    """Read one page of Gemini's `/models`; skip models that cannot generate content."""
     entries = _named_objects(_read_list(body, "models"), "name")
     models = tuple([_gemini_model(entry) for entry in entries if _can_generate(entry)])
     token = body.get("nextPageToken")
@@ -60,15 +60,17 @@ def read_gemini_models(body: Any) -> ModelPage:
 
 
 def read_ollama_models(body: Any) -> ModelPage:
-    """Read Ollama's `/api/tags`, which has no capabilities."""
+    """Read Ollama's `/api/tags`, which does not report capabilities."""
     entries = _named_objects(_read_list(body, "models"), "name")
     return ModelPage(tuple([_build_model(entry["name"], entry) for entry in entries]))
 
 
 def read_ollama_model(model: str, body: Any) -> Model:
-    """Read Ollama's `/api/show`: capabilities as a list, the rest under the architecture's name."""
+    """Read Ollama's `/api/show`, where the context length is prefixed with the architecture."""
     if not isinstance(body, dict):
-        raise ProtocolError("not an object", place="models", code="models_malformed")
+        raise ProtocolError(
+            "the response is not a JSON object", place="models", code="models_malformed"
+        )
     names = body.get("capabilities")
     capabilities = UNKNOWN_CAPABILITIES
     if isinstance(names, list):
@@ -98,7 +100,7 @@ def _build_model(
     output_tokens: Iterable[object] = (),
     capabilities: Capabilities = UNKNOWN_CAPABILITIES,
 ) -> Model:
-    """Build a model from values of any type; of several counts, the first that is one."""
+    """Build a model from unchecked values; of several counts, use the first valid one."""
     return Model(
         id=id,
         title=title if isinstance(title, str) else None,
@@ -110,7 +112,7 @@ def _build_model(
 
 
 def _openai_model(entry: Json) -> Model:
-    # llama.cpp: the context that it was started with, and the one that it was trained for.
+    # llama.cpp: `n_ctx` is the context it was started with, `n_ctx_train` that of the training.
     meta = _read_object(entry, "meta")
     top = _read_object(entry, "top_provider")  # OpenRouter
     name = "max_completion_tokens"
@@ -184,7 +186,9 @@ def _can_generate(entry: Json) -> bool:
 def _read_list(body: Any, name: str) -> list[Any]:
     found = body.get(name) if isinstance(body, dict) else None
     if not isinstance(found, list):
-        raise ProtocolError(f"no list of {name}", place="models", code="models_malformed")
+        raise ProtocolError(
+            f'the response has no list "{name}"', place="models", code="models_malformed"
+        )
     return found
 
 
@@ -198,7 +202,9 @@ def _copy_json(facts: Json) -> JsonObject:
     try:
         return JsonObject(facts)
     except InvalidValue:
-        raise ProtocolError("nested too deeply", place="models", code="models_malformed") from None
+        raise ProtocolError(
+            "the response is nested too deeply", place="models", code="models_malformed"
+        ) from None
 
 
 def _read_object(entry: Json, name: str) -> Json:

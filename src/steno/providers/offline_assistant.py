@@ -1,11 +1,11 @@
-"""The offline assistant: it carries out commands literally, and is no language model.
+"""The offline assistant: it runs commands literally and is not a language model.
 
     provider = OfflineProvider()
 
-It works with nothing installed and nothing configured, and drives the same loop and the same tools
-as a model does. All it knows is in the request: the commands of the last user message, its
-attachments, and the results of the calls since. It obeys the text of the user and nothing else. The
-same request has the same response, to the last byte.
+It needs no installation and no configuration, and uses the same agent loop and tools as a model.
+Its response depends only on the request: on the commands of the last user message, its attachments,
+and the tool results since. It takes commands only from the text of the user. The same request
+always has the same response, byte for byte.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from steno.schema.convert import parse_text_arguments
 MODEL_NAME: Final = "offline/assistant"
 LABEL: Final = "[offline assistant, not a language model]"
 _CONTEXT_TOKENS: Final = 1_000_000
-"""It reads every request, but callers need a number."""
+"""The context window that is reported to callers; the assistant itself has no limit."""
 _WORD_AND_SPACE: Final = re.compile(r"\S+\s*|\s+")
 _ARGUMENT_NAMES: Final = {
     "path": ("path", "file_path", "filename", "file"),
@@ -59,25 +59,25 @@ _ARGUMENT_NAMES: Final = {
     "limit": ("limit", "lines"),
     "replace_all": ("replace_all", "all"),
 }
-"""The names of arguments by role; the first name that the definition has counts."""
+"""The names of arguments by role; the first name that the tool definition has is used."""
 _MAX_TITLE_LENGTH: Final = 200
 _MAX_EXCERPT_LINES: Final = 20
 _MAX_LINE_LENGTH: Final = 200
 _MAX_TITLES: Final = 10
 _MAX_OUTPUT_LINES: Final = 40
 _FAILURE_TEXTS: Final = {
-    Outcome.ERROR: "it failed",
-    Outcome.DENIED: "it was not allowed",
-    Outcome.SKIPPED: "it was skipped",
-    Outcome.TIMEOUT: "it took too long",
-    Outcome.CANCELLED: "it was cancelled",
-    Outcome.UNAVAILABLE: "the tool cannot be used here",
+    Outcome.ERROR: "failed",
+    Outcome.DENIED: "denied",
+    Outcome.SKIPPED: "skipped",
+    Outcome.TIMEOUT: "timed out",
+    Outcome.CANCELLED: "cancelled",
+    Outcome.UNAVAILABLE: "the tool is unavailable",
 }
 
 
 @final
 class OfflineProvider:
-    """A provider that carries out the commands of the last user message literally."""
+    """A provider that runs the commands of the last user message literally."""
 
     model: Final = MODEL_NAME
 
@@ -91,7 +91,7 @@ class OfflineProvider:
         await self.close()
 
     async def close(self) -> None:
-        """Do nothing: there is nothing to close."""
+        """Do nothing: the assistant has no resources."""
 
     def stream(self, request: Request) -> SourceStream:
         """Return the response to a request, as a stream of words. Raises InvalidRequest."""
@@ -99,11 +99,11 @@ class OfflineProvider:
         return SourceStream(_AnswerSource(request))
 
     async def models(self) -> tuple[Model, ...]:
-        """Return its one model."""
+        """Return the one model, the assistant itself."""
         return (await self.describe(),)
 
     async def describe(self) -> Model:
-        """Return the facts about its model."""
+        """Return the facts about the assistant."""
         return Model(
             id="assistant",
             title="Offline assistant (not a language model)",
@@ -122,12 +122,12 @@ class _AnswerSource:
     async def read(self) -> Iterable[Event] | None:
         if self._events is None:
             self._events = _build_events(_build_answer(self._request), self._request)
-        await asyncio.sleep(0)  # so that the tasks that show or stop the response can run
+        await asyncio.sleep(0)  # let the tasks that show or stop the response run
         event = next(self._events, None)
         return None if event is None else (event,)
 
     def redact(self, error: Exception) -> None:
-        """Do nothing: there are no secrets."""
+        """Do nothing: the assistant has no secrets."""
 
     def close(self) -> None:
         self._events = iter(())
@@ -158,9 +158,9 @@ def _build_events(answer: _OfflineAnswer, request: Request) -> Iterator[Event]:
 
 class _Progress(NamedTuple):
     done: tuple[tuple[int, ToolResultMessage], ...]
-    """The number of each step, and its result."""
+    """The number and the result of each step that was run."""
     upcoming: tuple[int, ...] = ()
-    """The numbers of the next steps; empty if all is done."""
+    """The numbers of the steps to run next; empty at the end."""
     failed_at: int | None = None
 
 
@@ -182,8 +182,8 @@ def _build_answer(request: Request) -> _OfflineAnswer:
         answer = _OfflineAnswer(f"{reason}\n\n{quoted}\n\n{HELP}")
     if prompt.attachments and not answer.calls:
         answer = _OfflineAnswer(_add_attachments(answer.text, prompt, parsed))
-    # Many readers see only the last response of a run, so the first of these has the label again.
-    # Responses of real models have none.
+    # Many users see only the last response of a run, so the first response without calls repeats
+    # the label.
     has_shown_label = any(
         (message.text or "").startswith(LABEL)
         for message in request.messages
@@ -193,7 +193,7 @@ def _build_answer(request: Request) -> _OfflineAnswer:
 
 
 def _find_last_prompt(messages: Sequence[Message]) -> tuple[_OfflinePrompt, Sequence[Message]]:
-    """Return the last user message, and what came after it."""
+    """Return the last user message and the messages after it."""
     for count, message in enumerate(reversed(messages)):
         if isinstance(message, UserMessage):
             return _read_prompt(message), messages[len(messages) - count :]
@@ -201,14 +201,14 @@ def _find_last_prompt(messages: Sequence[Message]) -> tuple[_OfflinePrompt, Sequ
 
 
 def _order_results(since: Sequence[Message]) -> deque[ToolResultMessage]:
-    """Return the results of our calls, in the order of the calls."""
+    """Return the tool results in the order of their calls."""
     found = {m.tool_call_id: m for m in since if isinstance(m, ToolResultMessage)}
     calls = [call for m in since if isinstance(m, AssistantMessage) for call in m.tool_calls]
     return deque([found[call.id] for call in calls if call.id in found])
 
 
 def _find_progress(steps: Sequence[OfflineStep], results: deque[ToolResultMessage]) -> _Progress:
-    """Match the steps with the results that there are."""
+    """Assign the results to the steps, and find the steps to run next."""
     done: list[tuple[int, ToolResultMessage]] = []
     failed: set[int] = set()
     expected = {step.only_if_failed for step in steps}
@@ -229,7 +229,7 @@ def _find_progress(steps: Sequence[OfflineStep], results: deque[ToolResultMessag
 def _find_batch(
     steps: Sequence[OfflineStep], start: int, expected: set[int | None]
 ) -> tuple[int, ...]:
-    """Return the steps that can run together: readers on whose failure no other step depends."""
+    """Return the steps that can run together: readers whose failure no other step depends on."""
     end = start + 1
     while (
         steps[start].is_reader
@@ -253,7 +253,7 @@ def _build_calls(request: Request, steps: Sequence[OfflineStep]) -> _OfflineAnsw
         if isinstance(fitting, str):
             return _OfflineAnswer(f"I cannot {step.description}: {fitting}.")
         arguments.append(fitting)
-    state = hashlib.sha256()  # of the conversation, so that no two calls share an id
+    state = hashlib.sha256()  # of the conversation, so that ids are unique and reproducible
     for message in request.messages:
         state.update(encode_message(message))
     digest = state.hexdigest()[:12]
@@ -272,15 +272,15 @@ def _build_calls(request: Request, steps: Sequence[OfflineStep]) -> _OfflineAnsw
 def _build_arguments(
     step: OfflineStep, tools: Mapping[str, ToolDefinition]
 ) -> dict[str, Any] | str:
-    """Return the arguments under the names of the tool, or the reason why there are none."""
+    """Return the arguments with the names that the tool uses, or the reason for a refusal."""
     tool = tools.get(step.tool)
     if tool is None:
-        reason = f"there is no tool `{step.tool}` here"
+        reason = f"the tool `{step.tool}` is not available"
         if step.argument_format == "roles":
             return reason
-        # The user has named it, perhaps wrongly.
+        # The user wrote the name, perhaps with a typing error.
         names = get_close_matches(step.tool, tools, n=3) or sorted(tools)
-        return f"{reason}; there is {', '.join([f'`{name}`' for name in names]) or 'none'}"
+        return f"{reason}; available: {', '.join([f'`{name}`' for name in names]) or 'none'}"
     match step.argument_format:
         case "roles":
             return _build_arguments_by_role(step, tool)
@@ -296,11 +296,11 @@ def _build_arguments_by_role(step: OfflineStep, tool: ToolDefinition) -> dict[st
     for role, value in step.arguments.items():
         name = next((name for name in _ARGUMENT_NAMES[role] if name in known), None)
         if name is None:
-            return f"the tool `{step.tool}` takes no {role}"
+            return f"the tool `{step.tool}` has no argument for the {role}"
         fitting[name] = value
     missing = [name for name in tool.parameters.get("required", ()) if name not in fitting]
     if missing:
-        return f"the tool `{step.tool}` wants more than I can say: {', '.join(missing)}"
+        return f"the tool `{step.tool}` requires further arguments: {', '.join(missing)}"
     return fitting
 
 
@@ -309,7 +309,7 @@ def _build_arguments_by_role(step: OfflineStep, tool: ToolDefinition) -> dict[st
 
 class _Attachment(NamedTuple):
     title: str
-    """Its first line: `src/main.py, lines 1 to 6 of 6`."""
+    """The first line of the attachment: `src/main.py, lines 1 to 6 of 6`."""
     lines: tuple[str, ...] = ()
 
 
@@ -322,8 +322,8 @@ def _read_prompt(message: UserMessage) -> _OfflinePrompt:
     """Separate the text of the user from the attachments.
 
     A message begins with the text of the user, if there is any. Attachments, such as files, the
-    text of images and resources of servers, stand in blocks of their own after it. They are
-    material: none of them is ever taken for a command.
+    text of images and resources of MCP servers, are separate blocks after it. Commands in an
+    attachment are never run.
     """
     blocks: Sequence[object] = message.content
     text = ""
@@ -334,7 +334,7 @@ def _read_prompt(message: UserMessage) -> _OfflinePrompt:
         if isinstance(block, Text):
             attachments.append(_read_attachment(block.text))
         elif isinstance(block, Image):
-            attachments.append(_Attachment("an image, which I cannot see"))
+            attachments.append(_Attachment("an image, which I cannot read"))
     return _OfflinePrompt(text, tuple(attachments))
 
 
@@ -343,20 +343,20 @@ def _read_attachment(text: str) -> _Attachment:
     if frame is not None:
         return _Attachment(frame.label[:_MAX_TITLE_LENGTH], tuple(frame.text.splitlines()))
     title, *lines = text.strip("\n").splitlines() or [""]
-    if title.startswith("["):  # a note in place of an attachment
+    if title.startswith("["):  # a note instead of an attachment
         title = title[1:].removesuffix("]")
     return _Attachment(title.removesuffix(":")[:_MAX_TITLE_LENGTH], tuple(lines))
 
 
 def _add_attachments(text: str, prompt: _OfflinePrompt, parsed: ParsedRequest) -> str:
-    """Add the names of the attachments, or their beginnings if the prompt is about them."""
+    """Add the titles of the attachments, or their first lines if the prompt is about them."""
     shown = prompt.attachments[:_MAX_TITLES]
     more = len(prompt.attachments) - len(shown)
     is_asked_about = parsed.asks_about_attachments or not prompt.text.strip()
     if parsed.unparsed is not None or not is_asked_about:
         titles = "; ".join([one.title for one in shown])
-        return f"I was shown: {titles}{f'; and {more:,} more' if more else ''}.\n\n{text}"
-    parts = ["This is what I was shown, or how it begins."]
+        return f"Attachments: {titles}{f'; and {more:,} more' if more else ''}.\n\n{text}"
+    parts = ["The attachments, or their first lines:"]
     for one in shown:
         if one.lines:
             excerpt = _shorten(one.lines, _MAX_EXCERPT_LINES, "… {:,} more lines")
@@ -371,7 +371,7 @@ def _add_attachments(text: str, prompt: _OfflinePrompt, parsed: ParsedRequest) -
 def _shorten(
     lines: Sequence[str], maximum: int, note: str, *, from_the_end: bool = False
 ) -> Sequence[str]:
-    """Return the first or the last lines, and a note with the number of the others."""
+    """Return the first or last lines, and a note with the number of omitted lines."""
     left = len(lines) - maximum
     if left <= 0:
         return lines
@@ -380,7 +380,7 @@ def _shorten(
 
 
 def _fence_lines(lines: Sequence[str]) -> str:
-    """Return lines as a block that none of them can end; long ones are cut."""
+    """Return lines as a fenced block whose fence none of them contains; truncate long lines."""
     shown = [line[:_MAX_LINE_LENGTH] for line in lines]
     backticks = [len(run) for line in shown for run in re.findall("`+", line)]
     fence = "`" * max(3, 1 + max(backticks, default=0))
@@ -391,14 +391,14 @@ def _fence_lines(lines: Sequence[str]) -> str:
 
 
 def _build_report(steps: Sequence[OfflineStep], progress: _Progress) -> str:
-    """Return the report about steps, of which at least one was done."""
+    """Return the report about the steps; at least one of them was run."""
     done = progress.done
     lines = [f"- {steps[number].description}: {_summarize(result)}" for number, result in done]
     number, last = done[-1]
     parts = ["\n".join(lines) if len(lines) > 1 else lines[0].removeprefix("- ")]
     if output := last.text.splitlines():
         is_command = steps[number].tool == "bash"
-        note = "… {} lines before these" if is_command else "… {} more lines"
+        note = "… {} earlier lines" if is_command else "… {} more lines"
         shown = _shorten(output, _MAX_OUTPUT_LINES, note, from_the_end=is_command)
         parts.append(_fence_lines(shown))
     if progress.failed_at is not None:
@@ -409,6 +409,6 @@ def _build_report(steps: Sequence[OfflineStep], progress: _Progress) -> str:
 
 def _summarize(result: ToolResultMessage) -> str:
     if result.outcome is not Outcome.OK:
-        return _FAILURE_TEXTS.get(result.outcome, "it failed")
+        return _FAILURE_TEXTS.get(result.outcome, "failed")
     count = len(result.text.splitlines())
     return f"done, {count} line{'' if count == 1 else 's'} of output" if count else "done"

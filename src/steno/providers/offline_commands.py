@@ -1,9 +1,10 @@
-r"""The commands of the offline assistant: a sentence becomes steps, each a call of one tool.
+r"""The commands of the offline assistant: parse sentences into steps, each a call of one tool.
 
 Sentences end at line breaks, semicolons and the word "then". Text in quotes, in backticks or in a
 fence is one word; in double quotes `\n`, `\t`, `\"` and `\\` have their usual meaning. Every command
-is a row of a table: a pattern, and the function that returns the steps. Nothing is guessed: if one
-sentence fits no row, nothing of the whole request is done. Where the message has attachments, some sentences only ask about those, and call no tool.
+is a row of a table: a pattern, and the function that returns the steps. The parser does not guess:
+if one sentence matches no row, no step of the request is run. If the message has attachments, a
+sentence may be a question about them, which calls no tool.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ I understand:
 - create FILE with "TEXT"
 - run COMMAND
 - call TOOL key=value, or call TOOL {"key": "value"}
-- what is in @FILE, or anything else about what you point at: I show how it begins
+- what is in @FILE, or another question about an attachment: I show its first lines
 
-Several of them, one a line or joined by "then", are done in order; one that begins with \
-"if it fails" is done only if the one before it failed."""
+Write several commands on separate lines or join them with "then"; I run them in order. A command \
+that begins with "if it fails" runs only if the command before it failed."""
 _QUOTED: Final = (
     r"```[^\n`]*\n(?P<fence>.*?)^[ \t]*```"
-    r"|(?<![^\s(=,:{\[])(?:"  # a quote begins a word: an apostrophe is none
+    r"|(?<![^\s(=,:{\[])(?:"  # a quote begins a word; an apostrophe does not
     r'"(?P<double>(?:[^"\\]|\\.)*)"'
     r"|'(?P<single>[^'\n]*)'(?![^\s.,;:!?)])"
     r"|`(?P<code>[^`\n]*)`)"
@@ -65,8 +66,11 @@ Arguments: TypeAlias = Mapping[str, Any]
 
 
 ArgumentFormat: TypeAlias = Literal["roles", "json", "words"]
-"""By role, and the definition of the tool has the names; as the tool has them; or by the names of
-the tool as text, and its definition shows which are numbers."""
+"""The form of the arguments.
+
+`roles`: by role; the tool definition has the names. `json`: a JSON object with the names of the
+tool. `words`: text by the names of the tool; the tool definition has the types.
+"""
 
 
 class OfflineStep(NamedTuple):
@@ -77,12 +81,12 @@ class OfflineStep(NamedTuple):
     description: str
     """A description for people: "read `a.py`"."""
     only_if_failed: int | None = None
-    """The number of the step whose failure this one waits for."""
+    """The number of the step that must fail for this step to run."""
     argument_format: ArgumentFormat = "roles"
 
     @property
     def is_reader(self) -> bool:
-        """Whether it only reads, and may run together with other readers."""
+        """Whether the step only reads and may run together with other readers."""
         return self.tool in _READ_TOOLS
 
 
@@ -94,15 +98,15 @@ class ParsedRequest(NamedTuple):
 
     steps: Steps = ()
     unparsed: str | None = None
-    """The first sentence that fits no row; then there are no steps."""
+    """The first sentence that matches no row; then there are no steps."""
     asks_about_attachments: bool = False
-    """Whether it asks about the attachments."""
+    """Whether a sentence asks about the attachments."""
 
 
 def parse_request(text: str, *, has_attachments: bool = False) -> ParsedRequest:
-    """Return the steps of a request; none where it asks for help or for nothing.
+    """Return the steps of a request; none if it is empty or asks for help.
 
-    `has_attachments`: sentences may be about the attachments of the message.
+    With `has_attachments`, sentences may be questions about the attachments of the message.
     """
     steps: list[OfflineStep] = []
     asks_about_attachments = False
@@ -120,24 +124,24 @@ def parse_request(text: str, *, has_attachments: bool = False) -> ParsedRequest:
             else None
         )
         if len(found) > 1 and found[0].arguments["path"] in _find_read_files(steps, reason):
-            found = found[1:]  # the file was read before, and once is enough
+            found = found[1:]  # an earlier step reads the file already
         steps += [step._replace(only_if_failed=reason) for step in found]
     return ParsedRequest(tuple(steps), asks_about_attachments=asks_about_attachments)
 
 
 def _find_read_files(steps: list[OfflineStep], reason: int | None) -> set[object]:
-    """Return the files that were read for certain after these steps."""
+    """Return the files that these steps certainly read and that are unchanged since."""
     known: set[object] = set()
     for step in steps:
         if step.tool == "bash" or step.argument_format != "roles":
-            known.clear()  # a command, or an unknown tool, may change any of them
+            known.clear()  # a shell command or an unknown tool may change any file
         elif step.tool == "read" and step.only_if_failed in (None, reason):
             known.add(step.arguments["path"])
     return known
 
 
 def _parse_sentence(sentence: RequestSentence) -> Steps | None:
-    """Return the steps of the first row of the table that a sentence fits."""
+    """Return the steps of the first row of the table that a sentence matches."""
     text = sentence.pattern_text()
     for pattern, build in _COMMANDS:
         if (found := pattern.fullmatch(text)) is not None:
@@ -212,7 +216,7 @@ def _call(text: str) -> Steps | None:
     rest = (found["rest"] or "").strip()
     words = RequestSentence(rest).words()
     if len(words) == 1 and words[0].is_quoted and words[0].text.lstrip().startswith("{"):
-        rest = words[0].text.strip()  # a fence around it, or backticks
+        rest = words[0].text.strip()  # JSON in a fence or in backticks
     is_json = rest.startswith("{")
     arguments = _parse_json_object(rest) if is_json else _parse_pairs(rest)
     if arguments is None:
@@ -230,10 +234,10 @@ def _parse_json_object(text: str) -> Arguments | None:
 
 
 def _parse_pairs(text: str) -> Arguments | None:
-    """Return the arguments of `key=value "key=two words"`; None if it is no such text."""
+    """Return the arguments of `key=value "key=two words"`; None for any other text."""
     try:
         words = [word.partition("=") for word in shlex.split(text)]
-    except ValueError:  # a quote without another one
+    except ValueError:  # a quote without its closing quote
         return None
     pairs = {name: value for name, sign, value in words if name and sign}
     return pairs if len(pairs) == len(words) else None
@@ -249,14 +253,14 @@ def _format_code(text: str) -> str:
 
 
 def _skip(*fillers: str, keep: int = 1) -> str:
-    """Return a pattern of words without meaning, before at least `keep` other words."""
+    """Return a pattern of filler words that are followed by at least `keep` other words."""
     words = "|".join(("the", "a", "an", "me", "of", "contents", *fillers))
     more = rf"(?: [^\x20]+){{{keep}}}" if keep else "(?: |[,:]*$)"
     return _all_of(rf" (?:{words})(?={more})")
 
 
 def _all_of(pattern: str) -> str:
-    """Return a pattern that matches as often as it can, and gives nothing back.
+    """Return a pattern that matches as often as possible, without backtracking.
 
     A possessive quantifier around alternatives fails on Python 3.11.0 to 3.11.4.
     """
@@ -272,12 +276,12 @@ def _quoted(name: str) -> str:
 
 
 def _compile(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern of words; a comma or a colon after a word does not count."""
+    """Compile a pattern of words; commas and colons after a word are ignored."""
     return re.compile(f"(?:{pattern.replace(' ', '[,:]* ')})[,:]*", re.IGNORECASE)
 
 
 _QUOTE_MARK: Final = "\x1f"
-"""The start of a quoted word in the text that patterns are matched with; it is white space."""
+"""The start of a quoted word in `pattern_text`; plain words cannot contain it: it is white space."""
 _PATH: Final = _word("path")
 _READ_VERBS: Final = "(?:read|show|open|print|view|cat)"
 _IN: Final = "(?:in|under|inside|below)"
@@ -316,7 +320,7 @@ _COMMANDS: Final[tuple[tuple[re.Pattern[str], Callable[..., Steps | None]], ...]
         (r"call .+", _call),
     )
 )
-"""The commands: a pattern of words, and the function that returns the steps; the first row counts."""
+"""The commands: a pattern of words, and the function that returns the steps. The first match wins."""
 
 _QUESTION_WORDS: Final = (
     "what|what's|which|who|why|how|where|when|is|are|does|summarise|summarize|explain|describe"
@@ -344,16 +348,16 @@ class RequestSentence(NamedTuple):
     """One sentence of a request."""
 
     text: str
-    """The text without numbering and polite words."""
+    """The text without numbering, polite words and "if it fails"."""
     is_condition: bool = False
-    """Whether it is done only if the step before it fails."""
+    """Whether the sentence begins with "if it fails"."""
 
     def words(self) -> list[RequestWord]:
-        """Return its words, without the punctuation at the end."""
+        """Return the words, without the punctuation at the end."""
         return list(_split_words(self.text))
 
     def pattern_text(self) -> str:
-        """Return its words for patterns: between single blanks, with a mark for each quoted one."""
+        """Return the text that patterns match: words with single spaces, quoted words as marks."""
         return " ".join(
             [
                 f"{_QUOTE_MARK}{number}" if word.is_quoted else word.text
@@ -362,7 +366,7 @@ class RequestSentence(NamedTuple):
         )
 
     def value(self, part: str) -> str:
-        """Return the words of a part of the pattern text."""
+        """Return the original words of a part of the pattern text."""
         words = self.words()
         return " ".join(
             [

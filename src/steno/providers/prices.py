@@ -1,11 +1,11 @@
 """Prices and context windows of models, from the package `genai-prices` (`steno[prices]`).
 
-It holds the price lists of vendors at the time of its release; nothing is sent or fetched. Without
-it, and for models that it does not hold, nothing is known.
+The package contains the price lists of vendors at the time of its release; steno sends and fetches
+nothing. Without the package, and for models that are not in it, prices are unknown.
 
-Prices are close to the bill and not the bill. Where a vendor charges more for long requests, the
-price of short ones is returned; writing to a cache has the price of its shortest life; batches,
-priorities, searches, images and sound are not counted.
+Prices are estimates: the bill may differ. If a vendor charges more for long requests, the price of
+short ones is returned. Cache writes have the price of the shortest lifetime. Batches, priorities,
+searches, images and audio are not counted.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ GENAI_PRICES_VENDORS: Final = {
     "xai": "x-ai",
     "xai-responses": "x-ai",
 }
-"""The names of our vendors in `genai-prices`. Its own guesses would be wrong."""
+"""The names of our vendors in `genai-prices`. Without a name, the package guesses wrongly."""
 _PACKAGE: Final = "genai_prices"
 
 
 def has_prices() -> bool:
-    """Return whether the package is installed."""
+    """Return whether `genai-prices` is installed."""
     return find_spec(_PACKAGE) is not None
 
 
 def find_price(model: str, *, at: datetime | None = None) -> Price | None:
-    """Return the price of a model in US dollars, at a time or now; None where it is not known.
+    """Return the price of a model in US dollars, at a time or now; None if it is unknown.
 
-    `model` is written `vendor/model`, with a vendor of the catalog, whose price it is. Servers of
-    the user have none.
+    `model` is `vendor/model` with a vendor of the catalog, and the price is that of this vendor.
+    Local servers and vendors of the configuration have no prices.
     """
     found = _find_price_entry(model, at)
     if found is None:
@@ -66,14 +66,14 @@ def find_price(model: str, *, at: datetime | None = None) -> Price | None:
 
 
 def find_context_tokens(model: str) -> int | None:
-    """Return the context window of a model in tokens; None where it is not known."""
+    """Return the context window of a model in tokens; None if it is unknown."""
     found = _find_price_entry(model, None)
     tokens = None if found is None else found.model.context_window
     return tokens if isinstance(tokens, int) and tokens > 0 else None
 
 
 def _find_price_entry(name: str, at: datetime | None) -> Any:
-    """Return the price of an empty request, which holds the model's prices; None if unknown."""
+    """Return the price of an empty request, which includes the price list; None if unknown."""
     vendor, _, model = name.partition("/")
     package = _load_package() if vendor in GENAI_PRICES_VENDORS and model else None
     if package is None:
@@ -96,6 +96,6 @@ def _load_package() -> ModuleType | None:
 
 
 def _find_base_price(price: Any) -> Decimal | None:
-    """Return a price; the lowest of those that depend on the length of a request."""
+    """Return a price; the base price if it depends on the length of the request."""
     base = getattr(price, "base", price)
     return base if isinstance(base, Decimal) else None

@@ -1,4 +1,4 @@
-"""When to repeat a request, and how long to wait before."""
+"""The retry policy: when to repeat a request, and how long to wait before that."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from steno.errors import CutShort, InvalidValue, ProviderError
 
 @final
 class Retries(Struct, frozen=True):
-    """How often a request is repeated and how long to wait, as long as no event was returned."""
+    """The limits for repeating a request; it is repeated only before its first event."""
 
     max_retries: int = 2
-    """How often a request is repeated at most."""
+    """The maximum number of repetitions."""
     first_wait_s: float = 0.5
     """The wait before the first repetition; it doubles with each one."""
     max_wait_s: float = 8
@@ -22,7 +22,7 @@ class Retries(Struct, frozen=True):
     """If a provider asks to wait longer, the request is not repeated; the error names the time."""
 
     def __post_init__(self) -> None:
-        """Refuse numbers that make no sense. Raises InvalidValue."""
+        """Check the numbers. Raises InvalidValue."""
         max_retries: object = self.max_retries
         if not isinstance(max_retries, int) or max_retries < 0:
             raise InvalidValue(
@@ -38,20 +38,21 @@ class Retries(Struct, frozen=True):
                 )
 
     def wait_s(self, error: Exception, tried: int, jitter: float) -> float | None:
-        """Return how long to wait after the attempt with this number, or None to give up.
+        """Return the time to wait after `tried` repetitions failed, or None to give up.
 
-        A time that the provider asks for is waited in full. Our own waits are shortened by up to a
-        quarter, by a `jitter` from 0 to 1, so that clients that failed together come back apart.
+        If the provider asks for a time, that is returned. Other waits are shortened by up to a
+        quarter, by a `jitter` from 0 to 1, so that clients that failed together do not return
+        together.
         """
         asked_s: float | None = None
-        is_retryable = isinstance(error, CutShort)  # a stream that broke off
+        is_retryable = isinstance(error, CutShort)
         if isinstance(error, ProviderError):
             is_retryable, asked_s = error.retryable, error.retry_after_s
         if tried >= self.max_retries or not is_retryable:
             return None
         if asked_s is not None:
             return asked_s if asked_s <= self.max_retry_after_s else None
-        # The exponent has a bound, so that the float cannot overflow.
+        # The exponent is limited, so that the float cannot overflow.
         wait_s: float = min(self.max_wait_s, self.first_wait_s * 2 ** min(tried, 64))
         return wait_s * (1 - jitter / 4)
 

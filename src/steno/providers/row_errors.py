@@ -1,4 +1,4 @@
-"""Errors about values in a settings file, in the words of such a file."""
+"""Errors about values in a settings file, with the type names that users of TOML and JSON know."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ _TYPE_NAMES: Final = {
     "bool": "true or false",
     "array": "a list",
     "object": "a table",
-    "null": "nothing",
     "datetime": "a time",
     "date": "a date",
     "time": "a time",
@@ -34,15 +33,15 @@ def build_row_error(
     fields: Iterable[str] = (),
     choices: Sequence[str] = (),
 ) -> InvalidValue:
-    """Return the error about a value at a place.
+    """Return the error about the value at a place.
 
-    `fields` are those that a table may have, and `choices` the values that it may be.
+    `fields` are the fields that the table may have, `choices` the values that are allowed.
     """
     problem = read_validation_error(exc)
     text = _explain_problem(problem, fields, choices)
     if problem.is_key:
         text = f"{text} (a key)"
-    # The only names that settings restrict by a pattern are those of environment variables.
+    # The only patterns in settings are those for names of environment variables.
     code = "name_malformed" if problem.code == "pattern_mismatch" else problem.code
     return InvalidValue(text, code=code, place=f"{place}{problem.path}")
 
@@ -57,13 +56,13 @@ def _explain_problem(
         case "empty":
             return "must not be empty"
         case "pattern_mismatch":
-            return "must be letters, digits and _, and begin with no digit"
+            return "must consist of letters, digits and _, and must not begin with a digit"
         case "out_of_range":
             sign, bound = problem.details
             return f"must be {_BOUNDS[sign].format(bound.removesuffix('.0'))}"
         case "field_unknown":
             [name] = problem.details
-            return f"there is no field {name}; {suggest_name(name, fields)}"
+            return f"unknown field {name}; {suggest_name(name, fields)}"
         case "not_a_choice" if choices:
             return f"must be {' or '.join(choices)}"
         case _:
@@ -71,6 +70,6 @@ def _explain_problem(
 
 
 def _type_name(name: str) -> str:
-    """Return the name of a type in plain words; that it may be null does not matter."""
+    """Return the name of a type for people, without "or null"."""
     names = name.removesuffix(_OR_NULL).split(" | ")
     return " or ".join([_TYPE_NAMES.get(one, one) for one in names])

@@ -1,7 +1,8 @@
-"""The driver of streams: a source of events becomes a stream that is pulled.
+"""The driver of streams: turns a source of events into a stream that the caller iterates.
 
-It knows no protocol and no network. A server, a script or a recording implements `Source` and gets
-the rest: assembly, the partial message after an error, and an end that stays the end.
+This module knows no protocol and no network. A server, a script or a recording implements `Source`;
+`SourceStream` adds the assembly of the message, the partial message after an error, and a final
+end: after it, no more events follow.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from steno.messages.request import Request
 from steno.messages.usage import StopReason, Usage
 
 _CLOSE_TIMEOUT_S: Final = 0.5
-"""How long to wait for the end of a connection whose model has finished."""
+"""The time to wait for the end of the body after the response is complete."""
 
 
 class Source(Protocol):
     """The source of the events of one response."""
 
     async def read(self) -> Iterable[WireEvent] | None:
-        """Return more events, perhaps none yet; None at the end. Raises StenoError."""
+        """Return more events, possibly none yet; None at the end. Raises StenoError."""
         ...
 
     def redact(self, error: Exception) -> None:
@@ -34,30 +35,30 @@ class Source(Protocol):
         ...
 
     def close(self) -> None:
-        """Close the connection. A read that waits ends at once, with or without an error."""
+        """Close the connection. A waiting `read` ends at once, with or without an error."""
         ...
 
 
 def check_request(request: object) -> None:
-    """Refuse what is no request. Raises InvalidRequest."""
+    """Check that a value is a Request. Raises InvalidRequest."""
     if not isinstance(request, Request):
         kind = type(request).__name__
         raise InvalidRequest(
-            f"takes a Request(messages=(…,)), not {kind}", place="stream", code="wrong_type"
+            f"needs a Request(messages=(…,)), not {kind}", place="stream", code="wrong_type"
         )
 
 
 class SourceStream:
-    """A stream (`steno.ports.Stream`) of the events of a source."""
+    """A stream (`steno.ports.Stream`) that reads its events from a source."""
 
     def __init__(self, source: Source) -> None:
-        """Take the source; nothing is read from it yet."""
+        """Create the stream; nothing is read from the source yet."""
         self._source = source
         self._assembler = Assembler()
         self._events: Iterator[Event] = iter(())
         self._has_begun = False
         self._has_finished = False
-        """The response is complete; an error of the connection does not matter any more."""
+        """Whether the response is complete, so that a connection error no longer matters."""
         self._is_waiting = False
         self._is_over = False
         self._stop_reason: StopReason | None = None
@@ -67,13 +68,15 @@ class SourceStream:
 
     async def __anext__(self) -> Event:
         if self._is_waiting:
-            raise StenoError("another task is reading it", place="stream", code="stream_busy")
+            raise StenoError(
+                "another task is already reading the stream", place="stream", code="stream_busy"
+            )
         self._has_begun = True
         try:
             while not self._is_over:
                 event = next(self._events, None)
                 if event is not None:
-                    # After the event of an error, the error itself follows.
+                    # After a Finished with an error, the source raises the error itself.
                     if type(event) is Finished and event.stop_reason is not StopReason.ERROR:
                         self._has_finished = True
                     return event
@@ -105,16 +108,20 @@ class SourceStream:
     def message(self) -> AssistantMessage:
         """Return the message so far. Raises StenoError (`stream_unread`) before the first event."""
         if not self._has_begun:
-            raise StenoError("nothing has been read yet", place="stream", code="stream_unread")
+            raise StenoError(
+                "no event was read yet; iterate over the stream first",
+                place="stream",
+                code="stream_unread",
+            )
         return self._assembler.message(self._stop_reason, usage=self._usage_so_far)
 
     @property
     def _usage_so_far(self) -> Usage | None:
-        """The usage before the end, where the source knows it."""
+        """The usage before the end, if the source reports it."""
         return None
 
     def close(self) -> None:
-        """Close the connection; a read that waits in another task ends at once."""
+        """Close the connection; a waiting read in another task ends at once."""
         if not self._is_over:
             self._end(StopReason.ABORTED)
 

@@ -1,4 +1,4 @@
-"""A vendor of models: a row of facts without code of its own, and the API key that it needs."""
+"""A vendor of models, described by facts alone, and its API key."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from steno.wire import Wire
 from steno.wire.openai_chat import DIALECTS, Dialect
 
 REDACTED: Final = "***"
-"""Stands for a key wherever text is shown."""
+"""The text that replaces a key."""
 _MIN_KEY_LENGTH: Final = 4
-"""Fewer characters are no secret, and replacing them would only garble the text."""
+"""Shorter keys are not redacted: they are not secret, and redacting them would garble the text."""
 _VENDOR_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _PATH: Final = re.compile(r"/[!$-;=?-z~]*")
-"""Visible ASCII as URLs have it, and no fragment."""
+"""Visible ASCII characters that a URL may contain, without a fragment."""
 _HEADER: Final = re.compile(r"[a-z0-9-]+")
 
 
-def check_rule(is_kept: bool, rule: str, place: str, *, code: str) -> None:
-    """Raise InvalidValue, with the rule, unless it is kept."""
-    if not is_kept:
+def check_rule(is_met: bool, rule: str, place: str, *, code: str) -> None:
+    """Raise InvalidValue with the rule as its message, unless the rule is met."""
+    if not is_met:
         raise InvalidValue(rule, place=place, code=code)
 
 
 def check_type(
     value: object, kind: type | tuple[type, ...], rule: str, place: str, *, advice: str = ""
 ) -> None:
-    """Refuse a value of another type, with the rule. Raises InvalidValue."""
+    """Raise InvalidValue with the rule and the type of the value, unless it has the right type."""
     rule = f"{rule}, not {type(value).__name__}{advice}"
     check_rule(isinstance(value, kind), rule, place, code="wrong_type")
 
@@ -51,7 +51,7 @@ class Auth(StrEnum):
     NONE = "none"
 
     def header(self, key: str) -> dict[str, str]:
-        """Return the header that carries a key; none where there is no key."""
+        """Return the header with a key; an empty dict without a key."""
         if self is Auth.NONE or not key:
             return {}
         return {"authorization": f"Bearer {key}"} if self is Auth.BEARER else {str(self): key}
@@ -59,20 +59,21 @@ class Auth(StrEnum):
 
 @final
 class Capabilities(RedactedRepr, frozen=True, kw_only=True):
-    """The capabilities of a vendor or a model. None: it depends, or is not known.
+    """The capabilities of a vendor or a model. None means unknown, or different between models.
 
-    A vendor's row counts for every model of which nothing else is known; only `thinking` is about
-    the protocol as the vendor serves it, whichever of its models think.
+    The capabilities of a vendor apply to every model about which nothing else is known. `thinking`
+    of a vendor is about its protocol: whether responses can contain thinking, whichever models
+    think.
     """
 
     tools: bool | None = None
-    """Whether tools can be offered."""
+    """Whether the model can call tools."""
     vision: bool | None = None
-    """Whether it takes images."""
+    """Whether the model accepts images."""
     thinking: bool | None = None
-    """Whether responses hold thinking."""
+    """Whether responses contain thinking."""
     strict: bool | None = None
-    """Whether arguments can be forced to fit their schema."""
+    """Whether the server can force arguments to match their schema."""
 
 
 UNKNOWN_CAPABILITIES: Final = Capabilities()
@@ -89,49 +90,49 @@ class Vendor(RedactedRepr, frozen=True, kw_only=True):
     name: str
     """The name for programs: `connect(name)`."""
     wire: str | Wire
-    """The protocol: the name of a wire, `package.module` of one of yours, or the module itself."""
+    """The protocol: the name of a wire, `package.module` of your own wire, or the module itself."""
     base_url: str
-    """The address before all paths of the wire; empty where each customer has another one."""
+    """The address before all paths of the wire; empty if it differs for each customer."""
     path: str = ""
-    """The path of requests, after `base_url`; by default that of the wire, if it is one of ours."""
+    """The path of requests after `base_url`; by default that of the wire, if it is built in."""
     title: str = ""
     provider: str = ""
-    """The origin of seals; the same name under every protocol."""
+    """The provider in seals; the same name under every protocol of a vendor."""
     dialect: Dialect | None = None
-    """The differences of its `openai_chat`; by default those of `provider`."""
+    """The dialect of `openai_chat` that the vendor uses; by default that of `provider`."""
     auth: Auth = Auth.BEARER
     key_variables: tuple[str, ...] = ()
-    """Environment variables for the key; the first that is set counts."""
+    """The environment variables for the key; the first that is set is used."""
     needs_key: bool = True
     needs_model: bool = False
-    """Whether every request has to name a model; a server with one model or a default does not."""
+    """Whether every request must name a model; a server with one model or a default needs none."""
     headers: tuple[tuple[str, str], ...] = ()
     """Further headers of every request."""
     capabilities: Capabilities = UNKNOWN_CAPABILITIES
     context_tokens: int | None = None
-    """The context window, where it is the same for all models."""
+    """The context window, if it is the same for all models."""
     max_output_tokens: int | None = None
-    """The longest response, where it is the same for all models.
+    """The maximum length of a response, if it is the same for all models.
 
-    A request with a higher limit gets this one; so does a request without a limit, where the
-    protocol requires one.
+    A higher limit in a request is lowered to this one. A request without a limit gets this one if
+    the protocol requires a limit.
     """
     hint: str = ""
-    """Advice where its address does not respond, for servers of the user."""
+    """Advice for a local server that does not respond."""
 
     def __post_init__(self) -> None:
-        """Refuse rows that cannot work. Raises InvalidValue."""
+        """Check the fields. Raises InvalidValue."""
         name: object = self.name
-        rule = "name must be small letters, digits and any of . _ -"
+        rule = "name must consist of lower-case letters, digits, '.', '_' and '-'"
         is_name = isinstance(name, str) and _VENDOR_NAME.fullmatch(name) is not None
         check_rule(is_name, rule, "vendor", code="vendor_name_malformed")
         if self.base_url != "":
             check_base_url(self.base_url, self.name)
-        rule = "must begin with / and be written as in a URL"
+        rule = "must begin with / and contain only characters that a URL may contain"
         is_path = not self.path or _PATH.fullmatch(self.path) is not None
         check_rule(is_path, rule, f"{name}.path", code="path_malformed")
         check_type(self.key_variables, tuple, "must be a tuple of names", f"{name}.key_variables")
-        rule = "not what a header can carry"
+        rule = "names must be lower-case letters, digits and -, values printable ASCII characters"
         for header, value in self.headers:
             is_header = bool(_HEADER.fullmatch(header)) and value.isascii() and value.isprintable()
             check_rule(is_header, rule, f"{name}.headers", code="invalid_headers")
@@ -141,21 +142,22 @@ class Vendor(RedactedRepr, frozen=True, kw_only=True):
             check_rule(is_limit, "must be above 0", f"{name}.{limit}", code="out_of_range")
 
     def needs_model_at(self, base_url: str) -> bool:
-        """Return whether a request has to name a model at another address of this protocol.
+        """Return whether a request must name a model at this address.
 
-        A server there may have one model, unless each customer has another address anyway.
+        A server at another address than that of the vendor may have only one model, unless the
+        address differs for each customer anyway.
         """
         return self.needs_model and self.base_url in ("", base_url)
 
     @property
     def key_advice(self) -> str:
-        """Advice where the key is missing or wrong."""
+        """Advice for a missing or wrong key."""
         names = " or ".join(self.key_variables)
-        return f"set {names}" if names else "pass one as key"
+        return f"set {names}" if names else "pass it as key=..."
 
     @property
     def provider_name(self) -> str:
-        """The origin of seals."""
+        """The provider in seals."""
         return self.provider or self.name
 
     @property
@@ -163,24 +165,24 @@ class Vendor(RedactedRepr, frozen=True, kw_only=True):
         """The dialect of `openai_chat` for this vendor."""
         name = self.provider_name
         dialect = self.dialect or DIALECTS.get(name) or Dialect(provider=name)
-        # A seal belongs to its provider, whatever the dialect.
+        # Seals must name this vendor's provider, even if the dialect was made for another.
         return dialect if dialect.provider == name else replace(dialect, provider=name)
 
 
 def describe_unknown_vendor(name: str, known: Iterable[str], remedy: str) -> str:
-    """Return an explanation for an unknown vendor: the closest name, or all names and a remedy.
+    """Return the text of an error: an unknown vendor, with the closest name or all names.
 
-    The unknown name is not part of it: the caller knows where it was written.
+    `remedy` follows the list of all names. The text does not quote the unknown name.
     """
     names = list(known)
     near = closest_name(name, names)
     if near is not None:
-        return f"there is no vendor of this name; do you mean {near}?"
-    return f"there is no vendor of this name; there are {', '.join(names)}; {remedy}"
+        return f"unknown vendor; do you mean {near}?"
+    return f"unknown vendor; use one of {', '.join(names)}; {remedy}"
 
 
 def check_base_url(url: str, place: str) -> None:
-    """Refuse text that is not the address of a server. Raises InvalidValue."""
+    """Check that text is the address of a server. Raises InvalidValue."""
     check_type(url, str, "must be a string", f"{place}.base_url")
     try:
         parts = urlsplit(url)
@@ -191,7 +193,7 @@ def check_base_url(url: str, place: str) -> None:
     is_usable = is_usable and url.isascii() and url.isprintable() and " " not in url
     place = f"{place}.base_url"
     check_rule(is_usable, "must be http:// or https:// with a host", place, code="invalid_url")
-    rule = "must hold no user, password, query or fragment"
+    rule = "must not contain a user, password, query or fragment"
     check_rule(is_bare, rule, place, code="url_has_secrets")
 
 
@@ -200,16 +202,16 @@ def check_base_url(url: str, place: str) -> None:
 
 @final
 class ApiKey:
-    """The key of a vendor, which only the request that needs it can read; it may be empty."""
+    """The API key of a vendor; may be empty. Its text appears in no repr, error or pickle."""
 
     __slots__ = ("_text",)
 
     def __init__(self, text: str = "") -> None:
-        """Take the key. Raises InvalidValue for text that no header can carry."""
+        """Create a key. Raises InvalidValue for text that a header cannot contain."""
         check_type(text, str, "must be a string", "key")
         stripped = text.strip()
         is_visible = stripped.isascii() and stripped.isprintable() and " " not in stripped
-        rule = "must be visible ASCII characters without blanks"
+        rule = "must consist of visible ASCII characters without spaces"
         check_rule(is_visible, rule, "key", code="invalid_key")
         self._text = stripped
 
@@ -220,10 +222,10 @@ class ApiKey:
         return f"Key({REDACTED})" if self._text else "Key()"
 
     def __reduce__(self) -> str:
-        raise TypeError("a key is not written anywhere")
+        raise TypeError("an ApiKey cannot be pickled or copied")
 
     def reveal(self) -> str:
-        """Return the key itself, for the header that carries it."""
+        """Return the text of the key, for the header of a request."""
         return self._text
 
     def redact(self, text: str) -> str:
@@ -252,5 +254,5 @@ class ApiKey:
 
 
 def find_key_variable(vendor: Vendor, environ: Mapping[str, str]) -> str:
-    """Return the first variable that holds a key of a vendor; empty if none does."""
+    """Return the first environment variable that contains a key of a vendor; empty if none does."""
     return next((name for name in vendor.key_variables if environ.get(name, "").strip()), "")

@@ -1,10 +1,10 @@
-"""Stores: where conversations are kept so that nothing is lost.
+"""Stores: durable storage for conversations.
 
     with open_store("sqlite:work.db") as store:
         conversation = store.new()
         conversation.append(ChatMessage.user("Hello"))
 
-One class for each kind of store, loaded when it is asked for.
+Each kind of store is one class, imported when a store of that kind is opened.
 """
 
 from steno.store.base import Blob, SearchHit, SessionOverview, Store, convert_store

@@ -1,8 +1,8 @@
-"""Locked, durable and atomically published files. Nothing here knows a record.
+"""Locked, durable and atomically published files. This module does not know records.
 
-Every operation opens its file and closes it again, so thousands of sessions take no descriptors.
-A process that is forked meanwhile gets copies of the open descriptors and releases them at once:
-a lock is held as long as any process has a copy.
+Every operation opens its file and closes it again, so that thousands of sessions need no
+descriptors. A process that is forked during an operation inherits the open descriptors and
+releases them at once: flock holds a lock as long as any process has a copy of the descriptor.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from steno.errors import Missing, Unavailable
 
 _DRAFT_SUFFIX: Final = ".draft"
 _STALE_DRAFT_AGE_S: Final = 3600
-"""A draft of this age has no writer any more."""
+"""The age at which a draft counts as abandoned by its writer."""
 _MIN_LOCK_POLL_S: Final = 0.00002
 _MAX_LOCK_POLL_S: Final = 0.02
-"""The pause between two attempts to lock a file grows from the one to the other."""
-_sync_file: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)  # not everywhere
+"""The pause between two attempts to lock a file grows from the minimum to the maximum."""
+_sync_file: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)  # macOS has none
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def translate_os_errors(place: str) -> Generator[None]:
         yield
     except OSError as exc:
         reason = exc.strerror or type(exc).__name__
-        message = f"cannot be read or written: {reason}; check the disk and the rights"
+        message = f"cannot be read or written: {reason}; check the disk and the permissions"
         raise Unavailable(message, code="os_error", place=place) from exc
 
 
@@ -52,15 +52,13 @@ def open_locked(
     to_write: bool,
     deadline: float,
     create: bool = False,
-    missing: Callable[[], Missing] = lambda: Missing(
-        "there is no such file", code="file_not_found"
-    ),
+    missing: Callable[[], Missing] = lambda: Missing("file not found", code="file_not_found"),
 ) -> Generator[int]:
     """Open a file and lock it: for one writer, or for any number of readers.
 
     Readers may `unlock` early and continue to read the part that is known to be complete. Raises
-    the error that `missing` returns if there is no file, and Unavailable if others keep it locked
-    until the deadline, which is a time of `monotonic`.
+    the error that `missing` returns if the file does not exist, and Unavailable if others keep it
+    locked until `deadline`, a time of `time.monotonic`.
     """
     mode = "r+b" if to_write else "rb"
     while True:
@@ -69,7 +67,7 @@ def open_locked(
             if _is_file_at(path, file):
                 yield file
                 return
-        # While we waited, another file took its place, or none.
+        # While this process waited for the lock, the file was replaced or removed: try again.
 
 
 @contextmanager
@@ -79,7 +77,8 @@ def _open_registered(
     def open_creating(name: str, flags: int) -> int:
         return os.open(name, flags | os.O_CREAT, 0o600)
 
-    # An object from the start, no bare number: whenever an interrupt comes, it is closed.
+    # A FileIO from the start instead of a bare descriptor: it is closed whenever KeyboardInterrupt
+    # arrives.
     stream: FileIO | None = None
     try:
         with _fork_lock:
@@ -129,15 +128,16 @@ def hold_lock(lock: RLock, name: str, *, deadline: float) -> Generator[None]:
             raise _lock_timeout(name)
         yield
     finally:
-        # An interrupt may come between acquiring it and returning. The lock itself knows.
-        try:  # noqa: SIM105 - nothing is called, and so nothing interrupted, before this
+        # KeyboardInterrupt may arrive after `acquire` took the lock and before it returned, so
+        # only the lock knows whether it is held.
+        try:  # noqa: SIM105 - `suppress` is a call, which an interrupt could stop
             lock.release()
         except RuntimeError:
             pass
 
 
 def _lock_timeout(name: str) -> Unavailable:
-    message = "another program or thread kept it locked for too long; try again, or end that one"
+    message = "another program or thread holds the lock; try again, or end that program"
     return Unavailable(message, code="locked", place=name)
 
 
@@ -145,16 +145,16 @@ def _lock_timeout(name: str) -> Unavailable:
 
 _fork_lock: Final = RLock()
 _lock_files: Final = WeakValueDictionary[int, FileIO | BinaryIO]()
-"""Files that are locked, or about to be, by descriptor."""
+"""The files that are locked or about to be locked, by descriptor."""
 
 
 def _release_locks_in_child() -> None:
-    """Close the files that the parent has locked; their descriptors then lead to /dev/null."""
-    nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+    """Point the descriptors of files that the parent has locked to /dev/null."""
+    null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     for file, stream in _lock_files.items():
         if not stream.closed:
-            os.dup2(nothing, file, inheritable=False)
-    os.close(nothing)
+            os.dup2(null, file, inheritable=False)
+    os.close(null)
     _lock_files.clear()
     _fork_lock.release()
 
@@ -170,13 +170,13 @@ os.register_at_fork(
 
 
 def append_durably(file: int, data: bytes, *, end: int) -> None:
-    """Write to the end of a file, which is at `end`; remove what was written if that fails."""
+    """Write to the end of a file, which is at `end`; if that fails, truncate the file again."""
     try:
         if os.pwrite(file, data, end) != len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         _sync_file(file)
     except BaseException:
-        # If this fails as well, the next writer finds an incomplete line and cuts it off.
+        # If this fails as well, the next writer finds an incomplete line and truncates it.
         with suppress(OSError):
             os.ftruncate(file, end)
             _sync_file(file)
@@ -195,7 +195,7 @@ class DraftFile(NamedTuple):
         os.fsync(self.stream.fileno())
 
     def publish(self, path: Path) -> None:
-        """Move the file to its path, over any file that is there."""
+        """Move the file to its path and replace any file there."""
         self.path.replace(path)
         sync_folder(path.parent)
 
@@ -208,7 +208,8 @@ def open_draft(folder: Path) -> Generator[DraftFile]:
     try:
         with os.fdopen(file, "wb") as stream:
             _lock_files[file] = stream
-            # No process may write to it before its name is durable as well.
+            # Locked until the end: no process may write to the file before its new name is
+            # durable.
             fcntl.flock(file, fcntl.LOCK_EX)
             try:
                 yield DraftFile(stream, path)
@@ -232,7 +233,7 @@ def remove_stale_drafts(folder: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and those above it, if they are missing."""
+    """Create a folder and its parents if they are missing."""
     if path.is_dir():
         return
     make_folder(path.parent)

@@ -1,9 +1,9 @@
 """The base class of all stores, and the rules that every kind of store shares.
 
-A store keeps sessions: a header, then records. A record is durable when it was written and never
-changes again, except that its content may be redacted. Blobs are kept beside the sessions, under
-their SHA-256. A new kind of store implements the abstract methods of `Store`; the conformance kit
-in `steno.testing` checks it.
+A store keeps sessions: a header, then records. A record is durable once it is written and never
+changes again, except that its content may be redacted. Blobs are stored separately from the
+sessions, under their SHA-256. A new kind of store implements the abstract methods of `Store`; the
+conformance kit in `steno.testing` checks it.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from steno.records.entry import Entry, Payload, PayloadT, Redacted, Redaction, R
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
 
 TITLE_SEARCH_ENTRIES: Final = 8
-"""How many of the first records are searched for the first question."""
+"""The number of first entries that are searched for the first prompt."""
 
 _MAX_TITLE_LENGTH: Final = 80
 _MAX_APPEND_TRIES: Final = 20
 _SNIPPET_CONTEXT: Final = 40
 _BLOB_DIGEST: Final = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-"""Matches everything that may be the name of a blob."""
+"""Matches everything that may be the digest of a blob."""
 _WORD_PATTERN: Final = re.compile(
-    # Scripts without blanks between words: each character is one.
+    # Scripts without spaces between words: each character is a word.
     r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\U00020000-\U0002fa1f]|[^\W_]+"
 )
 _logger: Final = logging.getLogger("steno.store")
@@ -49,7 +49,7 @@ class SessionOverview(NamedTuple):
 
     header: Header
     title: str
-    """The title, or else the first question; empty if there is neither."""
+    """The title, or else the first prompt; empty if there is neither."""
     entries: int
     branches: tuple[str, ...]
     updated_at: datetime | None
@@ -65,7 +65,7 @@ class SearchHit(NamedTuple):
 
 
 class Blob(NamedTuple):
-    """Bytes that are kept under their SHA-256."""
+    """The digest, size and time of bytes that are stored under their SHA-256."""
 
     sha256: str
     size: int
@@ -79,9 +79,9 @@ class Store(ABC):
 
     @abstractmethod
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
-        """Begin a session, with records that were written elsewhere: all of them or none.
+        """Add a session and, for a copy, its existing records: all of them or none.
 
-        Raises Conflict if there is a session of this id.
+        Raises Conflict if a session with this id exists.
         """
 
     @abstractmethod
@@ -102,20 +102,21 @@ class Store(ABC):
     ) -> None:
         """Append an entry to a branch; it is durable when this returns.
 
-        The main branch need not be begun. Raises Missing if there is no such session or branch,
-        Conflict if the last entry of the branch is not `expected` or the id of the entry is
-        taken, Unavailable if it cannot be written. After any of these the store is unchanged.
+        The main branch exists from the start. Raises Missing if the session or branch does not
+        exist, Conflict if the last entry of the branch is not `expected` or the session already
+        has an entry with this id, Unavailable if the store cannot write. After any of these
+        errors the store is unchanged.
         """
 
     @abstractmethod
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
-        """Begin a branch after an entry. Raises Missing, and Conflict if the name is taken."""
+        """Begin a branch after an entry. Raises Missing, and Conflict if the branch exists."""
 
     @abstractmethod
     def heads(self, session: str) -> Mapping[str, str | None]:
-        """Return the last entry of every branch; the branch that was written to last comes last.
+        """Return the id of the last entry of every branch; the branch last written to comes last.
 
-        Branches without an entry of their own come first.
+        Branches to which no entry was written since they began come first.
         """
 
     @abstractmethod
@@ -135,7 +136,7 @@ class Store(ABC):
 
     @abstractmethod
     def remove(self, session: str) -> None:
-        """Remove a session and all of its records; blobs stay. Raises Missing."""
+        """Remove a session and all of its records, but not its blobs. Raises Missing."""
 
     @abstractmethod
     def close(self) -> None:
@@ -149,7 +150,7 @@ class Store(ABC):
 
     @abstractmethod
     def blob(self, sha256: str) -> bytes:
-        """Return the bytes. Raises Missing, and Damaged if they do not match the digest."""
+        """Return the bytes of a blob. Raises Missing, and Damaged if they do not match the digest."""
 
     @abstractmethod
     def blobs(self) -> Iterator[Blob]:
@@ -157,7 +158,7 @@ class Store(ABC):
 
     @abstractmethod
     def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
-        """Remove a blob, unless it was stored again after `put_before`; it need not exist."""
+        """Remove a blob, unless it was stored again after `put_before`. It may be missing."""
 
     # -- conversations -----------------------------------------------------------------------
 
@@ -169,13 +170,13 @@ class Store(ABC):
         title: str | None = None,
         about: Mapping[str, Any] | None = None,
     ) -> Conversation:
-        """Begin a session and return its conversation, which writes every entry to this store."""
+        """Add a session and return its conversation, which writes every entry to this store."""
         header = Header(id=id or new_id(), created_at=utc_now(), title=title, about=about)
         self.add_session(header)
         return Conversation(messages, id=header.id, journal=_SessionJournal(self, header.id))
 
     def open(self, session: str) -> Conversation:
-        """Return the conversation of a session, on the branch written to last. Raises Missing.
+        """Return the conversation of a session, on the branch last written to. Raises Missing.
 
         Entries of other branches are read when they are needed.
         """
@@ -195,7 +196,7 @@ class Store(ABC):
         return self.open(header.id)
 
     def summary(self, session: str) -> SessionOverview:
-        """Return a session as a list shows it."""
+        """Return the overview of a session for a list of sessions."""
         entries = [record.entry for record in self.records(session) if record.entry is not None]
         return SessionOverview(
             header := self.header(session),
@@ -229,8 +230,9 @@ class Store(ABC):
             return found
         heads = self.heads(session)
         stored = {branch: digests.get(head, "") for branch, head in heads.items()}
-        if heads == before and stored != found.heads:  # else another writer was active
-            problem = "the branches that the store knows are not those of its records"
+        # If the heads changed during the check, another writer was active: no comparison.
+        if heads == before and stored != found.heads:
+            problem = "the branches that the store lists do not match its records"
             bad = BadRecord(len(digests) - 1, None, problem, "heads_mismatch")
             return found._replace(bad=bad)
         return found._replace(bad=self._find_bad_blob(referenced))
@@ -241,16 +243,16 @@ class Store(ABC):
                 self.blob(digest)
             except (Missing, Damaged):
                 id = None if record.entry is None else record.entry.id
-                problem = "an image or a result beside it is missing or spoilt"
+                problem = "a blob that the entry refers to is missing or damaged"
                 return BadRecord(record.seq, id, problem, "missing_blob")
         return None
 
     def redact(self, session: str, entry_id: str, *, actor: str, reason: str) -> None:
-        """Erase the content of an entry; the chain stays valid, and records who did it and why.
+        """Erase the content of an entry. The hash chain stays valid; `actor` and `reason` are logged.
 
-        Blobs that only this entry referred to are removed. An entry that was redacted before is
-        erased once more. Raises Missing if there is no such entry, InvalidValue if it has no
-        content to erase.
+        Blobs that only this entry referred to are removed. An entry that is already redacted is
+        erased once more. Raises Missing if the session has no such entry, InvalidValue if the
+        entry has no content to erase.
         """
         for record in self.records(session):
             if record.entry is not None and record.entry.id == entry_id:
@@ -259,21 +261,23 @@ class Store(ABC):
             raise missing_entry(place="redact")
         assert record.entry is not None
         payload = record.entry.payload
-        if isinstance(payload, Redacted):  # an earlier redaction may have been interrupted
+        if isinstance(payload, Redacted):
+            # An earlier redaction may have been interrupted before the store erased old copies.
             self.replace(session, record)
             return
         without = replace(record, entry=redact_entry(record.entry))
-        # In this order: a redaction noted twice is harmless, content missing without one is not.
+        # The redaction is logged first: two redaction entries for one target are harmless, erased
+        # content without any is not.
         self._append_redaction(session, Redaction(target=entry_id, actor=actor, reason=reason))
         self.replace(session, without)
         try:
             self.collect_garbage(only=blob_digests(payload), older_than=timedelta(0))
         except (Damaged, InvalidDocument):
-            # Another session cannot be read, and may name the same blobs.
-            _logger.warning("redact: what lay beside the entry stays until collect_garbage can run")
+            # A session that cannot be read may refer to the same blobs.
+            _logger.warning("redact: the blobs of the entry remain until collect_garbage can run")
 
     def _append_redaction(self, session: str, payload: Redaction) -> None:
-        """Append to the branch that was written to last, also while others append to it."""
+        """Append to the branch last written to; retry while other writers append to it."""
         for tries_left in reversed(range(_MAX_APPEND_TRIES)):
             branch, head = ([(MAIN_BRANCH, None), *self.heads(session).items()])[-1]
             parent = None if head is None else next(self.read_back(session, head))[1]
@@ -315,10 +319,11 @@ class Store(ABC):
     def collect_garbage(
         self, *, only: Iterable[str] | None = None, older_than: timedelta = timedelta(hours=1)
     ) -> int:
-        """Remove the blobs that no record names; return the number of bytes removed.
+        """Remove the blobs that no record refers to; return the number of bytes removed.
 
-        `only` limits this to some digests. Blobs of the last hour stay, since a writer may be
-        about to name them. Raises Damaged if a session cannot be read: it may name any blob.
+        `only` limits this to some digests. Blobs that are younger than `older_than` stay, since a
+        writer stores a blob before the record that refers to it. Raises Damaged if a session
+        cannot be read: it may refer to any blob.
         """
         latest, wanted = utc_now() - older_than, None if only is None else frozenset(only)
         old = [
@@ -348,7 +353,7 @@ class Store(ABC):
 
 @final
 class _SessionJournal:
-    """One session of a store, as a conversation writes to it (`steno.ports.Journal`)."""
+    """The journal of one session: a conversation writes through it (`steno.ports.Journal`)."""
 
     def __init__(self, store: Store, session: str) -> None:
         self.extract_blobs = store.extract_blobs
@@ -367,11 +372,11 @@ def convert_store(
     skip_existing: bool = False,
     on_session: Callable[[str], None] = lambda session: None,
 ) -> int:
-    """Copy sessions with their digests and blobs, all of them unless some are named.
+    """Copy sessions with their digests and blobs: those in `sessions`, or all.
 
-    Each session arrives as a whole or not at all; `on_session` is called with its id when it has
-    arrived. Returns the number of sessions copied. Raises Conflict for a session that the target
-    has, unless `skip_existing`, and Damaged for one whose chain is broken.
+    Each session is copied as a whole or not at all; then `on_session` is called with its id.
+    Returns the number of sessions copied. Raises Conflict for a session that the target already
+    has, unless `skip_existing`, and Damaged for one whose hash chain is broken.
     """
     requested = [header.id for header in source.headers()] if sessions is None else list(sessions)
     existing = {header.id for header in target.headers()}
@@ -379,7 +384,9 @@ def convert_store(
     if len(names) < len(requested) and not skip_existing:
         existing_name = next(name for name in requested if name in existing)
         raise Conflict(
-            "the target has one of this id", code="session_exists", place=f"session {existing_name}"
+            "the target already has a session with this id",
+            code="session_exists",
+            place=f"session {existing_name}",
         )
     blobs = {blob.sha256 for blob in source.blobs()}
     for name in names:
@@ -404,11 +411,13 @@ def validate_records(records: Iterable[Record]) -> Iterator[Record]:
     for expected, record in enumerate(records, 1):
         if record.seq != expected:
             raise Damaged(
-                "another one is in its place", code="record_misplaced", place=f"record {expected}"
+                f"found record {record.seq} in its place",
+                code="record_misplaced",
+                place=f"record {expected}",
             )
         if record.entry is not None:
             if record.entry.id in ids:
-                message = "the id of its entry was used before"
+                message = "an earlier record has an entry with the same id"
                 raise Damaged(message, code="entry_repeated", place=f"record {expected}")
             ids.add(record.entry.id)
         yield record
@@ -420,26 +429,30 @@ def check_append(
     """Check that an entry may be appended to a branch.
 
     `is_known` is whether the store has the branch, `head` is its last entry, and `is_taken` is
-    whether the session has an entry of the new id. Raises Missing and Conflict.
+    whether the session has an entry with the new id. Raises Missing and Conflict.
     """
     if not is_known and branch != MAIN_BRANCH:
-        raise Missing("there is no branch of this name", code="branch_missing", place="store")
+        raise Missing("no branch with this name", code="branch_missing", place="store")
     if head != expected:
         raise Conflict(
-            "the branch has moved on; refresh the conversation", code="branch_moved", place="store"
+            "another writer appended to the branch; refresh the conversation",
+            code="branch_moved",
+            place="store",
         )
     if is_taken:
-        raise Conflict("there is an entry of this id", code="entry_exists", place="store")
+        raise Conflict("an entry with this id already exists", code="entry_exists", place="store")
 
 
 def check_fork(*, is_known: bool, has_start: bool) -> None:
     """Check that a branch may begin.
 
-    Raises Conflict if there is one of its name, and Missing if the session does not have the
+    Raises Conflict if a branch with its name exists, and Missing if the session does not have the
     entry that it begins after.
     """
     if is_known:
-        raise Conflict("there is a branch of this name", code="branch_exists", place="store")
+        raise Conflict(
+            "a branch with this name already exists", code="branch_exists", place="store"
+        )
     if not has_start:
         raise missing_entry()
 
@@ -456,10 +469,10 @@ def _record_identity(record: Record) -> tuple[int, str, str | None]:
 
 @final
 class BranchHeads:
-    """The last entry of every branch; the branch that was written to last comes last.
+    """The last entry of every branch; the branch last written to comes last.
 
-    Branches without an entry of their own come first. So a fork that nothing was written to does
-    not become the branch that a session opens with.
+    Branches to which no entry was written since they began come first, so that an empty fork does
+    not become the branch on which a session opens.
     """
 
     __slots__ = ("_begun", "_written")
@@ -469,7 +482,7 @@ class BranchHeads:
         self._written: dict[str, str | None] = {}
 
     def begin(self, branch: str, at: str | None) -> None:
-        """Add a record without an entry: it begins its branch, unless there is one of the name.
+        """Add a record without an entry: it begins its branch, unless that exists.
 
         A newer version may give such a record another meaning, but it never moves a branch.
         """
@@ -483,7 +496,7 @@ class BranchHeads:
         self._written[branch] = entry_id
 
     def of(self, branch: str) -> str | None:
-        """Return the last entry of a branch; None if it has none, or there is no such branch."""
+        """Return the last entry of a branch; None if the branch is empty or does not exist."""
         return self._written.get(branch) or self._begun.get(branch)
 
     def all(self) -> dict[str, str | None]:
@@ -511,72 +524,72 @@ def decode_stored_header(data: bytes) -> Header:
 
 def missing_session() -> Missing:
     """Return the error for a session id that the store does not have."""
-    return Missing("there is no session of this id", code="session_missing", place="store")
+    return Missing("no session with this id", code="session_missing", place="store")
 
 
 def missing_entry(*, place: str = "store") -> Missing:
     """Return the error for an entry id that the session does not have."""
-    return Missing("there is no entry of this id", code="entry_missing", place=place)
+    return Missing("no entry with this id", code="entry_missing", place=place)
 
 
 def missing_record() -> Missing:
     """Return the error for a record that cannot replace another: seq, branch or entry differ."""
     return Missing(
-        "there is no record of this number with this entry", code="record_missing", place="store"
+        "no record with this number, branch and entry", code="record_missing", place="store"
     )
 
 
 def missing_blob() -> Missing:
     """Return the error for a digest that the store has no blob of."""
-    return Missing("there is no blob of this digest", code="blob_missing", place="store")
+    return Missing("no blob with this digest", code="blob_missing", place="store")
 
 
 def duplicate_session() -> Conflict:
-    """Return the error for a session id that is taken."""
-    return Conflict("there is a session of this id", code="session_exists", place="store")
+    """Return the error for a session id that already exists."""
+    return Conflict("a session with this id already exists", code="session_exists", place="store")
 
 
 # -- titles, blobs and words ---------------------------------------------------------------
 
 
 def find_blob_digests(record: Record) -> set[str]:
-    """Return everything in a record that may name a blob, also in members of a newer format."""
+    """Return everything in a record that may be the digest of a blob, also in unknown members."""
     return {digest.decode() for digest in _BLOB_DIGEST.findall(encode_record(record))}
 
 
 def derive_title(entries: Iterable[Entry]) -> str:
-    """Return the first question among `entries` on one line; empty if there is none.
+    """Return the first prompt among `entries` on one line; empty if there is none.
 
-    A question that was rewound counts only if there is no other. The output of a shell command
-    of the user is no question.
+    A prompt that was rewound counts only if there is no other. A shell command of the user, which
+    old sessions store as a user message, is not a prompt.
     """
     positions: dict[str | None, int] = {}
-    questions: list[str] = []
+    prompts: list[str] = []
     current: list[tuple[int, str]] = []
     for number, entry in enumerate(entries):
         positions[entry.id] = number
         message = entry.message
         if isinstance(message, UserMessage) and shell_command_of(entry) is None:
             line = " ".join(message.text.split())
-            questions.append(line)
+            prompts.append(line)
             current.append((number, line))
         elif isinstance(entry.payload, Rewind):
             last = positions.get(entry.parent, -1)
             current = [(position, line) for position, line in current if position <= last]
-    line = next((line for _, line in current), questions[0] if questions else "")
+    line = next((line for _, line in current), prompts[0] if prompts else "")
     return line if len(line) <= _MAX_TITLE_LENGTH else line[: _MAX_TITLE_LENGTH - 1] + "…"
 
 
 def split_words(text: str) -> list[str]:
     """Return the words of a text, case folded, in order. `read_file` is two words.
 
-    All stores find words this way, so a search gives the same result in each.
+    All stores split text with this function, so that a search has the same result in each.
     """
     return _WORD_PATTERN.findall(text.casefold())
 
 
 def build_snippet(text: str, words: Iterable[str]) -> str:
-    """Return the part of a text around the first of the words in it, on one line."""
+    """Return the part of a text around the earliest of the words, on one line."""
     folded = text.casefold()
     positions = [position for word in words if (position := folded.find(word)) >= 0]
     middle = min(positions, default=0)

@@ -1,4 +1,4 @@
-"""Read the address of a store and open it; without an address, the default store."""
+"""Parse the address of a store and open it; without an address, open the default store."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steno.store.memory import MemoryStore
 STORE_VARIABLE: Final = "STENO_STORE"
 """The environment variable that names a store."""
 _SQLITE_SUFFIXES: Final = (".db", ".sqlite", ".sqlite3")
-"""Files with these endings need no `sqlite:` before them."""
+"""Paths with these suffixes are SQLite files without a `sqlite:` prefix."""
 _SQLITE_MAGIC: Final = b"SQLite format 3\0"
 
 
@@ -24,11 +24,11 @@ class StoreAddress(NamedTuple):
 
     kind: str
     location: Path | str
-    """A file or folder; for a server the whole address, which may hold a password."""
+    """A file or folder; for a server the whole address, which may contain a password."""
 
     @property
     def exists(self) -> bool:
-        """Whether the file or folder exists; True for a server, which answers for itself."""
+        """Whether the file or folder exists; always True for a server and for `memory:`."""
         return not isinstance(self.location, Path) or self.location.exists()
 
     def __str__(self) -> str:
@@ -38,9 +38,9 @@ class StoreAddress(NamedTuple):
 
 
 def read_address(address: str | Path) -> StoreAddress:
-    """Read `sqlite:FILE`, `jsonl:FOLDER`, `postgresql://...`, `memory:`, or the path of a file.
+    """Parse `sqlite:FILE`, `jsonl:FOLDER`, `postgresql://...`, `memory:`, or the path of a file.
 
-    A path without a kind is a SQLite file if it has a suffix of one or exists. Raises
+    A path without a kind is a SQLite file if it has a suffix of one or if the file exists. Raises
     InvalidValue for anything else.
     """
     if isinstance(address, Path):
@@ -55,10 +55,13 @@ def read_address(address: str | Path) -> StoreAddress:
     if address and not colon:
         path = _expand_home(address)
         if path.suffix not in _SQLITE_SUFFIXES and not path.is_file():
-            message = f"{address} has no kind; write sqlite:{address} or jsonl:{address}"
+            message = (
+                f"{address} does not name the kind of store; "
+                f"use sqlite:{address} or jsonl:{address}"
+            )
             raise InvalidValue(message, code="store_kind_missing", place="store")
         return StoreAddress("sqlite", path)
-    message = "an address is sqlite:FILE, jsonl:FOLDER, postgresql://... or memory:"
+    message = "invalid store address; use sqlite:FILE, jsonl:FOLDER, postgresql://... or memory:"
     raise InvalidValue(message, code="store_address_invalid", place="store")
 
 
@@ -90,13 +93,13 @@ def open_store(address: str | Path | StoreAddress | None = None, *, create: bool
     if found.kind == "memory":
         return MemoryStore()
     if not create and not found.exists:
-        raise Missing(f"there is none at {found}", code="store_missing", place="store")
+        raise Missing(f"no store at {found}", code="store_missing", place="store")
     check_location(found)
     return _open_kind(found)
 
 
 def _open_kind(address: StoreAddress) -> Store:
-    """Open a store; each kind is imported, with its driver, when it is asked for."""
+    """Open a store; each kind is imported, with its driver, when it is first opened."""
     kind, location = address
     if kind == "sqlite":
         from steno.store.sqlite import SqliteStore  # noqa: PLC0415 - sqlite3 is not always needed
@@ -104,7 +107,7 @@ def _open_kind(address: StoreAddress) -> Store:
         return SqliteStore(location)
     if kind == "jsonl":
         try:
-            from steno.store.jsonl import JsonlStore  # noqa: PLC0415 - nor are locks of files
+            from steno.store.jsonl import JsonlStore  # noqa: PLC0415 - fcntl is not always needed
         except ModuleNotFoundError as exc:  # Windows has no fcntl
             message = "a JSONL store needs the file locks of Linux or macOS; use sqlite:FILE"
             raise Unavailable(message, code="no_file_locks", place="store") from exc
@@ -118,40 +121,40 @@ def _open_kind(address: StoreAddress) -> Store:
 def check_location(address: StoreAddress) -> None:
     """Check a location before anything is created there.
 
-    Folders are created for the default store alone: any other path may have a slip in it. Raises
-    Unavailable if the folder is missing, InvalidDocument for a file of another kind.
+    Folders are created only for the default store: any other path may contain a typing error.
+    Raises Unavailable if the folder is missing, InvalidDocument for a file of another program.
     """
     path = address.location
     if not isinstance(path, Path):
         return
     folder = path.absolute().parent
     if not folder.exists() and not _is_default_file(address):
-        message = f"there is no folder {folder}; make it, or name another place"
+        message = f"the folder {folder} does not exist; create it or use another path"
         raise Unavailable(message, code="store_folder_missing", place="store")
-    with suppress(OSError):  # the store itself reports it better
+    with suppress(OSError):  # opening the store reports it with a better message
         if address.kind == "sqlite" and path.is_file():
             with path.open("rb") as file:
                 start = file.read(len(_SQLITE_MAGIC))
             if start not in (b"", _SQLITE_MAGIC):
-                message = f"{address} is no store of steno; name another file"
+                message = f"{address} is not a steno store; use another file"
                 raise InvalidDocument(message, code="not_a_store", place="store")
 
 
 def _is_default_file(address: StoreAddress) -> bool:
     try:
         return address == _default_file_address()
-    except InvalidValue:  # no home is known
+    except InvalidValue:  # the home folder is unknown
         return False
 
 
 def _expand_home(path: str) -> Path:
-    """Return a path with ~ expanded; a shell does not expand it after a colon."""
+    """Return a path with ~ expanded, which a shell does not do after a colon."""
     return Path(path).expanduser() if path.startswith("~/") else Path(path)
 
 
 def _home_folder() -> Path:
-    if os.environ.get("HOME") != "":  # Python would take that for the root of all folders
+    if os.environ.get("HOME") != "":  # Path.home() is "/" if HOME is empty
         with suppress(RuntimeError):
             return Path.home()
-    message = f"no home folder is known; set HOME or {STORE_VARIABLE}, or name a store"
+    message = f"the home folder is unknown; set HOME or {STORE_VARIABLE}, or name a store"
     raise InvalidValue(message, code="home_unknown", place="store")

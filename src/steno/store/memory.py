@@ -1,4 +1,4 @@
-"""A store in memory, for tests and for sessions that need not last."""
+"""A store in memory, for tests and for sessions that are not saved."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class _MemorySession:
 
 @final
 class MemoryStore(base.Store):
-    """Keeps everything until the program ends, also after `close`."""
+    """A store that keeps its content in memory until the program ends, even after `close`."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -105,10 +105,10 @@ class MemoryStore(base.Store):
                 raise base.missing_entry()
             record = found.records[number]
             if record.entry is None or record.digest is None:
-                raise Damaged("an entry without its digest", code="digest_missing", place="store")
+                raise Damaged("an entry has no digest", code="digest_missing", place="store")
             yield record.entry, record.digest
             wanted = record.entry.parent
-        message = "the parents of an entry lead in a circle; verify the session"
+        message = "the parents of an entry form a cycle; verify the session"
         raise Damaged(message, code="parents_circular", place="store")
 
     def records(self, session: str) -> Iterator[Record]:

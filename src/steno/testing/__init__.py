@@ -2,8 +2,8 @@
 
     provider = ScriptedProvider(["Hello."])
 
-`ScriptedProvider` streams the turns of a script, `ReplayingProvider` the recorded bytes of a
-server, and `ScriptedTool` returns scripted results. They need nothing but steno.
+`ScriptedProvider` streams the turns of a script, `ReplayingProvider` replays the recorded bytes of
+a server, and `ScriptedTool` returns scripted results. They need only steno.
 
     from hypothesis import given
     from steno.testing import messages
@@ -12,11 +12,11 @@ server, and `ScriptedTool` returns scripted results. They need nothing but steno
     def test_my_store_keeps_every_message(message): ...
 
 The strategies need the extra `steno[testing]`, and are imported when the first of them is used.
-`steno.testing.conformance` has the cases that every wire and every provider has to pass,
+`steno.testing.conformance` has the cases that every wire and every provider must pass,
 `steno.testing.stores` those for stores.
 """
 
-# ruff: noqa: F403, F405 - the names of the strategies need not be listed a third time
+# ruff: noqa: F403, F405 - a star import, so that the strategies are not listed a third time
 
 import typing as _typing
 from collections.abc import Callable as _Callable

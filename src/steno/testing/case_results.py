@@ -1,6 +1,6 @@
-"""The results of cases: failures with an explanation, outcomes, and the matrix of both kits.
+"""The results of the cases of both conformance kits: failures, outcomes, and the matrix.
 
-A case compares only values of the kit itself, so a failure may show them.
+A case compares only values that the kit itself wrote, so a failure may show them.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from typing import Any
 
 
 class CaseFailure(AssertionError):
-    """A wire, a provider or a store broke the rule of a case."""
+    """The error of a case whose rule a wire, a provider or a store breaks."""
 
 
 def expect(found: object, expected: object, subject: str) -> None:
-    """Raise CaseFailure, with both, unless they are equal."""
+    """Raise CaseFailure with both values unless they are equal."""
     if found != expected:
         raise CaseFailure(f"{subject}: expected {expected!r}, got {found!r}")
 
 
-def require(is_so: bool, rule: str) -> None:
-    """Raise CaseFailure, with the rule, unless it holds."""
-    if not is_so:
+def require(is_met: bool, rule: str) -> None:
+    """Raise CaseFailure with the rule unless it is met."""
+    if not is_met:
         raise CaseFailure(rule)
 
 
 def expect_json(found: Any, expected: Any, subject: str) -> None:
-    """Raise CaseFailure, with the first difference, unless two JSON values are equal."""
+    """Raise CaseFailure with the first difference unless two JSON values are equal."""
     pointer = _json_difference(found, expected)
     if pointer is not None:
-        raise CaseFailure(f"{subject}: differs at {pointer or 'its root'}")
+        raise CaseFailure(f"{subject}: differs at {pointer or 'the root'}")
 
 
 def expect_body(found: bytes, expected: bytes, subject: str) -> None:
@@ -136,7 +136,7 @@ def format_matrix(
 ) -> str:
     """Return results as a table: a row for each case, a column for each wire, provider or store.
 
-    The reasons of failures follow below it, or those of the outcomes in `explained`.
+    The reasons for the outcomes in `explained`, by default failures, follow below the table.
     """
     cases = list(dict.fromkeys(result.case for result in results))
     subjects = list(dict.fromkeys(result.subject for result in results))
@@ -153,9 +153,9 @@ def format_matrix(
 
 
 def import_named(place: str, kind: str) -> Any:
-    """Return what `module:name` names, for a command line. Raises ArgumentTypeError.
+    """Return the object `module:name` for a command line. Raises ArgumentTypeError.
 
-    `kind` is the word for the name: FUNCTION.
+    `kind` is the placeholder for the name in the error, such as FUNCTION.
     """
     module, _, name = place.partition(":")
     if not module or not name:

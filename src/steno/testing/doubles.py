@@ -4,7 +4,7 @@
     message = await provider.stream(request).collect()
     assert provider.requests == [request]
 
-Nothing here sleeps or reads a clock. A script waits where it holds an `asyncio.Event`, until the
+The doubles do not sleep and do not read a clock. A script waits at an `asyncio.Event` until the
 test sets it.
 """
 
@@ -43,7 +43,7 @@ ScriptedTurn: TypeAlias = (
 )
 """The response to one request: text, a message, steps, an error, or a function that returns one."""
 RecordedBody: TypeAlias = bytes | Path | RecordedResponse
-"""The body of a response, a file that holds one, or a response with status, headers and waits."""
+"""The body of a response, a file with one, or a response with status, headers and waits."""
 ScriptedAnswer: TypeAlias = (
     str
     | ToolOutput
@@ -51,8 +51,8 @@ ScriptedAnswer: TypeAlias = (
     | Sequence["asyncio.Event | ScriptedAnswer"]
     | Callable[[ToolCall, ToolContext], "ScriptedAnswer | Awaitable[ScriptedAnswer]"]
 )
-"""The result of one call: text, an output, an exception to raise, events to wait for and then one
-of these, or a function, plain or async, that returns one."""
+"""The result of one call: text, an output, an exception to raise, a sequence of events to wait for
+that ends with one of these, or a function, plain or async, that returns one of these."""
 _RECORDING_TYPES: Final = "bytes, Path or RecordedResponse"
 _ANY_OBJECT: Final = {"type": "object", "additionalProperties": True}
 
@@ -60,8 +60,8 @@ _ANY_OBJECT: Final = {"type": "object", "additionalProperties": True}
 class ScriptRanOut(BaseException):
     """A scripted provider or tool, or a recording, got more requests than its test prepared.
 
-    The test is wrong, so no code in between may handle this as a failure: an agent turns every
-    `Exception` of a tool into a result. Hence it is a `BaseException`, like the one of
+    This is an error in the test, so no code in between may handle it: an agent turns every
+    `Exception` of a tool into a result. Therefore it is a `BaseException`, like that of
     `pytest.fail`.
     """
 
@@ -71,25 +71,25 @@ class ScriptRanOut(BaseException):
 
 @final
 class ScriptedProvider:
-    """Answers requests with the turns of a script, in order, and records the requests.
+    """A provider that returns the turns of a script, in order, and records the requests.
 
     A turn is a message (text for short), streamed as one event for each block; or a list of
     events, with an `asyncio.Event` where the stream waits for the test and an exception where it
     raises one; or an exception; or a function that takes the request and returns any of these. A
-    message without a stop reason gets one; a list of events that does not end in `Finished` is
-    a stream that was cut short.
+    message without a stop reason gets one. A list of events that does not end in `Finished` is
+    a truncated stream: reading it raises CutShort.
     """
 
     def __init__(self, turns: Iterable[ScriptedTurn]) -> None:
-        """Take the turns. An iterator is advanced when the next turn is needed."""
+        """Create the provider. An iterator is advanced when the next turn is needed."""
         if isinstance(turns, str):
-            raise TypeError("turns must be a list of turns, not one text")
+            raise TypeError("turns must be a list of turns, not a string")
         self._turns = iter(turns)
         self.requests: list[Request] = []
         """Every request whose stream was read."""
 
     def stream(self, request: Request) -> Stream:
-        """Return the stream of the next turn, which is taken when the first event is read.
+        """Return the stream of the next turn, which is chosen when the first event is read.
 
         Reading raises ScriptRanOut if there is no turn left.
         """
@@ -99,14 +99,14 @@ class ScriptedProvider:
         self.requests.append(request)
         turn = next(self._turns, None)
         if turn is None:
-            raise ScriptRanOut(f"script: there is no turn for request {len(self.requests)}")
+            raise ScriptRanOut(f"script: no turn left for request {len(self.requests)}")
         while callable(turn):
             turn = turn(request)
         return turn
 
 
 class _ScriptedStream(SourceStream):
-    """A stream whose final message is the scripted one, even if it is irregular."""
+    """A stream whose final message is the scripted one, even if events cannot express it."""
 
     def __init__(self, source: _ScriptedSource) -> None:
         super().__init__(source)
@@ -122,7 +122,7 @@ class _ScriptedSource:
         self._steps: Iterable[ScriptedStep] | None = None
         self._message: AssistantMessage | None = None
         self.final_message: AssistantMessage | None = None
-        """The message of the turn, once all of it was streamed."""
+        """The message of the turn, after all of it was streamed."""
         self._has_finished = False
         self._waiting: asyncio.Timeout | None = None
 
@@ -139,12 +139,12 @@ class _ScriptedSource:
             self._has_finished = self._has_finished or isinstance(step, Finished)
             return (step,)
         if not self._has_finished:
-            raise CutShort("script: it ended without a Finished")
+            raise CutShort("script: the turn ended without a Finished event")
         self.final_message = self._message
         return None
 
     def redact(self, error: Exception) -> None:
-        """Do nothing: a script holds no secrets."""
+        """Do nothing: a script has no secrets."""
 
     def close(self) -> None:
         if self._waiting is not None:
@@ -181,16 +181,16 @@ class _ScriptedSource:
 
 @final
 class ReplayingProvider:
-    """Answers requests with recorded bytes of one protocol, decoded by its wire.
+    """A provider that returns recorded bytes of one protocol, decoded by its wire.
 
         provider = ReplayingProvider("openai_chat", [Path("response.sse")])
 
-    Bytes that begin like an HTTP response are read as one, with status and headers; others are
-    the body of a stream.
+    Bytes that begin like an HTTP response are parsed as one, with status and headers; any other
+    bytes are the body of a stream.
     """
 
     def __init__(self, wire: str | Wire, recordings: Iterable[RecordedBody]) -> None:
-        """Take the wire, by name or a module of your own, and the recordings in order.
+        """Create the provider for a wire, given by name or as a module, and recordings in order.
 
         An iterator is advanced when the next recording is needed. Raises InvalidValue if an item
         is not a recording; for an item of an iterator, reading the stream raises it.
@@ -207,12 +207,13 @@ class ReplayingProvider:
         self.requests: list[Request] = []
         """Every request whose stream was read."""
         self.sent: list[EncodedRequest] = []
-        """The same requests as the wire encoded them, with their losses."""
+        """The same requests, encoded by the wire, with their losses."""
 
     def stream(self, request: Request) -> Stream:
         """Return the next recorded response, opened when the first event is read.
 
-        Reading raises ScriptRanOut if there is none left. Raises InvalidRequest as the wire does.
+        Reading raises ScriptRanOut if there is none left. Raises InvalidRequest if the wire cannot
+        encode the request.
         """
         encoded = self._wire.encode_request(request, stream=True)
 
@@ -221,7 +222,7 @@ class ReplayingProvider:
             self.sent.append(encoded)
             recorded = next(self._recordings, None)
             if recorded is None:
-                raise ScriptRanOut(f"replay: there is no answer to request {len(self.requests)}")
+                raise ScriptRanOut(f"replay: no recording left for request {len(self.requests)}")
             return ReplayedResponse(recorded)
 
         return SourceStream(_ReplaySource(open_next, self._wire, request.model))
@@ -269,7 +270,7 @@ class _ReplaySource:
 
 def _check_recording(recording: object) -> None:
     if not isinstance(recording, (bytes, Path, RecordedResponse)):
-        hint = "; a file is named by its Path" if isinstance(recording, str) else ""
+        hint = "; for a file, pass a Path" if isinstance(recording, str) else ""
         kind = type(recording).__name__
         raise InvalidValue(f"recordings: each must be {_RECORDING_TYPES}, not {kind}{hint}")
 
@@ -288,15 +289,15 @@ def _read_recording(recording: RecordedBody) -> RecordedResponse:
 
 @final
 class ScriptedTool:
-    """Answers calls with the answers of a script, in order, and records the calls.
+    """A tool that returns the answers of a script, in order, and records the calls.
 
         weather = ScriptedTool("weather", ["Sunny.", ToolFailed("no such town")])
         await Agent(provider, conversation, tools=[weather]).run("What about Oslo?")
         assert weather.calls[0].get("town", str) == "Oslo"
 
-    Without answers every call returns `ok`; a list must hold an answer for every call. `subjects`
-    and `preview` are values, functions of the call, or exceptions to raise. The tool accepts any
-    arguments unless `parameters` restricts them.
+    Without `answers` every call returns `ok`; a list must have an answer for every call.
+    `subjects` and `preview` are values, functions of the call, or exceptions to raise. The tool
+    accepts any arguments unless `parameters` restricts them.
     """
 
     headline = staticmethod(default_headline)
@@ -310,11 +311,11 @@ class ScriptedTool:
         subjects: Sequence[str] | Callable[[ToolCall], tuple[str, ...]] | Exception = (),
         preview: str | Callable[[ToolCall], str | CallPreview] | Exception = "",
         parameters: Mapping[str, Any] = _ANY_OBJECT,
-        description: str = "Does what a test says.",
+        description: str = "Returns the answers of a test script.",
     ) -> None:
-        """Take the script. An iterator is advanced when the next answer is needed."""
+        """Create the tool. An iterator is advanced when the next answer is needed."""
         if isinstance(answers, str):
-            raise TypeError("answers must be a list of answers, not one text")
+            raise TypeError("answers must be a list of answers, not a string")
         self.definition: Final = ToolDefinition(
             name=name, description=description, parameters=parameters, strict=False
         )
@@ -346,9 +347,9 @@ class ScriptedTool:
         return CallPreview.of(preview) if isinstance(preview, str) else preview
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Play the next answer of the script.
+        """Return the next answer of the script, or raise it.
 
-        Raises ScriptRanOut if there is no answer left, which ends the run of an agent as well.
+        Raises ScriptRanOut if there is no answer left, which also ends the run of an agent.
         """
         self.calls.append(call)
         self.begun.set()
@@ -379,4 +380,4 @@ class ScriptedTool:
                 for step in steps:
                     await step.wait()
             else:
-                return cast("ToolOutput", answer)  # a test may want something else to come back
+                return cast("ToolOutput", answer)  # a test may return an invalid value on purpose

@@ -113,11 +113,11 @@ def fork(folder: str) -> None:
     os.waitpid(child, 0)
 
 
-# -- disks that do not take it ---------------------------------------------------------------
+# -- full and failing disks ------------------------------------------------------------------
 
 
 def full(folder: str) -> None:
-    """Write to a disk on which only some bytes are left, then to one on which there is room."""
+    """Write to a disk with only a few free bytes, then to one with enough."""
     store = store_at(folder)
     conversation = store.open("s")
     path = Path(folder, "s.jsonl")
@@ -158,7 +158,9 @@ def failing_sync(folder: str) -> None:
 
 def read_only(folder: str) -> None:
     """Read and try to write in a folder of ours that we may only read."""
-    import_module("steno.store.jsonl.store")  # where it lies, others may not be allowed to read
+    import_module(
+        "steno.store.jsonl.store"
+    )  # imported as root: other users may not read its folder
     if os.getuid() == 0:
         os.setuid(LAST_UID)  # root may write everywhere
     store = store_at(folder)
@@ -178,7 +180,7 @@ def read_only(folder: str) -> None:
 
 
 def cost(folder: str) -> None:
-    """Say what an append to the session takes: bytes read and written, calls to read and write."""
+    """Report the cost of an append: bytes read and written, calls of read and write."""
     conversation = store_at(folder).open("s")
     conversation.append(ChatMessage.user("the first one reads the file"))
     before = _counters()

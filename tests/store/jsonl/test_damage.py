@@ -45,7 +45,7 @@ TAILS = {
 
 
 @pytest.mark.parametrize("tail", TAILS.values(), ids=TAILS)
-def test_readers_leave_out_a_torn_tail_and_the_next_writer_cuts_it_off(
+def test_readers_ignore_a_torn_tail_and_the_next_writer_truncates_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, tail: bytes
 ) -> None:
     path = put_lines(tmp_path, [*LINES[:3], tail])
@@ -58,8 +58,8 @@ def test_readers_leave_out_a_torn_tail_and_the_next_writer_cuts_it_off(
     assert [(record.name, record.levelno, record.message) for record in caplog.records] == [
         ("steno.store", logging.WARNING, f"s.jsonl: {text}")
         for text in (
-            "left out a record at its end that was not written whole",  # once for all readers
-            "cut off a record that was not written whole",
+            "ignored an incomplete record at its end",  # once for all readers
+            "truncated an incomplete record at its end",
         )
     ]
     assert b"".join(LINES[:3]) == path.read_bytes()[: ENDS[2]]
@@ -69,7 +69,7 @@ def test_readers_leave_out_a_torn_tail_and_the_next_writer_cuts_it_off(
 
 
 @pytest.mark.parametrize("tail", TAILS.values(), ids=TAILS)
-def test_a_tail_that_tears_while_the_store_is_open_is_the_same(
+def test_a_torn_tail_is_handled_while_the_store_is_open(
     store: JsonlStore, tmp_path: Path, tail: bytes
 ) -> None:
     path = put_lines(tmp_path, LINES[:2])
@@ -86,7 +86,7 @@ def test_a_tail_that_tears_while_the_store_is_open_is_the_same(
 
 
 @pytest.mark.parametrize("tail", TAILS.values(), ids=TAILS)
-def test_a_session_whose_first_line_is_torn_was_never_there(
+def test_a_session_whose_first_line_is_torn_does_not_exist(
     store: JsonlStore, tmp_path: Path, tail: bytes
 ) -> None:
     put_lines(tmp_path, [tail])
@@ -148,7 +148,7 @@ def changed(path: Path, position: int, byte: int) -> Generator[None]:
                 yield
 
 
-def test_no_changed_bit_gives_other_content(store: JsonlStore, tmp_path: Path) -> None:
+def test_a_changed_bit_never_yields_other_content(store: JsonlStore, tmp_path: Path) -> None:
     path = put_lines(tmp_path, LINES)
     for position in range(len(WHOLE)):
         for bit in range(8):
@@ -208,7 +208,7 @@ def test_damage_is_named_by_its_line(
     assert path.read_bytes() == b"".join(lines)
 
 
-def test_lines_before_the_damage_are_given_out_first(store: JsonlStore, tmp_path: Path) -> None:
+def test_lines_before_the_damage_are_returned_first(store: JsonlStore, tmp_path: Path) -> None:
     put_lines(tmp_path, [*LINES[:2], b"?\n", *LINES[2:]])
     records = store.records("s")
     assert next(records) == RECORDS[0]
@@ -239,7 +239,7 @@ def test_damage_that_happens_while_the_store_is_open_is_not_read(
     assert (caught.value.code, caught.value.place) == ("checksum_mismatch", "s.jsonl, line 3")
 
 
-def test_a_whole_line_that_is_not_ours_is_damage_also_at_the_end(
+def test_a_complete_line_of_another_program_is_damage_also_at_the_end(
     store: JsonlStore, tmp_path: Path
 ) -> None:
     rest = b'"record":{"seq":"many"}}'
@@ -267,7 +267,7 @@ def test_one_damaged_session_does_not_hide_the_others(store: JsonlStore, tmp_pat
     assert {header.id for header in store.headers()} == {"a", "c"}
 
 
-def test_files_of_other_programs_are_left_out_and_left_alone(
+def test_files_of_other_programs_are_skipped_and_unchanged(
     store: JsonlStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     put_lines(tmp_path, LINES)
@@ -289,7 +289,7 @@ def test_files_of_other_programs_are_left_out_and_left_alone(
     assert store.collect_garbage() == 0
 
 
-def test_no_changed_byte_makes_a_session_one_of_another_program(
+def test_a_changed_byte_does_not_make_a_session_a_foreign_file(
     store: JsonlStore, tmp_path: Path
 ) -> None:
     for position in range(len(LINES[0]) - 1):

@@ -1,4 +1,4 @@
-"""A folder of sessions: files that anyone can read, and that hold every entry."""
+"""The JSONL store: a folder of session files that other programs can read."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def test_a_line_is_json_with_the_checksum_of_what_follows_it() -> None:
         assert decode_line(line) == decode_line(line[:-1]) == content
 
 
-def test_a_line_stays_what_it_is_from_release_to_release() -> None:
+def test_the_format_of_a_line_is_stable() -> None:
     assert encode_line(Header(id="s")) == b'{"crc":"2b8b7ff0","session":{"v":2,"id":"s"}}\n'
     line = encode_line(Record(seq=1, branch="main"))
     assert line == b'{"crc":"b45a7ae1","record":{"seq":1,"branch":"main"}}\n'
 
 
 @pytest.mark.parametrize("rest", [b'"other":{}}', b'"record":{"seq":0}}', b'"record":7', b"", b"}"])
-def test_a_line_whose_checksum_fits_and_that_is_not_ours_is_no_document(rest: bytes) -> None:
+def test_a_line_with_a_valid_checksum_and_other_content_is_an_invalid_document(rest: bytes) -> None:
     with pytest.raises(InvalidDocument):
         decode_line(b'{"crc":"%08x",' % crc32(rest) + rest)
 
@@ -75,7 +75,7 @@ def test_a_line_without_its_checksum_is_damaged(line: bytes) -> None:
 # -- files -----------------------------------------------------------------------------------
 
 
-def test_what_was_said_is_there_when_the_folder_is_opened_again(folder: Path) -> None:
+def test_entries_are_read_back_when_the_folder_is_opened_again(folder: Path) -> None:
     with open_store(f"jsonl:{folder}") as store:
         conversation = store.new([ChatMessage.user("one")], id="s", title="T")
         conversation.fork("side")
@@ -93,14 +93,14 @@ def test_what_was_said_is_there_when_the_folder_is_opened_again(folder: Path) ->
 
 @pytest.fixture
 def open_to_all() -> Iterator[None]:
-    """Let files be made with all the rights that are asked for."""
+    """Set the umask to 0, so that files get all permissions that are requested."""
     before = os.umask(0)
     yield
     os.umask(before)
 
 
 @pytest.mark.usefixtures("open_to_all")
-def test_the_file_of_a_session_bears_its_name_and_nobody_else_may_read_it(folder: Path) -> None:
+def test_the_file_of_a_session_has_its_id_and_only_its_owner_may_read_it(folder: Path) -> None:
     store = JsonlStore(folder)
     store.new([ChatMessage.user("one")], id="Notes_of-2026.1")
     store.put_blob(b"data")
@@ -126,7 +126,7 @@ HOSTILE = [
 ]
 
 
-def test_ids_that_make_no_file_name_are_kept_under_their_digest(tmp_path: Path) -> None:
+def test_ids_that_are_not_file_names_are_stored_under_their_digest(tmp_path: Path) -> None:
     folder = tmp_path / "a" / "b"
     store = JsonlStore(folder)
     for id in HOSTILE:
@@ -147,7 +147,7 @@ def test_ids_that_make_no_file_name_are_kept_under_their_digest(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("id", ["nobody", "../x", "\ud800", "a\0b", ""])
-def test_a_session_that_is_not_there_is_missing(store: JsonlStore, folder: Path, id: str) -> None:
+def test_a_missing_session_raises_missing(store: JsonlStore, folder: Path, id: str) -> None:
     entry = chained_records(["one"])[0].entry
     assert entry is not None
     for act in (
@@ -166,7 +166,7 @@ def test_a_session_that_is_not_there_is_missing(store: JsonlStore, folder: Path,
     assert list(folder.iterdir()) == []
 
 
-def test_a_file_under_a_wrong_name_is_no_session(
+def test_a_session_file_with_a_wrong_name_is_skipped(
     store: JsonlStore, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     put_lines(folder, lines_of(chained_records(["one"])), id="copy")
@@ -180,7 +180,7 @@ def test_a_file_under_a_wrong_name_is_no_session(
     assert "copy.jsonl" in caplog.text
 
 
-def test_other_things_in_the_folder_are_left_alone(store: JsonlStore, folder: Path) -> None:
+def test_other_files_in_the_folder_are_unchanged(store: JsonlStore, folder: Path) -> None:
     store.new(id="s")
     (folder / "notes.txt").write_text("mine")
     (folder / "sub.jsonl").mkdir()
@@ -193,13 +193,13 @@ def test_other_things_in_the_folder_are_left_alone(store: JsonlStore, folder: Pa
 
 
 @pytest.mark.parametrize("name", ["file", "file/below", "a\0b"])
-def test_a_folder_that_cannot_be_is_unavailable(tmp_path: Path, name: str) -> None:
+def test_a_folder_that_cannot_be_created_is_unavailable(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(Unavailable):
         JsonlStore(tmp_path / name)
 
 
-def test_a_folder_that_went_away_is_not_an_empty_one(store: JsonlStore, folder: Path) -> None:
+def test_a_removed_folder_is_not_an_empty_store(store: JsonlStore, folder: Path) -> None:
     folder.rename(folder.with_name("elsewhere"))
     with pytest.raises(Unavailable):
         list(store.headers())
@@ -216,7 +216,7 @@ def test_a_folder_that_went_away_is_not_an_empty_one(store: JsonlStore, folder: 
         store.put_blob(b"data")
 
 
-def test_a_store_stays_where_it_is_when_the_program_goes_elsewhere(
+def test_a_store_does_not_depend_on_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -230,7 +230,7 @@ def test_a_store_stays_where_it_is_when_the_program_goes_elsewhere(
 # -- sessions as a whole ---------------------------------------------------------------------
 
 
-def test_a_session_is_added_as_a_whole_or_not_at_all(store: JsonlStore, folder: Path) -> None:
+def test_a_session_is_added_completely_or_not_at_all(store: JsonlStore, folder: Path) -> None:
     def cut_short() -> Iterator[Record]:
         yield from chained_records(["one", "two"])
         raise RuntimeError
@@ -251,7 +251,7 @@ def test_a_session_is_never_written_over(store: JsonlStore, folder: Path) -> Non
     assert len(list(folder.iterdir())) == 1
 
 
-def test_drafts_are_no_sessions_and_go_when_they_are_old(folder: Path) -> None:
+def test_drafts_are_not_sessions_and_are_removed_when_they_are_old(folder: Path) -> None:
     folder.mkdir()
     old, new = (folder / f".{name}.draft" for name in ("old", "new"))
     for path in (old, new):
@@ -265,7 +265,7 @@ def test_drafts_are_no_sessions_and_go_when_they_are_old(folder: Path) -> None:
     assert [header.id for header in store.headers()] == ["s"]
 
 
-def test_what_is_taken_out_is_in_no_file(store: JsonlStore, folder: Path) -> None:
+def test_redacted_content_is_in_no_file(store: JsonlStore, folder: Path) -> None:
     conversation = store.new([ChatMessage.user("one"), ChatMessage.user("secret")], id="s")
     other = JsonlStore(folder).open("s")
     store.redact("s", conversation.entries()[1].id, actor="me", reason="asked for")
@@ -280,14 +280,14 @@ def test_what_is_taken_out_is_in_no_file(store: JsonlStore, folder: Path) -> Non
     assert store.verify("s").entries == 4
 
 
-def test_a_record_that_is_not_there_cannot_be_replaced(store: JsonlStore, folder: Path) -> None:
+def test_a_missing_record_cannot_be_replaced(store: JsonlStore, folder: Path) -> None:
     store.add_session(Header(id="s"), chained_records(["one"]))
     with pytest.raises(Missing):
         store.replace("s", replace(chained_records(["one"])[0], seq=2))
     assert len(list(folder.iterdir())) == 1
 
 
-def test_a_store_that_was_closed_says_so(store: JsonlStore) -> None:
+def test_a_closed_store_raises_store_closed(store: JsonlStore) -> None:
     store.add_session(Header(id="s"), chained_records(["one"]))
     digest = store.put_blob(b"data")
     store.close()
@@ -351,10 +351,10 @@ def texts_in(store: JsonlStore) -> list[str | None]:
         pytest.param(["a", "b", "c", "d", "e"], id="it is before where it was"),
     ],
 )
-def test_a_file_rewritten_in_place_is_read_anew(
+def test_a_file_rewritten_in_place_is_read_again(
     store: JsonlStore, folder: Path, texts: list[str]
 ) -> None:
-    """The inode is the same, as it may be by chance when a file is removed and another made."""
+    """The inode stays the same, as may happen when a file is removed and another one created."""
     before = ["aa", "bbbb", "cc", "dddd", "e"]
     path = put_lines(folder, lines_of(chained_records(before)))
     inode = path.stat().st_ino
@@ -367,7 +367,7 @@ def test_a_file_rewritten_in_place_is_read_anew(
     assert store.verify("s").is_intact
 
 
-def test_an_entry_is_not_taken_for_the_one_that_stood_there(
+def test_an_entry_is_not_mistaken_for_an_earlier_one_at_its_offset(
     store: JsonlStore, folder: Path
 ) -> None:
     header, first, second, third, *rest = lines_of(chained_records(["a", "b", "c", "d", "e"]))
@@ -377,7 +377,7 @@ def test_an_entry_is_not_taken_for_the_one_that_stood_there(
     assert texts_in(store) == ["a", "b", "c", "d", "e"]
 
 
-def test_a_new_file_is_read_anew_also_if_it_ends_like_the_old_one(
+def test_a_new_file_is_read_again_even_if_it_ends_like_the_old_one(
     store: JsonlStore, folder: Path
 ) -> None:
     first, last = chained_records(["one", "two"])
@@ -405,7 +405,7 @@ def test_others_notice_that_a_session_was_removed(store: JsonlStore, folder: Pat
 # -- appending and reading -------------------------------------------------------------------
 
 
-def test_an_append_is_refused_as_everywhere(store: JsonlStore, folder: Path) -> None:
+def test_an_append_is_refused_as_in_every_store(store: JsonlStore, folder: Path) -> None:
     records = chained_records(["one", "two"])
     store.add_session(Header(id="s"), records[:1])
     first, second = (record.entry for record in records)
@@ -428,7 +428,7 @@ def test_an_append_is_refused_as_everywhere(store: JsonlStore, folder: Path) -> 
     assert (folder / "s.jsonl").read_bytes() == before
 
 
-def test_the_branch_that_was_written_to_last_stands_last(store: JsonlStore) -> None:
+def test_the_branch_last_written_to_comes_last(store: JsonlStore) -> None:
     conversation = store.new([ChatMessage.user("one")], id="s")
     conversation.fork("side")
     assert list(store.heads("s")) == ["side", MAIN_BRANCH]
@@ -438,7 +438,7 @@ def test_the_branch_that_was_written_to_last_stands_last(store: JsonlStore) -> N
     assert list(store.heads("s")) == ["side", MAIN_BRANCH]
 
 
-def test_parents_that_go_in_a_circle_are_damage(store: JsonlStore) -> None:
+def test_circular_parents_are_damage(store: JsonlStore) -> None:
     records = chained_records(["one", "two", "three"])
     entry = records[0].entry
     assert entry is not None
@@ -449,7 +449,7 @@ def test_parents_that_go_in_a_circle_are_damage(store: JsonlStore) -> None:
         list(store.read_back("s", "e3"))
 
 
-def test_whoever_reads_may_write_at_the_same_time(store: JsonlStore) -> None:
+def test_a_reader_may_write_at_the_same_time(store: JsonlStore) -> None:
     conversation = store.new([ChatMessage.user("one"), ChatMessage.user("two")], id="s")
     head = conversation.entries()[-1].id
     for _ in store.headers():
@@ -509,7 +509,7 @@ def test_no_descriptor_stays_open_however_many_sessions_there_are(folder: Path) 
 # -- blobs -----------------------------------------------------------------------------------
 
 
-def test_blobs_lie_under_their_digest(store: JsonlStore, folder: Path) -> None:
+def test_blobs_are_files_named_by_their_digest(store: JsonlStore, folder: Path) -> None:
     digest = store.put_blob(b"data")
     path = folder / "blobs" / digest[:2] / digest
     assert path.read_bytes() == store.blob(digest) == b"data"
@@ -524,7 +524,7 @@ def test_blobs_lie_under_their_digest(store: JsonlStore, folder: Path) -> None:
         store.blob(digest)
 
 
-def test_a_blob_that_is_put_again_is_as_new(store: JsonlStore, folder: Path) -> None:
+def test_a_blob_stored_again_has_a_new_time(store: JsonlStore, folder: Path) -> None:
     digest = store.put_blob(b"data")
     path = folder / "blobs" / digest[:2] / digest
     os.utime(path, (1, 1))
@@ -536,7 +536,7 @@ def test_a_blob_that_is_put_again_is_as_new(store: JsonlStore, folder: Path) -> 
     assert store.collect_garbage() == 0
 
 
-def test_a_damaged_blob_is_never_given_out_and_can_be_put_again(
+def test_a_damaged_blob_is_never_returned_and_can_be_stored_again(
     store: JsonlStore, folder: Path
 ) -> None:
     digest = store.put_blob(b"data")
@@ -548,7 +548,9 @@ def test_a_damaged_blob_is_never_given_out_and_can_be_put_again(
 
 
 @pytest.mark.parametrize("digest", ["", "..", "../../x", "a" * 63, "A" * 64, "a" * 64 + "\n", "\0"])
-def test_what_is_no_digest_is_no_blob(store: JsonlStore, folder: Path, digest: str) -> None:
+def test_a_name_that_is_not_a_digest_raises_missing(
+    store: JsonlStore, folder: Path, digest: str
+) -> None:
     (folder / "x").write_text("not a blob")
     with pytest.raises(Missing):
         store.blob(digest)

@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[3]
 
 
 class Child:
-    """A process that is steered line by line."""
+    """A child process that gets commands and prints results line by line."""
 
     def __init__(self, *words: object) -> None:
         command = [sys.executable, "-m", "tests.store.jsonl.child_process", *map(str, words)]
@@ -87,7 +87,7 @@ def test_of_two_processes_that_append_at_once_exactly_one_wins(
 
 
 @pytest.mark.parametrize("branches", [(MAIN_BRANCH, MAIN_BRANCH), (MAIN_BRANCH, "side")])
-def test_processes_that_go_on_after_a_conflict_lose_nothing(
+def test_processes_that_retry_after_a_conflict_lose_nothing(
     store: JsonlStore, tmp_path: Path, branches: tuple[str, str]
 ) -> None:
     conversation = store.new([ChatMessage.user("first")], id="s")
@@ -142,11 +142,11 @@ def _wait_until_open(child: Child, path: Path) -> None:
 
 def _files_open_in(child: Child) -> Iterator[Path]:
     for link in Path(f"/proc/{child.process.pid}/fd").iterdir():
-        with suppress(FileNotFoundError):  # it was closed meanwhile
+        with suppress(FileNotFoundError):  # it was closed after the listing
             yield link.readlink()
 
 
-def test_a_lock_is_waited_for_until_the_time_is_up(tmp_path: Path) -> None:
+def test_waiting_for_a_lock_ends_at_the_timeout(tmp_path: Path) -> None:
     store = JsonlStore(tmp_path, timeout_s=0.05)
     conversation = store.new([ChatMessage.user("one")], id="s")
     digest = store.put_blob(b"data")
@@ -173,7 +173,7 @@ def test_a_lock_is_waited_for_until_the_time_is_up(tmp_path: Path) -> None:
     assert store.verify("s").entries == 2
 
 
-def test_threads_wait_for_each_other_until_the_time_is_up(tmp_path: Path) -> None:
+def test_threads_wait_for_each_other_until_the_timeout(tmp_path: Path) -> None:
     store = JsonlStore(tmp_path, timeout_s=0.05)
     store.new(id="s")
     with (tmp_path / "s.jsonl").open("rb") as file, ThreadPoolExecutor(4) as threads:
@@ -183,9 +183,7 @@ def test_threads_wait_for_each_other_until_the_time_is_up(tmp_path: Path) -> Non
     assert store.heads("s") == {}
 
 
-def test_an_interrupt_while_waiting_leaves_no_lock_behind(
-    store: JsonlStore, tmp_path: Path
-) -> None:
+def test_an_interrupt_while_waiting_leaves_no_lock_held(store: JsonlStore, tmp_path: Path) -> None:
     conversation = store.new(id="s")
     before = _descriptors()
     handler = signal.signal(signal.SIGALRM, signal.default_int_handler)
@@ -238,7 +236,7 @@ def test_of_two_processes_that_create_a_session_exactly_one_does(
     assert len(list(tmp_path.iterdir())) == 20
 
 
-def test_what_was_acknowledged_survives_the_end_of_the_process(
+def test_acknowledged_entries_survive_the_end_of_the_process(
     store: JsonlStore, tmp_path: Path
 ) -> None:
     store.new(id="s")
@@ -257,7 +255,7 @@ def test_what_was_acknowledged_survives_the_end_of_the_process(
 # -- disks and rights ------------------------------------------------------------------------
 
 
-def test_a_full_disk_leaves_nothing_behind(store: JsonlStore, tmp_path: Path) -> None:
+def test_a_write_to_a_full_disk_leaves_no_trace(store: JsonlStore, tmp_path: Path) -> None:
     store.new([ChatMessage.user("first")], id="s")
     with Child("full", tmp_path) as child:
         said = child.rest()
@@ -273,7 +271,7 @@ def test_a_full_disk_leaves_nothing_behind(store: JsonlStore, tmp_path: Path) ->
     assert list(store.blobs()) == []
 
 
-def test_a_disk_that_fails_late_leaves_nothing_behind(store: JsonlStore, tmp_path: Path) -> None:
+def test_a_failed_sync_leaves_no_trace(store: JsonlStore, tmp_path: Path) -> None:
     store.new([ChatMessage.user("first")], id="s")
     with Child("failing_sync", tmp_path) as child:
         assert child.rest() == ["Unavailable", "same", "ok"]
@@ -332,7 +330,7 @@ def test_an_append_costs_the_same_however_long_the_session_is(
 
 
 def test_reading_back_takes_only_the_entries_asked_for(store: JsonlStore, tmp_path: Path) -> None:
-    """Entries of another branch may be as long as they like."""
+    """Long entries of another branch must not be read."""
     conversation = store.new([ChatMessage.user("one")], id="s")
     conversation.fork("side")
     conversation.append(ChatMessage.user("x" * 2_000_000))

@@ -1,4 +1,4 @@
-"""How a long JSONL file is read: lines at a glance, and many entries with one read."""
+"""Reading a long JSONL file: the fast scan of its lines, and many entries with one read."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.store.jsonl.sample_sessions import chained_records, lines_of, put_lin
 
 _DIGEST = "0" * 64
 _LENGTHS = (1, 200, 3_000, 65_400, 65_536, 200_000)
-"""Of texts; some are longer than what is read at once."""
+"""The lengths of texts; some are longer than one read."""
 
 
 def _write(store: Store, seed: int) -> None:
-    """Write to three branches in turn, now long stretches of one and now every other line."""
+    """Write to three branches in turn: sometimes many lines to one, sometimes alternating."""
     random = Random(seed)
     store.add_session(Header(id="s"))
     heads: dict[str, str | None] = {MAIN_BRANCH: None}
@@ -41,7 +41,7 @@ def _write(store: Store, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_branches_that_lie_among_each_other_are_read_back(tmp_path: Path, seed: int) -> None:
+def test_interleaved_branches_are_read_back(tmp_path: Path, seed: int) -> None:
     memory = MemoryStore()
     _write(memory, seed)
     with JsonlStore(tmp_path) as store:
@@ -53,7 +53,7 @@ def test_branches_that_lie_among_each_other_are_read_back(tmp_path: Path, seed: 
             assert list(store.read_back("s", head)) == list(memory.read_back("s", head))
 
 
-def test_what_a_glance_does_not_understand_hides_nothing_behind_it(tmp_path: Path) -> None:
+def test_lines_after_one_that_the_scan_cannot_read_are_indexed(tmp_path: Path) -> None:
     first, second, _, fourth, last = chained_records(["a", "b", "c", "d", "e"])
     odd = decode_record(
         b'{"seq":3,"branch":"main","entry":{"v":99,"id":7},"digest":"%s"}' % _DIGEST.encode()
@@ -69,8 +69,8 @@ def test_what_a_glance_does_not_understand_hides_nothing_behind_it(tmp_path: Pat
         assert [entry.id for entry, _ in store.read_back("s", "more")] == ["more", "e2", "e1"]
 
 
-def test_a_file_that_became_another_is_known_by_its_last_line(tmp_path: Path) -> None:
-    """A new file may get the number of the one that it replaces; all but the end may be the same."""
+def test_a_replaced_file_is_recognised_by_its_last_line(tmp_path: Path) -> None:
+    """A new file may get the inode of the one it replaces, and differ from it only at the end."""
     records = chained_records(["a", "b", "c"])
     last = records[2].entry
     assert last is not None
@@ -82,7 +82,7 @@ def test_a_file_that_became_another_is_known_by_its_last_line(tmp_path: Path) ->
         assert store.heads("s") == {MAIN_BRANCH: "f3"}
 
 
-def test_a_glance_ends_where_something_is_in_doubt() -> None:
+def test_the_scan_stops_at_a_line_that_is_not_plain() -> None:
     header = encode_line(Header(id="s"))
     first, second = map(encode_line, chained_records(["a", "b"]))
     assert [line for line, _ in scan_record_lines([first, second])] == [first, second]

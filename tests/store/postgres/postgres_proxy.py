@@ -1,4 +1,4 @@
-"""A loopback proxy in front of PostgreSQL that loses connections at a chosen word."""
+"""A loopback proxy in front of PostgreSQL that drops connections at a chosen statement."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.store.postgres.postgres_server import name_in
 
 
 class Loss(Enum):
-    """The fate of the statement with which the connection is lost."""
+    """The fate of the statement at which the connection is lost."""
 
     UNSENT = auto()
     """The server never receives it."""
@@ -24,7 +24,7 @@ class Loss(Enum):
 
 
 class Proxy:
-    """Carries bytes between clients on loopback and a server on a socket."""
+    """Forwards bytes between clients on loopback and a server on a Unix socket."""
 
     def __init__(self, target: Path) -> None:
         self._target = str(target)
@@ -37,7 +37,7 @@ class Proxy:
         Thread(target=self._accept, daemon=True).start()
 
     def address(self, database_address: str) -> str:
-        """Return the address by which a database is reached through here."""
+        """Return the address of a database through this proxy."""
         host, port = self._listener.getsockname()
         options = "sslmode=disable&gssencmode=disable"
         return f"postgresql://postgres@{host}:{port}/{name_in(database_address)}?{options}"
@@ -48,11 +48,11 @@ class Proxy:
         self._for_good = for_good
 
     def recover(self) -> None:
-        """Take connections again."""
+        """Accept connections again."""
         self._is_open = True
 
     def close(self) -> None:
-        """Take no more connections."""
+        """Accept no more connections."""
         self._listener.close()
 
     def __enter__(self) -> Self:

@@ -131,7 +131,7 @@ def test_two_processes_on_one_branch_lose_nothing(
     assert store.verify("s").is_intact
 
 
-def test_of_many_threads_with_the_same_idea_one_wins(
+def test_of_many_threads_that_append_at_once_one_wins(
     store: PostgresStore, postgres_server: Server, postgres_address: str
 ) -> None:
     def attempt(number: int) -> bool:
@@ -181,7 +181,7 @@ def test_deadlocks_and_failed_serializations_are_tried_again(
     assert ids_in(store) == ["e1"]
 
 
-def test_what_fails_again_and_again_is_reported_and_nothing_written(
+def test_a_failure_after_all_retries_is_reported_and_nothing_is_written(
     store: PostgresStore, postgres_server: Server, postgres_address: str
 ) -> None:
     refuse(postgres_server, postgres_address, "40001", times=1000)
@@ -194,7 +194,10 @@ def test_what_fails_again_and_again_is_reported_and_nothing_written(
 
 
 def refuse(server: Server, address: str, state: str, *, times: int = 1000) -> None:
-    """Let the server refuse records some times; a sequence counts on when all else is undone."""
+    """Make the server refuse records a number of times, counted by a sequence.
+
+    A sequence keeps its value when a transaction is rolled back.
+    """
     server.execute(
         f"""
         CREATE SEQUENCE refusals;
@@ -223,7 +226,7 @@ def refuse(server: Server, address: str, state: str, *, times: int = 1000) -> No
         ("XX000", "server_refused"),
     ],
 )
-def test_what_the_server_refuses_is_explained_and_not_written(
+def test_a_refused_write_is_explained_and_not_stored(
     store: PostgresStore, postgres_server: Server, postgres_address: str, state: str, code: str
 ) -> None:
     refuse(postgres_server, postgres_address, state)
@@ -266,7 +269,7 @@ def test_the_settings_of_a_database_do_not_change_the_meaning(
         assert ids_in(store) == ["e1"]
 
 
-# -- making the tables -----------------------------------------------------------------------
+# -- creating the tables ---------------------------------------------------------------------
 
 
 OPENER = """
@@ -301,7 +304,7 @@ def test_threads_that_start_at_once_agree_on_the_tables(postgres_address: str) -
             opened.close()
 
 
-def test_who_may_not_make_tables_is_told_so_and_none_are_made(
+def test_a_user_who_may_not_create_tables_gets_permission_denied(
     postgres_server: Server, postgres_address: str
 ) -> None:
     postgres_server.execute("CREATE ROLE newcomer LOGIN")
@@ -311,7 +314,7 @@ def test_who_may_not_make_tables_is_told_so_and_none_are_made(
     assert postgres_server.execute("SELECT to_regnamespace('steno')", postgres_address) == [(None,)]
 
 
-def test_who_may_only_read_can_read(
+def test_a_user_with_read_permission_can_read(
     store: PostgresStore, postgres_server: Server, postgres_address: str
 ) -> None:
     add(store, "e1")
@@ -330,7 +333,7 @@ def test_who_may_only_read_can_read(
         assert caught.value.code == "permission_denied"
 
 
-def test_a_redaction_that_cannot_be_cleaned_up_after_says_so(
+def test_a_redaction_whose_vacuum_fails_reports_old_versions(
     store: PostgresStore, postgres_server: Server, postgres_address: str
 ) -> None:
     add(store, "e1")
@@ -363,7 +366,7 @@ def terminate(server: Server, address: str, condition: str = "true") -> int:
     return len(pids)
 
 
-def test_connections_that_were_ended_meanwhile_are_made_anew(
+def test_connections_that_the_server_ended_are_replaced(
     store: PostgresStore, postgres_server: Server, postgres_address: str
 ) -> None:
     operations: list[Callable[[], object]] = [
@@ -384,7 +387,7 @@ def test_connections_that_were_ended_meanwhile_are_made_anew(
     assert ids_in(store) == ["e1"]
 
 
-def test_a_reader_goes_on_after_its_connection_was_ended(
+def test_a_reader_continues_after_its_connection_was_ended(
     store: PostgresStore, postgres_server: Server, postgres_address: str
 ) -> None:
     store.new(map(ChatMessage.user, map(str, range(600))), id="t")
@@ -411,7 +414,7 @@ def test_an_append_whose_backend_is_ended_in_the_middle_is_written_once(
 
 @pytest.mark.parametrize("loss", [Loss.UNSENT, Loss.UNANSWERED])
 @pytest.mark.parametrize("word", [b"BEGIN", b"FOR UPDATE", b"INSERT INTO", b"COMMIT\0"])
-def test_an_append_whose_connection_breaks_at_any_word_is_written_once(
+def test_an_append_whose_connection_breaks_at_any_statement_is_written_once(
     store: PostgresStore, proxy: Proxy, postgres_address: str, word: bytes, loss: Loss
 ) -> None:
     with PostgresStore(proxy.address(postgres_address)) as far:
@@ -438,7 +441,7 @@ def test_a_commit_that_arrives_late_is_waited_for(
     assert ids_in(store) == ["e1"]
 
 
-def test_an_entry_that_somebody_put_there_before_is_no_success_of_ours(
+def test_an_existing_entry_is_not_mistaken_for_a_lost_write(
     store: PostgresStore, proxy: Proxy, postgres_address: str
 ) -> None:
     with PostgresStore(proxy.address(postgres_address)) as far:
@@ -477,7 +480,7 @@ def test_other_writes_whose_commit_is_lost_are_done_once(
     assert len(list(store.blobs())) == 1
 
 
-def test_a_write_that_nobody_can_tell_the_end_of_is_reported_as_that(
+def test_a_write_with_unknown_outcome_raises_unconfirmed_write(
     store: PostgresStore, proxy: Proxy, postgres_address: str
 ) -> None:
     with PostgresStore(proxy.address(postgres_address)) as far:
@@ -494,7 +497,7 @@ def test_a_write_that_nobody_can_tell_the_end_of_is_reported_as_that(
     assert ids_in(store) == ["e1", "e2"]
 
 
-def test_a_refusal_after_a_break_says_that_it_may_be_written(
+def test_a_refusal_after_a_broken_connection_is_an_unconfirmed_write(
     store: PostgresStore, proxy: Proxy, postgres_server: Server, postgres_address: str
 ) -> None:
     refuse(postgres_server, postgres_address, "53100")
@@ -571,7 +574,7 @@ def refreshed(refresh: Callable[[], None]) -> bool:
     return True
 
 
-def test_a_server_that_says_nothing_is_not_waited_for_forever() -> None:
+def test_a_server_that_does_not_respond_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         host, port = silent.getsockname()
         with pytest.raises(Unavailable) as caught:
@@ -593,7 +596,7 @@ with open_store(sys.argv[1]) as store:
 """
 
 
-def test_whatever_a_killed_client_was_told_is_written_is_there(
+def test_entries_that_were_acknowledged_to_a_killed_client_are_stored(
     store: PostgresStore, postgres_address: str
 ) -> None:
     acknowledged: list[str] = []
@@ -637,7 +640,7 @@ if writing:
 """
 
 
-def test_a_forked_process_does_not_speak_on_the_connections_of_its_parent(
+def test_a_forked_process_does_not_use_the_connections_of_its_parent(
     store: PostgresStore, postgres_address: str
 ) -> None:
     forker = run(FORKER, postgres_address)

@@ -1,4 +1,4 @@
-"""PostgresStore compared with MemoryStore. The server is a real one."""
+"""PostgresStore on a real server, compared with MemoryStore."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def branched() -> MemoryStore:
 
 
 def replay(source: Store, target: Store) -> None:
-    """Do again, step by step, all that was done to a store."""
+    """Repeat all operations on a store step by step."""
     for header in source.headers():
         target.add_session(header)
         for record in source.records(header.id):
@@ -110,7 +110,7 @@ def everything_in(store: Store) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("copy", [replay, convert_store])
-def test_all_that_is_kept_is_what_memory_keeps(
+def test_all_content_is_the_same_as_in_memory(
     store: PostgresStore, copy: Callable[[Store, Store], object]
 ) -> None:
     memory = branched()
@@ -118,7 +118,7 @@ def test_all_that_is_kept_is_what_memory_keeps(
     assert everything_in(store) == everything_in(memory)
 
 
-def test_a_conversation_goes_on_where_it_ended(store: PostgresStore) -> None:
+def test_a_reopened_conversation_continues_where_it_ended(store: PostgresStore) -> None:
     conversation = store.new([ChatMessage.user("one")])
     conversation.fork("side")
     conversation.switch("side")
@@ -167,7 +167,7 @@ def add(
         lambda store: store.blob("no digest"),
     ],
 )
-def test_what_is_refused_is_refused_as_memory_does(
+def test_invalid_operations_raise_the_same_errors_as_in_memory(
     store: PostgresStore, act: Callable[[Store], object]
 ) -> None:
     memory = MemoryStore()
@@ -182,7 +182,7 @@ def test_what_is_refused_is_refused_as_memory_does(
     assert everything_in(store) == everything_in(memory)
 
 
-def test_a_parent_that_is_not_there_is_missing_and_one_behind_its_child_is_damage(
+def test_a_missing_parent_is_missing_and_one_after_its_child_is_damage(
     store: PostgresStore,
 ) -> None:
     store.add_session(Header(id="s"))
@@ -270,7 +270,7 @@ def test_search_is_newest_first_and_stops_at_its_limit_as_in_memory(store: Postg
         assert store.search("word", limit=limit) == memory.search("word", limit=limit)
 
 
-def test_large_records_come_in_pages_of_their_own(store: PostgresStore) -> None:
+def test_large_records_are_read_in_small_pages(store: PostgresStore) -> None:
     memory = MemoryStore()
     conversation = memory.new(id="s")
     for letter in "abcdef":
@@ -279,7 +279,7 @@ def test_large_records_come_in_pages_of_their_own(store: PostgresStore) -> None:
     assert everything_in(store) == everything_in(memory)
 
 
-# -- much ------------------------------------------------------------------------------------
+# -- many entries ----------------------------------------------------------------------------
 
 
 def test_fifty_thousand_entries_arrive_and_are_read_both_ways(store: PostgresStore) -> None:
@@ -304,7 +304,7 @@ def test_fifty_thousand_entries_arrive_and_are_read_both_ways(store: PostgresSto
     assert store.summary("s").entries == 50_001
 
 
-# -- taking out ------------------------------------------------------------------------------
+# -- redaction -------------------------------------------------------------------------------
 
 
 def test_a_redaction_leaves_nothing_in_the_row_and_its_index(
@@ -314,7 +314,7 @@ def test_a_redaction_leaves_nothing_in_the_row_and_its_index(
     index_content = "SELECT pg_read_binary_file(pg_relation_filepath('steno.record_words'))"
     postgres_server.execute(
         "VACUUM steno.record", postgres_address
-    )  # what is pending goes to its place
+    )  # moves the pending list of the GIN index into the index itself
     postgres_server.execute("CHECKPOINT", postgres_address)
     assert b"swordfish" in postgres_server.execute(index_content, postgres_address)[0][0]
     store.redact("s", conversation.entries()[0].id, actor="me", reason="a secret")
@@ -328,7 +328,7 @@ def test_a_redaction_leaves_nothing_in_the_row_and_its_index(
     assert store.summary("s").title == ""
 
 
-def test_a_record_that_is_not_there_cannot_be_replaced(store: PostgresStore) -> None:
+def test_a_missing_record_cannot_be_replaced(store: PostgresStore) -> None:
     store.add_session(Header(id="s"))
     with pytest.raises(Missing):
         store.replace("s", Record(seq=1, branch=MAIN_BRANCH))
@@ -338,14 +338,14 @@ def test_a_record_that_is_not_there_cannot_be_replaced(store: PostgresStore) -> 
 
 
 @pytest.mark.parametrize("size", [0, 1, 4 * 1024 * 1024, 9_000_001])
-def test_blobs_come_back_as_they_were(store: PostgresStore, size: int) -> None:
+def test_blobs_are_read_back_unchanged(store: PostgresStore, size: int) -> None:
     data = bytes(range(251)) * (size // 251) + bytes(size % 251)
     digest = store.put_blob(data)
     assert store.blob(digest) == data
     assert [(blob.sha256, blob.size) for blob in store.blobs()] == [(digest, size)]
 
 
-def test_a_blob_put_again_counts_as_new_and_is_kept_once(store: PostgresStore) -> None:
+def test_a_blob_stored_again_counts_as_new_and_is_stored_once(store: PostgresStore) -> None:
     digest = store.put_blob(b"data")
     (first,) = store.blobs()
     store.put_blob(b"data")
@@ -368,7 +368,7 @@ def test_a_changed_blob_is_damaged(
     assert (caught.value.code, caught.value.place) == ("blob_damaged", f"blob {digest}")
 
 
-def test_images_lie_aside_until_nothing_names_them(store: PostgresStore) -> None:
+def test_images_are_blobs_until_no_record_refers_to_them(store: PostgresStore) -> None:
     picture = Image(source=ImageData(b"\x89PNG\r\n\x1a\n" + bytes(40_000)), mime_type="image/png")
     conversation = store.new([ChatMessage.user([picture])], id="s")
     assert store.restore_blobs(conversation.entries()[0].payload) == ChatMessage.user([picture])
@@ -394,7 +394,7 @@ def test_images_lie_aside_until_nothing_names_them(store: PostgresStore) -> None
         ("UPDATE steno.session SET header = '[]'", lambda store: store.header("s")),
     ],
 )
-def test_what_cannot_be_read_is_damaged(
+def test_an_unreadable_row_raises_damaged(
     postgres_server: Server,
     postgres_address: str,
     statement: str,
@@ -408,10 +408,10 @@ def test_what_cannot_be_read_is_damaged(
             act(store)
 
 
-# -- reading without holding anything --------------------------------------------------------
+# -- reading without an open transaction -----------------------------------------------------
 
 
-def test_a_reader_who_goes_away_leaves_no_transaction_and_no_connection_in_use(
+def test_a_reader_that_stops_early_leaves_no_transaction_or_connection_in_use(
     store: PostgresStore, postgres_server: Server, postgres_address: str
 ) -> None:
     conversation = store.new(map(ChatMessage.user, map(str, range(600))), id="s")
@@ -429,7 +429,7 @@ def test_a_reader_who_goes_away_leaves_no_transaction_and_no_connection_in_use(
     assert len(list(readers[-1])) == 599
 
 
-def test_reading_a_session_that_is_removed_meanwhile_ends_with_missing(
+def test_reading_a_session_that_is_being_removed_raises_missing(
     store: PostgresStore,
 ) -> None:
     conversation = store.new(map(ChatMessage.user, map(str, range(300))), id="s")
@@ -480,7 +480,7 @@ def test_tables_of_a_newer_version_are_refused(
     assert caught.value.code == "unsupported_version"
 
 
-def test_a_closed_store_says_so_and_may_be_closed_again(postgres_address: str) -> None:
+def test_a_closed_store_raises_store_closed_and_may_be_closed_again(postgres_address: str) -> None:
     store = PostgresStore(postgres_address)
     store.close()
     store.close()
@@ -489,7 +489,7 @@ def test_a_closed_store_says_so_and_may_be_closed_again(postgres_address: str) -
     assert caught.value.code == "store_closed"
 
 
-def test_without_psycopg_the_error_says_what_to_install() -> None:
+def test_without_psycopg_the_error_names_the_extra() -> None:
     program = """
 import sys
 sys.modules["psycopg"] = None

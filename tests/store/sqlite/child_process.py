@@ -32,7 +32,7 @@ def create(file: Path, name: str) -> None:
 
 
 def append(file: Path, branch: str, number: str) -> None:
-    """Append to a branch of session `s`, again and again until each one is in."""
+    """Append entries to a branch of session `s`; retry each one until it is stored."""
     with SqliteStore(file) as store:
         conversation = store.open("s")
         _report("ready")

@@ -22,7 +22,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "store.db"
 
 
-def test_a_header_that_was_changed_behind_our_back_is_damaged(file: Path) -> None:
+def test_a_header_that_another_program_changed_is_damaged(file: Path) -> None:
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("UPDATE session SET header = CAST(replace(header, 'Hello', 'Jello') AS BLOB)")
     with SqliteStore(file) as store:
@@ -32,7 +32,7 @@ def test_a_header_that_was_changed_behind_our_back_is_damaged(file: Path) -> Non
             assert caught.value.code == "header_damaged"
 
 
-def test_a_session_that_is_missing_in_the_index_only_is_damage(file: Path) -> None:
+def test_a_session_that_only_the_index_lacks_is_damage(file: Path) -> None:
     with closing(sqlite3.connect(file)) as db:
         query = "SELECT rootpage FROM sqlite_schema WHERE name = 'sqlite_autoindex_session_1'"
         (page,) = db.execute(query).fetchone()
@@ -47,7 +47,7 @@ def test_a_session_that_is_missing_in_the_index_only_is_damage(file: Path) -> No
             assert caught.value.code == "session_index_damaged"
 
 
-def test_a_table_that_is_described_otherwise_is_found_by_verify(file: Path) -> None:
+def test_verify_reports_a_changed_table_definition(file: Path) -> None:
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("PRAGMA writable_schema = ON")
         db.execute(

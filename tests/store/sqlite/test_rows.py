@@ -142,10 +142,10 @@ def test_a_session_with_ids_as_text_is_refused(store: SqliteStore, file: Path) -
         assert caught.value.code == "layout_too_old"
 
 
-# -- what a row holds ------------------------------------------------------------------------
+# -- content of a row ------------------------------------------------------------------------
 
 
-def test_a_row_holds_its_entry_and_nothing_twice(store: SqliteStore, file: Path) -> None:
+def test_a_row_stores_its_entry_without_repetition(store: SqliteStore, file: Path) -> None:
     conversation = store.new([ChatMessage.user("hello"), ChatMessage.assistant("yes")], id="s")
     entries = conversation.entries()
     assert _rows(file) == [
@@ -173,7 +173,7 @@ def test_a_file_grows_by_less_than_half_more_than_its_entries(file: Path) -> Non
     "id",
     ["plain", _id(10).upper(), _id(10).replace("-", ""), f"{_id(10)}\n", f"{{{_id(10)}}}", "é"],
 )
-def test_an_id_that_is_no_plain_uuid_is_kept_as_it_is(
+def test_an_id_that_is_not_a_plain_uuid_is_stored_as_text(
     store: SqliteStore, file: Path, id: str
 ) -> None:
     first = Entry(id=_id(10), payload=ChatMessage.user("a"))
@@ -204,7 +204,7 @@ def test_an_id_that_is_no_plain_uuid_is_kept_as_it_is(
         "(checksum, data, digest) = (SELECT checksum, data, digest FROM record LIMIT 1)",
     ],
 )
-def test_a_row_that_was_changed_behind_our_back_is_damaged(
+def test_a_row_that_another_program_changed_is_damaged(
     store: SqliteStore, file: Path, change: str
 ) -> None:
     conversation = store.new([ChatMessage.user("one"), ChatMessage.user("two")], id="s")

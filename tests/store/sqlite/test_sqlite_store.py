@@ -1,4 +1,4 @@
-"""The SQLite store: one file, many writers, and nothing lost or left over."""
+"""The SQLite store: one file, many writers; no entry is lost and no removed content remains."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def store(file: Path) -> Iterator[SqliteStore]:
 
 
 def _line(number: int, text: str = "hello") -> list[Record]:
-    """Return the records of a session with so many entries on its main branch."""
+    """Return the records of a session with this number of entries on its main branch."""
     records: list[Record] = []
     parent, digest = None, None
     for seq in range(1, number + 1):
@@ -100,7 +100,7 @@ def _start(what: str, file: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def _output(process: subprocess.Popen[str]) -> list[str]:
-    """Let a process continue; return its output, and check that it ended well."""
+    """Let a process continue; return its output, and check that it exited with 0."""
     out, _ = process.communicate("\n", timeout=120)
     assert process.returncode == 0
     return out.split("\n")[:-1]
@@ -117,18 +117,18 @@ def test_files_and_folders_are_for_their_owner_only(store: SqliteStore, file: Pa
     assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
 
 
-def test_all_folders_on_the_way_are_made(tmp_path: Path) -> None:
+def test_missing_parent_folders_are_created(tmp_path: Path) -> None:
     SqliteStore(tmp_path / "a" / "b" / "store.db").close()
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o700
 
 
-def test_an_address_leads_to_it(tmp_path: Path) -> None:
+def test_an_address_opens_this_store(tmp_path: Path) -> None:
     with open_store(f"sqlite:{tmp_path / 'a #%?.db'}") as store:
         assert isinstance(store, SqliteStore)
     assert [path.name for path in tmp_path.iterdir()] == ["a #%?.db"]
 
 
-def test_the_file_says_what_it_is(store: SqliteStore, file: Path) -> None:
+def test_the_file_has_the_application_id(store: SqliteStore, file: Path) -> None:
     with closing(sqlite3.connect(file)) as db:
         assert db.execute("PRAGMA application_id").fetchone() == (APPLICATION_ID,)
         assert db.execute("PRAGMA user_version").fetchone() == (LAYOUT_VERSION,)
@@ -143,7 +143,9 @@ def test_closing_leaves_one_file_with_everything_in_it(file: Path) -> None:
         assert [message.text for message in store.open("s").messages()] == ["hello"]
 
 
-def test_closing_beside_others_brings_all_into_the_file(store: SqliteStore, file: Path) -> None:
+def test_closing_while_others_are_open_moves_all_content_into_the_file(
+    store: SqliteStore, file: Path
+) -> None:
     with SqliteStore(file) as other:
         other.new([ChatMessage.user("needle")], id="s")
         assert b"needle" not in file.read_bytes()
@@ -151,7 +153,7 @@ def test_closing_beside_others_brings_all_into_the_file(store: SqliteStore, file
     assert _log_of(file).stat().st_size == 0
 
 
-def test_a_closed_store_says_so(store: SqliteStore) -> None:
+def test_a_closed_store_raises_unavailable(store: SqliteStore) -> None:
     conversation = store.new([ChatMessage.user("hello")])
     store.close()
     store.close()
@@ -199,8 +201,8 @@ def test_a_database_without_tables_becomes_a_store(file: Path) -> None:
         assert store.header("s").id == "s"
 
 
-def test_a_step_that_was_not_finished_is_made_again(file: Path) -> None:
-    """The mode of the log is set before the tables are made: a crash may come between the two."""
+def test_an_interrupted_creation_is_completed(file: Path) -> None:
+    """The journal mode is set before the tables are created: a crash may come between the two."""
     file.parent.mkdir()
     with closing(sqlite3.connect(file)) as db:
         db.execute("PRAGMA journal_mode = WAL")
@@ -229,7 +231,7 @@ def test_a_database_of_a_newer_version_is_refused(file: Path) -> None:
     assert caught.value.code == "unsupported_version"
 
 
-def test_what_is_no_database_is_damaged(file: Path) -> None:
+def test_a_file_that_is_not_a_database_is_damaged(file: Path) -> None:
     file.parent.mkdir()
     file.write_bytes(b"some other file, not short " * 100)
     with pytest.raises(Damaged) as caught:
@@ -237,7 +239,7 @@ def test_what_is_no_database_is_damaged(file: Path) -> None:
     assert isinstance(caught.value.__cause__, sqlite3.Error)
 
 
-def test_a_place_where_no_file_can_be_is_unavailable(tmp_path: Path) -> None:
+def test_a_path_where_no_file_can_be_created_is_unavailable(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
     places = {tmp_path / "file" / "store.db": "cannot_create", tmp_path / "folder": "cannot_open"}
@@ -247,7 +249,7 @@ def test_a_place_where_no_file_can_be_is_unavailable(tmp_path: Path) -> None:
         assert caught.value.code == code
 
 
-def test_only_known_kinds_of_durability_are_taken(file: Path) -> None:
+def test_an_unknown_durability_is_refused(file: Path) -> None:
     SqliteStore(file, durability="normal").close()
     with pytest.raises(InvalidValue):
         SqliteStore(file, durability="none")  # type: ignore[arg-type]
@@ -257,7 +259,7 @@ def test_only_known_kinds_of_durability_are_taken(file: Path) -> None:
 
 
 def _use(store: Store) -> None:
-    """Do a bit of everything, enough to cross a few blocks."""
+    """Use every operation, often enough to write several blocks of records."""
     store.add_session(Header(id="s", created_at=_TIME))
     head: dict[str, str | None] = {MAIN_BRANCH: None}
     for number in range(3 * INDEX_INTERVAL):
@@ -281,7 +283,7 @@ def _use(store: Store) -> None:
     )
 
 
-def test_it_means_the_same_as_the_store_in_memory(store: SqliteStore) -> None:
+def test_all_content_equals_that_of_the_store_in_memory(store: SqliteStore) -> None:
     memory = MemoryStore()
     _use(memory)
     _use(store)
@@ -295,7 +297,7 @@ def test_it_means_the_same_as_the_store_in_memory(store: SqliteStore) -> None:
                 assert list(store.read_back(name, head)) == list(memory.read_back(name, head))
 
 
-def test_a_copy_of_a_session_means_the_same(store: SqliteStore) -> None:
+def test_a_copied_session_has_the_same_content(store: SqliteStore) -> None:
     _use(store)
     copy = store.clone("s")
     assert list(store.records(copy.id)) == list(store.records("s"))
@@ -341,14 +343,14 @@ def test_a_refused_branch_writes_nothing(store: SqliteStore) -> None:
     assert len(list(store.records("s"))) == 2
 
 
-def test_a_session_of_the_same_id_is_refused_whole(store: SqliteStore) -> None:
+def test_a_session_with_an_existing_id_is_refused(store: SqliteStore) -> None:
     store.add_session(Header(id="s"), _line(2))
     with pytest.raises(Conflict):
         store.add_session(Header(id="s"), _line(3))
     assert len(list(store.records("s"))) == 2
 
 
-def test_records_that_are_no_session_are_refused_whole(store: SqliteStore) -> None:
+def test_inconsistent_records_are_refused_as_a_whole(store: SqliteStore) -> None:
     first, second = _line(2)
     for records in ([second], [first, replace(first, seq=2)]):
         with pytest.raises(Damaged):
@@ -356,7 +358,7 @@ def test_records_that_are_no_session_are_refused_whole(store: SqliteStore) -> No
     assert list(store.headers()) == []
 
 
-def test_an_error_while_records_come_leaves_nothing(store: SqliteStore) -> None:
+def test_an_error_in_the_source_of_records_stores_nothing(store: SqliteStore) -> None:
     def coming() -> Iterator[Record]:
         yield from _line(3)
         raise KeyboardInterrupt
@@ -366,7 +368,7 @@ def test_an_error_while_records_come_leaves_nothing(store: SqliteStore) -> None:
     assert list(store.headers()) == []
 
 
-def test_a_parent_that_is_not_there_is_missing(store: SqliteStore) -> None:
+def test_a_missing_parent_raises_missing(store: SqliteStore) -> None:
     store.add_session(Header(id="s"))
     store.append("s", _entry("a", "unknown"), branch=MAIN_BRANCH, digest="0" * 64, expected=None)
     path = store.read_back("s", "a")
@@ -377,12 +379,12 @@ def test_a_parent_that_is_not_there_is_missing(store: SqliteStore) -> None:
         next(store.read_back("s", "b"))
 
 
-def test_names_with_half_a_character_are_missing(store: SqliteStore) -> None:
+def test_names_with_a_lone_surrogate_raise_missing(store: SqliteStore) -> None:
     with pytest.raises(Missing):
         store.header("\ud800")
 
 
-def test_what_a_newer_version_wrote_is_kept(store: SqliteStore) -> None:
+def test_records_of_a_newer_version_are_stored_unchanged(store: SqliteStore) -> None:
     record = decode_record(
         b'{"seq":1,"branch":"main","entry":{"v":99,"id":"n","x":[1.0]},'
         b'"digest":"%s","later":{"a":1}}' % (b"0" * 64)
@@ -468,7 +470,7 @@ def test_a_record_without_entry_moves_no_branch_that_exists(
 # -- reading long sessions -------------------------------------------------------------------
 
 
-def test_fifty_thousand_entries_are_opened_and_gone_on_with(store: SqliteStore) -> None:
+def test_a_session_of_fifty_thousand_entries_opens_and_continues(store: SqliteStore) -> None:
     store.add_session(Header(id="s"), _line(50_000))
     conversation = store.open("s")
     assert len(conversation.entries()) == 50_000
@@ -481,7 +483,7 @@ def test_fifty_thousand_entries_are_opened_and_gone_on_with(store: SqliteStore) 
 def test_a_summary_and_a_short_branch_read_a_few_records_only(
     store: SqliteStore, file: Path
 ) -> None:
-    """Data that is not read may as well be damaged."""
+    """The other records are damaged, so reading them would raise."""
     store.add_session(Header(id="s"), _line(1000))
     store.begin_branch("s", "short", "e3")
     store.append("s", _entry("x", "e3"), branch="short", digest="0" * 64, expected="e3")
@@ -494,7 +496,9 @@ def test_a_summary_and_a_short_branch_read_a_few_records_only(
     assert (caught.value.code, caught.value.place) == ("checksum_mismatch", "record 9")
 
 
-def test_a_reader_sees_what_was_there_when_it_began(store: SqliteStore, file: Path) -> None:
+def test_a_reader_sees_the_records_that_existed_when_it_began(
+    store: SqliteStore, file: Path
+) -> None:
     store.add_session(Header(id="s"), _line(200))
     reading, path = store.records("s"), store.read_back("s", "e200")
     next(reading)
@@ -506,7 +510,7 @@ def test_a_reader_sees_what_was_there_when_it_began(store: SqliteStore, file: Pa
     assert len(list(path)) == 199
 
 
-# -- what is written -------------------------------------------------------------------------
+# -- bytes that are written ------------------------------------------------------------------
 
 
 def _growth(store: SqliteStore, file: Path, text: str) -> int:
@@ -547,7 +551,7 @@ def test_an_append_is_on_the_disk_when_it_returns(store: SqliteStore, file: Path
         assert db.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
-# -- several at once -------------------------------------------------------------------------
+# -- threads and processes -------------------------------------------------------------------
 
 
 def test_threads_may_share_a_store(store: SqliteStore) -> None:
@@ -613,7 +617,7 @@ def test_several_processes_may_append_to_the_same_and_to_other_branches(
         assert len(path) == len(ids) + 1
 
 
-def test_what_was_acknowledged_survives_a_kill(file: Path) -> None:
+def test_acknowledged_entries_survive_a_kill(file: Path) -> None:
     with SqliteStore(file) as store:
         store.new(id="s")
     acknowledged: list[str] = []
@@ -735,7 +739,7 @@ def test_an_interrupt_at_any_time_leaves_nothing_open(file: Path) -> None:
         assert store.verify("s").is_intact
 
 
-# -- a bad disk ------------------------------------------------------------------------------
+# -- damaged files ---------------------------------------------------------------------------
 
 
 def _noise(random: Random, data: bytes) -> bytes:
@@ -752,7 +756,7 @@ def _noise(random: Random, data: bytes) -> bytes:
     return bytes(spoiled)
 
 
-def test_a_damaged_file_is_never_read_wrong(file: Path) -> None:
+def test_a_damaged_file_never_yields_wrong_records(file: Path) -> None:
     records = _line(120, text="hello " * 20)
     with SqliteStore(file) as store:
         store.add_session(Header(id="s"), records)
@@ -780,9 +784,7 @@ def test_a_damaged_file_is_never_read_wrong(file: Path) -> None:
     assert refused > 100
 
 
-def test_bytes_that_were_changed_behind_our_back_are_damaged(
-    store: SqliteStore, file: Path
-) -> None:
+def test_data_that_another_program_changed_is_damaged(store: SqliteStore, file: Path) -> None:
     store.add_session(Header(id="s"), _line(3))
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("UPDATE record SET data = CAST(replace(data, 'hello 2', 'jello 2') AS BLOB)")
@@ -792,7 +794,7 @@ def test_bytes_that_were_changed_behind_our_back_are_damaged(
         assert (caught.value.code, caught.value.place) == ("checksum_mismatch", "record 2")
 
 
-def test_a_record_that_is_not_there_is_damage(store: SqliteStore, file: Path) -> None:
+def test_a_missing_record_is_damage(store: SqliteStore, file: Path) -> None:
     store.add_session(Header(id="s"), _line(100))
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("DELETE FROM record WHERE key & 0xFFFF = 80")
@@ -803,7 +805,7 @@ def test_a_record_that_is_not_there_is_damage(store: SqliteStore, file: Path) ->
         list(store.read_back("s", "e100"))
 
 
-def test_what_sqlite_refuses_is_not_called_damage(store: SqliteStore, file: Path) -> None:
+def test_errors_other_than_corruption_are_not_damage(store: SqliteStore, file: Path) -> None:
     store.add_session(Header(id="s"), _line(1))
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("DROP TABLE branch")
@@ -825,7 +827,7 @@ def test_what_sqlite_refuses_is_not_called_damage(store: SqliteStore, file: Path
         ("parent = 999", 1),
     ],
 )
-def test_columns_that_were_changed_behind_our_back_are_damaged(
+def test_columns_that_another_program_changed_are_damaged(
     store: SqliteStore, file: Path, change: str, seq: int
 ) -> None:
     store.add_session(Header(id="s"), _line(40))
@@ -840,7 +842,7 @@ def test_columns_that_were_changed_behind_our_back_are_damaged(
     assert (caught.value.code, caught.value.place) == ("columns_disagree", f"record {seq}")
 
 
-# -- taking out ------------------------------------------------------------------------------
+# -- erasing ---------------------------------------------------------------------------------
 
 _SECRET = b"zanzibar"
 
@@ -859,7 +861,7 @@ def _with_secret(store: Store, number: int, size: int) -> None:
 @pytest.mark.parametrize("size", [20, 300, 900, 5_000, 100_000])
 @pytest.mark.parametrize("searched", [True, False])
 @pytest.mark.parametrize("how", ["replace", "remove"])
-def test_nothing_of_what_was_taken_out_stays_behind(
+def test_redacted_and_removed_content_is_in_no_file(
     file: Path, size: int, searched: bool, how: str
 ) -> None:
     with SqliteStore(file) as store:
@@ -887,8 +889,8 @@ def test_nothing_of_what_was_taken_out_stays_behind(
         assert len(store.search("filler", limit=10)) == (4 if how == "replace" else 0)
 
 
-def test_nothing_stays_behind_where_rows_moved_about(file: Path) -> None:
-    """Pages that are split and joined must not keep copies of rows that went elsewhere."""
+def test_moved_rows_leave_no_copies_of_removed_content(file: Path) -> None:
+    """Pages that are split and joined must not keep copies of rows that moved to other pages."""
     random = Random(3)
     with SqliteStore(file) as store:
         for number in range(12):
@@ -911,7 +913,7 @@ def test_nothing_stays_behind_where_rows_moved_about(file: Path) -> None:
         assert _SECRET not in _all_bytes(file)
 
 
-def test_room_is_given_back_when_much_of_it_is_free(store: SqliteStore, file: Path) -> None:
+def test_the_file_shrinks_when_much_of_it_is_free(store: SqliteStore, file: Path) -> None:
     for name in ("s", "t"):
         store.add_session(Header(id=name), _line(100, text="x" * 1000))
     before = file.stat().st_size + _log_of(file).stat().st_size
@@ -948,7 +950,7 @@ def test_a_record_may_be_replaced_by_itself_and_all_is_erased_again(
     assert list(store.records("s")) == records
 
 
-def test_an_erasure_that_failed_halfway_can_be_made_up_for(store: SqliteStore, file: Path) -> None:
+def test_an_interrupted_erasure_can_be_repeated(store: SqliteStore, file: Path) -> None:
     _with_secret(store, 5, 900)
     store.add_session(Header(id="gone"), _line(20, text="x" * 300))
     store.add_session(Header(id="filler"), _line(1000, text="x" * 1000))
@@ -979,14 +981,14 @@ with SqliteStore(sys.argv[1]) as store:
 """
 
 
-def test_writing_the_file_anew_takes_no_memory_for_it(file: Path) -> None:
+def test_rewriting_the_file_needs_little_memory(file: Path) -> None:
     with SqliteStore(file, durability="normal") as store:
         for _ in range(40):
             store.put_blob(os.urandom(1_000_000))
     assert subprocess.run([sys.executable, "-c", _COMPACT, str(file)], check=False).returncode == 0
 
 
-def test_temporary_files_lie_in_the_folder_of_the_store_and_only_then(tmp_path: Path) -> None:
+def test_the_temporary_folder_is_set_only_while_the_file_is_rewritten(tmp_path: Path) -> None:
     folder = tmp_path / "it's"
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -1010,7 +1012,7 @@ def test_temporary_files_lie_in_the_folder_of_the_store_and_only_then(tmp_path: 
         assert db.execute("PRAGMA temp_store_directory").fetchone() is None
 
 
-def test_nothing_is_taken_out_while_somebody_keeps_the_old_content(file: Path) -> None:
+def test_an_erasure_is_refused_while_another_program_reads_old_content(file: Path) -> None:
     with SqliteStore(file, timeout_s=0.05) as store, closing(sqlite3.connect(file)) as other:
         store.add_session(Header(id="s"), _line(2))
         other.execute("BEGIN")
@@ -1031,7 +1033,7 @@ def test_nothing_is_taken_out_while_somebody_keeps_the_old_content(file: Path) -
         assert next(store.records("s")) == without
 
 
-def test_only_a_record_that_is_there_is_replaced(store: SqliteStore) -> None:
+def test_only_an_existing_record_can_be_replaced(store: SqliteStore) -> None:
     first, second = _line(2)
     store.add_session(Header(id="s"), [first])
     for record in (second, replace(first, branch="b"), Record(seq=1, branch=MAIN_BRANCH)):
@@ -1052,7 +1054,7 @@ _texts = st.lists(
 
 
 @given(texts=_texts, queries=_texts)
-def test_it_finds_what_every_store_finds(
+def test_a_search_finds_the_same_as_in_memory(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], queries: list[str]
 ) -> None:
     memory = MemoryStore()
@@ -1071,7 +1073,9 @@ def test_it_finds_what_every_store_finds(
                 assert store.search(query, limit=limit) == memory.search(query, limit=limit)
 
 
-def test_a_search_sees_what_came_since_the_last_one(store: SqliteStore, file: Path) -> None:
+def test_a_search_finds_entries_written_since_the_last_search(
+    store: SqliteStore, file: Path
+) -> None:
     _use(store)
     memory = MemoryStore()
     _use(memory)
@@ -1083,7 +1087,7 @@ def test_a_search_sees_what_came_since_the_last_one(store: SqliteStore, file: Pa
     assert store.search(" ") == store.search("text", limit=0) == []
 
 
-def test_appends_do_not_pay_for_the_search(store: SqliteStore, file: Path) -> None:
+def test_an_append_does_not_update_the_search_index(store: SqliteStore, file: Path) -> None:
     store.new([ChatMessage.user("hello")], id="s")
     store.search("hello")
     store.open("s").append(ChatMessage.user("needle"))
@@ -1110,7 +1114,7 @@ def test_the_index_is_optional(file: Path, indexed: bool) -> None:
     assert bool(rows) == indexed
 
 
-def test_a_damaged_index_is_not_needed_to_find_something(store: SqliteStore, file: Path) -> None:
+def test_a_search_works_with_a_damaged_index(store: SqliteStore, file: Path) -> None:
     store.add_session(Header(id="s"), _line(3))
     store.search("hello")
     with closing(sqlite3.connect(file)) as db, db:
@@ -1140,14 +1144,14 @@ def test_blobs_are_kept_under_their_digest(store: SqliteStore, file: Path) -> No
         store.remove_blob(absent)
 
 
-def test_a_removed_blob_leaves_nothing_behind(store: SqliteStore, file: Path) -> None:
+def test_a_removed_blob_is_in_no_file(store: SqliteStore, file: Path) -> None:
     digest = store.put_blob(_SECRET * 10_000)
     store.remove_blob(digest)
     assert _SECRET not in _all_bytes(file)
     assert list(store.blobs()) == []
 
 
-def test_a_damaged_blob_is_noticed_and_healed(store: SqliteStore, file: Path) -> None:
+def test_a_damaged_blob_is_detected_and_can_be_stored_again(store: SqliteStore, file: Path) -> None:
     digest = store.put_blob(b"some bytes")
     with closing(sqlite3.connect(file)) as db, db:
         db.execute("UPDATE blob_data SET data = x'00'")

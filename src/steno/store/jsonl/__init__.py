@@ -1,6 +1,6 @@
 """A store of plain files: one for each session, a line for each record.
 
-The store is loaded when it is used: an exported session needs only `session_file`.
+The store is imported when it is used: reading an exported session needs only `session_file`.
 """
 
 import typing as _typing

@@ -4,12 +4,12 @@
     {"crc":"0c1f2a6e","record":{...}}
 
 The checksum is the CRC-32 of everything after the comma that follows it, up to the line break. It
-shows whether a line is complete; whether it is the right one is a matter of the hash chain.
+shows whether a line is complete. The hash chain shows whether it is the right line.
 
-An incomplete line is one of two things. At the end of the file, without its line break or with a
-gap of NULs in it, it is what a crash or a full disk left of a record whose append never returned:
-a torn tail, which readers ignore and the next writer cuts off. Anything else is damage. Nothing
-here locks or writes.
+An incomplete line is either a torn tail or damage. A torn tail is at the end of the file and lacks
+its line break or contains a gap of NULs: a crash or a full disk left it, and the append of its
+record never returned. Readers ignore it, and the next writer truncates it. Any other incomplete
+line is damage. This module neither locks nor writes files.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _LINE_PREFIX_LENGTH: Final = len(_LINE_PREFIX % 0)
 _SESSION_KEY: Final = b'"session":'
 _RECORD_KEY: Final = b'"record":'
 _MARK_LENGTH: Final = 16
-"""How many bytes of a line show its checksum."""
+"""The number of first bytes of a line that include its checksum."""
 _LINE_START: Final = re.compile(rb'\{"crc":"[0-9a-f]{8}","')
 _OWN_LINE_START: Final = re.compile(rb'\{"crc":"|[0-9a-f]{8}","(?:session|record)":\{')
 """Either half of the start of a line: one damaged byte does not hide both."""
 _MAX_LINE_STARTS: Final = 8
-"""At how many positions of a broken line another line is searched for."""
+"""The number of positions in a broken line at which a complete line is tried."""
 _CHUNK_BYTES: Final = 1 << 16
 _SECTOR_BYTES: Final = 512
-"""No disk writes less at once."""
+"""The smallest unit that a disk writes."""
 
 LineSpan: TypeAlias = tuple[int, int]
-"""The offset and the length of the line of an entry; there are too many for a class."""
+"""The offset and length of the line of an entry. A tuple, since an index holds very many."""
 
 
 class _EntryIdOnly(Struct, gc=False):
@@ -80,26 +80,26 @@ def encode_line(content: Header | Record) -> bytes:
 def decode_line(line: bytes) -> Header | Record:
     """Decode a line, with its line break or without.
 
-    Raises Damaged if its checksum does not match, InvalidDocument if it does and the line holds
-    neither a header nor a record, UnsupportedVersion if it holds a newer header.
+    Raises Damaged if the checksum does not match, InvalidDocument if it matches and the line is
+    neither a header nor a record, UnsupportedVersion for the header of a newer version.
     """
     checked = line[_LINE_PREFIX_LENGTH : -1 if line.endswith(b"\n") else None]
     if not line.startswith(_LINE_PREFIX % crc32(checked)):
-        raise Damaged("its checksum does not fit", code="checksum_mismatch", place="line")
+        raise Damaged("the checksum does not match", code="checksum_mismatch", place="line")
     if checked.endswith(b"}"):
         if checked.startswith(_RECORD_KEY):
             return decode_record(checked[len(_RECORD_KEY) : -1])
         if checked.startswith(_SESSION_KEY):
             return decode_header(checked[len(_SESSION_KEY) : -1])
-    message = "it holds neither the header of a session nor a record"
+    message = "the line is neither a session header nor a record"
     raise InvalidDocument(message, code="not_a_session_line", place="line")
 
 
 def scan_record_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, _RecordOutline]]:
     """Yield the outline of each record, up to the first line that is not a plain, complete record.
 
-    That one has to be decoded in full. All lines of a file are scanned before the first record is
-    read, so this is much faster than decoding.
+    The caller decodes that line in full. All lines of a file are scanned before the first record
+    is read, so the scan has to be much faster than decoding.
     """
     for line in lines:
         checked = line[_LINE_PREFIX_LENGTH:-1]
@@ -126,7 +126,8 @@ def read_lines(
 ) -> Iterator[SessionLine]:
     """Read the complete lines up to `size`, from line `number`, which begins at `offset`.
 
-    Ignores a torn tail. Raises Damaged, naming the line; UnsupportedVersion for a newer header.
+    Ignores a torn tail. Raises Damaged, with the number of the line, and UnsupportedVersion for
+    the header of a newer version.
     """
     with open(file, "rb", buffering=_CHUNK_BYTES, closefd=False) as stream:
         stream.seek(offset)
@@ -138,13 +139,13 @@ def read_lines(
                     or _contains_whole_line(raw)
                 ):
                     raise _damaged_line(
-                        f"{name}, line {number}", "its checksum does not fit", "checksum_mismatch"
+                        f"{name}, line {number}", "the checksum does not match", "checksum_mismatch"
                     )
                 return
             if isinstance(content, Header) != (number == 1):
                 raise _damaged_line(
                     f"{name}, line {number}",
-                    "the header stands in line 1, alone",
+                    "line 1, and only line 1, must be the session header",
                     "header_misplaced",
                 )
             yield SessionLine(offset, raw, content)
@@ -159,9 +160,9 @@ class ForeignFile(Damaged):
 
 
 def read_header(file: int, name: str) -> Header | None:
-    """Return the header in the first line; None if that is torn: then there is no session yet.
+    """Return the header in the first line; None if that line is torn, so that no session exists yet.
 
-    Raises Damaged; ForeignFile if the file does not begin like a session file.
+    Raises Damaged, and ForeignFile if the file does not begin like a session file.
     """
     try:
         for line in read_lines(file, name, size=os.fstat(file).st_size):
@@ -171,27 +172,27 @@ def read_header(file: int, name: str) -> Header | None:
         if _OWN_LINE_START.search(os.pread(file, _CHUNK_BYTES, 0)) is not None:
             raise
         raise ForeignFile(
-            "it is no session of ours; keep it in another folder", place=name
+            "not a session file of steno; move it to another folder", place=name
         ) from exc
     return None
 
 
 @final
 class BackwardReader:
-    """Reads entries from the last to the first, many at once where they are adjacent."""
+    """Reads entries from the last to the first, many with one read where they are adjacent."""
 
     def __init__(self, file: int) -> None:
-        """Read from a file whose indexed part does not change."""
+        """Read from a file descriptor; the indexed part of the file must not change."""
         self._file = file
         self._begin = self._end = self._last = 0
         self._chunk = b""
 
     def read(self, entry_id: str, span: LineSpan) -> tuple[Entry, str] | None:
-        """Return the entry in a line and its digest; None if it is damaged or another entry."""
+        """Return the entry in a line and its digest; None if the line is damaged or another entry."""
         offset, length = span
         end = offset + length
         if offset < self._begin or end > self._end:
-            # If an entry is adjacent to the last one, most of those before it are, too.
+            # If an entry is adjacent to the one read before, most of its ancestors are, too.
             begin = min(offset, max(end - _CHUNK_BYTES, 0)) if end == self._last else offset
             self._begin, self._end = begin, end
             self._chunk = os.pread(self._file, end - begin, begin)
@@ -206,7 +207,7 @@ class BackwardReader:
 
 
 def _decode_whole_line(raw: bytes, name: str, number: int) -> Header | Record | None:
-    """Decode a line; None if it is incomplete. Raises Damaged if it is complete and not ours."""
+    """Decode a line; None if it is incomplete. Raises Damaged if it is complete but unreadable."""
     if not raw.endswith(b"\n"):
         return None
     try:
@@ -217,14 +218,14 @@ def _decode_whole_line(raw: bytes, name: str, number: int) -> Header | Record | 
         raise
     except InvalidValue as exc:
         raise _damaged_line(
-            f"{name}, line {number}", "it is no record of a session", "record_unreadable"
+            f"{name}, line {number}", "the line is not a session record", "record_unreadable"
         ) from exc
 
 
 def _may_be_torn(raw: bytes, offset: int) -> bool:
-    """Return whether a crash can have left this of the line that was written last.
+    """Return whether a crash during the last write can have left this incomplete line.
 
-    Then its end is missing, or sectors of it: zeros are in their place.
+    Such a line lacks its end, or whole sectors of it are filled with NULs.
     """
     if not raw.endswith(b"\n"):
         return True
@@ -236,7 +237,7 @@ def _may_be_torn(raw: bytes, offset: int) -> bool:
 
 
 def _has_more_content(stream: BinaryIO, size: int) -> bool:
-    """Return whether content follows; NULs, which file systems add after a crash, do not count."""
+    """Return whether content follows. NULs do not count: file systems add them after a crash."""
     left = size - stream.tell()
     while piece := stream.read(max(min(left, _CHUNK_BYTES), 0)):
         if piece.strip(b"\0"):
@@ -246,14 +247,14 @@ def _has_more_content(stream: BinaryIO, size: int) -> bool:
 
 
 def _contains_whole_line(raw: bytes) -> bool:
-    """Return whether a line ends in a complete one: then a line break is missing before it."""
+    """Return whether a line ends with a complete line, whose preceding line break was lost."""
     starts = islice(_LINE_START.finditer(raw, 1), _MAX_LINE_STARTS)
     return any(_decode_whole_line(raw[start.start() :], "line", 1) for start in starts)
 
 
 def _damaged_line(place: str, rule: str, code: str) -> Damaged:
     return Damaged(
-        f"{rule}; restore the file from a copy, or cut it before this line to keep what comes first",
+        f"{rule}; restore the file from a backup, or delete this line and all lines after it",
         code=code,
         place=place,
     )
@@ -266,12 +267,12 @@ class SessionFileIndex:
     def __init__(self, name: str) -> None:
         self.lock: Final = RLock()
         self.reported_tail: tuple[int, int] | None = None
-        """The begin and end of the torn tail that was last logged."""
+        """The start and end of the torn tail that was last logged."""
         self._name = name
         self.reset()
 
     def reset(self) -> None:
-        """Empty the index. `spans` becomes a new object: snapshots keep the old one."""
+        """Empty the index. `spans` becomes a new object, since snapshots refer to the old one."""
         self.header: Header | None = None
         self.heads: BranchHeads = BranchHeads()
         self.spans: dict[str, LineSpan] = {}
@@ -281,12 +282,12 @@ class SessionFileIndex:
         self._lines = 0
         self._inode = 0
         self._mark = 0, b""
-        """The offset and the first bytes of the last line, by which the file is recognised."""
+        """The offset and first bytes of the last line, to recognise the file."""
 
     def catch_up(self, file: int) -> int:
         """Add the lines that were written since the last call; return the size of the torn tail.
 
-        Raises Damaged, and UnsupportedVersion for a newer header.
+        Raises Damaged, and UnsupportedVersion for the header of a newer version.
         """
         status = os.fstat(file)
         if (
@@ -306,7 +307,7 @@ class SessionFileIndex:
         return size - self.end
 
     def _add_plain_lines(self, file: int, size: int) -> None:
-        """Add the lines whose outline is enough; most often these are all."""
+        """Add the lines whose outline is enough; usually these are all lines."""
         with open(file, "rb", buffering=_CHUNK_BYTES, closefd=False) as stream:
             stream.seek(self.end)
             last = b""
@@ -328,7 +329,7 @@ class SessionFileIndex:
             self.add_line(line.raw, line.content)
 
     def _is_same_file(self, file: int) -> bool:
-        """Return whether the last line is where it was: another file may have the same inode."""
+        """Return whether the last line is unchanged. A new file may reuse the inode of the old."""
         offset, mark = self._mark
         return os.pread(file, len(mark), offset) == mark
 

@@ -1,9 +1,9 @@
 """The store in a folder: one file for each session, to which writers only append lines.
 
-Writers hold an exclusive lock on the file for one record, readers a shared one until they know
-its size; the lines before that never change. A redaction writes a new file over the old one. The
-index of a file is cached, so that no line is read twice; every use checks that the file is still
-the same.
+A writer holds an exclusive lock on the file while it appends one record. A reader holds a shared
+lock until it knows the size of the file; the lines up to that size never change. A redaction
+replaces the file with a new one. The index of a file is cached, so that no line is indexed twice;
+every use checks that the file is still the same.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ _SUFFIX: Final = ".jsonl"
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAX_CACHED_ENTRIES: Final = 250_000
-"""How many entries, over all sessions, are in the cached indexes; some 75 MB."""
+"""The number of entries in the cached indexes of all sessions; about 75 MB."""
 _CACHE_WEIGHT_PER_SESSION: Final = 100
-"""A session without entries counts as this many."""
+"""The number of entries that a cached session counts for, in addition to its own."""
 _logger: Final = logging.getLogger("steno.store")
 _open_session_file: Final = partial(open_locked, missing=base.missing_session)
 
 
 @final
 class JsonlStore(base.Store):
-    """Keeps each session in a file of its own, as lines of JSON that other programs can read.
+    """A store that keeps each session in its own file, as lines of JSON that any program can read.
 
-    Every method raises Unavailable if a file is locked for longer than `timeout_s`, or if the
-    store was closed.
+    Every method raises Unavailable if a file is locked for longer than `timeout_s` seconds, or if
+    the store is closed.
     """
 
     def __init__(self, folder: Path, *, timeout_s: float = 30.0) -> None:
@@ -77,7 +77,7 @@ class JsonlStore(base.Store):
             try:
                 make_folder(self._folder)
             except ValueError as exc:
-                message = "no folder can have this name; choose another"
+                message = "the name of the folder is invalid; choose another"
                 raise Unavailable(message, code="folder_name_invalid", place="store") from exc
             remove_stale_drafts(self._folder)
         self._timeout_s: Final = timeout_s
@@ -87,7 +87,7 @@ class JsonlStore(base.Store):
         _stores.add(self)
 
     def reset_cache(self) -> None:
-        """Forget the index of every file, as a forked process has to."""
+        """Drop the index of every file. A forked process must call this."""
         self._lock = Lock()
         self._indexes = OrderedDict[str, SessionFileIndex]()
         """The index of each file, the one used last at the end."""
@@ -95,13 +95,14 @@ class JsonlStore(base.Store):
     # -- sessions ----------------------------------------------------------------------------
 
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
-        """Begin a session: write all of it to a draft, then publish that."""
+        """Add a session: write all of it to a draft, then publish the draft."""
         path = self._path(header.id)
         with translate_os_errors(path.name), open_draft(self._folder) as draft:
             draft.stream.write(encode_line(header))
             draft.stream.writelines(map(encode_line, base.validate_records(records)))
             draft.sync()
-            # An empty file is no session yet, but it can be locked: so only one can be first.
+            # An empty file is not a session yet, but it can be locked: of several processes that
+            # add this session, only one succeeds.
             deadline = self._deadline()
             with _open_session_file(path, to_write=True, deadline=deadline, create=True) as file:
                 if read_header(file, path.name) is not None:
@@ -109,33 +110,33 @@ class JsonlStore(base.Store):
                 draft.publish(path)
 
     def headers(self) -> Iterator[Header]:
-        """Return the header of every session, then raise the first error of those unreadable.
+        """Return the header of every session, then raise the error of the first unreadable one.
 
-        Files of other programs are left out.
+        Files of other programs are skipped.
         """
         self._check_open()
         problem: LogError | InvalidDocument | None = None
         with translate_os_errors("store"):
-            # Not `glob`, which takes a folder that cannot be read for an empty one.
+            # Not `glob`, which treats a folder that cannot be read as an empty one.
             found = [path for path in self._folder.iterdir() if path.suffix == _SUFFIX]
             paths = [path for path in found if path.is_file()]
         for path in paths:
             try:
                 header = self._header_of(path)
             except Missing:
-                continue  # it was removed meanwhile
+                continue  # it was removed after the folder was listed
             except ForeignFile as exc:
-                _logger.warning("left out %s", exc)
+                _logger.warning("skipped %s", exc)
                 continue
             except (LogError, InvalidDocument) as exc:
                 problem = problem or exc
                 continue
             if header is None:
-                continue  # it was never complete
+                continue  # its header was never written completely
             if self._path(header.id) == path:
                 yield header
             else:
-                _logger.warning("%s: left out; its session is kept in another file", path.name)
+                _logger.warning("skipped %s: its name does not match its session id", path.name)
         if problem is not None:
             raise problem
 
@@ -143,7 +144,7 @@ class JsonlStore(base.Store):
         return _check_id(self._header_of(self._path(session)), session)
 
     def rename(self, session: str, title: str | None) -> None:
-        """Change the title of a session, in a new file."""
+        """Change the title of a session; writes a new file."""
         with self._open_for_rewriting(session) as (lines, stream):
             for line in lines:
                 raw = line.raw
@@ -181,7 +182,7 @@ class JsonlStore(base.Store):
             return snapshot.heads
 
     def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
-        """Return an entry, then its ancestors; no other is read."""
+        """Return an entry, then its ancestors; reads no other entries."""
         wanted: str | None = entry_id
         for _ in range(2):
             for found in self._read_back_from(session, wanted):
@@ -189,16 +190,17 @@ class JsonlStore(base.Store):
                 wanted = found[0].parent
             if wanted is None:
                 return
-            # The next entry is not where it was. If the file is damaged, reading all of it shows
-            # where; if it was rewritten without notice, the second round continues.
+            # The next entry is not where the index has it. If the file is damaged, indexing all
+            # of it again raises Damaged with the line; if another program rewrote the file, the
+            # second round continues.
             index = self._index_of(session)
             with hold_lock(index.lock, self._path(session).name, deadline=self._deadline()):
                 index.reset()
-        message = "the parents of an entry lead nowhere; verify the session"
+        message = "a parent of an entry is missing; verify the session"
         raise Damaged(message, code="parent_missing", place="store")
 
     def replace(self, session: str, record: Record) -> None:
-        """Overwrite the record of the same `seq`, in a new file."""
+        """Overwrite the record of the same `seq`; writes a new file."""
         with self._open_for_rewriting(session) as (lines, stream):
             old: Record | None = None
             for line in lines:
@@ -227,14 +229,14 @@ class JsonlStore(base.Store):
             self._indexes.pop(path.name, None)
 
     def close(self) -> None:
-        """Forget the index of every file; no file is open."""
+        """Drop the index of every file. No file is open between operations."""
         self._is_closed = True
         with self._lock:
             self._indexes.clear()
 
     # -- blobs -------------------------------------------------------------------------------
 
-    # The time of the file of a blob is when the blob was last stored.
+    # The modification time of a blob's file is the time at which the blob was last stored.
 
     def put_blob(self, data: bytes) -> str:
         """Store bytes and return their SHA-256; a damaged file of the same digest is replaced."""
@@ -253,7 +255,7 @@ class JsonlStore(base.Store):
     def _touch_blob(self, path: Path, data: bytes) -> bool:
         """Update the time of a blob; False if it is missing or damaged."""
         try:
-            # Locked, so that no other process removes it now.
+            # Locked, so that no other process removes the blob before its time is updated.
             with open_locked(path, to_write=False, deadline=self._deadline()) as file:
                 if path.read_bytes() != data:
                     return False
@@ -271,7 +273,7 @@ class JsonlStore(base.Store):
             except FileNotFoundError as exc:
                 raise base.missing_blob() from exc
         if hashlib.sha256(data).hexdigest() != sha256:
-            message = "its bytes are not those of its name; put them again"
+            message = "the bytes do not match the digest; store the blob again"
             raise Damaged(message, code="blob_damaged", place=f"blob {sha256}")
         return data
 
@@ -281,12 +283,12 @@ class JsonlStore(base.Store):
 
     def _read_blobs(self) -> Iterator[base.Blob]:
         with translate_os_errors("blobs"):
-            # Not `glob`, which takes a folder that cannot be read for an empty one.
+            # Not `glob`, which treats a folder that cannot be read as an empty one.
             for folder in self._blobs.iterdir() if self._blobs.exists() else ():
                 for path in folder.iterdir() if folder.is_dir() else ():
                     if not _DIGEST.fullmatch(path.name) or path.name[:2] != folder.name:
                         continue
-                    with suppress(FileNotFoundError):  # it was removed meanwhile
+                    with suppress(FileNotFoundError):  # it was removed after the listing
                         status = path.stat()
                         stored_at = datetime.fromtimestamp(status.st_mtime, UTC)
                         yield base.Blob(path.name, status.st_size, stored_at)
@@ -302,18 +304,18 @@ class JsonlStore(base.Store):
                     sync_folder(path.parent)
 
     def _blob_path(self, digest: str) -> Path:
-        """Return the path of a blob. Raises Missing for text that is no digest."""
+        """Return the path of a blob. Raises Missing for text that is not a digest."""
         self._check_open()
         if not _DIGEST.fullmatch(digest):
             raise base.missing_blob()
         return self._blobs / digest[:2] / digest
 
-    # -- inside ------------------------------------------------------------------------------
+    # -- paths, locks and indexes ------------------------------------------------------------
 
     def _check_open(self) -> None:
         if self._is_closed:
             raise Unavailable(
-                "the store was closed; open it again", code="store_closed", place="store"
+                "the store is closed; open it again", code="store_closed", place="store"
             )
 
     def _deadline(self) -> float:
@@ -322,7 +324,7 @@ class JsonlStore(base.Store):
     def _path(self, session: str) -> Path:
         """Return the file of a session, named by its id or, if that is unsuitable, its SHA-256.
 
-        Raises Unavailable if the store was closed.
+        Raises Unavailable if the store is closed.
         """
         self._check_open()
         if _PLAIN_ID.fullmatch(session):
@@ -331,7 +333,7 @@ class JsonlStore(base.Store):
         return self._folder / f"_{digest}{_SUFFIX}"  # no plain id begins like this
 
     def _index_of(self, session: str) -> SessionFileIndex:
-        """Return the cached index of a session, or a new one; drop those not used for long."""
+        """Return the cached index of a session, or a new one; drop the least recently used ones."""
         name = self._path(session).name
         with self._lock:
             index = self._indexes.get(name)
@@ -360,7 +362,7 @@ class JsonlStore(base.Store):
             _check_id(index.header, session)
             if torn:
                 os.ftruncate(file, index.end)
-                _logger.warning("%s: cut off a record that was not written whole", path.name)
+                _logger.warning("%s: truncated an incomplete record at its end", path.name)
             yield file, index
 
     @contextmanager
@@ -376,7 +378,10 @@ class JsonlStore(base.Store):
 
     @contextmanager
     def _open_for_reading(self, session: str) -> Generator[_SessionSnapshot]:
-        """Update the index of a session; others may continue to write. Raises Missing, Damaged."""
+        """Update the index of a session and yield a snapshot, while others may continue to write.
+
+        Raises Missing, Damaged.
+        """
         index, path, deadline = self._index_of(session), self._path(session), self._deadline()
         with translate_os_errors(path.name), ExitStack() as stack:
             with hold_lock(index.lock, path.name, deadline=deadline):
@@ -429,7 +434,7 @@ class JsonlStore(base.Store):
 
 
 class _SessionSnapshot(NamedTuple):
-    """The index of a session when it was opened, and the file to read it from."""
+    """The index of a session when it was opened, and the descriptor of its file."""
 
     file: int
     heads: dict[str, str | None]
@@ -437,7 +442,7 @@ class _SessionSnapshot(NamedTuple):
 
 
 def _check_id(header: Header | None, session: str) -> Header:
-    """Check that a file is of this session; file systems without case return another one's."""
+    """Check that a file belongs to this session: a case-insensitive file system may open another."""
     if header is None or header.id != session:
         raise base.missing_session()
     return header
@@ -450,10 +455,10 @@ def _append_record(file: int, index: SessionFileIndex, record: Record) -> None:
 
 
 def _warn_of_torn_tail(index: SessionFileIndex, name: str, end: int, size: int) -> None:
-    """Log that readers ignore the bytes after `end`; once, however often they are read."""
+    """Log that readers ignore the bytes after `end`, once for each torn tail."""
     if end < size and index.reported_tail != (end, size):
         index.reported_tail = end, size
-        _logger.warning("%s: left out a record at its end that was not written whole", name)
+        _logger.warning("%s: ignored an incomplete record at its end", name)
 
 
 # -- forks -----------------------------------------------------------------------------------
@@ -466,5 +471,5 @@ def _reset_caches_after_fork() -> None:
         store.reset_cache()
 
 
-# A thread that held a lock does not exist in the child, and would never release it.
+# A thread of the parent that held a lock does not exist in the child and would never release it.
 os.register_at_fork(after_in_child=_reset_caches_after_fork)

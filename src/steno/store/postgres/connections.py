@@ -1,10 +1,10 @@
 """Connections to PostgreSQL: the only module that imports psycopg, whose errors stop here.
 
-A store lends connections for single operations, a few at most: any number of threads may use it,
-servers allow about a hundred connections in all, and short-lived threads should not each pay for a
-new one. No connection is held between operations. An operation whose connection breaks is repeated
-on a new one; a write then gets a flag, and checks first whether it was stored. Nothing here knows
-the content of the tables.
+A pool lends a connection for each operation and limits their number: any number of threads may use
+a store, a server allows about a hundred connections in all, and a short-lived thread should not
+have to open a new one. No thread holds a connection between operations. If a connection breaks,
+the operation is repeated on a new one; a write then gets a flag and checks first whether it was
+already stored. This module does not know the content of the tables.
 """
 
 from __future__ import annotations
@@ -33,86 +33,88 @@ QueryValues: TypeAlias = Sequence[object] | Mapping[str, object]
 _DEFAULT_PARAMETERS: Final = {
     "fallback_application_name": "steno",
     "connect_timeout": "10",
-    # A server that disappears silently is noticed after half a minute.
+    # Half a minute until a server that disappears without closing the connection is noticed.
     "keepalives_idle": "20",
     "keepalives_interval": "5",
     "keepalives_count": "3",
     "tcp_user_timeout": "30000",
 }
-"""Parameters of libpq, unless the address has others."""
+"""The libpq parameters that an address can override."""
 _DEFAULT_SCHEMA: Final = "steno"
 _SCHEMA_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _MAX_CONNECTIONS: Final = 8
-"""The number of connections at once; further threads wait."""
+"""The maximum number of connections at once; further threads wait."""
 _RETRY_DELAYS_S: Final = (0.0, 0.1, 0.5, 2.0)
-"""The pauses before an operation is repeated. A server restarts in about this time."""
+"""The pauses before an operation is repeated; in total about the time of a server restart."""
 _TRANSIENT_CLASS: Final = "40"
-"""The class of serialization failures and deadlocks, after which a retry helps."""
+"""The SQLSTATE class of serialization failures and deadlocks, after which a retry helps."""
 
 _ERRORS: Final[Mapping[str, tuple[str, str]]] = {
     "": (
         "server_unreachable",
         (
-            "the server cannot be reached; see that it runs, and that host, port, database, user "
-            "and password are right"
+            "the server cannot be reached; check that it is running and that host, port, database, "
+            "user and password are correct"
         ),
     ),
-    "25006": ("read_only", "the server takes no writes now; give the address of the primary"),
+    "25006": ("read_only", "the server is read-only; use the address of the primary"),
     "42501": (
         "permission_denied",
-        "the user may not do this; let the owner of the tables grant it",
+        "the database user lacks a permission; ask the owner of the tables to grant it",
     ),
     "53": (
         "server_full",
-        "the server has run out of disk, memory or connections; make room and try again",
+        "the server is out of disk space, memory or connections; free some and try again",
     ),
-    "54": ("too_large", "it is larger than the server can take"),
-    "55P03": ("locked", "another writer holds on to the same session; try again"),
-    "57": ("server_stopped", "the server was stopped or told to give up; try again"),
+    "54": ("too_large", "the data is larger than a limit of the server"),
+    "55P03": ("locked", "another writer keeps the session locked; try again"),
+    "57": ("server_stopped", "the server is stopping or cancelled the statement; try again"),
 }
-"""Our code and message by SQLSTATE, or by its first two characters; empty without a connection."""
+"""The code and message of our error by SQLSTATE or its class; "" is a failed connection."""
 _MAYBE_WRITTEN: Final = (
-    "; before that, the connection broke in the middle of it: refresh the conversation to see "
-    "whether it was written"
+    "; the connection broke during the write: refresh the conversation to see whether it was stored"
 )
 _DAMAGED_STATES: Final = frozenset({"XX001", "XX002"})
 
 
 class UnconfirmedWrite(Unavailable):
-    """The connection broke during a write and the server did not come back to confirm it."""
+    """The connection broke during a write, and the server could not be asked about the outcome."""
 
 
 # -- the server ------------------------------------------------------------------------------
 
 
 class PostgresServer(NamedTuple):
-    """The parts of an address: the parameters of the connection and the schema of the tables."""
+    """A parsed address: the connection parameters and the schema of the tables."""
 
     parameters: Mapping[str, str]
     schema: str
     place: str
-    """The address for messages, without user, password and options."""
+    """The address without user, password and options, for error messages."""
 
     def __repr__(self) -> str:
         return f"Server({self.place})"
 
 
 def parse_server_address(text: str) -> PostgresServer:
-    """Read `postgresql://user:password@host:port/database?schema=name`, mostly by libpq.
+    """Parse `postgresql://user:password@host:port/database?schema=name`, mostly with libpq.
 
-    Raises InvalidValue, which shows nothing of the address: in a misspelt one, a part of the
+    Raises InvalidValue, which quotes nothing of the address: in a misspelt address, parts of the
     password may be anywhere.
     """
     credentials = text.partition("//")[2].rpartition("@")[0]
     if any(mark in credentials for mark in "/?#@ "):
-        message = "in user names, passwords and options / ? # @ and blanks are percent-encoded"
+        message = "percent-encode / ? # @ and spaces in the user name, password and options"
         raise InvalidValue(message, code="address_not_encoded", place="postgresql")
     address, _, query = text.partition("?")
     options = query.split("&") if query else []
     schemas = [option.partition("=")[2] for option in options if option.startswith("schema=")]
     schema = schemas[-1] if schemas else _DEFAULT_SCHEMA
     if not _SCHEMA_NAME.fullmatch(schema):
-        message = "schema is a word of small letters, digits and _"
+        message = (
+            "invalid schema: use lower-case letters, digits and _, not starting with a digit, "
+            "at most 63 characters"
+        )
         raise InvalidValue(message, code="schema_name_invalid", place="postgresql")
     libpq_options = "&".join(option for option in options if not option.startswith("schema="))
     try:
@@ -121,8 +123,8 @@ def parse_server_address(text: str) -> PostgresServer:
         )
     except psycopg.Error:
         libpq_parameters = None
-    if libpq_parameters is None:  # not inside `except`: the error of psycopg quotes the address
-        message = "an address is postgresql://user:password@host:port/database"
+    if libpq_parameters is None:  # not inside `except`: the psycopg error quotes the address
+        message = "invalid address; use postgresql://user:password@host:port/database"
         raise InvalidValue(message, code="store_address_invalid", place="postgresql")
     parameters = _DEFAULT_PARAMETERS | {
         name: str(value) for name, value in libpq_parameters.items()
@@ -135,7 +137,7 @@ def parse_server_address(text: str) -> PostgresServer:
 
 @final
 class PostgresConnection:
-    """A connection to the server. In statements, `{s}` stands for the schema."""
+    """A connection to the server. In statements, it replaces `{s}` with the schema."""
 
     def __init__(self, raw: psycopg.Connection[ResultRow], schema: str) -> None:
         self._raw = raw
@@ -150,7 +152,7 @@ class PostgresConnection:
         return self._raw.execute(self._text(statement), values, binary=True).fetchone()
 
     def one(self, statement: str, values: QueryValues = ()) -> ResultRow:
-        """Execute a statement that always has a row, and return it."""
+        """Execute a statement that always returns a row, and return that row."""
         found = self.row(statement, values)
         assert found is not None
         return found
@@ -164,14 +166,14 @@ class PostgresConnection:
         self._raw.execute(self._text(statements))
 
     def copy(self, statement: str, types: Sequence[str], rows: Iterable[ResultRow]) -> None:
-        """Write many rows. In binary: then an error of the server has no row to quote."""
+        """Write many rows with COPY. In binary format, so that server errors quote no content."""
         with self._raw.cursor().copy(self._text(statement)) as copy:
             copy.set_types(types)
             for row in rows:
                 copy.write_row(row)
 
     def transaction(self) -> AbstractContextManager[object]:
-        """Return a transaction, to be used in `with`."""
+        """Return a transaction as a context manager."""
         return self._raw.transaction()
 
     @property
@@ -181,7 +183,7 @@ class PostgresConnection:
 
     @property
     def is_lost(self) -> bool:
-        """Whether the connection is gone."""
+        """Whether the connection is closed or broken."""
         return self._raw.closed
 
     def close(self) -> None:
@@ -196,7 +198,7 @@ class PostgresConnection:
 
 
 class _ConnectionLost(Exception):
-    """A connection could not be made or was lost; the cause is chained."""
+    """A connection could not be opened or was lost; the cause is chained."""
 
 
 @final
@@ -206,12 +208,12 @@ class ConnectionPool:
     def __init__(
         self, server: PostgresServer, prepare: Callable[[PostgresConnection], None]
     ) -> None:
-        """Connect to a server when needed; `prepare` is called with every new connection."""
+        """Create an empty pool. `prepare` is called with every new connection."""
         self._server = server
         self._prepare = prepare
         self._is_closed = False
         self._inherited: list[PostgresConnection] = []
-        """Connections of the parent process, which still uses them: do not close them here."""
+        """Connections of the parent process. It still uses them, so they stay open here."""
         self._reset()
 
     def _reset(self) -> None:
@@ -221,22 +223,22 @@ class ConnectionPool:
         self._idle: list[PostgresConnection] = []
 
     def _reset_after_fork(self) -> None:
-        """Drop the connections of the parent in a forked process."""
+        """In a forked process, stop using the connections of the parent."""
         if self._process != os.getpid():
             self._inherited += self._idle
             self._reset()
 
     def read(self, work: Callable[[PostgresConnection], T]) -> T:
-        """Return the result of `work` with a connection; it may be called again."""
+        """Return the result of `work`, called with a connection; it may be called again."""
         return self._run(work, lambda: False)
 
     def write(self, work: Callable[[PostgresConnection, bool], T]) -> T:
-        """Return the result of `work` in a transaction, which is durable then.
+        """Return the result of `work`, called in a transaction, which is durable at the return.
 
         If the connection breaks, the outcome is unknown: `work` is called again, with True, and
-        has to check. Its first statement locks the rows it writes, and so waits until the server
-        has finished the lost attempt. That attempt cannot begin later: a client commits only
-        after the server has confirmed its lock.
+        must check what was stored. Its first statement must lock the rows it writes, so that it
+        waits until the server has finished the lost attempt. The lost attempt cannot commit
+        later: a client commits only after the server has confirmed its lock.
         """
         is_unsure = False
 
@@ -255,38 +257,40 @@ class ConnectionPool:
         return self._run(in_transaction, lambda: is_unsure)
 
     def close(self) -> None:
-        """Close all connections; those in use when they are returned."""
+        """Close all idle connections; a connection in use is closed when it is returned."""
         self._reset_after_fork()
         with self._lock:
             self._is_closed = True
         self._close_idle()
 
     def _run(self, work: Callable[[PostgresConnection], T], is_unsure: Callable[[], bool]) -> T:
-        """Call `work`, and again if that may help."""
+        """Call `work`, and again after errors that may be temporary."""
         pauses = iter(_RETRY_DELAYS_S)
-        was_there = False  # a server that was there may come back; old connections are broken
+        # A server that was reached once may come back: then retry, but on a new connection, since
+        # the old ones are broken.
+        was_reached = False
         while True:
             pause = next(pauses, None)
             try:
-                with self._borrow(is_new=was_there) as connection:
-                    was_there = True
+                with self._borrow(is_new=was_reached) as connection:
+                    was_reached = True
                     return work(connection)
             except _ConnectionLost as broken:
-                if pause is None or not was_there:
+                if pause is None or not was_reached:
                     raise self._error_for(None, is_unsure=is_unsure()) from broken.__cause__
             except psycopg.Error as exc:
                 if pause is None or not (exc.sqlstate or "").startswith(_TRANSIENT_CLASS):
                     raise self._error_for(exc, is_unsure=is_unsure()) from exc
-                was_there = False
+                was_reached = False
             sleep(pause)
 
     @contextmanager
     def _borrow(self, *, is_new: bool) -> Generator[PostgresConnection]:
-        """Lend a connection. Raises _ConnectionLost if there is none or it breaks while in use."""
+        """Lend a connection. Raises _ConnectionLost if it cannot be opened or breaks while in use."""
         self._reset_after_fork()
         with self._slots:
             if is_new:
-                self._close_idle()  # they are likely to be broken, too
+                self._close_idle()  # they are probably broken, too
             connection = self._acquire()
             try:
                 yield connection
@@ -301,13 +305,15 @@ class ConnectionPool:
         with self._lock:
             if self._is_closed:
                 raise Unavailable(
-                    "the store was closed", code="store_closed", place=self._server.place
+                    "the store is closed; open it again",
+                    code="store_closed",
+                    place=self._server.place,
                 )
             if self._idle:
                 return self._idle.pop()
         try:
             raw = psycopg.connect(
-                # All of them are libpq's.
+                # psycopg passes all of these to libpq.
                 **self._server.parameters,  # type: ignore[arg-type]
                 autocommit=True,
             )
@@ -340,9 +346,9 @@ class ConnectionPool:
     def _error_for(self, error: BaseException | None, *, is_unsure: bool) -> LogError:
         place, state = self._server.place, getattr(error, "sqlstate", None) or ""
         if state in _DAMAGED_STATES:
-            text = "the server finds its own files damaged; restore a backup"
+            text = "the server reports that its files are damaged; restore a backup"
             return Damaged(text, code="database_damaged", place=place)
-        refused = "server_refused", f"the server refused it (SQLSTATE {state})"
+        refused = "server_refused", f"the server reported an error (SQLSTATE {state})"
         code, message = _ERRORS.get(state) or _ERRORS.get(state[:2]) or refused
         if is_unsure:
             return UnconfirmedWrite(message + _MAYBE_WRITTEN, code=code, place=place)

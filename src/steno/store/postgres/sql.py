@@ -1,10 +1,10 @@
 """The SQL of the PostgreSQL store: its tables, their migrations and all statements.
 
-`{s}` stands for the schema; the connection fills it in.
+The connection replaces `{s}` with the name of the schema.
 
-Ids, names and words are stored as bytes: text refuses NUL, and depends on the encoding of the
-database. Names may be of any length and an index takes some 2,700 bytes, so their SHA-256 is
-indexed. Entries refer to their parent by its number.
+Ids, names and words are stored as `bytea`: `text` rejects NUL and depends on the encoding of the
+database. Names may have any length, but a key of an index at most about 2,700 bytes, so their
+SHA-256 is indexed. Entries refer to their parent by its `seq`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _MIGRATIONS: Final = (
     ALTER TABLE {s}.blob_part ALTER data SET STORAGE EXTERNAL;
     """,
 )
-"""The first creates version 1, each one after it leads to the next version."""
+"""The first migration creates version 1, each later one upgrades to the next version."""
 
 LAYOUT_VERSION: Final = len(_MIGRATIONS)
 
@@ -81,16 +81,17 @@ _SESSION_SETTINGS: Final = """
         set_config('idle_in_transaction_session_timeout', '20s', false),
         set_config('lock_timeout', '30s', false)
 """
-"""Commits are durable, and a client that hangs does not block the others for long.
+"""Makes commits durable, and ends transactions of clients that hang.
 
-No transaction of ours waits for its client, and `lock_timeout` is longer than the idle timeout.
+Our transactions are never idle for long, so that the idle timeout ends only a client that hangs.
+`lock_timeout` is longer than it: another writer gets the lock before its own wait times out.
 """
 
 
 def prepare_connection(connection: PostgresConnection, *, schema: str, place: str) -> None:
-    """Create or migrate the tables; of several processes one does, the others wait.
+    """Create or migrate the tables; one process does this at a time, the others wait.
 
-    Raises UnsupportedVersion if they have a newer version.
+    Raises UnsupportedVersion if the tables have a newer version.
     """
     connection.row(_SESSION_SETTINGS)
     version = _read_version(connection, schema)
@@ -103,14 +104,15 @@ def prepare_connection(connection: PostgresConnection, *, schema: str, place: st
                 version = LAYOUT_VERSION
     if version > LAYOUT_VERSION:
         raise UnsupportedVersion(
-            f"the tables are of version {version}, this steno knows {LAYOUT_VERSION}; upgrade it",
+            f"the tables have version {version}, and this steno reads up to {LAYOUT_VERSION}; "
+            "upgrade steno",
             place=place,
         )
 
 
 def _read_version(connection: PostgresConnection, schema: str) -> int:
-    # Not to_regclass, which reads a cache: that does not see tables that another process created
-    # while this one waited for the lock.
+    # Not to_regclass: it reads a cache, which lacks tables that another process created while this
+    # one waited for the lock.
     tables = "SELECT FROM pg_catalog.pg_tables WHERE schemaname = %s AND tablename = 'version'"
     if connection.row(tables, [schema]) is None:
         return 0
@@ -118,7 +120,8 @@ def _read_version(connection: PostgresConnection, schema: str) -> int:
 
 
 def _migrate(connection: PostgresConnection, schema: str, version: int) -> None:
-    # Checked first: a user without the right to create schemas may not "create" an existing one.
+    # Not CREATE SCHEMA IF NOT EXISTS: it fails for a user who may not create schemas, even if the
+    # schema exists.
     schemas = "SELECT FROM pg_catalog.pg_namespace WHERE nspname = %s"
     if connection.row(schemas, [schema]) is None:
         connection.script("CREATE SCHEMA {s}")
@@ -170,7 +173,7 @@ WRITE: Final = """
         INSERT INTO {s}.branch (session, name, head, seq)
         VALUES (%(session)s, %(branch)s, %(head)s, %(seq)s)
         ON CONFLICT (session, sha256(name)) DO UPDATE SET head = excluded.head, seq = excluded.seq
-        WHERE %(id)s::bytea IS NOT NULL  -- nothing but an entry moves a branch that is there
+        WHERE %(id)s::bytea IS NOT NULL  -- only an entry moves an existing branch
     ),
     counted AS (
         UPDATE {s}.session SET
@@ -186,11 +189,12 @@ RECORD: Final = "SELECT body FROM {s}.record WHERE session = %s AND seq = %s"
 REPLACE: Final = """
     UPDATE {s}.record SET time = %s, body = %s, words = %s::bytea[] WHERE session = %s AND seq = %s
 """
-CLEAN: Final = (  # statements that run outside of a transaction
+CLEAN: Final = (  # these statements cannot run in a transaction
     # By default, VACUUM skips the indexes if there is little to do.
     "VACUUM (INDEX_CLEANUP ON) {s}.record",
-    # GIN never forgets a key, even if no row has it any more. The first of these removes what the
-    # second left if it was interrupted; neither blocks readers or writers.
+    # GIN keeps a key even if no row has it any more, so the index is rebuilt. An interrupted
+    # REINDEX leaves an index `_ccnew`, which is dropped first. Neither statement blocks readers or
+    # writers.
     "DROP INDEX CONCURRENTLY IF EXISTS {s}.record_words_ccnew",
     "REINDEX INDEX CONCURRENTLY {s}.record_words",
 )

@@ -1,8 +1,9 @@
 """The store in PostgreSQL, for many machines at once.
 
-A session is a row that every writer locks first, so its records are numbered without gaps and
-sessions do not wait for each other. Reads are paged, each page a statement of its own: no
-transaction is open between pages, and none is left behind by a reader that stops.
+Every writer first locks the row of its session, so the records of a session are numbered without
+gaps, and writers of different sessions do not wait for each other. Reads are paged, with one
+statement for each page: no transaction is open between pages, and a reader that stops early leaves
+none open.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from steno.store.postgres.connections import (
 
 _PAGE_ROWS: Final = 256
 _PAGE_LIMITS: Final = {"rows": _PAGE_ROWS, "bytes": 4 * 1024 * 1024}
-"""The size of a page: so many records, or fewer if they are large."""
+"""The maximum size of a page; the last record of a page may exceed `bytes`."""
 _BLOB_PART_BYTES: Final = 4 * 1024 * 1024
-"""Blobs are stored in parts: a value of PostgreSQL ends at 1 GB, and is copied several times."""
+"""The size of the parts of a blob: PostgreSQL limits a value to 1 GB and copies it several times."""
 _MAX_WORD_LENGTH: Final = 200
-"""Longer words are indexed by their SHA-256: GIN takes keys of some 2,700 bytes."""
+"""Longer words are indexed by their SHA-256: GIN limits a key to about 2,700 bytes."""
 
 
 class _SessionRow(NamedTuple):
@@ -79,11 +80,11 @@ class _AppendTarget(NamedTuple):
     has_branch: bool
     head: bytes | None
     existing_record: bytes | None
-    """The record that has the id of the new entry."""
+    """The record whose entry has the given id."""
     parent: int | None
 
     def holds_entry(self, branch: str, digest: str) -> bool:
-        """Return whether this very entry was written to the branch before."""
+        """Return whether the branch already has this entry: a lost attempt stored it."""
         if self.existing_record is None:
             return False
         record = _decode_stored_record(self.existing_record)
@@ -111,7 +112,7 @@ class _SessionRows:
         self.rows.append(_build_record_row(record, parent))
         branch = _BranchRow(_encode_name(record.branch), _head_after_record(record), record.seq)
         if entry is None:
-            self.branches.setdefault(record.branch, branch)  # it never moves a branch
+            self.branches.setdefault(record.branch, branch)  # only an entry moves a branch
             return
         self.branches[record.branch] = branch
         self.numbers[entry.id] = record.seq
@@ -124,14 +125,14 @@ class _SessionRows:
 
 @final
 class PostgresStore(base.Store):
-    """Keeps sessions in the tables of a database.
+    """A store that keeps sessions in the tables of a PostgreSQL database.
 
-    The address is libpq's, `postgresql://user:password@host/database`; `?schema=name` names the
-    schema of the tables if it is not `steno`. Missing tables are created.
+    The address is a libpq address, `postgresql://user:password@host/database`; `?schema=name`
+    names the schema of the tables if it is not `steno`. Missing tables are created.
 
-    After a connection breaks, the operation is repeated on a new one, and never writes an entry
-    twice. Only if the server does not come back after a break in the middle of a write, it is
-    unknown whether that was stored; UnconfirmedWrite, which is an Unavailable, reports that.
+    If a connection breaks, the operation is repeated on a new one and never writes an entry twice.
+    If the connection breaks during a write and the server does not come back, it is unknown
+    whether the write was stored; then UnconfirmedWrite, an Unavailable, is raised.
     """
 
     def __init__(self, address: str) -> None:
@@ -152,7 +153,7 @@ class PostgresStore(base.Store):
         values = [id, body, len(content.rows), len(content.numbers), content.updated_at]
 
         def add(connection: PostgresConnection, is_again: bool) -> None:
-            # Waits for another writer that is adding a session of this id.
+            # Waits for another writer that is adding a session with this id.
             number = connection.row(sql.ADD_SESSION, values)
             if number is None:
                 if is_again and connection.row(sql.HEADER, [id]) == (body,):
@@ -229,14 +230,14 @@ class PostgresStore(base.Store):
         wanted: str | None = entry_id
         before: int | None = None
         while wanted is not None:
-            # Once, unless a parent has no record, or one after its child.
+            # Runs once, unless the record of a parent is missing or comes after that of its child.
             found = self._rows(sql.NUMBER, [number, _encode_name(wanted)])
             if not found:
                 raise base.missing_entry()
             seq: int | None = found[0][0]
             if before is not None and found[0][0] >= before:
                 raise Damaged(
-                    "an entry stands in front of its parent", code="parent_misplaced", place="store"
+                    "an entry is stored before its parent", code="parent_misplaced", place="store"
                 )
             while seq is not None:
                 page = self._rows(sql.BACK, _PAGE_LIMITS | {"session": number, "seq": seq})
@@ -246,7 +247,7 @@ class PostgresStore(base.Store):
                     record = _decode_stored_record(body)
                     if record.entry is None or record.digest is None:
                         raise Damaged(
-                            "an entry without its digest", code="digest_missing", place="store"
+                            "an entry has no digest", code="digest_missing", place="store"
                         )
                     yield record.entry, record.digest
                     wanted = record.entry.parent
@@ -259,12 +260,12 @@ class PostgresStore(base.Store):
     def replace(self, session: str, record: Record) -> None:
         """Overwrite the record of the same `seq`. Raises Missing.
 
-        PostgreSQL keeps the old version of a row until a VACUUM, and the words in its index until
-        a REINDEX; both are done here. Copies that a client cannot reach stay until the server and
-        its administrators remove them: for transactions that began before, in the write-ahead
-        log, on standbys and in backups.
+        PostgreSQL keeps the old version of a row until a VACUUM, and its words in the index until
+        a REINDEX; this method runs both. Copies that a client cannot reach remain until the
+        server or its administrator removes them: row versions for transactions that began before,
+        the write-ahead log, standbys and backups.
 
-        Raises Unavailable also if only VACUUM or REINDEX failed; then replace it again.
+        Raises Unavailable also if only VACUUM or REINDEX failed; then call this again.
         """
         row = _build_record_row(record, None)
 
@@ -279,8 +280,8 @@ class PostgresStore(base.Store):
             self._connections.read(_erase_old_versions)
         except Unavailable as exc:
             raise Unavailable(
-                "the content was taken out, but the server may still hold old versions of it; "
-                "let the owner of the table `record` run VACUUM and REINDEX on it",
+                "the content was erased, but the server may still have old versions of it; "
+                "ask the owner of the table `record` to run VACUUM and REINDEX on it",
                 code="old_versions_remain",
                 place=self._place,
             ) from exc
@@ -352,7 +353,7 @@ class PostgresStore(base.Store):
             parts.append(part[0][0])
         data = b"".join(parts)
         if hashlib.sha256(data).hexdigest() != sha256:
-            message = "its bytes are not those that were put there"
+            message = "the bytes do not match the digest; restore the database from a backup"
             raise Damaged(message, code="blob_damaged", place=f"blob {sha256}")
         return data
 
@@ -364,13 +365,13 @@ class PostgresStore(base.Store):
         values = [_encode_name(sha256), put_before]
         self._connections.write(lambda connection, _: connection.count(sql.REMOVE_BLOB, values))
 
-    # -- inside ------------------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------
 
     def _rows(self, statement: str, values: QueryValues) -> list[ResultRow]:
         return self._connections.read(lambda connection: connection.rows(statement, values))
 
     def _rows_by_number(self, statement: str) -> Iterator[ResultRow]:
-        """Return rows that begin with a number, in its order, page by page."""
+        """Return rows ordered by their first column, a number, page by page."""
         last = 0
         while page := self._rows(statement, [last, _PAGE_ROWS]):
             yield from page
@@ -462,7 +463,7 @@ def _build_record_row(record: Record, parent: int | None) -> _RecordRow:
 
 
 def _head_after_record(record: Record) -> bytes | None:
-    """Return the last entry of a branch after the record was written to it."""
+    """Return the last entry of a branch after the record is written to it."""
     if record.entry is not None:
         return _encode_name(record.entry.id)
     return None if record.at is None else _encode_name(record.at)
@@ -476,7 +477,7 @@ def _word_keys(words: Iterable[str]) -> list[bytes]:
 
 
 def _encode_name(text: str) -> bytes:
-    """Return a name or id as bytes; no value has a lone surrogate, so such a name is not found."""
+    """Encode a name or id. A name with a lone surrogate is never stored, so it is not found."""
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -491,5 +492,5 @@ def _decode_stored_record(body: bytes) -> Record:
 
 
 def _as_utc(time: Any) -> Any:
-    """Return a time that was selected `AT TIME ZONE 'UTC'`; None if there is none."""
+    """Add the time zone to a time that was selected `AT TIME ZONE 'UTC'`; None for None."""
     return None if time is None else time.replace(tzinfo=UTC)

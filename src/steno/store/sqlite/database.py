@@ -2,8 +2,8 @@
 
 All threads share one connection under a lock, since SQLite allows one writer at a time and every
 use is short: long reads and writes are done in batches. No connection may survive a fork, not even
-unused (SQLite keeps track of locks by process), so it is closed before a fork and opened again, on
-either side, when it is needed. Errors of SQLite stop here.
+unused (SQLite keeps track of locks by process), so it is closed before a fork; parent and child
+open it again when they need it. SQLite errors do not leave this module.
 """
 
 from __future__ import annotations
@@ -23,36 +23,42 @@ from steno.store.sqlite.layout import PAGE_SIZE, create_tables, has_current_sche
 
 Durability = Literal["full", "normal"]
 
-_LOCKED_MESSAGE: Final = "another program kept it locked for too long; try again, or end that one"
+_LOCKED_MESSAGE: Final = "another program keeps the file locked; try again, or end that program"
 _ERROR_BY_CODE: Final = {
-    sqlite3.SQLITE_FULL: ("disk_full", "the disk is full; make room"),
+    sqlite3.SQLITE_FULL: ("disk_full", "the disk is full; free some space"),
     sqlite3.SQLITE_READONLY: (
         "read_only",
-        "it is read-only; change the rights of the file and its folder",
+        "the file is read-only; change the permissions of the file and its folder",
     ),
     sqlite3.SQLITE_CANTOPEN: (
         "cannot_open",
-        "it cannot be opened; see that its folder is there and may be used",
+        "the file cannot be opened; check that its folder exists and is accessible",
     ),
     sqlite3.SQLITE_PERM: (
         "permission_denied",
-        "it may not be opened; change the rights of the file and its folder",
+        "no permission to open the file; change the permissions of the file and its folder",
     ),
     sqlite3.SQLITE_BUSY: ("locked", _LOCKED_MESSAGE),
     sqlite3.SQLITE_LOCKED: ("locked", _LOCKED_MESSAGE),
-    sqlite3.SQLITE_PROTOCOL: ("too_many_programs", "too many programs use it at once; try again"),
-    sqlite3.SQLITE_IOERR: ("os_error", "the disk failed to read or write, or is full; see to it"),
-    sqlite3.SQLITE_NOMEM: ("out_of_memory", "there is not enough memory"),
-    sqlite3.SQLITE_TOOBIG: ("too_large", "it takes up to 1 GB in one piece; split what is larger"),
+    sqlite3.SQLITE_PROTOCOL: (
+        "too_many_programs",
+        "too many programs use the file at once; try again",
+    ),
+    sqlite3.SQLITE_IOERR: (
+        "os_error",
+        "the disk failed to read or write; check the disk and its free space",
+    ),
+    sqlite3.SQLITE_NOMEM: ("out_of_memory", "not enough memory"),
+    sqlite3.SQLITE_TOOBIG: ("too_large", "a value is larger than 1 GB; split it"),
 }
-"""Our code and message for a code of SQLite."""
+"""The code and message of our error by SQLite error code."""
 _CHECK_INTERVAL_S: Final = 60
-"""To verify a thousand sessions, the whole file need not be checked a thousand times."""
+"""The time for which a check of the whole file is valid, so that verifying many sessions is fast."""
 _REFUSED: Final = (
     "sqlite_refused",
     (
-        "SQLite refused it; try again, and if that does not help, check the file with "
-        "`PRAGMA integrity_check` of sqlite3"
+        "SQLite reported an error; try again, and if that does not help, run "
+        "`PRAGMA integrity_check` on the file with sqlite3"
     ),
 )
 _DAMAGE_CODES: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -78,19 +84,19 @@ class SqliteDatabase:
             self._ensure_open()
 
     def read_transaction(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Return a transaction that reads one state of the file."""
+        """Return a transaction that reads a consistent snapshot of the file."""
         return self._transaction("BEGIN")
 
     def write_transaction(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Return a transaction whose changes are all durable at its end, or not made."""
+        """Return a transaction: at its end all changes are durable, or none was made."""
         return self._transaction("BEGIN IMMEDIATE")
 
     @contextmanager
     def erase_transaction(self) -> Generator[sqlite3.Connection]:
-        """Write, and leave nothing of the old content in the write-ahead log.
+        """Return a write transaction after which the write-ahead log has no old content.
 
-        The log is cleared before as well: a reader that would block this is noticed then, when
-        nothing has been changed yet.
+        The log is also cleared before the transaction: a reader that blocks this raises
+        Unavailable while nothing has changed yet.
         """
         self._clear_log()
         with self.write_transaction() as db:
@@ -98,7 +104,7 @@ class SqliteDatabase:
         self._clear_log()
 
     def compact(self) -> None:
-        """Rewrite the file, without free pages and free space in pages."""
+        """Rewrite the file without free pages and without gaps inside pages."""
         with self.lock, _translate_errors():
             db = self._ensure_open()
             with _use_temp_folder(self._file.parent, db):
@@ -125,7 +131,7 @@ class SqliteDatabase:
     def release(self) -> None:
         """Close the connection until it is needed again; the caller holds the lock."""
         if self.connection is not None:
-            with suppress(sqlite3.Error):  # content that was not moved to the file stays in the log
+            with suppress(sqlite3.Error):  # content that is not in the file yet stays in the log
                 self.connection.execute("PRAGMA busy_timeout = 0")
                 self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self.connection.close()
@@ -136,7 +142,7 @@ class SqliteDatabase:
         with self.lock, _translate_errors():
             db = self._ensure_open()
             try:
-                # It waits for other writers; an interrupt takes effect when it has begun.
+                # BEGIN waits for other writers in C: an interrupt takes effect after it.
                 db.execute(begin)
                 yield db
                 db.execute("COMMIT")
@@ -151,8 +157,8 @@ class SqliteDatabase:
             )
         if is_blocked:
             raise Unavailable(
-                "another program reads old content and keeps it from being erased; "
-                "end that one, then try again",
+                "another program is reading the file, so old content cannot be erased; "
+                "end that program and try again",
                 code="erasure_blocked",
                 place="store",
             )
@@ -161,10 +167,12 @@ class SqliteDatabase:
 
     def _ensure_open(self) -> sqlite3.Connection:
         if self._is_closed:
-            raise Unavailable("it was closed; open it again", code="store_closed", place="store")
+            raise Unavailable(
+                "the store is closed; open it again", code="store_closed", place="store"
+            )
         if self.connection is None:
             self.connection = self._open()
-        if self.connection.in_transaction:  # even a rollback can fail or be interrupted
+        if self.connection.in_transaction:  # the last rollback failed or was interrupted
             self.connection.execute("ROLLBACK")
         return self.connection
 
@@ -172,8 +180,8 @@ class SqliteDatabase:
         try:
             return self._connect("mode=rw")
         except sqlite3.OperationalError:
-            # In a read-only folder the shared memory of a log cannot be created. Without a log,
-            # no other process is writing either.
+            # In a read-only folder SQLite cannot create the shared memory of the log. If there is
+            # no log, no other process is writing, and the file can be opened as immutable.
             log = self._file.with_name(f"{self._file.name}-wal")
             if os.access(self._file.parent, os.W_OK) or log.exists():
                 raise
@@ -195,7 +203,10 @@ class SqliteDatabase:
         return db
 
     def _prepare_with_retry(self, db: sqlite3.Connection) -> None:
-        """Prepare a database, also while others do. SQLite does not wait for all of this itself."""
+        """Prepare a database, also while other processes do.
+
+        SQLite does not wait for the lock in some of these statements, so this retries.
+        """
         deadline = time.monotonic() + self._timeout_s
         while True:
             try:
@@ -210,17 +221,17 @@ class SqliteDatabase:
             "foreign_keys = ON",
             "secure_delete = ON",
             f"synchronous = {self._durability}",
-            "temp_store = MEMORY",  # little, and no content in files elsewhere
+            "temp_store = MEMORY",  # it is small, and no content is written to other files
             "trusted_schema = OFF",
             "cell_size_check = ON",
-            # In pages of half the usual size. The log keeps its size and is overwritten: to sync
-            # a file that grows costs half as much again.
+            # Twice the default, since pages have half the usual size. The log keeps its size and
+            # is overwritten: syncing a file that grows takes half as long again.
             "wal_autocheckpoint = 2000",
             "journal_size_limit = 4194304",
             f"page_size = {PAGE_SIZE}",
         ):
             db.execute(f"PRAGMA {setting}")
-        # In a transaction, since another process may be creating the tables.
+        # In a transaction, since another process may be creating the tables now.
         with _rollback_on_exit(db):
             db.execute("BEGIN")
             version = read_version(db)
@@ -251,7 +262,7 @@ def _make_file(file: Path) -> None:
         if not file.exists():
             os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as exc:
-        message = "the file cannot be made; see that its folder is there and may be written to"
+        message = "the file cannot be created; check that its folder exists and is writable"
         raise Unavailable(message, code="cannot_create", place="store") from exc
 
 
@@ -260,10 +271,10 @@ _temp_folder_lock: Final = Lock()
 
 @contextmanager
 def _use_temp_folder(folder: Path, db: sqlite3.Connection) -> Generator[None]:
-    """Let SQLite put a copy of the whole database into a folder instead of memory.
+    """Let VACUUM write its copy of the whole database to a folder instead of memory.
 
-    SQLite creates such a file for its owner only and unlinks it at once. The folder is a setting
-    of the process; if SQLite does not accept it, it uses the folder for temporary files.
+    SQLite creates that file for its owner only and unlinks it at once. The folder is a setting of
+    the process. If SQLite does not accept the folder, it uses the one for temporary files.
     """
     with _temp_folder_lock:
         before = db.execute("PRAGMA temp_store_directory").fetchone()
@@ -282,7 +293,7 @@ def _set_temp_folder(db: sqlite3.Connection, folder: str) -> None:
     db.execute(f"PRAGMA temp_store_directory = '{quoted}'")
 
 
-# -- errors of SQLite ------------------------------------------------------------------------
+# -- SQLite errors ---------------------------------------------------------------------------
 
 
 @contextmanager
@@ -291,7 +302,9 @@ def _translate_errors() -> Generator[None]:
         yield
     except UnicodeEncodeError as exc:
         raise Missing(
-            "no name in it has a half of a surrogate pair", code="lone_surrogate", place="store"
+            "not found: the id or name contains a lone surrogate, which no stored name has",
+            code="lone_surrogate",
+            place="store",
         ) from exc
     except (TypeError, OverflowError, UnicodeDecodeError) as exc:  # a column of the wrong type
         raise _damaged_database() from exc
@@ -304,12 +317,14 @@ def _translate_errors() -> Generator[None]:
 
 
 def _damaged_database() -> Damaged:
-    message = "the database is damaged; bring back a copy of it, or try `.recover` of sqlite3"
+    message = (
+        "the database is damaged; restore it from a backup, or run `.recover` on it with sqlite3"
+    )
     return Damaged(message, code="database_damaged", place="store")
 
 
 def _primary_code(exc: sqlite3.Error) -> int:
-    """Return the code of an error, without the details that SQLite adds in the higher bits."""
+    """Return the primary code of an error; SQLite adds details in the higher bits."""
     code: int = getattr(exc, "sqlite_errorcode", 0)  # errors of the Python module have none
     return code & 0xFF
 

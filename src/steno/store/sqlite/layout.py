@@ -1,22 +1,23 @@
 """The tables of a SQLite store, and the check that a file has them.
 
 The key of a record is the number of its session times 2**32 plus its `seq`. So the records of a
-session are adjacent, in order, in a table that needs no further index to find the next one, the
-last one or the parent of one, which is stored as its `seq`. A row is written once: the JSON of the
-entry as every store keeps it, the rest of the record in as few bytes as possible (`rows`), and
-before both the columns that are read without them.
+session are adjacent and in order, and the table needs no further index to find the next record,
+the last record or the parent of a record, which is stored as its `seq`. A row is written once. It
+contains the columns that are read alone, then the rest of the record in as few bytes as possible
+(`rows`) and the JSON of the entry, which is the same in every store.
 
-An append has to be cheap, so it writes the page of the record, and when that is a new one also the
-page above it and the first of the file. Pages are small, as most records are: with pages of 4096
-bytes half as much again would be written. With 512 bytes it would be little more than half as
-much, in a tenth less space, but opening a session would take a quarter longer and compacting the
-file twice as long; with 1024 bytes half of many pages would stay empty.
+An append has to be cheap: it writes the page of the record and, when that page is new, also its
+parent page and the first page of the file. Pages have 2048 bytes, since most records are small.
+With pages of 4096 bytes an append would write half as much again. With 512 bytes it would write
+little more than half as much and the file would be a tenth smaller, but opening a session would
+take a quarter longer and compacting the file twice as long. With 1024 bytes many pages would stay
+half empty.
 
 The tables of entries and branches, and the totals that a list of sessions shows, are updated with
-every 32nd record of a session (`INDEX_INTERVAL`); for later records the last rows are read. How
-far the tables are follows from the number of the last record.
+every 32nd record of a session (`INDEX_INTERVAL`). Records after the last multiple of 32 are not in
+these tables; queries read their rows instead.
 
-The search index is no part of the layout: it can be built again at any time, and SQLite may lack
+The search index is not part of the layout: it can be rebuilt at any time, and SQLite may lack
 FTS5.
 """
 
@@ -29,7 +30,7 @@ from typing import Final
 from steno.errors import InvalidDocument, UnsupportedVersion
 
 APPLICATION_ID: Final = 0x73746E6F
-"""The kind of the database, as `file` and SQLite show it: "stno"."""
+"""The application id in the header of the file, which `file` shows: "stno" in ASCII."""
 LAYOUT_VERSION: Final = 3
 PAGE_SIZE: Final = 2048
 INDEX_INTERVAL: Final = 32
@@ -88,11 +89,15 @@ _TABLES: Final = (
         )
         """,
 )
-"""The tables of layout 3, byte for byte, blanks included, as every file of it describes them.
+"""The tables of layout 3.
+
+SQLite stores these statements in the file, and `has_current_schema` compares them: do not change a
+byte, not even a space or a comment. The stray commas are there because an earlier layout added the
+last columns with ALTER TABLE.
 
 `session.checksum` is the CRC-32 of the header. `session.has_text_ids` is 0; a development version
 wrote 1 for sessions whose UUIDs are stored as text. `record.digest` is NULL where the data is the
-whole record. The last columns were added to existing tables once, hence the commas.
+whole record.
 """
 
 
@@ -106,8 +111,8 @@ def read_version(db: sqlite3.Connection) -> int:
     if application == APPLICATION_ID:
         if version > LAYOUT_VERSION:
             raise UnsupportedVersion(
-                f"the database is of version {version}, this steno knows {LAYOUT_VERSION}; "
-                "upgrade it",
+                f"the database has layout {version}, and this steno reads up to "
+                f"{LAYOUT_VERSION}; upgrade steno",
                 place="store",
             )
         if version < LAYOUT_VERSION:
@@ -115,7 +120,7 @@ def read_version(db: sqlite3.Connection) -> int:
         return version
     tables: int = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if application or version or tables:
-        message = "the database belongs to another program; name another file"
+        message = "the database belongs to another program; use another file"
         raise InvalidDocument(message, code="foreign_file", place="store")
     return 0
 
@@ -123,8 +128,8 @@ def read_version(db: sqlite3.Connection) -> int:
 def old_layout(reason: str) -> UnsupportedVersion:
     """Return the error for data in a layout of a development version."""
     return UnsupportedVersion(
-        f"{reason}, which no release has written and this steno does not read; copy its sessions "
-        "with the steno that wrote them: steno store convert sqlite:FILE jsonl:FOLDER",
+        f"{reason}, which only a development version wrote and this steno does not read; convert "
+        "it with that version: steno store convert sqlite:FILE jsonl:FOLDER",
         code="layout_too_old",
         place="store",
     )
@@ -141,7 +146,10 @@ def create_tables(db: sqlite3.Connection) -> None:
 
 
 def has_current_schema(db: sqlite3.Connection) -> bool:
-    """Return whether the file describes its tables as layout 3 does: SQLite reads them by that."""
+    """Return whether the table definitions in the file are those of layout 3.
+
+    SQLite reads the rows according to the definitions in the file, which damage may change.
+    """
     query = "SELECT name, sql FROM sqlite_schema"
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as expected:
         create_tables(expected)

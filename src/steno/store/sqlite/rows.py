@@ -1,13 +1,14 @@
-"""Sessions, records and branches as rows of a SQLite database, and back.
+"""Convert sessions, records and branches to rows of a SQLite database and back.
 
-All functions take a connection inside a transaction. `layout` explains the tables; nothing here
-knows about locks, threads or the search index.
+All functions take a connection inside a transaction. `layout` explains the tables. This module
+does not know locks, threads or the search index.
 
-A database holds many records, so rows are short. Of a record with an entry, a row has the JSON of
-the entry as every store keeps it: the number is the key, the branch a column, the digest 32 bytes,
-and the checksum covers all of these. A record that begins a branch, or has members that only a
-newer version knows, is kept as the JSON of the whole record, in a row without a digest. An id that
-is a UUID, as ours are, takes 16 bytes; any other is kept as text.
+A database has many records, so rows are short. For a record with an entry, a row stores the JSON
+of the entry, which is the same in every store; the number of the record is in the key, the branch
+is a column, the digest takes 32 bytes, and the checksum covers all of these. A record that begins
+a branch, or that has members only a newer version knows, is stored as the JSON of the whole record
+in a row without a digest. An id that is a UUID, as the ids of steno are, takes 16 bytes; any other
+id is stored as text.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from steno.store.base import decode_stored_header, missing_record, missing_sessi
 from steno.store.sqlite.layout import INDEX_INTERVAL, SESSION_SHIFT, old_layout
 
 StoredId: TypeAlias = str | bytes
-"""The id of an entry, as a row has it."""
+"""The id of an entry as stored in a row."""
 RecordColumns: TypeAlias = tuple[
     int | None, int | None, str, StoredId | None, int, bytes, bytes | None
 ]
@@ -80,7 +81,7 @@ CROSS JOIN record AS own ON own.key = :base + latest.seq
 LEFT JOIN record AS start ON start.key = :base + own.parent
 ORDER BY own.id IS NOT NULL, latest.seq
 """
-"""A record without an entry begins its branch if it is its first; any other is no head."""
+"""Selects the heads. A record without an entry counts only if it is the first of its branch."""
 _SELECT_HEADS: Final = _HEADS_TEMPLATE.format(only_name="", only_branch="")
 _SELECT_HEAD: Final = _HEADS_TEMPLATE.format(
     only_name="AND name = :name", only_branch="AND branch = :name"
@@ -140,11 +141,11 @@ class RecordRange(NamedTuple):
     base: int
     """The key that record 0 would have."""
     last: int
-    """The key of the last record; `base` if there is none."""
+    """The key of the last record; `base` if the session has no records."""
     branch: str | None = None
     """The branch of the last record."""
     entry_id: str | None = None
-    """The entry of the last record, if it has one; the next append is mostly about these two."""
+    """The entry of the last record, if it has one. Most appends need only this and `branch`."""
 
     @property
     def length(self) -> int:
@@ -158,7 +159,7 @@ class RecordRange(NamedTuple):
 
     @property
     def parameters(self) -> dict[str, int]:
-        """The parameters of statements about these records."""
+        """The named parameters of the SQL statements that select these records."""
         return {
             "session": self.session,
             "base": self.base,
@@ -179,7 +180,7 @@ def read_header(db: sqlite3.Connection, session: str) -> Header:
 
 
 def read_headers(db: sqlite3.Connection) -> Iterator[Header]:
-    """Return all headers that can be read, then raise the first error of the others."""
+    """Return all readable headers, then raise the error of the first unreadable one."""
     return _decode_headers(
         db.execute("SELECT header, checksum FROM session ORDER BY key").fetchall()
     )
@@ -201,7 +202,9 @@ def _decode_headers(rows: Iterable[tuple[object, int]]) -> Iterator[Header]:
 def _decode_checked_header(data: object, checksum: int) -> Header:
     if not isinstance(data, bytes) or crc32(data) != checksum:
         raise Damaged(
-            "the header of a session is not what was written", code="header_damaged", place="store"
+            "the header of a session does not match its checksum",
+            code="header_damaged",
+            place="store",
         )
     return decode_stored_header(data)
 
@@ -214,11 +217,11 @@ def update_title(db: sqlite3.Connection, session: str, title: str | None) -> Non
 
 
 def _missing_session(db: sqlite3.Connection, session: str) -> Missing | Damaged:
-    """Return the error for a session that the index does not have, also if the table has it."""
+    """Return the error for a session that is not in the index: Damaged if the table has it."""
     every_row = "SELECT 1 FROM session NOT INDEXED WHERE id = ?"
     if db.execute(every_row, (session,)).fetchone() is None:
         return missing_session()
-    message = "the index of sessions is damaged; try `REINDEX` of sqlite3"
+    message = "the index of sessions is damaged; run REINDEX on the file with sqlite3"
     return Damaged(message, code="session_index_damaged", place="store")
 
 
@@ -226,7 +229,7 @@ def _missing_session(db: sqlite3.Connection, session: str) -> Missing | Damaged:
 
 
 def _columns_from_record(record: Record, parent: int | None) -> RecordColumns:
-    """Return the columns of a record, without its key; the digest only if the data lacks it."""
+    """Return the columns of a record, without its key; `digest` is None if the data contains it."""
     entry, digest = record.entry, None
     if entry is None or record.digest is None or record.unknown:
         data = encode_record(record)
@@ -255,7 +258,11 @@ def record_from_content(row: StoredContent) -> Record:
     except InvalidDocument as exc:
         raise _unreadable_record(seq) from exc
     if record.seq != seq:
-        raise Damaged("another one is in its place", code="record_misplaced", place=f"record {seq}")
+        raise Damaged(
+            f"found record {record.seq} in its place",
+            code="record_misplaced",
+            place=f"record {seq}",
+        )
     return record
 
 
@@ -273,17 +280,20 @@ def entry_from_content(row: StoredContent) -> tuple[Entry | None, str | None]:
 
 
 def _unreadable_record(seq: int) -> Damaged:
-    return Damaged("it cannot be read", code="record_unreadable", place=f"record {seq}")
+    return Damaged("cannot be decoded", code="record_unreadable", place=f"record {seq}")
 
 
 def _check_content(row: StoredContent) -> None:
-    """Check that a row is what was written; else its columns may hold anything. Raises Damaged."""
+    """Check the types and the checksum of a row. Raises Damaged.
+
+    SQLite columns are not typed, so that a damaged row may have a value of any type.
+    """
     seq, branch, checksum, data, digest = row
     is_readable = (
         type(branch) is str and type(data) is bytes and (digest is None or type(digest) is bytes)
     )
     if not is_readable or _checksum(seq, branch, data, digest) != checksum:
-        message = "its bytes are not those that were written"
+        message = "the data does not match the checksum"
         raise Damaged(message, code="checksum_mismatch", place=f"record {seq}")
 
 
@@ -295,12 +305,12 @@ def _checksum(seq: int, branch: str, data: bytes, digest: bytes | None) -> int:
 
 
 def _pack_id(id: str) -> StoredId:
-    """Return an id as it is stored."""
+    """Return the stored form of an id."""
     return bytes.fromhex(id.replace("-", "")) if _UUID.fullmatch(id) else id
 
 
 def _unpack_id(id: StoredId | None) -> str | None:
-    """Return an id from either stored form; None if there is none."""
+    """Return an id from either stored form; None for None."""
     if not isinstance(id, bytes):
         return id
     digits = id.hex()
@@ -308,7 +318,7 @@ def _unpack_id(id: StoredId | None) -> str | None:
 
 
 def time_to_microseconds(moment: datetime) -> int:
-    """Return a time as it is stored."""
+    """Return the stored form of a time."""
     return (moment - _EPOCH) // _MICROSECOND
 
 
@@ -363,14 +373,14 @@ def overwrite_record(db: sqlite3.Connection, extent: RecordRange, record: Record
 def insert_record(
     db: sqlite3.Connection, extent: RecordRange, record: Record, parent: int | None
 ) -> None:
-    """Write a record after the last one; with the last of a block, update the tables."""
+    """Write a record after the last one; the last record of a block also updates the tables."""
     db.execute(_INSERT_RECORD, (extent.last + 1, *_columns_from_record(record, parent)))
     if record.seq % INDEX_INTERVAL == 0:
         _index_records(db, extent.session, record.seq - INDEX_INTERVAL + 1, record.seq)
 
 
 def _index_records(db: sqlite3.Connection, session: int, first: int, last: int) -> None:
-    """Enter records into the tables of entries and branches and the totals of their session."""
+    """Add records to the tables of entries and branches and to the totals of their session."""
     base = session << SESSION_SHIFT
     names = {"session": session, "base": base, "first": base + first, "last": base + last}
     for statement in _INDEX_STATEMENTS:
@@ -388,7 +398,7 @@ def find_range(db: sqlite3.Connection, session: str) -> RecordRange:
         raise _missing_session(db, session)
     key, entries, has_text_ids, last, branch, id = row
     if has_text_ids:
-        raise old_layout("the session has ids in the form of layout 2")
+        raise old_layout("the session stores its ids as in layout 2")
     base = key << SESSION_SHIFT
     last = base if last is None else last
     extent = RecordRange(key, base, last, branch, _unpack_id(id))
@@ -398,8 +408,8 @@ def find_range(db: sqlite3.Connection, session: str) -> RecordRange:
 
 
 def lost_record(place: str) -> Damaged:
-    """Return the error for a record that the totals of its session count and no row holds."""
-    return Damaged("it is not there", code="record_lost", place=place)
+    """Return the error for a record that has no row, although the session counts it."""
+    return Damaged("the row is missing", code="record_lost", place=place)
 
 
 def session_exists(db: sqlite3.Connection, session: int) -> bool:
@@ -416,14 +426,14 @@ def find_seq(db: sqlite3.Connection, extent: RecordRange, entry_id: str) -> int 
 
 
 def read_heads(db: sqlite3.Connection, extent: RecordRange) -> list[tuple[str, str | None]]:
-    """Return every branch and its last entry; the branch that was written to last comes last."""
+    """Return every branch and its last entry; the branch last written to comes last."""
     return [(name, _unpack_id(id)) for name, id in db.execute(_SELECT_HEADS, extent.parameters)]
 
 
 def read_head(
     db: sqlite3.Connection, extent: RecordRange, branch: str
 ) -> tuple[str, str | None] | None:
-    """Return a branch and its last entry; None if there is no branch of this name."""
+    """Return a branch and its last entry; None if the branch does not exist."""
     if branch == extent.branch and extent.entry_id is not None:
         return branch, extent.entry_id
     found = db.execute(_SELECT_HEAD, {**extent.parameters, "name": branch}).fetchone()
@@ -439,7 +449,7 @@ def read_ancestors(
 
 
 def read_record_at(db: sqlite3.Connection, key: int) -> tuple[str, Record] | None:
-    """Return a record and the id of its session; None if it is gone."""
+    """Return a record and the id of its session; None if the record was removed."""
     place = {"key": key, "session": key >> SESSION_SHIFT, "seq": key & _MAX_SEQ}
     row = db.execute(_SELECT_RECORD, place).fetchone()
     return None if row is None else (row[0], record_from_content(row[1:]))
@@ -474,7 +484,7 @@ def read_first_entries(db: sqlite3.Connection, extent: RecordRange, number: int)
 
 
 class LinkedRow(NamedTuple):
-    """A row of `record` with the columns that its data is compared with."""
+    """A row of `record` with the columns that must agree with its data."""
 
     seq: int
     branch: str
@@ -484,7 +494,7 @@ class LinkedRow(NamedTuple):
     id: StoredId | None
     parent: int | None
     parent_id: StoredId | None
-    """The id of the entry that `parent` leads to."""
+    """The id of the entry in the row of `parent`."""
 
     def record(self) -> Record:
         """Decode the record. Raises Damaged if the columns do not agree with it."""
@@ -501,7 +511,7 @@ class LinkedRow(NamedTuple):
 
 
 def check_parent_is_outside(db: sqlite3.Connection, extent: RecordRange, record: Record) -> None:
-    """Check that the entry before a record is not in its session. Raises Damaged."""
+    """Check that the parent of a record is not in its session. Raises Damaged."""
     before = _preceding_id(record)
     seq = None if before is None else find_seq(db, extent, before)
     if seq is not None and seq < record.seq:
@@ -509,7 +519,7 @@ def check_parent_is_outside(db: sqlite3.Connection, extent: RecordRange, record:
 
 
 def _columns_disagree(seq: int) -> Damaged:
-    message = "its columns do not say what its data says; bring back a copy"
+    message = "the columns do not agree with the data; restore the file from a backup"
     return Damaged(message, code="columns_disagree", place=f"record {seq}")
 
 

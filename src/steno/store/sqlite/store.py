@@ -1,16 +1,16 @@
 """The store in a SQLite file: the default, for one machine and any number of its processes.
 
-One file for all sessions and blobs, with a write-ahead log beside it while it is in use. `layout`
-describes the tables and why an append is cheap, `database` connections and threads, `rows` how
-records are stored.
+One file contains all sessions and blobs; a write-ahead log is beside it while it is in use.
+`layout` describes the tables and why an append is cheap, `database` the connection and its lock,
+`rows` how records are stored.
 
-The search index is an FTS5 table that each search updates first. It holds the words of an entry as
-`split_words` finds them, each once and separated by blanks, so FTS5 does not decide what a word
-is: its ASCII tokenizer leaves all other characters alone. Rows have the keys of their records. A
-redaction removes the words from the index as well; FTS5 has erased them only after `optimize`.
+The search index is an FTS5 table that each search updates first. It contains the words of an entry
+as `split_words` returns them, each once and separated by spaces. So FTS5 does not decide what a
+word is: its ASCII tokenizer does not split at non-ASCII characters. The row id is the key of the
+record. A redaction removes the words from the index as well; FTS5 erases them only on `optimize`.
 
-Records never change, so a long read needs no transaction: it knows where it will end and reads a
-batch at a time, and never blocks a writer, a checkpoint or an erasure.
+Records never change, so a long read needs no transaction: it determines the last record first and
+reads a batch at a time, and never blocks a writer, a checkpoint or an erasure.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from steno.store.sqlite.database import Durability, SqliteDatabase
 from steno.store.sqlite.layout import SESSION_SHIFT
 
 _BATCH_SIZE: Final = 64
-"""How many records are read at once."""
+"""The number of records that are read in one transaction."""
 _INDEX_BATCH_SIZE: Final = 500
-"""How many records are indexed at once, while other writers wait."""
+"""The number of records that are indexed in one transaction, while other writers wait."""
 _MAX_QUERY_WORDS: Final = 50
-"""How many words a query has; the entries found are checked for the others."""
+"""The maximum number of words in an FTS5 query; entries it finds are checked for the others."""
 
 _CREATE_INDEX: Final = """
 CREATE VIRTUAL TABLE IF NOT EXISTS found
@@ -61,15 +61,15 @@ ORDER BY record.time DESC NULLS LAST, record.key
 
 @final
 class SqliteStore(base.Store):
-    """Keeps sessions and blobs in one SQLite file.
+    """A store that keeps sessions and blobs in one SQLite file.
 
     With `durability="normal"` an append does not wait for the disk: a crash of the program loses
-    nothing, a crash of the machine the last moments. Methods raise Unavailable if the file is
-    locked for longer than `timeout_s`. Without `indexed` there is no search index, and a search
-    reads everything.
+    nothing, a crash of the machine loses the last moments. Methods raise Unavailable if the file
+    is locked for longer than `timeout_s` seconds. With `indexed=False` there is no search index,
+    and a search reads all entries.
 
-    A redaction rewrites the whole file (`compact`), which takes twice its size on the disk for a
-    moment, in its own folder; other writers wait meanwhile.
+    A redaction rewrites the whole file (`compact`). For a short time that takes twice its size on
+    the disk, in the same folder, and other writers wait.
     """
 
     def __init__(
@@ -80,14 +80,17 @@ class SqliteStore(base.Store):
         durability: Durability = "full",
         indexed: bool = True,
     ) -> None:
-        """Open a file, and create it if it is missing, readable by its owner only.
+        """Open a file; if it is missing, create it, readable by its owner only.
 
-        Raises Unavailable if that is not possible, Damaged if it is no database, InvalidDocument
-        if it is one of another program, UnsupportedVersion if it has another layout.
+        Raises Unavailable if that is not possible, Damaged if the file is not a database,
+        InvalidDocument if it is a database of another program, UnsupportedVersion if it has
+        another layout.
         """
         if durability not in ("full", "normal"):
             raise InvalidValue(
-                "durability is full or normal", code="durability_invalid", place="store"
+                'invalid durability: use "full" or "normal"',
+                code="durability_invalid",
+                place="store",
             )
         self._database: Final = SqliteDatabase(
             Path(file), timeout_s=timeout_s, durability=durability
@@ -95,14 +98,14 @@ class SqliteStore(base.Store):
         self._is_indexed: Final = indexed
 
     def close(self) -> None:
-        """Close the file; it then holds everything, and there is no separate log."""
+        """Close the file; all content is then in the file itself, and the log is removed."""
         self._database.close()
 
     # -- sessions ----------------------------------------------------------------------------
 
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
         data = encode_header(header)
-        # Before the lock: they may come from this very store.
+        # Read before the lock is taken: the records may come from this same store.
         columns = list(rows.columns_of_records(records))
         with self._database.write_transaction() as db:
             if db.execute("SELECT 1 FROM session WHERE id = ?", (header.id,)).fetchone():
@@ -112,7 +115,7 @@ class SqliteStore(base.Store):
     def headers(self) -> Iterator[Header]:
         """Return the header of every session, in the order in which they were added.
 
-        After them, raises the first error of those that cannot be read.
+        After all readable headers, raises the error of the first unreadable one.
         """
         with self._database.read_transaction() as db:
             return rows.read_headers(db)
@@ -126,7 +129,7 @@ class SqliteStore(base.Store):
             rows.update_title(db, session, title)
 
     def remove(self, session: str) -> None:
-        """Remove a session. If a quarter of the file is free then, it is rewritten."""
+        """Remove a session. If then at least a quarter of the file is free, rewrite the file."""
         with self._database.erase_transaction() as db:
             extent = rows.find_range(db, session)
             _unindex_records(db, extent.base, extent.last)
@@ -138,15 +141,16 @@ class SqliteStore(base.Store):
             self.compact()
 
     def compact(self) -> None:
-        """Rewrite the file: free space is returned, and no trace stays of what was removed.
+        """Rewrite the file: free space is returned, and no trace of removed content remains.
 
-        SQLite overwrites what it deletes, but not the copies that it leaves in the gaps of pages
-        when rows move to others. This takes as long as copying the file, and as much space.
+        SQLite overwrites deleted content, but not the copies that it leaves in the gaps of pages
+        when it moves rows to other pages. This takes as long as copying the file, and as much
+        space.
         """
         self._database.compact()
 
     def summary(self, session: str) -> base.SessionOverview:
-        """Return a session as a list shows it; reads only its first and last records."""
+        """Return the overview of a session; reads only its first and last records."""
         with self._database.read_transaction() as db:
             extent = rows.find_range(db, session)
             counts = rows.read_counts(db, extent)
@@ -207,7 +211,7 @@ class SqliteStore(base.Store):
             for content, parent_seq in batch:
                 (entry, digest), seq = rows.entry_from_content(content), parent_seq
                 if entry is None or digest is None or entry.id != wanted:
-                    message = "another entry should be here"
+                    message = "the record contains another entry than expected"
                     raise Damaged(message, code="record_misplaced", place=f"record {content[0]}")
                 yield entry, digest
                 wanted = entry.parent
@@ -225,10 +229,12 @@ class SqliteStore(base.Store):
                 batch = rows.read_rows(db, extent.session, done, number)
                 if not rows.session_exists(db, extent.session):
                     raise Missing(
-                        "the session was removed meanwhile", code="session_removed", place="store"
+                        "the session was removed while it was read",
+                        code="session_removed",
+                        place="store",
                     )
             if len(batch) != number:
-                raise rows.lost_record(f"record {done + 1} or one behind it")
+                raise rows.lost_record(f"record {done + 1} or one after it")
             for row in batch:
                 record = row.record()
                 if row.parent == 0:
@@ -237,9 +243,9 @@ class SqliteStore(base.Store):
                 yield record
 
     def verify(self, session: str) -> Verification:
-        """Check a session as every store does, and the whole file as SQLite does.
+        """Check a session as every store does, then let SQLite check the whole file.
 
-        With a damaged page, records may not be found, and nothing else would show that.
+        A damaged page may hide records from queries, which only the second check detects.
         """
         found = super().verify(session)
         if found.is_intact:
@@ -249,8 +255,8 @@ class SqliteStore(base.Store):
     def replace(self, session: str, record: Record) -> None:
         """Overwrite the record of the same `seq`, then rewrite the whole file.
 
-        Nothing of the old record remains. Raises Unavailable also if only the second step failed;
-        then replace it again, with the same record.
+        Nothing of the old record remains. Raises Unavailable also if only the rewrite failed;
+        then call this again with the same record.
         """
         with self._database.erase_transaction() as db:
             extent = rows.find_range(db, session)
@@ -268,8 +274,8 @@ class SqliteStore(base.Store):
     def search(self, text: str, *, limit: int = 20) -> list[base.SearchHit]:
         """Return the entries that contain all words of `text`, the newest first.
 
-        The entries since the last search are indexed first. If that is not possible, all entries
-        are read instead.
+        The entries written since the last search are indexed first. If that is not possible, all
+        entries are read instead.
         """
         wanted = frozenset(base.split_words(text))
         if not wanted or limit < 1:
@@ -279,11 +285,13 @@ class SqliteStore(base.Store):
                 if self._index_all():
                     return self._search_index(wanted, limit)
             except (Unavailable, Damaged):
-                pass  # read-only, full or a bad index; after anything worse, reading fails as well
+                # The disk is read-only or full, or the index is damaged. After anything worse,
+                # reading all entries fails as well.
+                pass
         return super().search(text, limit=limit)
 
     def _index_all(self) -> bool:
-        """Update the search index, a batch at a time; False if there can be none."""
+        """Update the search index, a batch at a time; return False if SQLite lacks FTS5."""
         while True:
             with self._database.read_transaction() as db:
                 if not _can_index(db):
@@ -300,7 +308,7 @@ class SqliteStore(base.Store):
         for key in keys:
             with self._database.read_transaction() as db:
                 row = rows.read_record_at(db, key)
-            session, record = row or ("", None)  # none if it was removed meanwhile
+            session, record = row or ("", None)  # None if it was removed after the query
             entry = None if record is None else record.entry
             if entry is not None and wanted.issubset(
                 base.split_words(found := searchable_text(entry))
@@ -342,7 +350,8 @@ class SqliteStore(base.Store):
             raise base.missing_blob()
         data = row[0]
         if not isinstance(data, bytes) or hashlib.sha256(data).hexdigest() != sha256:
-            raise Damaged("a blob is not what its digest says", code="blob_damaged", place="store")
+            message = "the bytes of a blob do not match its digest; store the blob again"
+            raise Damaged(message, code="blob_damaged", place="store")
         return data
 
     def blobs(self) -> Iterator[base.Blob]:
@@ -375,7 +384,7 @@ def _unindex_records(db: sqlite3.Connection, first: int, last: int) -> None:
     if not _index_exists(db):
         return
     if not _can_index(db):
-        message = "the search index cannot be changed; use a SQLite with FTS5"
+        message = "the search index cannot be changed: this SQLite has no FTS5; use one that has"
         raise Unavailable(message, code="fts5_missing", place="store")
     deleted = db.execute("DELETE FROM found WHERE rowid BETWEEN ? AND ?", (first, last))
     if deleted.rowcount:
@@ -403,7 +412,7 @@ def _index_entries(db: sqlite3.Connection, entries: Iterable[tuple[int, Entry]])
 
 
 def _find_unindexed(db: sqlite3.Connection) -> list[tuple[int, int]]:
-    """Return the sessions with records that are not in the index, and the last `seq` that is."""
+    """Return each session with records that are not indexed, and its last indexed `seq`."""
     return db.execute(_SELECT_UNINDEXED, {"shift": SESSION_SHIFT}).fetchall()
 
 
@@ -422,7 +431,7 @@ def _index_batch(db: sqlite3.Connection) -> None:
 
 
 def _find_matches(db: sqlite3.Connection, words: Collection[str]) -> list[int]:
-    """Return the keys of the records that may hold all words, the newest first."""
+    """Return the keys of the records that may contain all words, the newest first."""
     if not _index_exists(db):
         return []
     longest = sorted(words, key=len, reverse=True)[:_MAX_QUERY_WORDS]
@@ -434,5 +443,5 @@ def _find_matches(db: sqlite3.Connection, words: Collection[str]) -> list[int]:
 
 
 def _digest_bytes(sha256: str) -> bytes:
-    """Return a digest as it is stored; empty, which no blob has, for text that is no digest."""
+    """Return the stored form of a digest; for other text empty bytes, which match no blob."""
     return bytes.fromhex(sha256) if re.fullmatch("[0-9a-f]{64}", sha256) else b""

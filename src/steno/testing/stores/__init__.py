@@ -1,12 +1,12 @@
-"""The conformance kit for stores: one list of named cases, for ours and for yours.
+"""The conformance kit for stores: one list of named cases, for the stores of steno and your own.
 
-A store takes part through a `StoreHarness`: an empty place, and the function that opens it, here
-and in another process.
+The kit uses a store through a `StoreHarness`: the address of an empty store, and the function that
+opens it, in this process and in others.
 
     python -m steno.testing.stores sqlite:/tmp/kit.db --opener my_package:open_my_store
 
 In pytest: `test_my_store = store_test(make_harness)`, from `steno.testing.stores.in_pytest`.
-`python -m steno.testing.stores.crash` kills a writer any number of times.
+`python -m steno.testing.stores.crash` kills a writer many times and checks the store each time.
 """
 
 from steno.testing.case_results import CaseFailure, CaseOutcome, CaseResult, format_matrix

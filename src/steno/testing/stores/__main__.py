@@ -21,29 +21,29 @@ from steno.testing.stores.store_harness import (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the kit; return 1 if anything failed, 2 if a place cannot be used, else 0."""
+    """Run the kit; return 1 if a case failed, 2 if a store cannot be used, else 0."""
     parser = argparse.ArgumentParser(
         prog="python -m steno.testing.stores",
-        description="Runs every case against every store and prints a matrix: ok, a dash where a"
-        " store does not promise it, or FAIL with the reason below.",
+        description="Runs every case against every store and prints a matrix: ok, a dash if the"
+        " case does not apply to the store, or FAIL with the reason below.",
     )
     parser.add_argument(
-        "address", nargs="+", help="an empty place, as `steno.store.open_store` takes it"
+        "address", nargs="+", help="the address of an empty store, as for `steno.store.open_store`"
     )
     add_opener_argument(parser)
     parser.add_argument(
         "--root",
         type=Path,
         metavar="PATH",
-        help="where such a store has its files, which are damaged and put back: a folder, or what"
-        " their names begin with",
+        help="the folder of the store's files, or the beginning of their paths, for a store of"
+        " --opener; the kit damages and restores these files",
     )
     parser.add_argument(
         "--case",
         action="append",
         choices=[case.__name__ for case in STORE_CASES],
         metavar="NAME",
-        help="run only this case; may be given more than once",
+        help="run only this case; can be repeated",
     )
     options = parser.parse_args(arguments)
     cases = [case for case in STORE_CASES if options.case is None or case.__name__ in options.case]
@@ -55,10 +55,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with harness.open() as store:
                 is_empty = not any(True for _ in store.headers())
         except (StenoError, ImportError) as exc:
-            sys.stderr.write(f"{harness.name}: it cannot be opened: {exc}\n")
+            sys.stderr.write(f"{harness.name}: the store cannot be opened: {exc}\n")
             return 2
         if not is_empty:
-            sys.stderr.write(f"{harness.name}: the kit needs a place that is empty\n")
+            sys.stderr.write(f"{harness.name}: the store is not empty; use an empty store\n")
             return 2
     with _silence_loggers():
         results = [run_store_case(case, harness) for harness in harnesses for case in cases]
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _silence_loggers() -> Generator[None]:
-    """Suppress warnings about newer or damaged records, which are part of the kit."""
+    """Suppress warnings about newer or damaged records, which the kit writes on purpose."""
     loggers = [logging.getLogger(f"steno.{name}") for name in ("codec", "store")]
     before = [logger.disabled for logger in loggers]
     try:

@@ -1,6 +1,6 @@
 """The cases for stores, in the order of the matrix, and the functions that run them.
 
-A case is a public function of a module of cases, and has its name.
+Every public function of a `*_cases` module is a case; the function name is the name of the case.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STORE_CASES: Final[tuple[StoreCase, ...]] = find_cases(
 
 
 def run_store_case(case: StoreCase, harness: StoreHarness) -> CaseResult:
-    """Run one case and remove the sessions and blobs it stored; an exception is a failed result."""
+    """Run one case and remove the sessions and blobs it stored. An exception is a failure."""
 
     def run() -> None:
         with harness.open() as store:
@@ -46,7 +46,7 @@ def run_store_cases(harness: StoreHarness) -> list[CaseResult]:
 
 
 def _remove_new_contents(harness: StoreHarness, sessions: set[str], blobs: set[str]) -> None:
-    """Remove the sessions and blobs that a case stored, so that the next one begins empty."""
+    """Remove the sessions and blobs that a case stored, for the next case."""
     with harness.open() as store:
         for session in [header.id for header in store.headers()]:
             if session not in sessions:

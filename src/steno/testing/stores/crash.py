@@ -1,4 +1,4 @@
-"""Kill a writer over and over, and check the store after each kill.
+"""Kill a writer many times, and check the store after each kill.
 
 python -m steno.testing.stores.crash ADDRESS... --rounds 200
 """
@@ -20,11 +20,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the rounds against every address; return 1 if one of them fails, else 0."""
     parser = argparse.ArgumentParser(
         prog="python -m steno.testing.stores.crash",
-        description="Kills a writer over and over, and looks at what it leaves behind.",
+        description="Kills a writer many times and checks the store after each kill.",
     )
-    parser.add_argument("address", nargs="+", help="as `steno.store.open_store` takes it")
+    parser.add_argument(
+        "address", nargs="+", help="the address of a store, as for `steno.store.open_store`"
+    )
     parser.add_argument("--rounds", type=int, default=int(os.environ.get(ROUNDS_VARIABLE) or 200))
-    parser.add_argument("--seed", type=int, default=1, help="another seed, other instants")
+    parser.add_argument(
+        "--seed", type=int, default=1, help="the seed of the random steps and times of the kills"
+    )
     add_opener_argument(parser)
     options = parser.parse_args(arguments)
     failed = False

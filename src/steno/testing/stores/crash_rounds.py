@@ -1,8 +1,8 @@
-"""Rounds of crashes: a process writes to a session until it is killed, and the rest is checked.
+"""Crash rounds: a process writes to a session until it is killed, then the store is checked.
 
 In each round a process opens the same session and writes until it is killed with SIGKILL: while it
-opens the store, at its first write, or after some acknowledged ones. Every acknowledged step must
-be there, at most one unacknowledged step may be, and the session must accept new entries.
+opens the store, at its first write, or after some acknowledged writes. Every acknowledged step must
+be stored, at most one unacknowledged step may be stored, and the session must accept new entries.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ ROUNDS_VARIABLE: Final = "STENO_CRASH_ROUNDS"
 def run_crash_rounds(harness: StoreHarness, rounds: int, *, seed: int = 1) -> int:
     """Kill a writer `rounds` times; return the number of acknowledged steps. Raises CaseFailure."""
     if not (harness.is_durable and harness.is_shared):
-        raise NotApplicable("it does not outlive its process")
-    random = Random(seed)  # noqa: S311 - nothing here is a secret
+        raise NotApplicable("the store does not outlive its process")
+    random = Random(seed)  # noqa: S311 - not for secrets
     crash_check = _CrashCheck(harness, new_id())
     for number in range(1, rounds + 1):
         acknowledged = _write_and_kill(harness, crash_check.session, random)
@@ -52,7 +52,7 @@ def _write_and_kill(harness: StoreHarness, session: str, random: Random) -> list
     acknowledged: list[Acknowledgement] = []
     with WriterProcess(harness, session, "--seed", str(random.randrange(2**32))) as writer:
         writer.start_writing()
-        if wanted < 0:  # while it starts, opens or repairs
+        if wanted < 0:  # kill it while it starts, opens the store or repairs it
             time.sleep(random.uniform(0, 0.25))
         else:
             writer.wait_until_ready()
@@ -63,9 +63,7 @@ def _write_and_kill(harness: StoreHarness, session: str, random: Random) -> list
         writer.kill()
         acknowledged += writer.acknowledgements()
         if not writer.was_killed():
-            raise CaseFailure(
-                f"the writer must continue until it is killed: {writer.last_error_line()}"
-            )
+            raise CaseFailure(f"the writer ended before it was killed: {writer.last_error_line()}")
     return acknowledged
 
 
@@ -92,7 +90,7 @@ class _CrashCheck:
             try:
                 store.header(self.session)
             except Missing:
-                require(not self._has_begun, "the session was acknowledged and is not there")
+                require(not self._has_begun, "the session was acknowledged but is missing")
                 return
             self._has_begun = True
             self._continue_session(store)
@@ -100,27 +98,27 @@ class _CrashCheck:
 
     def _continue_session(self, store: Store) -> None:
         conversation = store.open(self.session)
-        mark = Repair(code="killed", explanation="its writer was killed")
+        mark = Repair(code="killed", explanation="the writer was killed")
         try:
             entry = conversation.append(mark)
-        except Conflict:  # a server may finish the statement of a client that is gone
+        except Conflict:  # a server may still finish the last statement of the killed client
             conversation.refresh()
             entry = conversation.append(mark)
         self._digests[entry.id] = conversation.digest(entry.id)
 
     def _compare_with_acknowledged(self, store: Store, steps: int) -> None:
         verification = store.verify(self.session)
-        require(verification.is_intact, f"the chain must hold: {verification.bad}")
+        require(verification.is_intact, f"the hash chain must be valid: {verification.bad}")
         records = list(store.records(self.session))
         found = {record.entry.id: record.digest for record in records if record.entry is not None}
         for entry, digest in self._digests.items():
-            require(entry in found, "an entry was acknowledged and is not there")
+            require(entry in found, "an entry was acknowledged but is missing")
             expect(found[entry], digest, "the digest of an acknowledged entry")
         heads = _heads_of(records)
         expect(list(store.heads(self.session).items()), list(heads.items()), "heads")
-        require(self._branches <= heads.keys(), "a branch was acknowledged and is not there")
+        require(self._branches <= heads.keys(), "a branch was acknowledged but is missing")
         surplus = len(records) - self._records - steps - 1
-        require(0 <= surplus <= 1, f"at most one step may be there unacknowledged, not {surplus}")
+        require(0 <= surplus <= 1, f"at most one unacknowledged step may be stored, not {surplus}")
         for record in records[self._records :]:
             _read_blobs(store, record)
         self._digests = found
@@ -144,5 +142,5 @@ def _read_blobs(store: Store, record: Record) -> None:
             try:
                 data = store.blob(block.source.sha256)
             except Missing:
-                raise CaseFailure("a record names a blob that is not there") from None
-            expect(len(data), block.source.size, "the size of a blob that a record names")
+                raise CaseFailure("a record refers to a blob that is missing") from None
+            expect(len(data), block.source.size, "the size of a blob that a record refers to")

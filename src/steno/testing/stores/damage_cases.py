@@ -1,12 +1,12 @@
 """Cases about crashes, and about files that disks, power cuts or other programs damaged.
 
-After any damage a store opens and continues, having lost at most entries that were not durable,
-or it reports the damage: on opening, on reading, or by `verify`. It never presents damaged content
-as intact.
+After any damage a store either opens and continues, having lost at most entries that were not
+durable, or reports the damage: on opening, on reading, or in `verify`. It never presents damaged
+content as intact.
 
 The cases know no file format. They copy the files while the store is open, and so get the files
-that a machine finds after a power cut: logs that are not cleared, and the last write at the very
-end of its file.
+that a machine has after a power cut: logs that are not cleared, and the last write at the end of
+its file.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ _SPLICE_SIZES: Final = (1, 17, 400)
 
 
 def torn_last_record(harness: StoreHarness) -> None:
-    """A record that was not written whole is left out, and the session continues before it."""
+    """An incomplete last record is ignored, and the session continues after the record before it."""
     with _preserve_files(harness):
         written = _write_session(harness)
         for path, (*_, begin, end) in _files_with_last_record(written):
             data, others = written.files[path], len(written.stored.records) - 1
             for cut in (begin + 1, (begin + end) // 2, end - 1):
-                damage = _DamagedFile(f"cut at byte {cut}", path, data[:cut], others, False)
+                damage = _DamagedFile(f"truncated at byte {cut}", path, data[:cut], others, False)
                 _check_damaged(harness, written, damage)
 
 
 def nul_padding(harness: StoreHarness) -> None:
-    """Zeros at the end of a file, as after a power cut, are ignored."""
+    """NULs at the end of a file, as after a power cut, are ignored."""
     with _preserve_files(harness):
         written = _write_session(harness)
         for path, (*_, begin, end) in _files_with_last_record(written):
@@ -65,15 +65,15 @@ def nul_padding(harness: StoreHarness) -> None:
             for size in _PADDING_SIZES:
                 zeros = bytes(size)
                 for description, padded, records in (
-                    (f"{size} zeros behind its end", data + zeros, all_records),
-                    (f"{size} zeros from byte {middle} on", data[:middle] + zeros, all_records - 1),
+                    (f"{size} NULs after its end", data + zeros, all_records),
+                    (f"{size} NULs from byte {middle} on", data[:middle] + zeros, all_records - 1),
                 ):
                     damage = _DamagedFile(description, path, padded, records, False)
                     _check_damaged(harness, written, damage)
 
 
 def truncated_files(harness: StoreHarness) -> None:
-    """A file that is cut anywhere loses only the records after the cut."""
+    """A file that is truncated anywhere loses only the records after that place."""
     with _preserve_files(harness):
         written = _write_session(harness)
         for path, sizes in _files_with_last_record(written):
@@ -83,21 +83,21 @@ def truncated_files(harness: StoreHarness) -> None:
             for cut in sorted({*anywhere, *in_the_last}):
                 # The first snapshot is without the session, the second without a record.
                 records = sum(size <= cut for size in sizes) - 2
-                damage = _DamagedFile(f"cut at byte {cut}", path, data[:cut], records)
+                damage = _DamagedFile(f"truncated at byte {cut}", path, data[:cut], records)
                 _check_damaged(harness, written, damage)
 
 
 def _files_with_last_record(written: _WrittenSession) -> list[tuple[Path, list[int]]]:
     """Return the files that the last record was appended to, with their size in each snapshot."""
     if written.snapshots[-1] == written.snapshots[-2]:
-        raise CaseFailure("the last record was acknowledged, and is in no file")
+        raise CaseFailure("the last record was acknowledged but is in no file")
     found: list[tuple[Path, list[int]]] = []
     for path in written.files:
         sizes = [len(files.get(path, b"")) for files in written.snapshots]
         if sizes[-2] < sizes[-1] and sizes == sorted(sizes):
             found.append((path, sizes))
     if not found:
-        raise NotApplicable("it does not add to the end of a file")
+        raise NotApplicable("the store does not append to files")
     return found
 
 
@@ -110,7 +110,7 @@ def _spread_offsets(begin: int, end: int, max_count: int) -> range:
 
 
 def spliced_files(harness: StoreHarness) -> None:
-    """Bytes that are lost, doubled, mixed up or changed in the middle are detected."""
+    """Bytes that are lost, repeated, reordered or changed in the middle of a file are detected."""
     with _preserve_files(harness):
         written = _write_session(harness)
         closed = _read_files(harness)  # the store is closed: the files are final
@@ -124,26 +124,26 @@ def spliced_files(harness: StoreHarness) -> None:
 
 
 def _splices(data: bytes, place: int) -> Iterator[tuple[str, bytes]]:
-    """Yield descriptions and contents of a file with each kind of damage at a place."""
+    """Yield each kind of damage at an offset: its description and the content of the file."""
     head = data[:place]
     for size in _SPLICE_SIZES:
         piece, rest = data[place : place + size], data[place + size :]
-        if not rest:  # the end: it could be a write that was cut short
+        if not rest:  # at the end of the file it could be an incomplete write
             return
-        yield f"{size} bytes left out", head + rest
-        yield f"{size} bytes doubled", head + piece + piece + rest
-        # Two writers at once, without a lock.
-        yield f"{size} bytes of another writer", head + rest[:size] + piece + rest[size:]
-        yield f"{size} bytes of zeros", head + bytes(len(piece)) + rest
+        yield f"{size} bytes removed", head + rest
+        yield f"{size} bytes repeated", head + piece + piece + rest
+        # As if two writers wrote at once, without a lock.
+        yield f"{size} bytes swapped", head + rest[:size] + piece + rest[size:]
+        yield f"{size} NULs", head + bytes(len(piece)) + rest
         yield f"{size} bytes changed", head + bytes(byte ^ 1 for byte in piece) + rest
-        yield f"a line break and {size} bytes put in", head + b"\n" + piece[::-1] + data[place:]
+        yield f"a line break and {size} bytes inserted", head + b"\n" + piece[::-1] + data[place:]
 
 
 # -- file permissions --------------------------------------------------------------------------
 
 
 def read_only_place(harness: StoreHarness) -> None:
-    """A read-only place can be read, and every change is refused as Unavailable."""
+    """A read-only store can be read, and every change raises Unavailable."""
     if sys.platform == "win32" or (sys.platform != "linux" and os.geteuid() == 0):
         raise NotApplicable("file permissions do not prevent writing here")
     with _preserve_files(harness):
@@ -162,16 +162,16 @@ def read_only_place(harness: StoreHarness) -> None:
             found = [report.branch for report in reports if report.kind == "found"]
             expect(found, [session], "sessions in which a search found something")
             refused = {report.branch for report in reports if report.kind == "refused"}
-            expect(refused, {"Unavailable"}, "errors of changes where nothing may be written")
+            expect(refused, {"Unavailable"}, "errors of changes to a read-only store")
             changed = [report.branch for report in reports if report.kind == "changed"]
-            expect(changed, [], "changes where nothing may be written")
+            expect(changed, [], "changes to a read-only store")
             with harness.open() as store:
                 expect_stored(store, session, before, "after changes were refused")
 
 
 @contextmanager
 def _make_read_only(harness: StoreHarness, *, with_folders: bool) -> Generator[None]:
-    """Make the files read-only for the block, and the folders that hold nothing else."""
+    """Make the files read-only for the block, and the folders that contain no other files."""
     files = _find_files(harness)
     folders = {path.parent for path in files} if with_folders else set[Path]()
     own = [folder for folder in folders if _holds_only(folder, files)]
@@ -182,7 +182,7 @@ def _make_read_only(harness: StoreHarness, *, with_folders: bool) -> Generator[N
         yield
     finally:
         for path, mode in modes.items():
-            with suppress(FileNotFoundError):  # a change was not refused, as it should be
+            with suppress(FileNotFoundError):  # the store wrongly removed the file
                 path.chmod(mode)
 
 
@@ -196,7 +196,7 @@ def _holds_only(folder: Path, files: tuple[Path, ...]) -> bool:
 
 
 def crash(harness: StoreHarness) -> None:
-    """A process that is killed at any instant leaves an intact session that accepts entries."""
+    """A process that is killed at any time leaves an intact session that accepts entries."""
     run_crash_rounds(harness, int(os.environ.get(ROUNDS_VARIABLE) or harness.scale.crashes))
 
 
@@ -208,7 +208,7 @@ class _WrittenSession(NamedTuple):
 
     session: str
     snapshots: list[_FileContents]
-    """Before the session, after its start, and after each record."""
+    """The files before the session, after its start, and after each record."""
     stored: StoredSession
 
     @property
@@ -242,7 +242,7 @@ class _DamagedFile(NamedTuple):
     path: Path
     data: bytes
     records: int
-    """The least number of records if it opens; if negative, the session may be gone."""
+    """The minimum number of records if the store opens; if negative, the session may be missing."""
     may_be_refused: bool = True
 
 
@@ -254,35 +254,35 @@ def _check_damaged(harness: StoreHarness, written: _WrittenSession, damage: _Dam
         with harness.open() as store:
             problem = _find_problem(store, written, damage.records)
     except (LogError, InvalidDocument) as exc:
-        problem = None if damage.may_be_refused else f"it must open, got {exc!r}"
+        problem = None if damage.may_be_refused else f"the store must open, got {exc!r}"
     except Exception as exc:
-        raise CaseFailure(f"{place}: expected an error of ours, got {exc!r}") from exc
+        raise CaseFailure(f"{place}: expected a LogError or InvalidDocument, got {exc!r}") from exc
     if problem is not None:
         raise CaseFailure(f"{place}: {problem}")
 
 
 def _find_problem(store: Store, written: _WrittenSession, at_least: int) -> str | None:
-    """Return damage of a session that the store does not report, or None."""
+    """Return a description of damage that the store does not report, or None."""
     session, undamaged = written.session, written.stored
     try:
         store.header(session)
     except Missing:
-        return "the session was durable, and is not there" if at_least >= 0 else None
+        return "the session was durable but is missing" if at_least >= 0 else None
     found = read_session(store, session)
     if not store.verify(session).is_intact:
         return None
     number = len(found.records)
     if found.header != undamaged.header or found.records != undamaged.records[:number]:
-        return "verify says that it is intact, and it is not what was written"
+        return "verify reports an intact session, but its content has changed"
     if number < at_least:
-        return f"verify says that it is intact, with {number} records of {at_least}"
+        return f"verify reports an intact session, but it has {number} of {at_least} records"
     conversation = store.open(session)
     for branch in conversation.branches:
         conversation.messages(branch)
-    conversation.append(ChatMessage.user("Going on."))
+    conversation.append(ChatMessage.user("Continue."))
     after = store.verify(session)
     if not after.is_intact or read_session(store, session).records[:number] != found.records:
-        return f"it does not continue as it should: {after.bad}"
+        return f"the session is not intact after another append: {after.bad}"
     return None
 
 
@@ -297,12 +297,12 @@ def _find_files(harness: StoreHarness) -> tuple[Path, ...]:
     """Return the files of a store. Raises NotApplicable if it has none."""
     found = harness.files()
     if found is None:
-        raise NotApplicable("it has no files of its own that could be damaged")
+        raise NotApplicable("the store has no files that could be damaged")
     return tuple(found)
 
 
 def _restore_files(harness: StoreHarness, files: _FileContents) -> None:
-    """Make these the only files of the store, which must not be open."""
+    """Make these the only files of the store. The store must not be open."""
     for path in _find_files(harness):
         if path not in files:
             path.unlink()

@@ -1,8 +1,8 @@
-"""The kit as a test of pytest, once for each case.
+"""The kit as a pytest test that runs once for each case.
 
     test_my_store = store_test(lambda folder: AddressStoreHarness("mine", f"mine:{folder}"))
 
-A case that does not apply to a kind of store is skipped.
+Cases that do not apply to a kind of store are skipped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Cases about openings, threads and processes that write at once, and a disk without room."""
+"""Cases about several open stores, threads and processes that write at once, and a full disk."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ _THREADS: Final = 4
 _LARGEST_FILE_BYTES: Final = 4_000_000
 
 
-# -- openings ---------------------------------------------------------------------------------
+# -- several open stores ----------------------------------------------------------------------
 
 
 def seen_by_others(harness: StoreHarness) -> None:
-    """An open store sees the writes of the others."""
+    """An open store sees what other open stores and other processes write."""
     with harness.open() as store, harness.open() as other:
         conversation = new_sample_session(store)
         before = read_session(store, conversation.id)
-        expect_stored(other, conversation.id, before, "seen by another opening")
+        expect_stored(other, conversation.id, before, "read by another open store")
         found = other.open(conversation.id)
         conversation.append(ChatMessage.user("more"))
         conversation.fork("idea")
         found.refresh()
-        expect(found.messages(MAIN_BRANCH)[-1].text, "more", "the last word, after a refresh")
+        expect(found.messages(MAIN_BRANCH)[-1].text, "more", "the last message, after a refresh")
         expect(set(found.branches), {MAIN_BRANCH, "idea"}, "branches, after a refresh")
         if harness.is_shared:
             acknowledged = _write_in_processes(harness, conversation.id, [MAIN_BRANCH])
@@ -55,7 +55,7 @@ def seen_by_others(harness: StoreHarness) -> None:
 
 
 def two_threads(harness: StoreHarness) -> None:
-    """Threads may share a conversation, or each have their own: no entry is lost or doubled."""
+    """Threads may share a conversation or each have one: no entry is lost or written twice."""
     writes = harness.scale.writes
     with harness.open() as store:
         shared = new_sample_session(store)
@@ -74,7 +74,7 @@ def two_threads(harness: StoreHarness) -> None:
 
 
 def threads_with_sessions(harness: StoreHarness) -> None:
-    """Threads may use one store for sessions of their own, and read while others write."""
+    """Threads may use one store, each for its own session, and read while others write."""
     writes = harness.scale.writes
     with harness.open() as store:
 
@@ -84,7 +84,9 @@ def threads_with_sessions(harness: StoreHarness) -> None:
                 conversation.append(ChatMessage.user(f"entry {number}"))
                 expect(len(list(store.records(conversation.id))), number + 1, "records so far")
                 blob = store.put_blob(b"shared by all")
-                require(store.blob(blob) == b"shared by all", "a blob must be there at once")
+                require(
+                    store.blob(blob) == b"shared by all", "a stored blob must be readable at once"
+                )
             expect_intact(store, conversation.id, entries=writes)
 
         _run_threads([work] * _THREADS)
@@ -107,7 +109,7 @@ def _write_retrying_conflicts(conversation: Conversation, writes: int) -> None:
 
 
 def _expect_all_messages(store: Store, session: str, writers: int, writes: int) -> None:
-    """Raise CaseFailure unless every message is there once, in the order of its writer."""
+    """Raise CaseFailure unless every message is stored once, in the order of its writer."""
     messages = store.open(session).messages(MAIN_BRANCH)[len(SAMPLE_MESSAGES) :]
     expect(len(messages), writers * writes, "messages of all writers")
     by_writer: dict[str, list[int]] = {}
@@ -123,7 +125,7 @@ def _expect_all_messages(store: Store, session: str, writers: int, writes: int) 
 
 
 def two_processes_same_branch(harness: StoreHarness) -> None:
-    """Two processes on one branch take turns: each race has one winner, and the chain holds."""
+    """Two processes append to one branch: no entry is lost or written twice, the chain is valid."""
     with harness.open() as store:
         session = new_sample_session(store).id
         acknowledged = _write_in_processes(harness, session, [MAIN_BRANCH, MAIN_BRANCH])
@@ -133,7 +135,7 @@ def two_processes_same_branch(harness: StoreHarness) -> None:
 
 
 def two_processes_two_branches(harness: StoreHarness) -> None:
-    """Two processes on two branches do not get in each other's way."""
+    """Two processes that write to two branches of a session do not affect each other."""
     writes = harness.scale.writes
     with harness.open() as store:
         conversation = new_sample_session(store)
@@ -175,14 +177,14 @@ def _write_in_processes(
 def _expect_acknowledged(
     store: Store, session: str, acknowledged: Sequence[Acknowledgement]
 ) -> None:
-    """Raise CaseFailure unless every acknowledged entry is there, once and unchanged."""
+    """Raise CaseFailure unless every acknowledged entry is stored once and unchanged."""
     found = [
         (record.entry.id, record.digest)
         for record in store.records(session)
         if record.entry is not None
     ]
     digests = dict(found)
-    require(len(digests) == len(found) > 0, "every entry must be there once")
+    require(len(digests) == len(found) > 0, "every entry must be stored once")
     for report in acknowledged:
         expect(digests.get(report.entry), report.digest, "the digest of an acknowledged entry")
 
@@ -191,9 +193,9 @@ def _expect_acknowledged(
 
 
 def full_disk(harness: StoreHarness) -> None:
-    """A write without room is refused and leaves nothing; the session stays usable."""
+    """A write to a full disk is refused and leaves no trace; the session stays usable."""
     if not (harness.is_durable and harness.is_shared) or sys.platform == "win32":
-        raise NotApplicable("there is no disk that could be full")
+        raise NotApplicable("the store has no disk that could be full")
     with harness.open() as store:
         session = new_sample_session(store).id
     with WriterProcess(harness, session, "--largest-file", str(_LARGEST_FILE_BYTES)) as writer:
@@ -205,5 +207,5 @@ def full_disk(harness: StoreHarness) -> None:
     with harness.open() as store:
         expect_intact(store, session, entries=len(SAMPLE_MESSAGES) + len(acknowledged))
         _expect_acknowledged(store, session, acknowledged)
-        store.open(session).append(ChatMessage.user("There is room again."))
+        store.open(session).append(ChatMessage.user("The disk has space again."))
         expect_intact(store, session, entries=len(SAMPLE_MESSAGES) + len(acknowledged) + 1)

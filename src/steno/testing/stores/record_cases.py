@@ -1,7 +1,7 @@
 """Cases about records and blobs: content, odd text and ids, verification, redaction and search.
 
 A store keeps every entry unchanged, also the parts that this version of steno does not know. Blobs
-are bytes that it keeps apart from the records, under their digest.
+are bytes that it stores separately from the records, under their digest.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _SAMPLE_PAYLOADS: Final[tuple[Payload, ...]] = (
     ModeChange(old=Mode.PLAN, new=Mode.ACT),
     ModelChange(old="", new="model-2"),
     Label(target="a", text="here"),
-    Compaction(through="a", summary="much was said"),
+    Compaction(through="a", summary="a summary"),
     Approval(call_id="c1", status=ApprovalStatus.PENDING, arguments_sha256="0" * 64),
     Resolution(target="a", block=0, status=ResolutionStatus.RESOLVED, content=(Text("found"),)),
     Feedback(target="a", text="better"),
@@ -118,7 +118,7 @@ _LARGE_TEXT_CHARACTERS: Final = 5_000_000
 
 
 def every_payload(harness: StoreHarness) -> None:
-    """Every payload is read back equal, with decision and audit."""
+    """Every kind of payload is read back unchanged, with decision and audit."""
     with harness.open() as store:
         conversation = store.new()
         for payload in _SAMPLE_PAYLOADS:
@@ -134,22 +134,22 @@ def every_payload(harness: StoreHarness) -> None:
 
 
 def unknown_entry_kept(harness: StoreHarness) -> None:
-    """Members and entries of a newer steno are kept at every level, byte for byte."""
+    """Members and entries of a newer steno are stored at every level, byte for byte."""
     header = decode_header(f'{{"v":2,"id":"{new_id()}","later":[1.50]}}')
     lines = tuple(_newer_version_lines())
     with harness.open() as store, MemoryStore() as memory:
         store.add_session(header, map(decode_record, lines))
         before = read_session(store, header.id)
         for number, (found, wanted) in enumerate(zip(before.records, lines, strict=True), 1):
-            require(found == wanted, f"record {number} must be, byte for byte, what was added")
+            require(found == wanted, f"record {number} differs from the record that was added")
         convert_store(store, memory, [header.id])
         store.remove(header.id)
         convert_store(memory, store, [header.id])
     with harness.open() as store:
-        expect_stored(store, header.id, before, "after it went to another store and back")
+        expect_stored(store, header.id, before, "after it was copied to another store and back")
         expect(store.verify(header.id).foreign, 1, "entries of a newer version")
         conversation = store.open(header.id)
-        conversation.append(ChatMessage.user("Going on."))
+        conversation.append(ChatMessage.user("Continue."))
         is_same = read_session(store, header.id).records[:-1] == lines
         require(is_same, "records of a newer steno must not change when a session continues")
         expect(len(conversation.messages()), 2, "messages that this version understands")
@@ -174,7 +174,7 @@ def _newer_version_lines() -> Iterator[bytes]:
         entry = decode_record(draft).entry
         assert entry is not None
         digest = entry_digest(entry, digest)
-        # Our encoder sets the order of the members; it does not change the text of each.
+        # Our encoder sets the order of the members but does not change the text of each.
         yield encode_record(decode_record(draft.replace("0" * 64, digest)))
 
 
@@ -188,19 +188,21 @@ def odd_text(harness: StoreHarness) -> None:
         for text in _ODD_TEXTS:
             conversation.append(ChatMessage.user(f"<{text}>"), decision=text, audit={text: text})
         before = read_session(store, conversation.id)
-        with expect_raises(InvalidValue, "half a surrogate pair"):
+        with expect_raises(InvalidValue, "a lone surrogate"):
             conversation.append(ChatMessage.user("fine"), decision="\ud800")
-        expect_stored(store, conversation.id, before, "after half a character was refused")
+        expect_stored(store, conversation.id, before, "after a lone surrogate was refused")
     with harness.open() as store:
         found = store.open(conversation.id).entries()[len(SAMPLE_MESSAGES) :]
         for entry, text in zip(found, _ODD_TEXTS, strict=True):
             expect(entry.message, ChatMessage.user(f"<{text}>"), f"a message with {text!r}")
-            expect((entry.decision, entry.audit), (text, {text: text}), f"the rest of {text!r}")
+            expect(
+                (entry.decision, entry.audit), (text, {text: text}), f"decision and audit {text!r}"
+            )
         expect_intact(store, conversation.id)
 
 
 def large_text(harness: StoreHarness) -> None:
-    """Text of five million characters is an entry like any other."""
+    """A text of five million characters is stored and read back unchanged."""
     text = "0123456789\u2028 ä\U0001f600 line\n" * (_LARGE_TEXT_CHARACTERS // 20)
     with harness.open() as store:
         conversation = new_sample_session(store)
@@ -208,12 +210,12 @@ def large_text(harness: StoreHarness) -> None:
         conversation.append(ChatMessage.assistant("Long."))
     with harness.open() as store:
         found = store.open(conversation.id).messages()
-        require(found[-2] == ChatMessage.user(text), "a large text must come back as it was")
+        require(found[-2] == ChatMessage.user(text), "a large text must be read back unchanged")
         expect_intact(store, conversation.id, entries=7)
 
 
 def odd_ids(harness: StoreHarness) -> None:
-    """Entries from elsewhere may have any id and no time."""
+    """Entries of other programs may have any id and no time."""
     ids = ("a", "A", "a ", "1", "日本", "'", "\u2028", "../a", "long" * 500, "%")
     header = new_header()
     records = build_records(Entry(id=id, payload=ChatMessage.user(f"entry {id}")) for id in ids)
@@ -223,7 +225,7 @@ def odd_ids(harness: StoreHarness) -> None:
         found = store.open(header.id)
         expect([entry.id for entry in found.entries()], list(ids), "ids in order")
         for id in ids:
-            expect(next(store.read_back(header.id, id))[0].id, id, "an entry that is asked for")
+            expect(next(store.read_back(header.id, id))[0].id, id, "the id of an entry, read back")
 
 
 # -- numbers and copies ------------------------------------------------------------------------
@@ -256,11 +258,11 @@ def convert_keeps_digests(harness: StoreHarness) -> None:
         before = read_session(store, session)
         expect(convert_store(store, memory, [session]), 1, "sessions that were copied")
         expect_stored(memory, session, before, "in memory")
-        expect(memory.verify(session), store.verify(session), "what verify says of both")
+        expect(memory.verify(session), store.verify(session), "the result of verify in both")
         store.remove(session)
         convert_store(memory, store, [session])
     with harness.open() as store:
-        expect_stored(store, session, before, "back again")
+        expect_stored(store, session, before, "after it was copied back")
         expect_intact(store, session)
 
 
@@ -273,23 +275,25 @@ def blob_round_trip(harness: StoreHarness) -> None:
     with harness.open() as store:
         for data in pieces:
             digest = sha256(data).hexdigest()
-            expect(store.put_blob(data), digest, "what a blob is kept under")
-            expect(store.put_blob(data), digest, "the same blob once more")
+            expect(store.put_blob(data), digest, "the digest that put_blob returns")
+            expect(store.put_blob(data), digest, "the digest of the same blob, stored again")
     with harness.open() as store:
         known = {blob.sha256: blob for blob in store.blobs()}
         for data in pieces:
             digest = sha256(data).hexdigest()
-            require(store.blob(digest) == data, "a blob must come back as it was")
+            require(store.blob(digest) == data, "a blob must be read back unchanged")
             found = known.get(digest)
             require(found is not None, "every blob must be listed")
             assert found is not None
             expect(found.size, len(data), "the size of a blob")
             age = utc_now() - found.stored_at
-            require(abs(age) < timedelta(hours=12), "a blob must know when it was stored, in UTC")
-        expect(len(list(store.blobs())), len(known), "blobs that are listed, each once")
+            require(abs(age) < timedelta(hours=12), "stored_at must be the current time in UTC")
+        expect(len(list(store.blobs())), len(known), "blobs in the list, each once")
         digest = sha256(pieces[2]).hexdigest()
         store.remove_blob(digest, put_before=utc_now() - timedelta(hours=24))
-        require(store.blob(digest) == pieces[2], "a blob that was put since must stay")
+        require(
+            store.blob(digest) == pieces[2], "a blob that was stored after put_before must stay"
+        )
         store.remove_blob(digest)
         store.remove_blob(digest)
         with expect_raises(Missing, "a blob that was removed"):
@@ -300,7 +304,7 @@ def missing_blob(harness: StoreHarness) -> None:
     """Reading a missing blob raises Missing; removing it does nothing."""
     with harness.open() as store:
         digest = sha256(new_id().encode()).hexdigest()
-        with expect_raises(Missing, "a blob that was never put"):
+        with expect_raises(Missing, "a blob that was never stored"):
             store.blob(digest)
         store.remove_blob(digest)
         with expect_raises(Missing, "a blob that was removed"):
@@ -308,16 +312,18 @@ def missing_blob(harness: StoreHarness) -> None:
 
 
 def hostile_blob_names(harness: StoreHarness) -> None:
-    """A name that is no digest is Missing, and removing it removes nothing."""
+    """A name that is not a digest raises Missing, and removing it removes nothing."""
     with harness.open() as store:
         data = _new_bytes(40)
         digest = store.put_blob(data)
         for name in (*_HOSTILE_BLOB_NAMES, digest.upper(), digest + " ", digest[:-1]):
-            with expect_raises(Missing, "a name that is no digest"):
+            with expect_raises(Missing, "a name that is not a digest"):
                 store.blob(name)
-            with allow_log_error("removing what is no digest: expected nothing"):
+            with allow_log_error("removing a name that is not a digest: expected no other error"):
                 store.remove_blob(name)
-        require(store.blob(digest) == data, "removing what is no digest must remove nothing")
+        require(
+            store.blob(digest) == data, "removing a name that is not a digest must remove nothing"
+        )
 
 
 def images_lie_beside(harness: StoreHarness) -> None:
@@ -334,53 +340,53 @@ def images_lie_beside(harness: StoreHarness) -> None:
         digest = sha256(large).hexdigest()
         blob = ImageBlob(sha256=digest, size=len(large))
         reference = Image(source=blob, mime_type="image/png")
-        expect(found.content, (Text("Look:"), reference, _image(small)), "what the record holds")
-        require(store.blob(digest) == large, "the image must lie in a blob")
-        expect(store.restore_blobs(found), message, "the message with its images brought back")
-        expect(reopened.messages()[-1], message, "the message as it is sent")
+        expect(found.content, (Text("Look:"), reference, _image(small)), "the stored content")
+        require(store.blob(digest) == large, "a large image must be stored as a blob")
+        expect(store.restore_blobs(found), message, "the message with its images restored")
+        expect(reopened.messages()[-1], message, "the message to send")
         expect_intact(store, conversation.id, entries=6)
         convert_store(store, memory, [conversation.id])
-        require(memory.blob(digest) == large, "a blob must go to another store with its session")
+        require(memory.blob(digest) == large, "a blob must be copied with its session")
 
 
 def results_lie_beside(harness: StoreHarness) -> None:
-    """A very long result is stored as a blob, named by the record, and complete when it is sent."""
+    """A very long result is stored as a blob that the record refers to, and is sent in full."""
     text = "a long line of output\n" * 20_000
     call = ToolCall(id="call", name="run")
     with harness.open() as store:
         conversation = new_sample_session(store)
         conversation.append(ChatMessage.assistant(None, [call]))
         conversation.append(ToolResult.success("call", text))
-        expect(conversation.messages()[-1].text, text, "the result as it is sent")
+        expect(conversation.messages()[-1].text, text, "the result to send")
     with harness.open() as store:
         [*_, record] = store.records(conversation.id)
-        require(len(encode_record(record)) < 2_000, "a record must not hold a very long result")
+        require(len(encode_record(record)) < 2_000, "a record must not contain a very long result")
         store.collect_garbage(older_than=timedelta(0))
-        expect(store.open(conversation.id).messages()[-1].text, text, "the result, opened again")
+        expect(store.open(conversation.id).messages()[-1].text, text, "the result after reopening")
         expect_intact(store, conversation.id, entries=7)
         store.remove_blob(sha256(text.encode()).hexdigest())
-        require(not store.verify(conversation.id).is_intact, "verify must miss what lies beside")
+        require(not store.verify(conversation.id).is_intact, "verify must report a missing blob")
         found = store.open(conversation.id).messages()[-1]
-        expect(found.tool_call_id, "call", "the result of which the rest is gone")
+        expect(found.tool_call_id, "call", "the call of a result whose blob is missing")
 
 
 def garbage_collection(harness: StoreHarness) -> None:
-    """Blobs that no record names are removed once they are old enough; all others stay."""
+    """Blobs that no record refers to are removed once they are old enough; all others stay."""
     with harness.open() as store:
         named, nameless = _new_bytes(40_000), _new_bytes(70)
         conversation = new_sample_session(store)
         conversation.append(ChatMessage.user([_image(named)]), branch=MAIN_BRANCH)
         lost = store.put_blob(nameless)
         store.collect_garbage()
-        require(store.blob(lost) == nameless, "a blob of this hour must stay")
+        require(store.blob(lost) == nameless, "a blob of the last hour must stay")
         size = store.collect_garbage(older_than=_ANY_AGE)
-        require(size >= len(nameless), "it must return how many bytes were removed")
-        with expect_raises(Missing, "a blob that no record names"):
+        require(size >= len(nameless), "collect_garbage must return the number of bytes it removed")
+        with expect_raises(Missing, "a blob that no record refers to"):
             store.blob(lost)
         kept_digest = sha256(named).hexdigest()
-        require(store.blob(kept_digest) == named, "a blob that a record names must stay")
+        require(store.blob(kept_digest) == named, "a blob that a record refers to must stay")
         last = store.open(conversation.id).entries()[-1]
-        store.redact(conversation.id, last.id, actor="kit", reason="it is gone")
+        store.redact(conversation.id, last.id, actor="kit", reason="test")
         store.collect_garbage(older_than=_ANY_AGE)
         with expect_raises(Missing, "a blob whose entry was redacted"):
             store.blob(kept_digest)
@@ -390,7 +396,7 @@ def garbage_collection(harness: StoreHarness) -> None:
 
 
 def verify_names_the_first_bad(harness: StoreHarness) -> None:
-    """`verify` finds a replaced record, by its number and its entry."""
+    """`verify` reports the number and the entry of the first changed record."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
@@ -400,20 +406,20 @@ def verify_names_the_first_bad(harness: StoreHarness) -> None:
             forged = replace(record.entry, payload=ChatMessage.user("Something else?"))
             store.replace(session, replace(record, entry=forged))
         found = store.verify(session)
-        require(found.bad is not None, "a record that was changed must be found")
+        require(found.bad is not None, "verify must report a changed record")
         assert found.bad is not None
-        expect(found.bad.seq, 2, "the number of the first record that was changed")
-        expect(found.bad.entry_id, conversation.entries()[1].id, "the entry that was changed")
+        expect(found.bad.seq, 2, "the number of the first changed record")
+        expect(found.bad.entry_id, conversation.entries()[1].id, "the changed entry")
         store.replace(session, records[1])
         bad = store.verify(session).bad
-        expect(None if bad is None else bad.seq, 4, "the next one, after the first was restored")
+        expect(None if bad is None else bad.seq, 4, "the number of the second changed record")
         store.replace(session, records[3])
         expect_intact(store, session, entries=5)
         expect(list(store.records(session)), records, "records, after all were restored")
 
 
 def replaced_record_is_read_everywhere(harness: StoreHarness) -> None:
-    """A replaced record is the new one wherever it is read, also after reopening."""
+    """Every way of reading returns the new version of a replaced record, also after reopening."""
     with harness.open() as store:
         session = new_sample_session(store).id
         records = list(store.records(session))
@@ -431,7 +437,7 @@ def replaced_record_is_read_everywhere(harness: StoreHarness) -> None:
 
 
 def redaction_keeps_the_chain(harness: StoreHarness) -> None:
-    """Redacted content is gone everywhere, the chain holds, and actor and reason are recorded."""
+    """Redacted content is removed everywhere; the chain stays valid and has actor and reason."""
     word = f"secret{new_id().replace('-', '')}"
     with harness.open() as store:
         conversation = store.new([*SAMPLE_MESSAGES, ChatMessage.user(f"My key is {word}.")])
@@ -446,8 +452,8 @@ def redaction_keeps_the_chain(harness: StoreHarness) -> None:
     with harness.open() as store:
         records = list(store.records(session))
         is_gone = not any(word.encode() in encode_record(record) for record in records)
-        require(is_gone, "no record may hold what was redacted")
-        expect(store.search(word), [], "what a search finds of it")
+        require(is_gone, "no record may contain redacted content")
+        expect(store.search(word), [], "search hits for redacted content")
         expect([record.digest for record in records][:8], digests, "digests")
         kinds = [type(record.entry.payload) for record in records if record.entry is not None]
         expect(kinds[5:], [Redacted, Redacted, kinds[7], Redaction, Redaction], "payloads")
@@ -456,17 +462,17 @@ def redaction_keeps_the_chain(harness: StoreHarness) -> None:
         wanted = Redaction(target=target.id, actor="officer", reason="a key")
         expect(redaction.payload, wanted, "the last entry")
         found = store.verify(session)
-        require(found.is_intact, f"the chain must hold: {found.bad}")
-        expect(found.redacted, 2, "entries that were redacted")
-        expect(len(store.open(session).messages()), 6, "messages that are left")
-        store.open(session).append(ChatMessage.user("Going on."))
+        require(found.is_intact, f"the hash chain must be valid: {found.bad}")
+        expect(found.redacted, 2, "redacted entries")
+        expect(len(store.open(session).messages()), 6, "remaining messages")
+        store.open(session).append(ChatMessage.user("Continue."))
         expect_intact(store, session, entries=11)
         before = list(store.records(session))
         store.redact(session, target.id, actor="a", reason="b")
-        expect(list(store.records(session)), before, "records after redacting it again")
-        with expect_raises(InvalidValue, "redacting the reason"):
+        expect(list(store.records(session)), before, "records after redacting an entry again")
+        with expect_raises(InvalidValue, "redacting a redaction"):
             store.redact(session, redaction.id, actor="a", reason="b")
-        with expect_raises(Missing, "redacting what is not there"):
+        with expect_raises(Missing, "redacting a missing entry"):
             store.redact(session, new_id(), actor="a", reason="b")
 
 
@@ -474,7 +480,7 @@ def redaction_keeps_the_chain(harness: StoreHarness) -> None:
 
 
 def search_finds_words(harness: StoreHarness) -> None:
-    """Every store finds the same entries: all words, in any case and order, newest first."""
+    """A search finds the same as in memory: all words, in any case and order, newest first."""
     tag = f"tag{new_id().replace('-', '')}"
     texts = [*_SEARCHED_TEXTS.split("|"), "longer " * 300]
     payloads = [ChatMessage.user(f"{tag} {text}") for text in texts]
@@ -502,13 +508,13 @@ def search_finds_words(harness: StoreHarness) -> None:
                 [h.snippet for h in found], [h.snippet for h in wanted], f"snippets for {query!r}"
             )
             expect([h.entry for h in found], [h.entry for h in wanted], f"entries for {query!r}")
-        expect(len(store.search(tag, limit=3)), 3, "hits, where three are asked for")
-        for nothing in ("", " ", "%", "_", "*"):
-            expect(store.search(nothing), [], f"hits for {nothing!r}, which has no word")
+        expect(len(store.search(tag, limit=3)), 3, "hits with limit=3")
+        for wordless in ("", " ", "%", "_", "*"):
+            expect(store.search(wordless), [], f"hits for {wordless!r}, which has no word")
 
 
 def search_follows_what_is_written(harness: StoreHarness) -> None:
-    """A new entry is found at once, in every session, and by every open store."""
+    """A search finds a new entry at once, in every session and with every open store."""
     word = f"word{new_id().replace('-', '')}"
     with harness.open() as store, harness.open() as other, MemoryStore() as memory:
         conversation = new_sample_session(store)
@@ -521,11 +527,11 @@ def search_follows_what_is_written(harness: StoreHarness) -> None:
         memory.add_session(other.header(twin.id), other.records(twin.id))
         store.remove(twin.id)
         convert_store(memory, store, [twin.id])
-        expect(len(store.search(word)), 2, "hits after a session went and came back")
+        expect(len(store.search(word)), 2, "hits after a session was removed and copied back")
 
 
 def _new_bytes(size: int) -> bytes:
-    """Return bytes that no store has yet."""
+    """Return bytes that are different in every call."""
     return (new_id().encode() + bytes(range(256)) * (size // 256 + 1))[:size]
 
 

@@ -1,7 +1,7 @@
 """Cases about sessions and their branches.
 
-Sessions are created, reopened, listed, summarized and removed; branches are forked, rewound,
-switched and cloned, and only a writer that knows the head of a branch may append to it.
+The cases create, reopen, list, summarize, clone and remove sessions; they fork, rewind and switch
+branches, and check that only a writer that knows the head of a branch may append to it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def append_and_read_back(harness: StoreHarness) -> None:
         expect(store.open(session).messages(), SAMPLE_MESSAGES, "messages")
         back = list(store.read_back(session, entries[2].id))
         wanted = list(zip(entries[2::-1], digests[2::-1], strict=True))
-        expect(back, wanted, "an entry and what came before it, read back")
+        expect(back, wanted, "an entry and its ancestors, read back")
         expect_intact(store, session, entries=5)
 
 
@@ -78,7 +78,7 @@ def reopen_goes_on(harness: StoreHarness) -> None:
     for number in range(1, 6):
         with harness.open() as store:
             conversation = store.open(session)
-            expect(len(conversation), number - 1, "entries after it was opened again")
+            expect(len(conversation), number - 1, "entries after reopening")
             conversation.append(ChatMessage.user(f"question {number}"))
     with harness.open() as store:
         expect_intact(store, session, entries=5)
@@ -96,13 +96,13 @@ def header_is_kept(harness: StoreHarness) -> None:
         store.add_session(decode_header(raw))
     with harness.open() as store:
         found = encode_header(store.header(session))
-        require(found == wanted, "the header must come back as it was")
+        require(found == wanted, "the header must be read back unchanged")
         listed = [encode_header(header) for header in store.headers() if header.id == session]
         expect(listed, [wanted], "the header in the list")
 
 
 def rename_changes_the_title_only(harness: StoreHarness) -> None:
-    """A session gets another title, or none; the rest of its header, and all records, stay."""
+    """`rename` changes or removes the title and leaves the rest of the header and all records."""
     raw = f'{{"v":2,"id":"{new_id()}","title":"old","about":{{"n":1.50}},"mood":[1.50]}}'
     header = decode_header(raw)
     with harness.open() as store, harness.open() as other:
@@ -114,15 +114,15 @@ def rename_changes_the_title_only(harness: StoreHarness) -> None:
             store.rename(header.id, title)
             wanted = wanted._replace(header=encode_header(replace(header, title=title)))
             for opened in (store, other):
-                expect_stored(opened, header.id, wanted, "after it was given another title")
+                expect_stored(opened, header.id, wanted, "after a rename")
             shown = title or "Is it broken?"
-            expect(store.summary(header.id).title, shown, "the title that a list shows")
-        with expect_raises(InvalidValue, "half a character"):
+            expect(store.summary(header.id).title, shown, "the title in the summary")
+        with expect_raises(InvalidValue, "a title with a lone surrogate"):
             store.rename(header.id, "\ud800")
         expect_stored(store, header.id, wanted, "after a title was refused")
-        conversation.append(ChatMessage.user("Going on."))
+        conversation.append(ChatMessage.user("Continue."))
     with harness.open() as store:
-        expect(store.header(header.id).title, title, "the title, after all was opened again")
+        expect(store.header(header.id).title, title, "the title after reopening")
         expect_intact(store, header.id, entries=len(SAMPLE_MESSAGES) + 1)
 
 
@@ -154,25 +154,25 @@ def missing_session(harness: StoreHarness) -> None:
             with expect_raises(Missing, name):
                 action(store)
         listed = {header.id for header in store.headers()}
-        require(gone not in listed, "asking for a session must not begin it")
+        require(gone not in listed, "reading a missing session must not create it")
 
 
 def missing_entry(harness: StoreHarness) -> None:
-    """A missing entry of an existing session raises Missing."""
+    """Every operation on a missing entry of an existing session raises Missing."""
     with harness.open() as store:
         session = new_sample_session(store).id
         with expect_raises(Missing, "read_back"):
             list(store.read_back(session, new_id()))
         with expect_raises(Missing, "begin_branch"):
             store.begin_branch(session, "b", new_id())
-        expect(list(store.heads(session)), [MAIN_BRANCH], "branches after one could not begin")
+        expect(list(store.heads(session)), [MAIN_BRANCH], "branches after a failed begin_branch")
         conversation = store.open(session)
         with expect_raises(Missing, "entry"):
             conversation.entry(new_id())
 
 
 def session_taken(harness: StoreHarness) -> None:
-    """A second session with the same id is a Conflict, and the first is unchanged."""
+    """Adding a second session with the same id raises Conflict and leaves the first unchanged."""
     with harness.open() as store:
         session = new_sample_session(store).id
         before = read_session(store, session)
@@ -181,11 +181,11 @@ def session_taken(harness: StoreHarness) -> None:
             store.add_session(again)
         with expect_raises(Conflict, "add_session with records"):
             store.add_session(again, chain_records(SAMPLE_MESSAGES))
-        expect_stored(store, session, before, "the session of that id")
+        expect_stored(store, session, before, "the first session with that id")
 
 
 def odd_session_names(harness: StoreHarness) -> None:
-    """A session may have any id: it is no path, pattern or command, and ids stay different."""
+    """Any text is a valid session id: it is not used as a path, pattern or command."""
     tag = new_id()
     names = [each for name in _HOSTILE_SESSION_IDS for each in (tag + name, name + tag)]
     with harness.open() as store:
@@ -194,18 +194,18 @@ def odd_session_names(harness: StoreHarness) -> None:
         try:
             store.add_session(Header(id=f"{tag}\0"))
         except StenoError:
-            pass  # a database need not have a place for NUL
+            pass  # a store may refuse NUL
         else:
             expect(store.header(f"{tag}\0").id, f"{tag}\0", "the id with a NUL")
     with harness.open() as store:
         found = {header.id for header in store.headers()}
-        require(found.issuperset(names), "every session must be listed under its own id")
+        require(found.issuperset(names), "every session must be listed with its own id")
         for name in names:
             [message] = store.open(name).messages()
             expect(message.text, f"in {name!r}", "the message of a session with an odd id")
         store.remove(names[0])
         for name in names[1:]:
-            expect(store.header(name).id, name, "a session, after another was removed")
+            expect(store.header(name).id, name, "a session after another was removed")
 
 
 def many_sessions(harness: StoreHarness) -> None:
@@ -215,7 +215,7 @@ def many_sessions(harness: StoreHarness) -> None:
         sessions = [store.new([ChatMessage.user(f"session {n}")]).id for n in range(many)]
     with harness.open() as store:
         listed = [header.id for header in store.headers()]
-        expect(len(listed), len(set(listed)), "sessions that are listed, each once")
+        expect(len(listed), len(set(listed)), "sessions in the list, each once")
         require(set(sessions) <= set(listed), "every session must be listed")
         for number, session in enumerate(sessions):
             [message] = store.open(session).messages()
@@ -223,7 +223,7 @@ def many_sessions(harness: StoreHarness) -> None:
 
 
 def hundred_thousand_entries(harness: StoreHarness) -> None:
-    """A long session is stored whole, opens ready to send, and accepts entries."""
+    """A very long session is stored completely, can be opened, and accepts entries."""
     many = harness.scale.entries
     header = new_header()
     with harness.open() as store:
@@ -232,34 +232,38 @@ def hundred_thousand_entries(harness: StoreHarness) -> None:
     with harness.open() as store:
         conversation = store.open(header.id)
         sent = conversation.messages()
-        expect(len(sent), many, "messages after it was opened")
-        expect((sent[0].text, sent[-1].text), ("entry 0", f"entry {many - 1}"), "both ends")
+        expect(len(sent), many, "messages after reopening")
+        expect(
+            (sent[0].text, sent[-1].text),
+            ("entry 0", f"entry {many - 1}"),
+            "the first and the last message",
+        )
         conversation.append(ChatMessage.assistant("So many."))
         expect(len(store.open(header.id)), many + 1, "entries after one more")
         expect_intact(store, header.id, entries=many + 1)
 
 
 def summary(harness: StoreHarness) -> None:
-    """A summary has title, size, branches and age of a session."""
+    """A summary has the title, number of entries, branches and last change of a session."""
     with harness.open() as store:
         header = new_header()
         store.add_session(header, chain_records(SAMPLE_MESSAGES))
         conversation = store.open(header.id)
         conversation.fork("idea")
         found = store.summary(header.id)
-        expect(found.title, "Is it broken?", "the title, where there is only a question")
+        expect(found.title, "Is it broken?", "the title of a session without one")
         expect(found.entries, 5, "entries")
         expect(sorted(found.branches), ["idea", MAIN_BRANCH], "branches")
-        expect(found.updated_at, conversation.entries()[-1].time, "when the last entry was written")
+        expect(found.updated_at, conversation.entries()[-1].time, "the time of the last entry")
         expect(found.header, header, "the header")
-        titled = store.new(SAMPLE_MESSAGES, title="Mending")
-        expect(store.summary(titled.id).title, "Mending", "the title, where there is one")
+        titled = store.new(SAMPLE_MESSAGES, title="Fix the build")
+        expect(store.summary(titled.id).title, "Fix the build", "the title of a titled session")
         empty = store.summary(store.new().id)
         expect((empty.title, empty.entries, empty.updated_at), ("", 0, None), "an empty session")
 
 
 def remove_forgets(harness: StoreHarness) -> None:
-    """A removed session is gone everywhere, and its id can be used again."""
+    """A removed session cannot be read, listed or found, and its id can be used again."""
     word = f"word{new_id().replace('-', '')}"
     with harness.open() as store:
         session = store.new([ChatMessage.user(word)]).id
@@ -271,22 +275,23 @@ def remove_forgets(harness: StoreHarness) -> None:
     with harness.open() as store:
         with expect_raises(Missing, "records after remove"):
             list(store.records(session))
-        require(session not in {header.id for header in store.headers()}, "it must not be listed")
-        expect(store.search(word), [], "what a search finds of it")
+        listed = {header.id for header in store.headers()}
+        require(session not in listed, "a removed session must not be listed")
+        expect(store.search(word), [], "search hits in a removed session")
         with expect_raises(Missing, "remove after remove"):
             store.remove(session)
         expect_stored(store, other, before, "another session")
-        store.new([ChatMessage.user("anew")], id=session)
-        expect(len(store.open(session)), 1, "entries of a new session of the same id")
+        store.new([ChatMessage.user("again")], id=session)
+        expect(len(store.open(session)), 1, "entries of a new session with the same id")
 
 
 def failed_write_leaves_nothing(harness: StoreHarness) -> None:
-    """A session that cannot be added whole leaves nothing; neither does a refused entry."""
+    """A failed add_session and a refused append leave the store unchanged."""
     header = new_header()
 
     def breaks_off() -> Iterator[Record]:
         yield from chain_records(SAMPLE_MESSAGES)
-        raise CaseFailure("the source of the records broke off")
+        raise CaseFailure("the source of the records failed")
 
     with harness.open() as store:
         try:
@@ -294,23 +299,24 @@ def failed_write_leaves_nothing(harness: StoreHarness) -> None:
         except (CaseFailure, LogError):
             pass
         else:
-            raise CaseFailure("add_session must not pass over records that cannot be read")
-        with expect_raises(Missing, "a session that was half added"):
+            raise CaseFailure("add_session must raise the error of the source of the records")
+        with expect_raises(Missing, "a session that was added in part"):
             store.header(header.id)
     with harness.open() as store:
-        require(header.id not in {listed.id for listed in store.headers()}, "it must not be listed")
+        listed = {found.id for found in store.headers()}
+        require(header.id not in listed, "a session that was added in part must not be listed")
         store.add_session(header, chain_records(SAMPLE_MESSAGES))
         before = read_session(store, header.id)
         late = Entry(id=new_id(), time=START_TIME, payload=SAMPLE_MESSAGES[1])
         digest = entry_digest(late, None)
         for branch, expected in ((MAIN_BRANCH, None), (MAIN_BRANCH, new_id()), ("nowhere", None)):
-            with expect_raises(LogError, "an entry at the wrong place"):
+            with expect_raises(LogError, "an entry on a wrong branch or after a wrong entry"):
                 store.append(header.id, late, branch=branch, digest=digest, expected=expected)
         expect_stored(store, header.id, before, "after entries were refused")
 
 
 def closed_store(harness: StoreHarness) -> None:
-    """A store can be closed twice; after that it works, or raises LogError."""
+    """A store can be closed twice; after that, methods work or raise LogError."""
     with harness.open() as store:
         session = new_sample_session(store).id
         before = read_session(store, session)
@@ -322,32 +328,32 @@ def closed_store(harness: StoreHarness) -> None:
             lambda: store.put_blob(b"late"),
             lambda: list(store.blobs()),
         ):
-            with allow_log_error("a closed store: expected LogError if anything"):
+            with allow_log_error("a closed store: expected LogError or no error"):
                 action()
     with harness.open() as store:
-        expect_stored(store, session, before, "after the store was closed and opened again")
+        expect_stored(store, session, before, "after reopening")
 
 
 # -- branches ----------------------------------------------------------------------------------
 
 
 def heads_order(harness: StoreHarness) -> None:
-    """Heads list the branch with the newest entry last, and that branch is active after opening."""
+    """`heads` returns the branch last written to last, and a session opens on that branch."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
         for name in ("one", "two", "three"):
             conversation.fork(name)
         order = ["one", "two", "three", MAIN_BRANCH]
-        expect(list(store.heads(session)), order, "branches that nothing was written to yet")
+        expect(list(store.heads(session)), order, "branches after three forks")
         for name in ("two", MAIN_BRANCH, "one"):
             conversation.append(ChatMessage.user(name), branch=name)
             order.remove(name)
             order.append(name)
             expect(list(store.heads(session)), order, f"branches after {name} was written to")
     with harness.open() as store:
-        expect(list(store.heads(session)), order, "branches after it was opened again")
-        expect(store.open(session).branch, "one", "the branch that is active then")
+        expect(list(store.heads(session)), order, "branches after reopening")
+        expect(store.open(session).branch, "one", "the active branch after reopening")
 
 
 def conflict_on_lost_race(harness: StoreHarness) -> None:
@@ -358,18 +364,18 @@ def conflict_on_lost_race(harness: StoreHarness) -> None:
         expect(len(second), 5, "entries that both know")
         first.append(ChatMessage.user("first"))
         before = read_session(store, first.id)
-        with expect_raises(Conflict, "the one that came second"):
+        with expect_raises(Conflict, "the second append after the same entry"):
             second.append(ChatMessage.user("second"))
-        expect_stored(store, first.id, before, "after a lost race")
+        expect_stored(store, first.id, before, "after a conflict")
         second.refresh()
         second.append(ChatMessage.user("second"))
         texts = [message.text for message in store.open(first.id).messages()[-2:]]
-        expect(texts, ["first", "second"], "messages, after a refresh")
+        expect(texts, ["first", "second"], "messages after a refresh")
         expect_intact(store, first.id, entries=7)
         stale = first.branches[MAIN_BRANCH]
-        with expect_raises(Conflict, "an entry that expects nothing before it"):
+        with expect_raises(Conflict, "an append that expects an empty branch"):
             _append_entry(store, first, id=new_id(), branch=MAIN_BRANCH, expected=None)
-        with expect_raises(Conflict, "an entry that expects an older one"):
+        with expect_raises(Conflict, "an append that expects an older entry"):
             _append_entry(store, first, id=new_id(), branch=MAIN_BRANCH, expected=stale)
 
 
@@ -383,15 +389,15 @@ def id_taken(harness: StoreHarness) -> None:
         for branch in (MAIN_BRANCH, "idea"):
             for entry in conversation.entries()[::4]:
                 taken = entry.id
-                with expect_raises(Conflict, "an id that is taken"):
+                with expect_raises(Conflict, "an entry id that already exists"):
                     _append_entry(store, conversation, id=taken, branch=branch, expected=head)
-        expect_stored(store, conversation.id, before, "after an id was refused")
+        expect_stored(store, conversation.id, before, "after an entry was refused")
         twin = store.clone(conversation.id)
         expect(len(twin), 5, "entries of another session, which may have the same ids")
 
 
 def missing_branch(harness: StoreHarness) -> None:
-    """Only the main branch exists without being started."""
+    """Appending to a branch that was not begun raises Missing, except for the main branch."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         before = read_session(store, conversation.id)
@@ -399,11 +405,11 @@ def missing_branch(harness: StoreHarness) -> None:
         for expected in (head, None):
             with expect_raises(Missing, "a branch that was not begun"):
                 _append_entry(store, conversation, id=new_id(), branch="nowhere", expected=expected)
-        expect_stored(store, conversation.id, before, "after that was refused")
+        expect_stored(store, conversation.id, before, "after an entry was refused")
 
 
 def begin_branch_taken(harness: StoreHarness) -> None:
-    """A second branch of the same name is a Conflict, also for the main branch."""
+    """Beginning a branch that exists raises Conflict, also for the main branch."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
@@ -411,13 +417,13 @@ def begin_branch_taken(harness: StoreHarness) -> None:
         before = read_session(store, session)
         for name in ("idea", MAIN_BRANCH):
             for at in (None, conversation.entries()[0].id):
-                with expect_raises(Conflict, "a name that is taken"):
+                with expect_raises(Conflict, "a branch name that already exists"):
                     store.begin_branch(session, name, at)
-        expect_stored(store, session, before, "after a name was refused")
+        expect_stored(store, session, before, "after a branch was refused")
 
 
 def branch_begins_with_nothing(harness: StoreHarness) -> None:
-    """A branch may start in an empty session."""
+    """A branch may begin in an empty session."""
     with harness.open() as store:
         conversation = store.new()
         session = conversation.id
@@ -459,10 +465,12 @@ def fork_shares_the_past(harness: StoreHarness) -> None:
         conversation.append(ChatMessage.user("on main"), branch=MAIN_BRANCH)
     with harness.open() as store:
         found = store.open(session)
-        expect(found.entries("idea")[:-1], past[:2], "the shared past")
-        expect(found.entries(MAIN_BRANCH)[:-1], past, "the past of the main branch")
-        expect(found.messages("idea")[-1].text, "on the fork", "the last word on the fork")
-        expect(found.messages(MAIN_BRANCH)[-1].text, "on main", "the last word on the main branch")
+        expect(found.entries("idea")[:-1], past[:2], "the shared entries")
+        expect(found.entries(MAIN_BRANCH)[:-1], past, "the earlier entries of the main branch")
+        expect(found.messages("idea")[-1].text, "on the fork", "the last message of the fork")
+        expect(
+            found.messages(MAIN_BRANCH)[-1].text, "on main", "the last message of the main branch"
+        )
         expect_intact(store, session, entries=7)
 
 
@@ -477,13 +485,13 @@ def rewind_keeps_what_was_left(harness: StoreHarness) -> None:
     with harness.open() as store:
         found = store.open(session)
         entries = found.entries()
-        expect(entries[:2], past[:2], "what stands before the rewind")
+        expect(entries[:2], past[:2], "the entries before the rewind")
         expect(entries[2].payload, Rewind(left=past[-1].id), "the rewind")
         sent = (*SAMPLE_MESSAGES[:2], ChatMessage.assistant("Another answer."))
         expect(found.messages(), sent, "messages")
         left = [entry for entry, _ in store.read_back(session, past[-1].id)]
-        expect(left, list(past[::-1]), "what was left")
-        expect(found.entry(past[-1].id), past[-1], "the entry that was left")
+        expect(left, list(past[::-1]), "the entries that were rewound")
+        expect(found.entry(past[-1].id), past[-1], "an entry that was rewound")
         expect_intact(store, session, entries=7)
 
 
@@ -499,14 +507,14 @@ def switch_is_recorded(harness: StoreHarness) -> None:
         expect(found.branch, "idea", "the active branch")
         switch = BranchSwitch(old=MAIN_BRANCH, new="idea")
         expect(found.entries()[-1].payload, switch, "the last entry")
-        expect(found.messages(), SAMPLE_MESSAGES, "messages: a switch is none")
+        expect(found.messages(), SAMPLE_MESSAGES, "messages, without the switch")
         found.switch(MAIN_BRANCH)
-        expect(list(store.heads(session)), ["idea", MAIN_BRANCH], "branches after going back")
+        expect(list(store.heads(session)), ["idea", MAIN_BRANCH], "branches after switching back")
         expect_intact(store, session, entries=7)
 
 
 def clone_is_independent(harness: StoreHarness) -> None:
-    """A clone has the same past, digests included, and neither sees writes of the other."""
+    """A clone has the same entries and digests, and neither session changes with the other."""
     with harness.open() as store:
         original = new_sample_session(store)
         original.fork("idea")
@@ -517,11 +525,13 @@ def clone_is_independent(harness: StoreHarness) -> None:
         header = store.header(twin.id)
         expect((header.cloned_from, header.title), (original.id, "twin"), "header of the clone")
         twin.append(ChatMessage.user("only in the clone"))
-        expect_stored(store, original.id, before, "the original, after the clone was written to")
+        expect_stored(store, original.id, before, "the original after a write to the clone")
         original.append(ChatMessage.user("only in the original"), branch=MAIN_BRANCH)
         store.remove(original.id)
         expect_intact(store, twin.id, entries=7)
-        expect(store.open(twin.id).messages()[-1].text, "only in the clone", "its last word")
+        expect(
+            store.open(twin.id).messages()[-1].text, "only in the clone", "the clone's last message"
+        )
 
 
 def _append_entry(
@@ -530,7 +540,7 @@ def _append_entry(
     """Append to the store directly, without the conversation."""
     parent = conversation.branches.get(MAIN_BRANCH)
     assert parent is not None
-    message = ChatMessage.user("behind its back")
+    message = ChatMessage.user("not through the conversation")
     entry = Entry(id=id, parent=parent, time=START_TIME, payload=message)
     digest = entry_digest(entry, conversation.digest(parent))
     store.append(conversation.id, entry, branch=branch, digest=digest, expected=expected)

@@ -1,6 +1,6 @@
-"""Harnesses: a place where a kind of store keeps its data, and processes that write to it.
+"""Harnesses: how the kit opens a kind of store, here and in processes that write to it.
 
-Also the session that most cases store, and checks of stored sessions.
+Also the sample session of most cases, and checks of stored sessions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from steno.testing.case_results import CaseFailure, expect, import_named, requir
 
 START_TIME: Final = datetime(2024, 5, 17, 6, 30, tzinfo=UTC)
 SAMPLE_MESSAGES: Final[tuple[Message, ...]] = (
-    ChatMessage.system("You mend code."),
+    ChatMessage.system("You fix code."),
     ChatMessage.user("Is it broken?"),
     ChatMessage.assistant("I look.", [ToolCall(id="c1", name="run_tests", arguments="{}")]),
     ChatMessage.tool_result("c1", "3 passed", details={"passed": 3, "seconds": 1.50}),
@@ -43,31 +43,31 @@ SAMPLE_MESSAGES: Final[tuple[Message, ...]] = (
 DEFAULT_OPENER: Final = "steno.store:open_store"
 """The function that opens an address, unless a harness sets another."""
 _WRITER_TIMEOUT_S: Final = 120
-"""After this time a writer counts as hung, and is killed."""
-# As a file, it does not import the rest of `steno.testing` first.
+"""The time after which a writer is killed as hung."""
+# Run as a file, since `-m` would import the rest of `steno.testing` first.
 _WRITER_PROGRAM: Final = Path(__file__).with_name("writer.py")
 
 
 class NotApplicable(Exception):
-    """A case tests a property that this kind of store does not promise."""
+    """The error of a case that does not apply to this kind of store."""
 
 
 class CaseScale(NamedTuple):
-    """The sizes of cases; smaller ones run faster."""
+    """The sizes of cases; smaller sizes run faster."""
 
     entries: int = 100_000
     sessions: int = 200
     writes: int = 40
-    """For each concurrent thread or process."""
+    """The number of writes of each concurrent thread or process."""
     crashes: int = 20
     places: int = 400
     """The number of offsets at which a file is damaged; all of them if the file is shorter."""
 
 
 class StoreHarness(ABC):
-    """An empty place for one kind of store. The kit removes everything that it stores there.
+    """An empty store of one kind. The kit removes everything that it writes to the store.
 
-    Another process opens the same place by calling `opener` with `address`.
+    Another process opens the same store by calling `opener` with `address`.
     """
 
     name: str
@@ -75,17 +75,17 @@ class StoreHarness(ABC):
     opener: str = DEFAULT_OPENER
     """A function that takes an address and returns a Store, as `module:function`."""
     is_durable: ClassVar[bool] = True
-    """Whether writes are there after the process has ended or was killed."""
+    """Whether content remains after the process ended or was killed."""
     is_shared: ClassVar[bool] = True
-    """Whether several processes may open the place at once."""
+    """Whether several processes may open the store at once."""
     scale: CaseScale = CaseScale()
 
     @abstractmethod
     def open(self) -> Store:
-        """Open the place, once more if it is open already."""
+        """Open the store, also if it is already open."""
 
     def files(self) -> Iterable[Path] | None:
-        """Return the files of the store on this machine; None if it never has any.
+        """Return the files of the store on this machine; None if it has none.
 
         Cases damage these files and restore them.
         """
@@ -93,7 +93,7 @@ class StoreHarness(ABC):
 
 
 class AddressStoreHarness(StoreHarness):
-    """A place that an address names."""
+    """A harness for a store with an address."""
 
     def __init__(
         self,
@@ -102,11 +102,11 @@ class AddressStoreHarness(StoreHarness):
         *,
         opener: str = DEFAULT_OPENER,
         root: Path | None = None,
-        scale: CaseScale = CaseScale(),  # noqa: B008 - it is a tuple, and cannot change
+        scale: CaseScale = CaseScale(),  # noqa: B008 - an immutable tuple
     ) -> None:
-        """Name a place. `root` is a folder with all of its files, or the first part of their names.
+        """Create a harness. `root` is the folder of the files, or the beginning of their paths.
 
-        Where `open_store` knows the address it need not be given.
+        `root` is not needed for an address that `open_store` knows.
         """
         self.name = name
         self.address = address
@@ -115,13 +115,13 @@ class AddressStoreHarness(StoreHarness):
         self._root = root
 
     def open(self) -> Store:
-        """Open the place."""
+        """Open the store."""
         module, _, name = self.opener.partition(":")
         opened: Store = getattr(import_module(module), name)(self.address)
         return opened
 
     def files(self) -> Iterable[Path] | None:
-        """Return the files in its folder, or those whose names begin with its file name."""
+        """Return the files in the folder of the store, or those that begin with its file name."""
         is_known = self._root is None and self.opener == DEFAULT_OPENER
         root = read_address(self.address).location if is_known else self._root
         if not isinstance(root, Path):
@@ -131,7 +131,7 @@ class AddressStoreHarness(StoreHarness):
 
 
 class MemoryStoreHarness(StoreHarness):
-    """A store that only this process can reach; opening it again returns the same one."""
+    """A harness for a store in this process; opening it again returns the same store."""
 
     is_durable = False
     is_shared = False
@@ -141,7 +141,7 @@ class MemoryStoreHarness(StoreHarness):
         store: Store | None = None,
         *,
         name: str = "memory",
-        scale: CaseScale = CaseScale(),  # noqa: B008 - it is a tuple, and cannot change
+        scale: CaseScale = CaseScale(),  # noqa: B008 - an immutable tuple
     ) -> None:
         self.name = name
         self.address = "memory:"
@@ -149,7 +149,7 @@ class MemoryStoreHarness(StoreHarness):
         self._store = MemoryStore() if store is None else store
 
     def open(self) -> Store:
-        """Return the one store."""
+        """Return the store."""
         return self._store
 
 
@@ -158,15 +158,15 @@ def add_opener_argument(parser: ArgumentParser) -> None:
 
     def check(place: str) -> str:
         if not callable(import_named(place, "FUNCTION")):
-            raise ArgumentTypeError(f"{place} is no function")
-        return place  # it stays a name, since it is passed to other processes
+            raise ArgumentTypeError(f"{place} is not a function")
+        return place  # the name, since it is passed to other processes
 
     parser.add_argument(
         "--opener",
         default=DEFAULT_OPENER,
         type=check,
         metavar="MODULE:FUNCTION",
-        help="opens a store of your own",
+        help="the function that opens the address, for a store of your own",
     )
 
 
@@ -174,7 +174,7 @@ def add_opener_argument(parser: ArgumentParser) -> None:
 
 
 class Acknowledgement(NamedTuple):
-    """A line that a writer reports: a durable step, a hit, a change or a refusal."""
+    """A line that a writer prints: a durable step, a search hit, a change or a refusal."""
 
     kind: str
     branch: str = ""
@@ -183,12 +183,12 @@ class Acknowledgement(NamedTuple):
 
 
 class WriterProcess:
-    """A process that writes to the place of a harness."""
+    """A process that writes to the store of a harness."""
 
     def __init__(self, harness: StoreHarness, session: str, *settings: str) -> None:
-        """Start it; it waits for `start_writing`."""
+        """Start the process; it waits for `start_writing`."""
         command = [sys.executable, "-P", str(_WRITER_PROGRAM), harness.address, session]
-        self._process = subprocess.Popen(  # noqa: S603 - it is our own program
+        self._process = subprocess.Popen(  # noqa: S603 - runs only our own program
             [*command, "--opener", harness.opener, *settings],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -200,7 +200,7 @@ class WriterProcess:
         self._timeout.start()
 
     def start_writing(self) -> None:
-        """Let it begin as soon as it is ready."""
+        """Let the process write as soon as it is ready."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
@@ -208,7 +208,7 @@ class WriterProcess:
     def wait_until_ready(self) -> None:
         """Wait until the store is open. Raises CaseFailure if it cannot be opened."""
         if self._read() != "ready":
-            raise CaseFailure(f"a writer in another process must begin: {self.last_error_line()}")
+            raise CaseFailure(f"a writer process did not start: {self.last_error_line()}")
 
     def acknowledgements(self) -> Iterator[Acknowledgement]:
         """Yield the reports of the writer, up to the end of the process."""
@@ -217,7 +217,7 @@ class WriterProcess:
                 yield Acknowledgement(*line.split(" "))
 
     def kill(self) -> None:
-        """Kill it at once; its reports until then can still be read."""
+        """Kill the process at once; what it printed before can still be read."""
         self._process.kill()
 
     def finish(self) -> list[Acknowledgement]:
@@ -225,11 +225,11 @@ class WriterProcess:
         found = list(self.acknowledgements())
         if self._process.wait() != 0:
             reason = self.last_error_line()
-            raise CaseFailure(f"a writer in another process must not fail: {reason}")
+            raise CaseFailure(f"a writer process failed: {reason}")
         return found
 
     def was_killed(self) -> bool:
-        """Wait for its end, and return whether it was killed."""
+        """Wait for the end of the process; return whether it was killed."""
         return self._process.wait() < 0
 
     def _read(self) -> str:
@@ -238,11 +238,11 @@ class WriterProcess:
         return line[:-1] if line.endswith("\n") else ""
 
     def last_error_line(self) -> str:
-        """Wait for its end, and return the last line of its stderr."""
+        """Wait for the end of the process; return the last line of its stderr."""
         self._process.wait()
         assert self._process.stderr is not None
         lines = self._process.stderr.read().strip().splitlines()
-        return lines[-1] if lines else f"it ended with {self._process.returncode}"
+        return lines[-1] if lines else f"exit status {self._process.returncode}"
 
     def __enter__(self) -> Self:
         return self
@@ -269,7 +269,7 @@ def expect_raises(kind: type[StenoError], subject: str) -> Generator[None]:
         return
     except Exception as exc:
         raise CaseFailure(f"{subject}: expected {kind.__name__}, got {type(exc).__name__}") from exc
-    raise CaseFailure(f"{subject}: expected {kind.__name__}, nothing was raised")
+    raise CaseFailure(f"{subject}: expected {kind.__name__}, got no error")
 
 
 @contextmanager
@@ -284,7 +284,7 @@ def allow_log_error(subject: str) -> Generator[None]:
 
 
 class StoredSession(NamedTuple):
-    """Header, records and heads of a stored session, in a form that can be compared."""
+    """The header, records and heads of a stored session, for comparison."""
 
     header: bytes
     records: tuple[bytes, ...]
@@ -301,28 +301,31 @@ def read_session(store: Store, session: str) -> StoredSession:
 
 
 def expect_stored(store: Store, session: str, expected: StoredSession, subject: str) -> None:
-    """Raise CaseFailure, with the first place that differs, unless a session is unchanged."""
+    """Raise CaseFailure with the first difference unless a session is unchanged."""
     found = read_session(store, session)
     expect(len(found.records), len(expected.records), f"{subject}: records")
     for number, pair in enumerate(zip(found.records, expected.records, strict=True), 1):
         is_same = pair[0] == pair[1]
-        require(is_same, f"{subject}: record {number} is not, byte for byte, what was written")
+        require(is_same, f"{subject}: record {number} differs from the record that was written")
     expect(found.heads, expected.heads, f"{subject}: heads")
-    require(found.header == expected.header, f"{subject}: the header is not what was written")
+    require(
+        found.header == expected.header,
+        f"{subject}: the header differs from the header that was written",
+    )
 
 
 def expect_intact(store: Store, session: str, *, entries: int | None = None) -> None:
     """Raise CaseFailure unless a session is intact and has this number of entries."""
     found = store.verify(session)
-    require(found.is_intact, f"the chain must hold: {found.bad}")
+    require(found.is_intact, f"the hash chain must be valid: {found.bad}")
     if entries is not None:
-        expect(found.entries, entries, "entries that the chain holds")
+        expect(found.entries, entries, "entries in the hash chain")
 
 
 def chain_records(
     payloads: Iterable[Payload], *, branch: str = MAIN_BRANCH, start: datetime = START_TIME
 ) -> Iterator[Record]:
-    """Yield the records of a session without a conversation: each entry follows the one before."""
+    """Yield the records of a session, each entry the child of the one before it."""
     parent: str | None = None
     digest: str | None = None
     for number, payload in enumerate(payloads, 1):
@@ -334,7 +337,7 @@ def chain_records(
 
 
 def new_header() -> Header:
-    """Return the header of a session that no store has yet."""
+    """Return a header with a new session id."""
     return Header(id=new_id(), created_at=START_TIME)
 
 

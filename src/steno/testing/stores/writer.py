@@ -2,8 +2,8 @@
 
     python -m steno.testing.stores.writer ADDRESS SESSION
 
-It prints `ready`, waits for a line, and then prints one line for each step once it is durable:
-`session`, `branch NAME`, `entry BRANCH ID DIGEST`, `found SESSION`, `changed WHAT`, or
+The program prints `ready`, waits for a line, and then prints one line for each step once it is
+durable: `session`, `branch NAME`, `entry BRANCH ID DIGEST`, `found SESSION`, `changed WHAT`, or
 `refused KIND`. It imports only the modules it needs, because it is started hundreds of times.
 """
 
@@ -35,10 +35,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("session")
     parser.add_argument("--opener", default="steno.store:open_store", metavar="MODULE:FUNCTION")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--entries", type=int, default=-1, help="how many; else for ever")
-    parser.add_argument("--branch", help="write plain messages to this branch, beside others")
-    parser.add_argument("--largest-file", type=int, help="in bytes; a disk that is full there")
-    parser.add_argument("--read-only", action="store_true", help="read, and try to change things")
+    parser.add_argument(
+        "--entries", type=int, default=-1, help="the number of entries to write; default: no limit"
+    )
+    parser.add_argument(
+        "--branch", help="write plain messages to this branch while other processes write, too"
+    )
+    parser.add_argument(
+        "--largest-file",
+        type=int,
+        help="limit the size of files to this number of bytes, to simulate a full disk",
+    )
+    parser.add_argument(
+        "--read-only", action="store_true", help="read the session and try changes that must fail"
+    )
     options = parser.parse_args(arguments)
     module, _, function = options.opener.partition(":")
     opener = getattr(import_module(module), function)
@@ -54,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _write_until_refused(store.open(options.session), options.largest_file)
         else:
             # The same seed writes the same steps.
-            random = Random(options.seed)  # noqa: S311 - nothing here is a secret
+            random = Random(options.seed)  # noqa: S311 - not for secrets
             _write_random_steps(store, options.session, random, options.entries)
     return 0
 
@@ -91,11 +101,11 @@ def _write_concurrently(conversation: Conversation, branch: str, entries: int) -
             break
 
 
-# -- on a disk that is full --------------------------------------------------------------------
+# -- a full disk -------------------------------------------------------------------------------
 
 
 def _write_until_refused(conversation: Conversation, largest_file: int) -> None:
-    import resource  # noqa: PLC0415 - Windows has none
+    import resource  # noqa: PLC0415 - missing on Windows
 
     assert conversation.branch == MAIN_BRANCH
     _wait_for_start()
@@ -110,17 +120,17 @@ def _write_until_refused(conversation: Conversation, largest_file: int) -> None:
             _report_entry(conversation, MAIN_BRANCH, entry)
 
 
-# -- a read-only place -------------------------------------------------------------------------
+# -- a read-only store -------------------------------------------------------------------------
 
 
 def _drop_privileges() -> None:
     """Make file permissions apply to the superuser as well."""
     if os.geteuid() == 0:
-        from ctypes import CDLL, c_uint32  # noqa: PLC0415 - this is seldom needed
+        from ctypes import CDLL, c_uint32  # noqa: PLC0415 - rarely needed
 
-        version, own_process, nothing = 0x20080522, 0, (c_uint32 * 6)()
-        if CDLL(None).capset((c_uint32 * 2)(version, own_process), nothing) != 0:
-            raise PermissionError("capset: the capabilities of this process cannot be given up")
+        version, own_process, no_capabilities = 0x20080522, 0, (c_uint32 * 6)()
+        if CDLL(None).capset((c_uint32 * 2)(version, own_process), no_capabilities) != 0:
+            raise PermissionError("capset: this process cannot drop its capabilities")
 
 
 def _read_and_try_changes(store: Store, session: str) -> None:
@@ -178,7 +188,7 @@ def _write_random_step(conversation: Conversation, random: Random) -> None:
 
 
 def _next_message(conversation: Conversation, random: Random, lot: float) -> ChatMessage:
-    # Mostly short, and sometimes larger than any buffer.
+    # Mostly short texts, sometimes larger than any buffer.
     text = "words and ä\u2028" * random.choice((1, 1, 2, 5, 30, 400, 20_000))
     if conversation.outstanding:
         return ChatMessage.tool_result(conversation.outstanding[0], text)

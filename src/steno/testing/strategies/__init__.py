@@ -1,8 +1,8 @@
-"""Strategies of hypothesis for every value, as varied as the rules allow.
+"""Hypothesis strategies for every value, as varied as the rules allow.
 
-Any Unicode, integers of any size, deep nesting, the empty string wherever it is legal.
-`steno.testing` exports all of these names; they have a package of their own so that the doubles
-need nothing but steno.
+Values contain any Unicode, integers of any size, deep nesting, and the empty string wherever it is
+legal. `steno.testing` exports all of these names; they are in a separate package so that the
+doubles need only steno.
 """
 
 try:

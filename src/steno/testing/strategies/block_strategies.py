@@ -1,9 +1,9 @@
 """Strategies for text, names, moments and JSON, and for the blocks and tool calls made of them.
 
-Text is anything that UTF-8 can encode, with more of the characters that break careless code than
-chance would draw. `named_strategy` makes hypothesis show a strategy by its name: otherwise it
-prints everything a strategy is made of, which for a document is 46 kB in the report of every
-failed test, and a warning.
+Text is anything that UTF-8 can encode; characters that often break code are drawn more often than
+others. `named_strategy` makes Hypothesis show a strategy by its name: without it, Hypothesis prints
+all parts of a strategy, which for a document are 46 kB in the report of every failed test, and a
+warning.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ S = TypeVar("S", bound=Sendable)
 KNOWN_TAGS: Final = frozenset(
     {"record"} | {kind.__struct_config__.tag for kind in get_args(Block | Payload | ImageSource)}
 )
-"""The `type` of everything in the stored format, and `record`, which the codec uses itself."""
+"""All values of `type` in the stored format, and `record`, which the codec reserves."""
 ODD_CHARACTERS: Final = (
-    "\0\a\b\t\n\r\x1b\x1f \"'\\/<&{}[],:%"  # controls, and characters with a meaning in formats
-    "\x7f\x85\xa0\xad\u2028\u2029"  # ends of lines and blanks that are not ASCII
+    "\0\a\b\t\n\r\x1b\x1f \"'\\/<&{}[],:%"  # control characters, and syntax of formats
+    "\x7f\x85\xa0\xad\u2028\u2029"  # line ends and spaces that are not ASCII
     "\u0301\u200d\u200b\u200f\u202e\ufe0f\ufeff"  # combining, joining, right to left, invisible
     "éÅſßıİ日\ufffd\uffff"  # more than one form, more than one case
     "😀👩🏽\U00010000\U0010ffff"  # two units in UTF-16
 )
-"""Characters that are legal in text and that code often fails on."""
+"""Characters that are legal in text but often break code."""
 _ANY_CHARACTER: Final = st.characters(codec="utf-8")
 _VISIBLE: Final = st.characters(
     codec="utf-8", exclude_categories=("Cc", "Zs", "Zl", "Zp")
@@ -75,7 +75,7 @@ _ODD_OBJECTS: Final = (
 
 
 def named_strategy(function: Callable[P, SearchStrategy[T]]) -> Callable[P, SearchStrategy[T]]:
-    """Make a function return strategies that are shown as the call, and built once per call."""
+    """Make a function return strategies that Hypothesis shows as the call; cache the strategies."""
     build: Callable[..., SearchStrategy[T]] = cache(function)
 
     def draw_one(draw: DrawFn, *args: Any, **kwargs: Any) -> T:
@@ -83,7 +83,7 @@ def named_strategy(function: Callable[P, SearchStrategy[T]]) -> Callable[P, Sear
 
     draw_one.__name__ = function.__name__
     strategy = wraps(function)(st.composite(draw_one))
-    vars(strategy).pop("__signature__", None)  # the real one is found through __wrapped__
+    vars(strategy).pop("__signature__", None)  # inspect finds the real one through __wrapped__
     return strategy
 
 
@@ -92,7 +92,7 @@ def named_strategy(function: Callable[P, SearchStrategy[T]]) -> Callable[P, Sear
 
 @named_strategy
 def texts(*, min_size: int = 0, max_size: int | None = None) -> SearchStrategy[str]:
-    """Text of any characters but surrogates; the empty one too unless `min_size` forbids it."""
+    """Draw text of any characters except surrogates; empty text unless `min_size` is above 0."""
     return st.text(_ANY_CHARACTER, min_size=min_size, max_size=max_size) | st.text(
         st.sampled_from(ODD_CHARACTERS), min_size=min_size, max_size=max_size
     )
@@ -100,27 +100,27 @@ def texts(*, min_size: int = 0, max_size: int | None = None) -> SearchStrategy[s
 
 @named_strategy
 def visible_texts() -> SearchStrategy[str]:
-    """Text that is not blank, as users, system prompts and descriptions need it."""
+    """Draw text that is not blank, as required for user messages, prompts and descriptions."""
     return st.builds("{}{}{}".format, texts(max_size=20), _VISIBLE, texts(max_size=20))
 
 
 @named_strategy
 def identifiers() -> SearchStrategy[str]:
-    """Ids of calls, entries and documents: any text but the empty one."""
+    """Draw ids of calls, entries and documents: any non-empty text."""
     return texts(min_size=1, max_size=24)
 
 
 @named_strategy
 def tool_names() -> SearchStrategy[str]:
-    """Names that a tool may have: 1 to 64 letters, digits and underscores."""
+    """Draw valid tool names: 1 to 64 letters, digits and underscores."""
     return st.text(st.sampled_from(_NAME_CHARACTERS), min_size=1, max_size=64)
 
 
 @named_strategy
 def outside_tool_names() -> SearchStrategy[str]:
-    """Names of tools of other systems, which `map_tool_name` has to translate."""
+    """Draw tool names of other systems, which `map_tool_name` must translate."""
     outside = st.text(st.sampled_from(_NAME_CHARACTERS + ".:/-"), max_size=100)
-    # 128 is the longest that is mapped; a cut may lose the character that makes the name foreign.
+    # The maximum length is 128; truncation may remove the character that makes a name foreign.
     return st.builds("{}{}{}".format, outside, st.sampled_from(".:/-"), outside).map(
         lambda name: name if len(name) <= 128 else f"{name[:127]}-"
     )
@@ -131,12 +131,12 @@ def outside_tool_names() -> SearchStrategy[str]:
 
 @named_strategy
 def moments() -> SearchStrategy[datetime]:
-    """Moments with a time zone, from the first year to the last, to the microsecond."""
+    """Draw moments with a time zone, from year 1 to 9999, with microseconds."""
     offsets = st.integers(1 - _MINUTES_A_DAY, _MINUTES_A_DAY - 1).map(
         lambda minutes: timezone(timedelta(minutes=minutes))
     )
     return st.datetimes(
-        # A day from either end: in another zone it is still a moment that UTC can name.
+        # More than a day from either end, so that every zone can be converted to UTC.
         min_value=datetime(1, 1, 3),  # noqa: DTZ001 - hypothesis adds the zone
         max_value=datetime(9999, 12, 29),  # noqa: DTZ001 - likewise
         timezones=st.just(UTC) | offsets,
@@ -148,7 +148,7 @@ def moments() -> SearchStrategy[datetime]:
 
 @named_strategy
 def json_values(*, max_leaves: int = 8) -> SearchStrategy[Any]:
-    """Plain JSON values: wild strings, big integers, any finite float, deep nesting."""
+    """Draw plain JSON values: any strings, big integers, any finite float, deep nesting."""
     scalars = (
         st.none()
         | st.booleans()
@@ -176,19 +176,19 @@ def _nest_value(value: Any, depth: int, in_objects: bool) -> Any:
 
 @named_strategy
 def json_members(*, max_leaves: int = 8) -> SearchStrategy[dict[str, Any]]:
-    """Plain dictionaries that JSON can encode."""
+    """Draw plain dictionaries that JSON can encode."""
     return st.dictionaries(texts(max_size=10), json_values(max_leaves=max_leaves), max_size=4)
 
 
 @named_strategy
 def json_objects() -> SearchStrategy[JsonObject]:
-    """JSON objects, read-only all the way down."""
+    """Draw JSON objects, read-only at every level."""
     return json_members().map(JsonObject)
 
 
 @named_strategy
 def json_object_texts() -> SearchStrategy[str]:
-    """Texts of JSON objects as a model may write them: any spacing, any escapes."""
+    """Draw texts of JSON objects as a model may write them, with any spacing and escapes."""
     written = st.builds(
         json.dumps,
         json_members(),
@@ -204,7 +204,7 @@ def json_object_texts() -> SearchStrategy[str]:
 
 @named_strategy
 def seals() -> SearchStrategy[Seal]:
-    """Signatures and encrypted reasoning."""
+    """Draw signatures and encrypted reasoning."""
     return st.builds(
         Seal, data=texts(min_size=1), provider=texts(), api=texts(max_size=8), model=texts()
     )
@@ -212,14 +212,14 @@ def seals() -> SearchStrategy[Seal]:
 
 @named_strategy
 def extras() -> SearchStrategy[JsonObject]:
-    """Members that only one wire knows, by wire."""
+    """Draw members that only one wire knows, by wire."""
     wires = st.sampled_from(["openai_chat", "anthropic_messages", "a_wire_of_theirs"])
     members = json_members(max_leaves=3)
     return st.dictionaries(wires, members, min_size=1, max_size=2).map(JsonObject)
 
 
 def maybe_with_extras(values: SearchStrategy[S]) -> SearchStrategy[S]:
-    """Return the same values, some of them with extras."""
+    """Draw the same values, some of them with extras."""
     return values | values | st.builds(_with_extras, values, extras())
 
 
@@ -229,13 +229,13 @@ def _with_extras(value: S, extras: JsonObject) -> S:
 
 @named_strategy
 def text_blocks() -> SearchStrategy[Text]:
-    """Text blocks, empty ones and sealed ones among them."""
+    """Draw text blocks, some of them empty or sealed."""
     return maybe_with_extras(st.builds(Text, texts(), seal=_rarely(seals())))
 
 
 @named_strategy
 def thinking_blocks() -> SearchStrategy[Thinking]:
-    """Thinking, open, sealed or redacted."""
+    """Draw thinking blocks: plain, sealed or redacted."""
     return maybe_with_extras(
         st.builds(Thinking, texts(), seal=_rarely(seals()))
         | st.builds(Thinking, texts(), seal=seals(), redacted=st.just(True))
@@ -247,7 +247,7 @@ def thinking_blocks() -> SearchStrategy[Thinking]:
 
 @named_strategy
 def image_sources() -> SearchStrategy[ImageSource]:
-    """Sources of images: bytes, a blob, a URL, a file."""
+    """Draw sources of images: bytes, a blob, a URL or a file."""
     schemes = st.sampled_from(("https://", "http://"))
     return st.one_of(
         st.builds(ImageData, st.binary(min_size=1, max_size=20)),
@@ -259,7 +259,7 @@ def image_sources() -> SearchStrategy[ImageSource]:
 
 @named_strategy
 def images() -> SearchStrategy[Image]:
-    """Images of every source and mode of recognition."""
+    """Draw images of every source and recognition mode."""
     mime_types = st.builds("image/{}".format, texts(max_size=8))
     return maybe_with_extras(
         image_sources().flatmap(
@@ -277,7 +277,7 @@ def images() -> SearchStrategy[Image]:
 
 @named_strategy
 def file_paths() -> SearchStrategy[str]:
-    """Paths as users write them: relative or absolute, not always tidy, never above their start."""
+    """Draw paths as users write them: relative or absolute, not normalized, never above the start."""
     characters = st.characters(codec="utf-8", exclude_characters="\0")
     step = st.text(characters, min_size=1, max_size=8) | st.sampled_from(("..", ".", "a"))
     path = st.lists(step, min_size=1, max_size=5).map("/".join)
@@ -288,7 +288,7 @@ def file_paths() -> SearchStrategy[str]:
 
 @named_strategy
 def file_references() -> SearchStrategy[FileReference]:
-    """References to whole files, from a line on, and to ranges of lines."""
+    """Draw references to whole files, to files from a line on, and to ranges of lines."""
     lines = st.integers(1, 2**70)
     ranges = st.tuples(lines, lines).map(sorted)
     return st.one_of(
@@ -303,7 +303,7 @@ def _reference(path: str, lines: list[int]) -> FileReference:
 
 @named_strategy
 def resources() -> SearchStrategy[Resource]:
-    """Resources of MCP servers: text, bytes or a bare link."""
+    """Draw resources of MCP servers: text, bytes or only a link."""
     common: dict[str, SearchStrategy[Any]] = {
         "server": identifiers(),
         "uri": identifiers(),
@@ -322,7 +322,7 @@ def resources() -> SearchStrategy[Resource]:
 
 @named_strategy
 def tool_calls(ids: SearchStrategy[str] | None = None) -> SearchStrategy[ToolCall]:
-    """Calls that can be run; the arguments are any text of a JSON object."""
+    """Draw calls that can run; the arguments are any text of a JSON object."""
     return maybe_with_extras(
         st.builds(
             _call,
@@ -342,7 +342,7 @@ def _call(outside: str, *, id: str, arguments: str, seal: Seal | None) -> ToolCa
 
 @named_strategy
 def invalid_tool_calls(ids: SearchStrategy[str] | None = None) -> SearchStrategy[InvalidToolCall]:
-    """Calls that cannot run: the name, the arguments or both are any text."""
+    """Draw calls that cannot run: name and arguments are any text."""
     return maybe_with_extras(
         st.builds(
             InvalidToolCall,
@@ -360,7 +360,7 @@ def invalid_tool_calls(ids: SearchStrategy[str] | None = None) -> SearchStrategy
 
 @named_strategy
 def opaque_blocks() -> SearchStrategy[Opaque]:
-    """Blocks of a wire, or of a newer steno, that this version does not know."""
+    """Draw blocks of a wire or of a newer steno that this version does not know."""
     origins = texts(min_size=1).filter(lambda origin: origin != OWN_FORMAT)
     foreign = st.builds(Opaque, kind=texts(), raw=json_object_texts(), origin=origins)
     return foreign | st.builds(
@@ -370,7 +370,7 @@ def opaque_blocks() -> SearchStrategy[Opaque]:
 
 @named_strategy
 def unknown_tags() -> SearchStrategy[str]:
-    """Tags that are no `type` of the stored format."""
+    """Draw tags that are not a `type` of the stored format."""
     return texts(max_size=12).filter(lambda tag: tag not in KNOWN_TAGS) | st.sampled_from(
         ("audio", "Text", "text ", "tool-call", "message")
     )
@@ -388,7 +388,7 @@ def _own_format_opaque(kind: str, members: dict[str, Any], is_tag_last: bool) ->
 
 @named_strategy
 def blocks() -> SearchStrategy[Block]:
-    """Blocks of every kind."""
+    """Draw blocks of every kind."""
     return st.one_of(
         text_blocks(),
         thinking_blocks(),
@@ -402,7 +402,7 @@ def blocks() -> SearchStrategy[Block]:
 
 
 def digests() -> SearchStrategy[str]:
-    """SHA-256 digests, as they are written."""
+    """Draw SHA-256 digests in hexadecimal."""
     return st.binary(min_size=32, max_size=32).map(bytes.hex)
 
 

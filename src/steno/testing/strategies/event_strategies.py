@@ -1,10 +1,10 @@
-"""Strategies for events: single ones, and whole turns as providers stream them.
+"""Strategies for events: single events, and whole turns as providers stream them.
 
 `events` draws single events without a context. `event_streams` draws the events of one turn and
 the message that they must become: a `TurnScript` writes the turn block by block, with the habits
-of a provider (`StreamHabits`). It writes no turn that is ambiguous: without id, index and
-announcement, a second call of the same tool differs from the first only once the arguments of the
-first are complete.
+of a provider (`StreamHabits`). It writes no ambiguous turn: without id, index and `ToolCallBegin`,
+a second call of the same tool can be told from the first only after the arguments of the first
+are complete.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _ARGUMENTS: Final = json_object_texts() | json_object_texts() | st.sampled_from(
 
 @named_strategy
 def finishes() -> SearchStrategy[Finished]:
-    """Ends of turns, some with the provider's own stop reason and token counts."""
+    """Draw ends of turns, some with the provider's own stop reason and token counts."""
     return st.builds(
         Finished,
         stop_reason=st.sampled_from(StopReason),
@@ -89,10 +89,10 @@ def finishes() -> SearchStrategy[Finished]:
 
 @named_strategy
 def events() -> SearchStrategy[Event]:
-    """Events of every kind. A list of them is a stream that a faulty server might send."""
+    """Draw events of every kind. A list of them is a stream that a faulty server might send."""
     index = st.integers(0, 2)
     maybe_index = st.none() | index
-    # Few ids and names, so that they meet again in other events.
+    # Few ids and names, so that several events share them.
     maybe_id = st.none() | st.sampled_from(("", "a", "b")) | identifiers()
     maybe_name = st.none() | st.sampled_from(("", "read", "fs.read")) | tool_names() | texts()
     fragment = st.none() | texts(max_size=8) | json_object_texts()
@@ -120,21 +120,25 @@ class StreamHabits:
     """
 
     index: IndexHabit = "block"
-    """Counts all blocks; counts the calls; is there once per call; is always 0; is missing."""
+    """The index of a fragment.
+
+    `block`: the number of the block. `call`: the number of the call. `first`: the number of the
+    call, on its first fragment only. `shared`: always 0. `missing`: None.
+    """
     ids: IdHabit = "first"
-    """Stands on the first fragment, on every one, on a later one, on none."""
+    """The fragments that have the id: the first, every one, one later fragment, or none."""
     names: NameHabit = "first"
-    """Stands on the first fragment, on every one, on a later one."""
+    """The fragments that have the name: the first, every one, or one later fragment."""
     absent: Literal["", None] = None
-    """The value of an id, a name or a piece of arguments that is left out."""
+    """The value of an omitted id, name or piece of arguments."""
     announces: bool = True
-    """A call begins with a `ToolCallBegin`."""
+    """Whether a call begins with a `ToolCallBegin`."""
     ends: bool = True
-    """A call ends with a `ToolCallEnd`."""
+    """Whether a call ends with a `ToolCallEnd`."""
     interleaves: bool = False
-    """Fragments of several blocks are mixed."""
+    """Whether fragments of several blocks are mixed."""
     finishes: bool = True
-    """The last event is `Finished`; otherwise the stream was cut off."""
+    """Whether the last event is `Finished`; if not, the stream is truncated."""
 
     @property
     def addresses_fragments(self) -> bool:
@@ -143,7 +147,7 @@ class StreamHabits:
 
     @property
     def shows_new_calls(self) -> bool:
-        """Whether the first fragment of a call always shows that a new call begins."""
+        """Whether the first fragment of every call shows that a new call begins."""
         has_index = self.index in ("block", "call", "first")
         return self.announces or has_index or self.ids in ("first", "every")
 
@@ -157,7 +161,7 @@ class StreamHabits:
 
 @named_strategy
 def stream_habits() -> SearchStrategy[StreamHabits]:
-    """All habits under which a turn can be decoded."""
+    """Draw habits with which a turn can be decoded."""
     return st.builds(
         StreamHabits,
         index=st.sampled_from(get_args(IndexHabit)),
@@ -179,11 +183,11 @@ class EventStream(NamedTuple):
 
     events: tuple[Event, ...]
     message: AssistantMessage
-    """The expected message; calls without an id of the provider have an invented one."""
+    """The expected message; calls without an id from the provider have an invented one."""
     habits: StreamHabits
 
     def expected(self, assembled: AssistantMessage) -> AssistantMessage:
-        """Return `message`, with the ids of `assembled` where the provider gave none."""
+        """Return `message`, with the ids of `assembled` if the provider sends none."""
         if self.habits.ids != "missing":
             return self.message
         made = iter(assembled.tool_calls)
@@ -193,10 +197,11 @@ class EventStream(NamedTuple):
 
 @st.composite
 def event_streams(draw: DrawFn, habits: SearchStrategy[StreamHabits] | None = None) -> EventStream:
-    """Turns as providers stream them, each with the message that it should become.
+    """Draw turns as providers stream them, each with the message that it should become.
 
-    Text and arguments are cut anywhere between two characters. `habits` selects the provider, as
-    in `event_streams(st.just(StreamHabits(index="shared")))`; without it, any habits are drawn.
+    Text and arguments are split anywhere between two characters. `habits` selects the habits of
+    the provider, as in `event_streams(st.just(StreamHabits(index="shared")))`; without it, any
+    habits are drawn.
     """
     chosen = draw(stream_habits() if habits is None else habits).made_decodable()
     script = TurnScript(draw, chosen)
@@ -282,7 +287,7 @@ class TurnScript:
         if not self._habits.interleaves:
             return [event for script in self._scripts for event in script]
         waiting = [iter(script) for script in self._scripts]
-        begun = 0  # blocks begin in order, so these are the first of those that wait
+        begun = 0  # the number of blocks that have begun; they begin in order
         events: list[Event] = []
         while waiting:
             chosen = self._draw(st.integers(0, min(begun, len(waiting) - 1)))
@@ -311,7 +316,7 @@ class TurnScript:
                 yield block
 
     def _cut(self, text: str) -> list[str]:
-        # Models often end arguments with a line feed, which then arrives alone.
+        # Models often end arguments with a line feed, which then arrives in its own fragment.
         places = st.integers(0, len(text)) | st.just(len(text.rstrip()))
         cuts = self._draw(st.lists(places, max_size=3).map(sorted))
         return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
@@ -333,7 +338,7 @@ class TurnScript:
             else [ThinkingDelta(index, piece, is_redacted) for piece in pieces]
         )
         if seal is not None:
-            # Gemini ends turns with a seal that has no text.
+            # Gemini ends turns with a seal without text.
             is_bare = kind is TextDelta and self._draw(st.booleans())
             script = [*([] if is_bare else script), BlockSealed(index, seal)]
         self._scripts.append(script)

@@ -1,6 +1,6 @@
 """Strategies for messages, conversations and requests, and for the entries of a log.
 
-Conversations are about the order of messages: their texts are short, their ids are as varied as
+The strategies for conversations vary the order of messages: texts are short, ids are as varied as
 elsewhere, and a later turn may reuse the ids of an earlier one.
 """
 
@@ -88,7 +88,7 @@ _USER_MESSAGES: Final = st.one_of(
 )
 _SHORT_TEXTS: Final = texts(max_size=8)
 _TEXT_BLOCKS: Final = st.lists(_SHORT_TEXTS.map(Text) | _SHORT_TEXTS.map(Thinking), max_size=2)
-# Some look like what a second call of the id "a" is renamed to.
+# Some look like the ids to which a second call with the id "a" is renamed.
 _SOME_IDS: Final = st.sampled_from(("a", "b", "a_2", "a_3", "toolu_01", "\u2028", "日本"))
 _IDS: Final = st.lists(_SOME_IDS | _SOME_IDS | identifiers(), min_size=3, max_size=5, unique=True)
 _NAMES: Final = st.sampled_from(("read", "write", "bash"))
@@ -103,14 +103,14 @@ _CALL_COUNTS: Final = st.sampled_from((0, 1, 1, 2, 2, 3))
 
 @named_strategy
 def system_messages() -> SearchStrategy[SystemMessage]:
-    """System messages of one or several texts."""
+    """Draw system messages of one or several texts."""
     content = _surrounded(visible_texts().map(Text), text_blocks())
     return maybe_with_extras(st.builds(SystemMessage, content))
 
 
 @named_strategy
 def user_messages() -> SearchStrategy[UserMessage]:
-    """User messages: text, images, references, resources, in any mixture that is not empty."""
+    """Draw user messages: any non-empty mixture of text, images, references and resources."""
     others: SearchStrategy[UserBlock] = st.one_of(
         visible_texts().map(Text), images(), file_references(), resources(), opaque_blocks()
     )
@@ -121,7 +121,7 @@ def user_messages() -> SearchStrategy[UserMessage]:
 
 @named_strategy
 def usages() -> SearchStrategy[Usage]:
-    """Token counts; each may be missing, zero or enormous."""
+    """Draw token counts; each may be missing, zero or very large."""
     counts = st.none() | st.integers(0, 10_000) | st.integers(0, 2**70)
     names = ("input", "output", "cache_read", "cache_write", "thinking")
     return st.builds(Usage, **{f"{name}_tokens": counts for name in names})
@@ -131,7 +131,7 @@ def usages() -> SearchStrategy[Usage]:
 def assistant_messages(
     calls: SearchStrategy[AnyToolCall] | None = None,
 ) -> SearchStrategy[AssistantMessage]:
-    """Turns of a model: thinking, text, images and calls; empty ones only with a stop reason.
+    """Draw turns of a model: thinking, text, images and calls; empty only with a stop reason.
 
     No two calls of one turn share an id. Pass `calls` to choose them.
     """
@@ -154,7 +154,7 @@ def assistant_messages(
 
 @named_strategy
 def failures() -> SearchStrategy[Failure]:
-    """Why tool calls failed."""
+    """Draw the failures of tool calls."""
     return st.builds(
         Failure, message=texts(), traceback=st.none() | texts(), recoverable=st.booleans()
     )
@@ -162,7 +162,7 @@ def failures() -> SearchStrategy[Failure]:
 
 @named_strategy
 def tool_results(ids: SearchStrategy[str] | None = None) -> SearchStrategy[ToolResultMessage]:
-    """Tool results of every outcome, with or without content. Pass `ids` to choose the calls."""
+    """Draw tool results of every outcome, with or without content. `ids` selects the calls."""
     block: SearchStrategy[ResultBlock] = st.one_of(
         text_blocks(), images(), file_references(), resources(), opaque_blocks()
     )
@@ -187,14 +187,14 @@ def tool_results(ids: SearchStrategy[str] | None = None) -> SearchStrategy[ToolR
 
 @named_strategy
 def messages() -> SearchStrategy[Message]:
-    """Messages of every kind."""
+    """Draw messages of every kind."""
     return st.one_of(system_messages(), user_messages(), assistant_messages(), tool_results())
 
 
 def _surrounded(
     core: SearchStrategy[B], around: SearchStrategy[B]
 ) -> SearchStrategy[tuple[B, ...]]:
-    """Tuples in which at least one block, at any position, comes from `core`."""
+    """Draw tuples in which at least one block, at any position, comes from `core`."""
     some = st.lists(around, max_size=2)
     return st.tuples(some, core, some).map(lambda parts: (*parts[0], parts[1], *parts[2]))
 
@@ -208,7 +208,7 @@ def _call_id_or_self(block: AssistantBlock) -> object:
 
 @named_strategy
 def tool_definitions() -> SearchStrategy[ToolDefinition]:
-    """Definitions of tools whose parameters are real, nested JSON Schemas."""
+    """Draw tool definitions whose parameters are real, nested JSON Schemas."""
     return maybe_with_extras(
         st.builds(
             ToolDefinition,
@@ -223,7 +223,7 @@ def tool_definitions() -> SearchStrategy[ToolDefinition]:
 
 @named_strategy
 def requests() -> SearchStrategy[Request]:
-    """Requests to a model. The messages are any; draw `conversations()` where order matters."""
+    """Draw requests with any messages; if their order matters, draw `conversations()`."""
     return st.builds(
         Request,
         messages=st.lists(messages(), min_size=1, max_size=4).map(tuple),
@@ -269,20 +269,20 @@ def _object_schemas(inner: SearchStrategy[dict[str, Any]]) -> SearchStrategy[dic
 
 @st.composite
 def conversations(draw: DrawFn, *, alternating: bool = True) -> tuple[Message, ...]:
-    """Whole conversations in perfect order: `check_order` reports nothing.
+    """Draw whole conversations in correct order: `check_order` reports no violation.
 
-    `alternating` keeps the rules of a plain chat as well, those of `ConversationHistory`: the
-    system message first, user and assistant taking turns.
+    With `alternating` they also follow the rules of `ConversationHistory`: the system message
+    comes first, then user and assistant alternate.
     """
     return tuple(_draw_messages(draw, alternating, draw(st.integers(0, _MOST_TURNS))))
 
 
 @st.composite
 def damaged_conversations(draw: DrawFn) -> tuple[Message, ...]:
-    """Conversations whose order is damaged, sometimes without effect.
+    """Draw conversations whose order is damaged, sometimes without effect.
 
-    Results are missing, repeated, moved, orphaned; calls share an id; turns are empty, gone or
-    cut off in the middle.
+    Results are missing, repeated, moved or orphaned; calls share an id; turns are empty, missing
+    or truncated.
     """
     messages = _draw_messages(draw, draw(st.booleans()), draw(st.integers(2, _MOST_TURNS)))
     for kind in draw(st.lists(st.sampled_from(_DAMAGES), min_size=1, max_size=4)):
@@ -338,7 +338,7 @@ def _draw_result(draw: DrawFn, call: AnyToolCall) -> ToolResultMessage:
 
 
 def _damage(draw: DrawFn, messages: list[Message], kind: str) -> None:
-    """Damage the order in one way; do nothing where there is no result or turn to damage."""
+    """Damage the order in one way; do nothing if there is no result or turn to damage."""
     results = [n for n, message in enumerate(messages) if isinstance(message, ToolResultMessage)]
     turns = [n for n, message in enumerate(messages) if isinstance(message, AssistantMessage)]
     match kind:
@@ -389,7 +389,7 @@ def _insert(draw: DrawFn, messages: list[Message], message: Message) -> None:
 
 @named_strategy
 def controls() -> SearchStrategy[Control]:
-    """Payloads that steer the conversation and never reach a model."""
+    """Draw payloads that control the conversation and are never sent to a model."""
     modes = st.sampled_from(Mode)
     return st.one_of(
         st.builds(ModeChange, old=modes, new=modes),
@@ -403,7 +403,7 @@ def controls() -> SearchStrategy[Control]:
 
 @named_strategy
 def approvals() -> SearchStrategy[Approval]:
-    """Decisions about calls, by a user or by a rule, and pending ones."""
+    """Draw approvals: pending ones, and those decided by a user or by a rule."""
     decided = st.sampled_from((ApprovalStatus.APPROVED, ApprovalStatus.DENIED))
     common: dict[str, SearchStrategy[Any]] = {
         "call_id": identifiers(),
@@ -419,7 +419,7 @@ def approvals() -> SearchStrategy[Approval]:
 
 @named_strategy
 def resolutions() -> SearchStrategy[Resolution]:
-    """Results of resolving references: resolved, failed or pending."""
+    """Draw resolutions of references: resolved, failed or pending."""
     block = st.one_of(text_blocks(), images(), resources(), opaque_blocks())
     common: dict[str, SearchStrategy[Any]] = {
         "target": identifiers(),
@@ -440,7 +440,7 @@ def resolutions() -> SearchStrategy[Resolution]:
 
 @named_strategy
 def payloads() -> SearchStrategy[Payload]:
-    """Payloads of every kind: messages, controls, decisions, findings, unknown ones."""
+    """Draw payloads of every kind, including unknown ones."""
     return st.one_of(
         messages(),
         controls(),
@@ -468,7 +468,7 @@ def payloads() -> SearchStrategy[Payload]:
 
 @named_strategy
 def entries() -> SearchStrategy[Entry]:
-    """Single entries of a log."""
+    """Draw single entries of a log."""
     return st.builds(
         Entry,
         id=identifiers(),
@@ -482,7 +482,7 @@ def entries() -> SearchStrategy[Entry]:
 
 @named_strategy
 def documents() -> SearchStrategy[Document]:
-    """Whole conversations; each entry but the first has the one before it as its parent."""
+    """Draw documents in which each entry is the child of the entry before it."""
     return st.builds(
         Document,
         id=st.none() | texts(),
