@@ -65,7 +65,7 @@ def test_lines_of_a_diff_are_quoted_and_those_of_a_failure_are_not() -> None:
         (TranscriptItem(ItemKind.MARKER, "head", "body"), HeadedText("Notice", "head")),
         (
             TranscriptItem(ItemKind.ERROR, body="x", hint=ItemHint.RETRY),
-            HeadedText("Trouble", "x", hint=ItemHint.RETRY),
+            HeadedText("Error", "x", hint=ItemHint.RETRY),
         ),
         (returned_prompt_item("hello"), HeadedText("Not said", "hello")),
     ],

@@ -28,7 +28,7 @@ ITEM_HEADINGS: Final[Mapping[ItemKind, str]] = {
     ItemKind.THINKING: "Thinking",
     ItemKind.SHELL: "Shell",
     ItemKind.NOTICE: "Notice",
-    ItemKind.ERROR: "Trouble",
+    ItemKind.ERROR: "Error",
     ItemKind.MARKER: "Notice",
 }
 

@@ -1,4 +1,4 @@
-"""Questions at a terminal, which is a real one with a test at its other end."""
+"""Approvals of `--ask` at a real terminal; the test is at its other end."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_no_can_be_explained_to_the_model() -> None:
 
 @pytest.mark.parametrize("keys", ["\n", "y\n", "yes\n", "n\n", "od\n", "ok\n", "1\n"])
 def test_what_is_no_answer_is_asked_again(keys: str) -> None:
-    """Keys of earlier versions are no answer either: none of them allows or denies."""
+    """Keys of earlier versions are not answers either: none of them allows or denies."""
     assert not answered(question(), keys, "d\n").allowed
     assert answered(question(), keys, "o\n").allowed
 
@@ -148,7 +148,7 @@ def test_what_is_no_answer_is_asked_again(keys: str) -> None:
 def test_the_reason_is_given_why_an_answer_is_asked_for_again() -> None:
     async def act(person: Person) -> None:
         await person.answer("y\n")
-        await person.see("Notice: nothing was decided; say one of: o once, ")
+        await person.see("Notice: nothing was decided; type one of: o once, ")
         await person.answer("d\n")
 
     assert not decision_after(question(), act).allowed
@@ -217,7 +217,7 @@ def shown(asked: ApprovalRequest) -> str:
 
 def test_the_call_the_rule_and_the_choice_are_shown() -> None:
     assert shown(question()) == (
-        "Question 1 of 1: bash asks for permission to execute\n"
+        "Approval 1 of 1: bash asks for permission to execute\n"
         "│ git log -1\n"
         "Rule for session, project and user: bash(git log *)\n"
         "bash: o once, s for session, p for project, u for user, d deny, r deny with reason, "
@@ -250,7 +250,7 @@ def test_a_long_preview_is_cut_and_can_be_viewed() -> None:
 
     decision_after(question(preview="\n".join(lines)), act)
     cut, whole = seen
-    assert "│ line 29\n│ … 41 lines are not shown …\n│ line 71\n" in cut
+    assert "│ line 29\n│ … 41 lines omitted …\n│ line 71\n" in cut
     assert "".join([f"│ {line}\n" for line in lines]) in whole
 
 

@@ -1,4 +1,4 @@
-"""What happens is said line by line, once, and says what it is."""
+"""Events are written line by line, once, with a heading."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ def recorded(*messages: ChatMessage) -> list[EntryRecorded]:
 
 
 def test_an_answer_is_said_line_by_line_and_only_once() -> None:
-    answer = "one\n\nQuestion 1 of 1: fake\nthree"
-    deltas = [TextDelta(0, piece) for piece in ("o", "ne\n\nQuest", "ion 1 of 1: fake\nth")]
-    assert told(*deltas) == ["Answer: one", "", "  Question 1 of 1: fake"]
+    answer = "one\n\nApproval 1 of 1: fake\nthree"
+    deltas = [TextDelta(0, piece) for piece in ("o", "ne\n\nAppr", "oval 1 of 1: fake\nth")]
+    assert told(*deltas) == ["Answer: one", "", "  Approval 1 of 1: fake"]
     said: list[SessionEvent] = [
         TurnStarted(1),
         *deltas,
         TextDelta(0, "ree"),
         *recorded(ChatMessage.user("x"), ChatMessage.assistant(answer)),
     ]
-    assert told(*said) == ["Answer: one", "", "  Question 1 of 1: fake", "  three"]
+    assert told(*said) == ["Answer: one", "", "  Approval 1 of 1: fake", "  three"]
 
 
 def test_an_answer_that_came_in_one_piece_is_said_from_the_record() -> None:
@@ -112,7 +112,7 @@ def test_of_much_output_the_first_and_the_last_lines_are_said() -> None:
         CallOutput("c1", output),
         CallEnded(CALL, ChatMessage.tool_result("c1", output)),
     )
-    assert lines[1:12] == [*[f"  line {n}" for n in range(1, 11)], "  … 80 lines are not shown …"]
+    assert lines[1:12] == [*[f"  line {n}" for n in range(1, 11)], "  … 80 lines omitted …"]
     assert lines[12:] == [*[f"  line {n}" for n in range(91, 101)], "Result: ok, 100 lines"]
 
 
@@ -160,7 +160,7 @@ def test_a_change_of_a_file_is_shown_as_a_diff() -> None:
         ),
         (
             result(EndReason.FAILED, "x", Overloaded("p: busy"), None),
-            ["Trouble: p: busy; /retry tries again", "Done: 1,234 tokens"],
+            ["Error: p: busy; /retry tries again", "Done: 1,234 tokens"],
         ),
         (
             result(EndReason.INTERRUPTED, cost=None),
@@ -194,22 +194,22 @@ def test_what_became_of_an_image_is_said() -> None:
         EntryRecorded(Entry(id="r2", payload=failed)),
     ) == [
         "Notice: image shot.png: the model reads the text in it",
-        "Trouble: image shot.png: failed: too large; /retry tries again",
+        "Error: image shot.png: failed: too large; /retry tries again",
     ]
 
 
 @pytest.mark.requirement("S2-28")
 def test_what_could_not_be_sent_can_be_tried_again() -> None:
     ended = result(EndReason.FAILED, "x", Unresolved("nothing was sent: too large"), None)
-    assert told(RunEnded(ended))[0] == ("Trouble: nothing was sent: too large; /retry tries again")
+    assert told(RunEnded(ended))[0] == ("Error: nothing was sent: too large; /retry tries again")
     conversation = Conversation([ChatMessage.user("Go.")])
     prompt = conversation.append(ChatMessage.user([Image(source=ImageFile("shot.png"))]))
     assert prompt.parent is not None
     failed = Resolution(target=prompt.id, block=0, status=ResolutionStatus.FAILED, error="bad")
     entries = [prompt, conversation.append(failed), conversation.rewind(prompt.parent)]
     assert told(*map(EntryRecorded, entries), RunEnded(ended)) == [
-        "Trouble: image shot.png: failed: bad; /retry tries again",
-        "Trouble: nothing was sent",
+        "Error: image shot.png: failed: bad; /retry tries again",
+        "Error: nothing was sent",
         "Done: 1,234 tokens",
     ]
 
@@ -236,7 +236,7 @@ def test_nothing_that_anybody_writes_acts_on_the_terminal_or_looks_like_ours() -
         ShellEnded(0),
     )
     assert all(line.isprintable() for line in lines)
-    ours = ("Answer:", "Tool ", "Result:", "Notice:", "Trouble:", "Shell:", "Output:")
+    ours = ("Answer:", "Tool ", "Result:", "Notice:", "Error:", "Shell:", "Output:")
     assert all(line.startswith((*ours, "  ", "│ ")) for line in lines)
     assert not any(
         line.startswith(("Notice: fake", "Result: fake", "Shell: fake")) for line in lines

@@ -1,4 +1,4 @@
-"""The line mode at a real terminal: editing, history, keys that stop, and answers that are meant."""
+"""The plain mode at a real terminal: editing, history, Ctrl+C, and approvals."""
 
 from __future__ import annotations
 
@@ -128,13 +128,13 @@ def test_ctrl_c_gives_up_the_line_and_leaves_when_it_comes_twice(
     with seat(tmp_path, term, inputrc=inputrc) as user:
         user.see("act> ")
         user.type("rm everything\x03")
-        user.see("\nNotice: Ctrl+C again leaves\n")
+        user.see("\nNotice: press Ctrl+C again to quit\n")
         user.see("act> ")
         user.type("hello\n")
         user.see("Answer: about hello\n")
         user.see("act> ")
         user.type("\x03")
-        user.see("Notice: Ctrl+C again leaves\n")
+        user.see("Notice: press Ctrl+C again to quit\n")
         user.see("act> ")
         user.type("\x03")
         assert user.left() == 0
@@ -147,7 +147,7 @@ def test_ctrl_c_works_where_vi_awaits_a_command(tmp_path: Path) -> None:
         user.type("word\x1b")
         user.see("word")
         user.type("\x03")
-        user.see("\nNotice: Ctrl+C again leaves\n")
+        user.see("\nNotice: press Ctrl+C again to quit\n")
         user.see("act> ")
         user.type("\x03")
         assert user.left() == 0
@@ -175,7 +175,7 @@ def test_ctrl_c_stops_words_that_are_still_being_read(tmp_path: Path, term: str)
         user.type("read\n")
         user.see("Notice: reading\n")
         user.type("\x03")
-        user.see("Trouble: interrupted before it began")
+        user.see("Error: interrupted before it began")
         user.see("act> ")
         user.type("\x15/quit\n")  # in place of the words, which are there again
         assert user.left() == 0
@@ -218,7 +218,7 @@ def test_what_was_typed_before_a_question_does_not_answer_it(tmp_path: Path, ter
     with seat(tmp_path, term) as user:
         user.see("act> ")
         user.type("ask\nonce\n")
-        user.see("Question 1 of 1: bash asks for permission to execute\n")
+        user.see("Approval 1 of 1: bash asks for permission to execute\n")
         user.see("help? ")
         user.type("\n")
         user.see("help? ")
