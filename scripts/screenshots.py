@@ -88,7 +88,7 @@ async def show_terminal(person: ScreenUser) -> None:
 async def show_approval(person: ScreenUser) -> None:
     """Be asked about an edit."""
     await person.enter(QUESTION)
-    await person.sees("asks you")
+    await person.sees("waiting for approval")
     await person.press("ctrl+g")
 
 
@@ -116,7 +116,7 @@ async def _branch(person: ScreenUser) -> None:
     await person.press("ctrl+t")
     await person.sees("Tree of")
     await person.press("up", "up", "up", "up", "e")
-    await person.sees("otherwise")
+    await person.sees("to edit #")
     await person.type("strict")
     await person.press("enter")
     await person.until(lambda: "⎇ strict" in person.status)

@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from steno.ui.help_text import UNFINISHED_NOTICE
 from tests.ui.terminal.tmux import STENO, Tmux, terminal
 
 pytestmark = pytest.mark.requirement("S4-15")
-READY = "say what to do"
+READY = "type a prompt"
 OFFLINE = ("--model", "offline")
 
 
@@ -84,7 +85,7 @@ def test_what_is_said_on_the_command_line_is_said_first_and_leaving_tells_how_to
     window.wait("ship on Friday")
     window.type("", "C-d")
     seen = window.wait("[left with 0]")
-    assert "steno -c goes on with it" in seen
+    assert "resume it with steno -c" in seen
 
 
 def test_who_opens_it_and_leaves_has_begun_nothing(window: Tmux) -> None:
@@ -115,7 +116,7 @@ def test_a_call_is_denied_with_a_reason_that_the_model_reads(window: Tmux) -> No
     say(window, "run rm notes.txt")
     window.wait("permission")
     pick(window, "r")
-    window.wait("why not?")
+    window.wait("reason for the denial")
     window.type("we need it on Friday")
     window.wait("we need it on Friday")
     time.sleep(1)  # nobody types as fast as a paste comes
@@ -178,7 +179,7 @@ def test_a_branch_is_forked_compared_and_left_again(window: Tmux) -> None:
     assert "other (active)" in seen
     assert "main" in seen
     window.type("c")
-    window.wait("shares")
+    window.wait("shared entries")
     window.type("", "Escape")
     window.type("", "Escape")
     window.wait(READY)
@@ -194,7 +195,7 @@ def test_a_session_that_was_killed_while_it_asked_asks_again(window: Tmux) -> No
     window.wait("[left with 137]")
     window.close()
     window.start(*OFFLINE, "-c")
-    window.wait("stopped in the middle")
+    window.wait(UNFINISHED_NOTICE)
     say(window, "/retry")
     window.wait("permission")
     choose(window, "o", "once")

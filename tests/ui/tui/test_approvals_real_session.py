@@ -9,6 +9,7 @@ import pytest
 
 from steno.records.entry import Approval
 from steno.store import open_store
+from steno.ui.help_text import UNFINISHED_NOTICE
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call
 from tests.app.session_setup import decisions, kill_while_it_asks
@@ -110,7 +111,7 @@ def test_a_rule_for_the_session_is_shown_stored_and_covers_the_rest(
     async def steps(user: ScreenUser) -> None:
         await user.enter("Write three files.")
         await user.choose("s", "for session")
-        await user.sees("Enter: stores the rule write(out/**) · kept in this session")
+        await user.sees("Enter store the rule write(out/**), valid in this session")
         await user.decide("s", "for session")
         await user.sees("Done.")
 
@@ -128,7 +129,7 @@ def test_a_question_that_nobody_answered_is_asked_again_after_a_kill(
     project: Path, home: Path
 ) -> None:
     async def steps(user: ScreenUser) -> None:
-        await user.sees("stopped in the middle")
+        await user.sees(UNFINISHED_NOTICE)
         assert "permission" not in user.text
         await user.enter("/retry")
         await user.sees("1 of 2", "▸ asked    write out/a.txt", "  waits    write out/b.txt")

@@ -145,7 +145,7 @@ def test_what_nobody_knows_is_not_shown() -> None:
     assert "ctx" not in line
     assert "tok" not in line
     assert "None" not in line
-    assert "not kept" in line
+    assert "not recorded" in line
 
 
 @pytest.mark.parametrize(
@@ -202,9 +202,9 @@ def test_something_said_takes_the_place_of_what_is_done_for_a_while() -> None:
     async def then(app: ScreenApp, pilot: Pilot[None]) -> None:
         status.session_status = STANDING
         status.show_activity("running bash")
-        status.show_message("Ctrl+C again leaves")
+        status.show_message("press Ctrl+C again to quit")
         await pilot.pause()
-        assert "Ctrl+C again leaves" in app.text
+        assert "press Ctrl+C again to quit" in app.text
         assert "running bash" not in app.text
         await wait_until(pilot, lambda: "running bash" in app.text)
 

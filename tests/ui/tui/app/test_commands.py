@@ -167,7 +167,7 @@ async def theme(user: ScreenUser) -> None:
     await user.press("enter")
     await user.until(lambda: user.app.theme == "steno-dark")
     await user.enter("/theme muddy")
-    await user.sees("✗ theme: there is none of this name")
+    await user.sees("✗ theme: unknown theme")
 
 
 async def quit_(user: ScreenUser) -> None:

@@ -19,7 +19,7 @@ from tests.ui.fake_session import FakeSession
 from tests.ui.tui.app.screen_user import ScreenUser, run_with_screen
 
 pytestmark = pytest.mark.requirement("S4-15")
-STOPS = "Esc interrupts"
+STOPS = "Esc interrupt"
 
 
 class PatientSession(FakeSession):

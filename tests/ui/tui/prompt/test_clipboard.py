@@ -98,7 +98,7 @@ def test_who_has_no_program_is_told_which(
     programs.answer("xclip")
     assert clipboard.missing_program_hint() is None
     monkeypatch.delenv("DISPLAY")
-    assert "no clipboard can be reached" in (clipboard.missing_program_hint() or "")
+    assert "no clipboard found" in (clipboard.missing_program_hint() or "")
 
 
 # -- in the prompt -----------------------------------------------------------------------------
@@ -154,5 +154,5 @@ def test_an_empty_clipboard_is_told_of(programs: Programs) -> None:
     told = run_steps(flow).notices
     assert [text.split(",")[0] for text in told] == [
         "to paste images",
-        "the clipboard holds neither an image nor text",
+        "the clipboard contains no image and no text",
     ]

@@ -8,7 +8,7 @@ from textual.widgets import Static
 
 from tests.ui.tui.prompt.prompt_app import PromptApp, run_steps, type_in
 
-_BACK = "keys go above · Esc comes back here"
+_BACK = "focus is above · Esc back to the prompt"
 
 
 def hint(app: PromptApp) -> str:
@@ -20,11 +20,11 @@ def hint(app: PromptApp) -> str:
 
 def test_the_hint_says_where_keys_go_until_they_come_back() -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
-        app.prompt.hint = "say what to do"
+        app.prompt.hint = "type a prompt"
         above = app.query_one("#above", Static)
         above.can_focus = True
         await pilot.pause()
-        assert hint(app) == "> say what to do"
+        assert hint(app) == "> type a prompt"
         above.focus()
         await pilot.pause()
         assert hint(app) == f"> {_BACK}"
@@ -52,12 +52,12 @@ def test_what_is_typed_already_stays_to_be_seen() -> None:
 
 def test_a_terminal_that_nobody_looks_at_has_lost_no_keys() -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
-        app.prompt.hint = "say what to do"
+        app.prompt.hint = "type a prompt"
         app.post_message(AppBlur())
         await pilot.pause()
-        assert hint(app) == "> say what to do"
+        assert hint(app) == "> type a prompt"
         app.post_message(AppFocus())
         await pilot.pause()
-        assert hint(app) == "> say what to do"
+        assert hint(app) == "> type a prompt"
 
     run_steps(flow)

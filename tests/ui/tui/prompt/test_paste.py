@@ -130,7 +130,7 @@ def test_a_paste_cannot_send_or_press_keys() -> None:
 
     app = run_steps(flow)
     assert (app.sent, app.interrupts) == ([], 0)
-    assert app.notices == ["left out of what you pasted: 2 characters that cannot be seen"]
+    assert app.notices == ["removed 2 invisible characters from the pasted text"]
 
 
 # -- images ------------------------------------------------------------------------------------
