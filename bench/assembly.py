@@ -1,4 +1,4 @@
-"""Work: put a tool call together from many fragments. The cost of one must not grow."""
+"""Benchmark: assemble a tool call from many fragments. The cost per fragment must not grow."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bench.harness import Case, Stopwatch
 from steno import Assembler, Event, Finished, StopReason, ToolCallDelta
 
 SIZES = (1_000, 4_000, 16_000)
-FLAT = 1.5  # sixteen times the fragments; what is not linear misses this by far
+FLAT = 1.5  # for sixteen times the fragments; any cost that is not linear misses this by far
 MOST_ADDED_ONE_BY_ONE = 2_000  # langchain-core is quadratic there: 16,000 would take minutes
 
 
@@ -74,7 +74,7 @@ def _steno(fragments: list[str]) -> Case:
 
 
 def _pydantic_ai(fragments: list[str]) -> Case:
-    """Do what its model classes do for each piece of a stream."""
+    """Do what the model classes of pydantic-ai do for each piece of a stream."""
     first, *rest = fragments
     parameters = ModelRequestParameters()
 
@@ -98,7 +98,7 @@ def _as_langchain(fragments: list[str]) -> list[Any]:
 
 
 def _add(chunks: list[Any]) -> Any:
-    """Add chunk to chunk, as the documentation shows it."""
+    """Add up chunks, as the documentation of langchain-core shows."""
     whole = chunks[0]
     for chunk in chunks[1:]:
         whole = whole + chunk

@@ -1,4 +1,4 @@
-"""Work: write and read 1,000 messages of a realistic conversation."""
+"""Benchmark: encode and decode 1,000 messages of a realistic conversation."""
 
 from __future__ import annotations
 

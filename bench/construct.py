@@ -1,4 +1,4 @@
-"""Work: make a message that was checked. The goal is a time, not a ratio."""
+"""Benchmark: construct a checked message. The goal is a time, not a ratio."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steno import AssistantMessage, ChatMessage, Text, ToolCall, UserMessage
 LIMIT_S = 1e-6
 TEXT = "Please find out why the parser fails on a header without a colon."
 ARGUMENTS = '{"path": "src/http/header.py", "start_line": 100, "end_line": 180}'
-# langchain-core wants arguments parsed; we do that for it before the clock starts.
+# langchain-core expects parsed arguments; they are parsed before the clock starts.
 PARSED = json.loads(ARGUMENTS)
 
 

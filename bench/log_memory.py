@@ -1,4 +1,4 @@
-"""Work: a conversation in memory. Append to it, fork it, ask it for its messages."""
+"""Benchmark: a conversation in memory. Append, fork, and read the messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FORKS = 1_000
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Time what a conversation without a store does."""
+    """Time the operations of a conversation without a store."""
     said = list(islice(messages(), MANY))
     long = Conversation(said)
     return [*_append(watch, said, long), *_fork(watch, long), *_read(watch, said, long)]

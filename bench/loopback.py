@@ -1,9 +1,9 @@
-"""Work: read a streamed answer over loopback with the real provider, and who has which share.
+"""Benchmark: read a streamed response over loopback with the real provider, and the shares of it.
 
-The server is a process of its own (`loopback_server`), so only what the client takes is counted,
-the kernel's part of reading included. What the provider takes as a whole is held against its
-two halves, each measured by itself: the transport that reads the bytes and does nothing with them,
-and the decoding of the same bytes from memory, up to the message.
+The server is a separate process (`loopback_server`), so only the CPU time of the client counts,
+including the kernel time of its reads. The cost of the provider is compared with its two parts,
+each measured alone: the transport that reads and discards the bytes, and the decoding of the same
+bytes from memory, up to the message.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from steno.transport.http import HttpTransport
 from steno.wire import load_wire
 
 WORDS, PACED_WORDS = 2_000, 300
-ROUNDS, ROUND_S = 5, 0.05  # a paced answer takes its time on the clock, whatever it costs
+ROUNDS, ROUND_S = 5, 0.05  # a paced response takes a fixed time on the clock, whatever its CPU time
 WIRE = load_wire("openai_chat")
 REQUEST = Request(model=MODEL, messages=(ChatMessage.user(QUESTION),), max_tokens=LIMIT)
 
 
 @dataclass(frozen=True)
 class Manner:
-    """A way in which a server sends the events of an answer."""
+    """A way in which a server sends the events of a response."""
 
     said: str
     answer: Answer
@@ -43,7 +43,7 @@ class Manner:
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Read an answer in each manner, beside the SDK of OpenAI at the same server."""
+    """Read a response in each mode, also with the OpenAI SDK from the same server."""
     own = watch.settings
     shorter = replace(own, rounds=min(own.rounds, ROUNDS), round_s=min(own.round_s, ROUND_S))
     watch = Stopwatch(shorter, watch.progress)
@@ -102,7 +102,7 @@ def _measure(
 
 
 class _Clients:
-    """Everybody who reads from one address, on connections that stay open."""
+    """All clients that read from one address, on persistent connections."""
 
     def __init__(self, url: str) -> None:
         self._provider = connect("llama.cpp", base_url=url)
@@ -110,12 +110,12 @@ class _Clients:
         headers = {"content-type": "application/json"}
         body = WIRE.encode_request(REQUEST, stream=True).body
         self._outgoing = HttpRequest("POST", f"{url}/chat/completions", headers, body)
-        # As the SDK makes it, except that no proxy is asked about loopback.
+        # As the SDK creates it, but without a proxy, which loopback does not need.
         http = openai.DefaultAsyncHttpx2Client(trust_env=False)
         self._sdk = openai.AsyncOpenAI(api_key="none", base_url=url, http_client=http)
 
     async def read_provider(self) -> Said:
-        """Read with client, limits on time, decoder and assembly, one event at a time."""
+        """Read with the provider: client, timeouts, decoder and assembly, event by event."""
         async with self._provider.stream(REQUEST) as stream:
             async for _ in stream:
                 pass
@@ -135,7 +135,7 @@ class _Clients:
         return await join_chunks(self._sdk)
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         await self._provider.close()
         await self._transport.close()
         await self._sdk.close()

@@ -1,6 +1,6 @@
-"""Work: the full-screen terminal, beside the widgets that come with Textual.
+"""Benchmark: the full-screen terminal, compared with the widgets of Textual.
 
-Everybody runs at a terminal (`terminal_pty`), in an interpreter of their own.
+Each candidate runs at a pseudo-terminal (`terminal_pty`), in its own interpreter.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ PLANS = {
     (THEIRS, 10): "open stream",
     (THEIRS, 1_000): "open scroll",
 }
-"""What is done with a session of so many entries; a plan takes seconds, so each has its own."""
+"""The plan for a session of each length. A plan takes seconds, so each length has its own."""
 
 
 class _Meter:
-    """Adds up what programs took that ran elsewhere, as a clock does."""
+    """A clock that adds up the CPU time of other programs."""
 
     def __init__(self) -> None:
         self.spent = 0.0
@@ -57,7 +57,7 @@ class _Meter:
         return self.spent
 
     def case(self, name: str, shown: str, command: Sequence[str], home: Path) -> Case:
-        """Return the case of a program that starts and shows something."""
+        """Return the case of a program that starts and shows a text."""
 
         def run() -> None:
             self.spent += cpu_until(shown.encode(), command, home)
@@ -97,7 +97,7 @@ def _starting(watch: Stopwatch, folder: Path) -> list[Finding]:
 
 
 def _resumed(folder: Path, length: int) -> Sequence[str]:
-    """Keep a session of so many entries, and return how to go on with it."""
+    """Create a session of the given length, and return the arguments that resume it."""
     own = folder / f"{length}"
     open_filled("sqlite", own, length).close()
     return (*STENO, "--store", address("sqlite", own), "--resume", SESSION)

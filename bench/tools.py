@@ -1,4 +1,4 @@
-"""Work: make the schema of a tool from a function."""
+"""Benchmark: build the schema of a tool from a function."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ LIMIT_S = 0.3e-3
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Time a function of six parameters that nobody has seen before."""
+    """Time a new function of six parameters."""
     ours, *peers = watch.measure(
         "tools: schema of a function",
         [

@@ -1,7 +1,7 @@
-"""Work: read a streamed answer through an HTTP client, up to the finished message.
+"""Benchmark: read a streamed response through an HTTP client, up to the finished message.
 
-Nobody waits for a network: the client of each SDK gets a transport that holds the answer in
-memory, in pieces of 1 to 4 KB, and steno reads its bytes from the same client and transport.
+There is no network: the client of each SDK uses a transport that has the response in memory, in
+pieces of 1 to 4 KB. steno reads its bytes from the same client and transport.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Read = Callable[[], Awaitable[Said]]
 
 
 class Reader(NamedTuple):
-    """A way to read the answer, and how many times faster than it we want to be."""
+    """A way to read the response, and the goal: how many times faster steno must be."""
 
     name: str
     read: Read
@@ -56,7 +56,7 @@ class Reader(NamedTuple):
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Read one answer in three protocols, each beside the clients made for it."""
+    """Read one response in three protocols, each with the clients made for it."""
     answer = make_answer(WORDS)
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
@@ -70,7 +70,7 @@ def run(watch: Stopwatch) -> list[Finding]:
 def _measure(
     watch: Stopwatch, loop: asyncio.AbstractEventLoop, answer: Answer, clients: _Clients
 ) -> list[Finding]:
-    """Time every way to read the answer; all have to come to the same."""
+    """Time every way to read the response; all must have the same result."""
     ours, *theirs = watch.measure(
         f"wires: {clients.wire} over HTTP",
         [
@@ -89,7 +89,7 @@ def _measure(
 def reading(
     name: str, read: Read, loop: asyncio.AbstractEventLoop, answer: Answer, count: int
 ) -> Case:
-    """Return the case of a way to read the answer, once it has come to what was said."""
+    """Return the case of a way to read the response, after its result was checked."""
 
     async def complete() -> Said:
         return await read()
@@ -103,12 +103,12 @@ def reading(
 
 
 class _Clients:
-    """Everybody who speaks a protocol, on one transport that answers with the same pieces."""
+    """All clients of a protocol, on one transport that responds with the same pieces."""
 
     wire: str
     content_type = "text/event-stream; charset=utf-8"
     library: Any = httpx2
-    """What the SDK's HTTP client comes from."""
+    """The module of the HTTP client that the SDK uses."""
     readers: tuple[Reader, ...]
 
     def __init__(self, events: list[bytes]) -> None:
@@ -123,7 +123,7 @@ class _Clients:
         return self.library.Response(200, headers=headers, stream=self._body)
 
     async def steno(self) -> Said:
-        """Read the answer with steno."""
+        """Read the response with steno."""
         request = Request(model=MODEL, messages=(ChatMessage.user(QUESTION),), max_tokens=LIMIT)
         body = self._wire.encode_request(request, stream=True).body
         decoder, assembler = self._wire.StreamDecoder(), Assembler()
@@ -181,7 +181,7 @@ class _OpenAI(_Clients):
 
 
 async def join_chunks(sdk: Any) -> Said:
-    """Ask the openai SDK for its typed chunks and join them by hand."""
+    """Read the typed chunks of the openai SDK and join them by hand."""
     texts: list[str] = []
     names: dict[int, str] = {}
     arguments: dict[int, list[str]] = {}

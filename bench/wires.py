@@ -1,4 +1,4 @@
-"""Work: decode streams, with and without HTTP, and encode the request of a late turn."""
+"""Benchmarks of the wires: decode streams, with and without HTTP, and encode a late request."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WIRES: dict[str, Callable[[Answer], list[bytes]]] = {
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Time everything that has to do with wires."""
+    """Run all benchmarks of the wires."""
     return [
         *wire_http.run(watch),
         *(found for name in WIRES for found in _decode(watch, name)),
@@ -40,7 +40,7 @@ def run(watch: Stopwatch) -> list[Finding]:
 
 
 def _decode(watch: Stopwatch, name: str) -> list[Finding]:
-    """Decode from memory: in pieces of 1 to 4 KB, event by event, and ever longer answers."""
+    """Decode from memory: in pieces of 1 to 4 KB, event by event, and longer responses."""
     wire, floor, untracked = load_wire(name), split(name), split(name, is_tracked=False)
     few, events, many = (WIRES[name](make_answer(count)) for count in (FEW, SOME, MANY))
     pieces, few_pieces, many_pieces = cut(events), cut(few), cut(many)
@@ -80,7 +80,7 @@ def _decode(watch: Stopwatch, name: str) -> list[Finding]:
 
 
 def _check(name: str, wire: Wire, events: list[bytes], floor: Split) -> None:
-    """Make sure that everybody reads the same, however it is cut."""
+    """Check that all candidates read the same result from every split."""
     answer, whole = make_answer(SOME), to_message(wire, events)
     assert whole.text == answer.text
     assert len(whole.tool_calls) == len(answer.calls)
@@ -91,7 +91,7 @@ def _check(name: str, wire: Wire, events: list[bytes], floor: Split) -> None:
 
 
 def to_message(wire: Wire, pieces: list[bytes]) -> AssistantMessage:
-    """Decode what is in memory, up to the finished message."""
+    """Decode a response from memory, up to the finished message."""
     decoder, assembler = wire.StreamDecoder(), Assembler()
     for piece in pieces:
         assembler.feed_all(decoder.feed(piece))

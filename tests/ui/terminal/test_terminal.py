@@ -85,7 +85,7 @@ def test_what_is_said_on_the_command_line_is_said_first_and_leaving_tells_how_to
     window.wait("ship on Friday")
     window.type("", "C-d")
     seen = window.wait("[left with 0]")
-    assert "resume it with steno -c" in seen
+    assert "steno -c" in seen
 
 
 def test_who_opens_it_and_leaves_has_begun_nothing(window: Tmux) -> None:

@@ -63,7 +63,7 @@ def test_a_terminal_that_hangs_up_leaves_nothing_behind(window: Tmux, said: str)
     until(lambda: not any(map(is_alive, family)), "all of it is gone")
     window.start(*OFFLINE, "-c")
     window.wait("ACT")
-    assert said.removeprefix("!") in window.wait("stopped")
+    assert said.removeprefix("!") in window.wait("■")  # the mark of a stopped call
 
 
 def test_to_go_on_without_a_stop_changes_nothing(window: Tmux) -> None:
