@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 
 from bench.agent_own import MESSAGES, TURNS, Appends, Steno, Talk
 from bench.agent_peers import PEERS
-from bench.findings import Finding, below, beside
+from bench.findings import Finding, below, compare
 from bench.harness import Case, Stopwatch, Timing
 from bench.log_content import Stage
 
@@ -91,9 +91,9 @@ def _found(runs: dict[str, Timing], length: int) -> list[Finding]:
     return [
         below(f"{turn}, {IN_MEMORY}", turns[IN_MEMORY], MOST_S),
         below(f"{turn}, {STORED}", turns[STORED], MOST_S),
-        *beside(f"{turn}, {STORED}", turns[STORED], *peers, faster=faster),
+        *compare(f"{turn}, {STORED}", turns[STORED], *peers, faster=faster),
         Finding(f"{turn}, {ENCODED}", turns[ENCODED]),
-        *beside(f"{run}, {STORED}", runs[STORED], runs[APPENDS]),
+        *compare(f"{run}, {STORED}", runs[STORED], runs[APPENDS]),
     ]
 
 
@@ -109,5 +109,5 @@ def _growth(at: dict[int, dict[str, Timing]]) -> list[Finding]:
         shorter = replace(_per_turn(at[few][name]), name=f"steno, at {few:,}")
         longer = _per_turn(at[many][name])
         goal = None if name == ENCODED else FLAT
-        found += beside(f"agent: a turn at {many:,}, {name}", longer, shorter, slower=goal)
+        found += compare(f"agent: a turn at {many:,}, {name}", longer, shorter, slower=goal)
     return found

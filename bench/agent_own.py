@@ -164,7 +164,7 @@ def _said(past: Iterable[Exchange]) -> Iterator[Message]:
 
 
 def _filled(folder: Path, past: Iterable[Exchange]) -> Store:
-    make_folder(folder, anew=True)
+    make_folder(folder, fresh=True)
     memory = MemoryStore()
     memory.new(_said(past), id=SESSION)
     store = open_store(address("sqlite", folder))

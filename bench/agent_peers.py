@@ -56,7 +56,7 @@ class PydanticAI:
 
     def __init__(self, folder: Path, length: int) -> None:
         """Create a history of `length` messages, and a table for new messages."""
-        make_folder(folder, anew=True)
+        make_folder(folder, fresh=True)
         self._script = script = Script(length)
         self._runner = asyncio.Runner()
         self._db = sqlite3.connect(folder / "chat.db")
@@ -111,7 +111,7 @@ class LangGraph:
 
     def __init__(self, folder: Path, length: int) -> None:
         """Fill a new file with `length` messages."""
-        make_folder(folder, anew=True)
+        make_folder(folder, fresh=True)
         self._script = script = Script(length)
         self._open = ExitStack()
         path = str(folder / "checkpoints.db")
@@ -169,7 +169,7 @@ class OpenAIAgents:
 
     def __init__(self, folder: Path, length: int) -> None:
         """Fill a new file with `length` items."""
-        make_folder(folder, anew=True)
+        make_folder(folder, fresh=True)
         agents.set_tracing_disabled(True)
         self._script = script = Script(length)
         self._runner = asyncio.Runner()

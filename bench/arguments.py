@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 import pydantic
 
-from bench.findings import Finding, beside, fact
+from bench.findings import Finding, compare, fact
 from bench.harness import Case, Stopwatch
 from steno import ToolCall
 
@@ -124,7 +124,7 @@ def _convert(watch: Stopwatch) -> list[Finding]:
         ],
     )
     return [
-        *beside("arguments_as(Type) of a call", whole, from_dict, from_text, faster=3),
+        *compare("arguments_as(Type) of a call", whole, from_dict, from_text, faster=3),
         Finding('get("path", str) of a call', one),
     ]
 
@@ -142,7 +142,7 @@ def _convert_from_text(watch: Stopwatch) -> list[Finding]:
             ),
         ],
     )
-    return beside("make the call, then arguments_as(Type)", ours, theirs)
+    return compare("make the call, then arguments_as(Type)", ours, theirs)
 
 
 def _make_call(text: str = TEXT) -> ToolCall:

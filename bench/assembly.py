@@ -10,7 +10,7 @@ from langchain_core.messages.ai import add_ai_message_chunks
 from pydantic_ai._parts_manager import ModelResponsePartsManager
 from pydantic_ai.models import ModelRequestParameters
 
-from bench.findings import Finding, beside
+from bench.findings import Finding, compare
 from bench.harness import Case, Stopwatch
 from steno import Assembler, Event, Finished, StopReason, ToolCallDelta
 
@@ -42,10 +42,10 @@ def run(watch: Stopwatch) -> list[Finding]:
         ],
     )
     return [
-        *beside("a fragment of a call of 1,000", few, manager, joined, added),
-        *beside("a fragment of a call of 4,000", some, few, slower=FLAT),
-        *beside("a fragment of a call of 16,000", many, few, slower=FLAT),
-        *beside("a fragment of a call of 16,000", many, manager_many, added_more),
+        *compare("a fragment of a call of 1,000", few, manager, joined, added),
+        *compare("a fragment of a call of 4,000", some, few, slower=FLAT),
+        *compare("a fragment of a call of 16,000", many, few, slower=FLAT),
+        *compare("a fragment of a call of 16,000", many, manager_many, added_more),
     ]
 
 

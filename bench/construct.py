@@ -7,7 +7,7 @@ import json
 from langchain_core.messages import AIMessage, HumanMessage
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
 
-from bench.findings import Finding, below, beside
+from bench.findings import Finding, below, compare
 from bench.floor import BareAssistantMessage, BareText, BareToolCall, BareUserMessage
 from bench.harness import Case, Stopwatch
 from steno import AssistantMessage, ChatMessage, Text, ToolCall, UserMessage
@@ -38,7 +38,7 @@ def _user_message(watch: Stopwatch) -> list[Finding]:
     work = "make a user message"
     return [
         below(work, factory, LIMIT_S),
-        *beside(work, factory, *peers),
+        *compare(work, factory, *peers),
         below(f"{work} (constructor)", direct, LIMIT_S),
     ]
 
@@ -80,6 +80,6 @@ def _message_with_call(watch: Stopwatch) -> list[Finding]:
     work = "make an assistant message with a call"
     return [
         below(work, factory, LIMIT_S),
-        *beside(work, factory, *peers),
+        *compare(work, factory, *peers),
         below(f"{work} (constructor)", direct, LIMIT_S),
     ]

@@ -34,7 +34,7 @@ class Finding:
         return self.ours.times_faster_than(self.peer)
 
 
-def beside(
+def compare(
     work: str,
     ours: Timing,
     *peers: Timing,

@@ -7,7 +7,7 @@ from itertools import chain, cycle, islice
 
 import steno
 from bench.conversation import make_conversation
-from bench.findings import Finding, beside
+from bench.findings import Finding, compare
 from bench.harness import Case, Stopwatch
 from bench.peers import in_steno
 from steno import ChatMessage, ConversationHistory, Message
@@ -55,9 +55,9 @@ def _add(watch: Stopwatch) -> list[Finding]:
         ],
     )
     return [
-        *beside("add to a history of 10", few, floor),
-        *beside("add to a history of 1,000", some, few, slower=FLAT),
-        *beside("add to a history of 100,000", many, few, slower=FLAT),
+        *compare("add to a history of 10", few, floor),
+        *compare("add to a history of 1,000", some, few, slower=FLAT),
+        *compare("add to a history of 100,000", many, few, slower=FLAT),
     ]
 
 

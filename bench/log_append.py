@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from bench.findings import Finding, beside
+from bench.findings import Finding, compare
 from bench.harness import Case, Clock, Stopwatch, Timing
 from bench.log_content import SESSION, STORES, Stage, address, messages, open_filled
 from steno.codec import encode_entry
@@ -74,7 +74,7 @@ def _append(watch: Stopwatch, kind: str, folder: Path) -> list[Finding]:
         found.append(Finding(f"{kind}: durable append at {LENGTHS[0]}{name}", first))
         for length, timing in zip(LENGTHS[1:], later, strict=True):
             work = f"{kind}: durable append at {length:,}{name}"
-            found += beside(work, timing, first, slower=None if name else FLAT)
+            found += compare(work, timing, first, slower=None if name else FLAT)
     for session in sessions:
         session.close()
     return found

@@ -100,7 +100,7 @@ def _search(watch: Stopwatch, folder: Path) -> list[Finding]:
 
 
 def _open_many(kind: str, folder: Path) -> Store:
-    make_folder(folder, anew=True)
+    make_folder(folder, fresh=True)
     store = open_store(address(kind, folder))
     said = messages()
     for number in range(SESSIONS):
@@ -133,7 +133,7 @@ def _convert(watch: Stopwatch, folder: Path) -> list[Finding]:
 
     def make_target(kind: str) -> Store:
         place = folder / f"{next(numbers)}"
-        make_folder(place, anew=True)
+        make_folder(place, fresh=True)
         return open_store(address(kind, place))
 
     def convert(source: Store, target: Store) -> None:

@@ -69,15 +69,15 @@ def records(length: int, size: int = SIZE) -> tuple[Record, ...]:
 
 def open_filled(kind: str, folder: Path, length: int) -> Store:
     """Create a store in `folder` with one session of `length` entries."""
-    make_folder(folder, anew=True)
+    make_folder(folder, fresh=True)
     store = open_store(address(kind, folder))
     store.add_session(Header(id=SESSION, created_at=utc_now()), records(length))
     return store
 
 
-def make_folder(folder: Path, *, anew: bool) -> None:
-    """Create a folder; with `anew`, delete the existing one first."""
-    if anew:
+def make_folder(folder: Path, *, fresh: bool) -> None:
+    """Create a folder; with `fresh`, delete the existing one first."""
+    if fresh:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from bench.findings import Finding, Unit, below, beside
+from bench.findings import Finding, Unit, below, compare
 from bench.harness import Stopwatch, Timing
 from bench.log_content import SIZE, STORES
 from bench.log_own import Log, Steno
@@ -79,7 +79,7 @@ def _compare(kind: str, costs: dict[str, list[Cost]]) -> list[Finding]:
         if field == "wall_s":
             found.append(below(work, timings[kind], LIMIT_S))
         peers = [timing for name, timing in timings.items() if name not in STORES]
-        found += beside(work, timings[kind], *peers, unit=unit)
+        found += compare(work, timings[kind], *peers, unit=unit)
     return found
 
 

@@ -54,7 +54,7 @@ class LangGraph:
 
     def __init__(self, folder: Path, length: int = 0) -> None:
         """Fill a new file with `length` messages, or open the existing one."""
-        make_folder(folder, anew=length > 0)
+        make_folder(folder, fresh=length > 0)
         self._open = ExitStack()
         path = str(folder / "checkpoints.db")
         self._saver = self._open.enter_context(SqliteSaver.from_conn_string(path))
@@ -109,7 +109,7 @@ class OpenAIAgents:
 
     def __init__(self, folder: Path, length: int = 0) -> None:
         """Fill a new file with `length` items, or open the existing one."""
-        make_folder(folder, anew=length > 0)
+        make_folder(folder, fresh=length > 0)
         self._session = SQLiteSession(SESSION, folder / "sessions.db")
         self._loop = asyncio.new_event_loop()
         self._said = texts()

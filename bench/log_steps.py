@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from bench.findings import Finding, beside
+from bench.findings import Finding, compare
 from bench.harness import Case, Stopwatch, Timing
 from bench.log_append import COUNTERS, written
 from bench.log_content import STORES, Stage
@@ -80,7 +80,7 @@ def _compare(work: str, length: int, timings: list[Timing]) -> list[Finding]:
     for kind, own in zip(STORES, ours, strict=True):
         for peer in peers:
             is_goal = length == GOAL_AT and peer.name.startswith(GOAL_FOR)
-            found += beside(f"{kind}: {work}", own, peer, faster=FASTER if is_goal else None)
+            found += compare(f"{kind}: {work}", own, peer, faster=FASTER if is_goal else None)
     return found
 
 
@@ -89,5 +89,5 @@ def _compare_bytes(work: str, weights: list[Timing]) -> list[Finding]:
     return [
         found
         for kind, own in zip(STORES, ours, strict=True)
-        for found in beside(f"{kind}: {work}", own, *peers, unit="B")
+        for found in compare(f"{kind}: {work}", own, *peers, unit="B")
     ]

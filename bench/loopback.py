@@ -14,11 +14,11 @@ from functools import partial
 
 import openai
 
-from bench.findings import Finding, beside
+from bench.findings import Finding, compare
 from bench.harness import Case, Stopwatch
 from bench.loopback_server import HOST, Body, server
 from bench.wire_answers import Answer, cut, in_openai_chat, make_answer
-from bench.wire_http import LIMIT, MODEL, QUESTION, Said, join_chunks, reading
+from bench.wire_http import LIMIT, MODEL, QUESTION, DecodedAnswer, join_chunks, reading
 from bench.wires import to_message
 from steno import AssistantMessage, ChatMessage, Request
 from steno.ports import HttpRequest
@@ -36,7 +36,7 @@ REQUEST = Request(model=MODEL, messages=(ChatMessage.user(QUESTION),), max_token
 class Manner:
     """A way in which a server sends the events of a response."""
 
-    said: str
+    label: str
     answer: Answer
     count: int
     body: Body
@@ -73,7 +73,7 @@ def _measure(
     assert b"".join(pieces) == b"".join(manner.body.pieces)
     read = partial(reading, loop=loop, answer=manner.answer, count=manner.count)
     whole, carried, decoded, sdk = watch.measure(
-        f"loopback: {manner.said}",
+        f"loopback: {manner.label}",
         [
             read("steno", clients.read_provider),
             Case(
@@ -87,15 +87,15 @@ def _measure(
     )
     finish(clients.close())
     client, decoding = (part.best / whole.best for part in (carried, decoded))
-    work = f"loopback: an event, {manner.said}"
+    work = f"loopback: an event, {manner.label}"
     return [
-        *beside(work, whole, carried, decoded, sdk),
+        *compare(work, whole, carried, decoded, sdk),
         Finding(
-            f"loopback: events per CPU-second, {manner.said}",
+            f"loopback: events per CPU-second, {manner.label}",
             f"{1 / whole.best:,.0f} ({1 / whole.median:,.0f})",
         ),
         Finding(
-            f"loopback: share of the client, {manner.said}",
+            f"loopback: share of the client, {manner.label}",
             f"{client:.0%}, of decoding {decoding:.0%}",
         ),
     ]
@@ -114,7 +114,7 @@ class _Clients:
         http = openai.DefaultAsyncHttpx2Client(trust_env=False)
         self._sdk = openai.AsyncOpenAI(api_key="none", base_url=url, http_client=http)
 
-    async def read_provider(self) -> Said:
+    async def read_provider(self) -> DecodedAnswer:
         """Read with the provider: client, timeouts, decoder and assembly, event by event."""
         async with self._provider.stream(REQUEST) as stream:
             async for _ in stream:
@@ -130,7 +130,7 @@ class _Clients:
         answer.close()
         return pieces
 
-    async def read_sdk(self) -> Said:
+    async def read_sdk(self) -> DecodedAnswer:
         """Read with the SDK of OpenAI."""
         return await join_chunks(self._sdk)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from langchain_core.messages import AIMessage, HumanMessage
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
 
-from bench.findings import Finding, below, beside
+from bench.findings import Finding, below, compare
 from bench.harness import Stopwatch, Timing
 from steno import ChatMessage, ToolCall
 
@@ -46,9 +46,9 @@ def run(watch: Stopwatch) -> list[Finding]:
     with_call = "memory: assistant message with a call"
     return [
         below("memory: user message", user, LIMIT_BYTES, unit="B"),
-        *beside("memory: user message", user, *user_peers, unit="B"),
+        *compare("memory: user message", user, *user_peers, unit="B"),
         below(with_call, call, LIMIT_BYTES, unit="B"),
-        *beside(with_call, call, *call_peers, unit="B"),
+        *compare(with_call, call, *call_peers, unit="B"),
         below(f"{with_call}, no arguments", empty_call, LIMIT_BYTES, unit="B"),
     ]
 

@@ -6,7 +6,7 @@ import resource
 import subprocess
 import sys
 
-from bench.findings import Finding, beside, fact
+from bench.findings import Finding, compare, fact
 from bench.harness import Case, Stopwatch
 
 PEERS = ("langchain_core.messages", "openai", "pydantic_ai", "anthropic")
@@ -39,9 +39,9 @@ def run(watch: Stopwatch) -> list[Finding]:
     foreign = _run_python(LIST_FOREIGN).split()
     work = "import steno, interpreter included"
     return [
-        *beside(work, ours, msgspec, slower=1.6),
-        *beside(work, ours, empty, *others),
-        *beside("import steno, interpreter subtracted", ours.minus(empty), msgspec.minus(empty)),
+        *compare(work, ours, msgspec, slower=1.6),
+        *compare(work, ours, empty, *others),
+        *compare("import steno, interpreter subtracted", ours.minus(empty), msgspec.minus(empty)),
         fact(
             "third-party modules after import steno",
             " ".join(foreign) or "none",

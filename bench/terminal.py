@@ -12,7 +12,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
-from bench.findings import Finding, below, beside, fact
+from bench.findings import Finding, below, compare, fact
 from bench.harness import Case, Stopwatch, Timing
 from bench.log_content import SESSION, address, open_filled
 from bench.terminal_pty import cpu_until, run_through
@@ -90,9 +90,9 @@ def _starting(watch: Stopwatch, folder: Path) -> list[Finding]:
     waits = "until it waits for a prompt"
     return [
         below(work, paint, PAINT_S),
-        *beside(work, paint, bare),
+        *compare(work, paint, bare),
         Finding(f"terminal: an empty session, {waits}", ready),
-        *beside(f"terminal: {RESUMED[1]:,} entries from SQLite, {waits}", long, ready, short),
+        *compare(f"terminal: {RESUMED[1]:,} entries from SQLite, {waits}", long, ready, short),
     ]
 
 
@@ -120,13 +120,13 @@ def _working(watch: Stopwatch, folder: Path) -> list[Finding]:
     share = max(one["share"] for one in costs[OURS, 10_000])
     per_second = "an event of an answer, at 500 a second"
     return [
-        *beside(
+        *compare(
             "terminal: show 1,000 entries, until painted", opened[1], timing(THEIRS, 1_000, "open")
         ),
-        *beside("terminal: show 10,000 entries, until painted", opened[2], *opened[:2]),
-        *beside(f"terminal: {per_second}, 10 entries above", short, timing(THEIRS, 10, "event")),
-        *beside(f"terminal: {per_second}, 10,000 entries above", long, short),
-        *beside(
+        *compare("terminal: show 10,000 entries, until painted", opened[2], *opened[:2]),
+        *compare(f"terminal: {per_second}, 10 entries above", short, timing(THEIRS, 10, "event")),
+        *compare(f"terminal: {per_second}, 10,000 entries above", long, short),
+        *compare(
             "terminal: a drawing of that answer, 10,000 entries above",
             timing(OURS, 10_000, "drawing"),
             timing(OURS, 10, "drawing"),
@@ -138,7 +138,7 @@ def _working(watch: Stopwatch, folder: Path) -> list[Finding]:
             goal=f"< {SHARE:.0%}",
             met=share < SHARE,
         ),
-        *beside(
+        *compare(
             "terminal: a page up, 10,000 entries",
             timing(OURS, 10_000, "page"),
             timing(OURS, 1_000, "page"),

@@ -27,7 +27,7 @@ class _SessionDouble:
     pending_calls = ()
     status = SessionStatus(
         session="long",
-        title="Mend the parser",
+        title="Fix the parser",
         folder="~/parser",
         branch="main",
         model="offline/assistant",
@@ -105,7 +105,7 @@ class Steno:
         self._session.happen(BranchChanged())
         await painted(self._app)
 
-    async def say(self, text: str) -> None:
+    async def stream(self, text: str) -> None:
         """Stream a piece of the answer."""
         assert self._session is not None
         self._session.happen(TextDelta(0, text))

@@ -31,7 +31,7 @@ class _Chat(App[None]):
     def compose(self) -> ComposeResult:
         yield VerticalScroll()
         yield TextArea()
-        yield Static("where things stand")
+        yield Static("status")
 
     def on_mount(self) -> None:
         self.call_after_refresh(self.run_worker, self._play())
@@ -72,7 +72,7 @@ class Textual:
         self._scroll.anchor()
         await painted(self._app)
 
-    async def say(self, text: str) -> None:
+    async def stream(self, text: str) -> None:
         """Stream a piece of the answer."""
         if self._stream is None:
             answer = Markdown()

@@ -43,7 +43,7 @@ async def stream_answer(candidate: Candidate) -> Costs:
     while said < EVENTS:
         due = min(EVENTS, 1 + int((time.monotonic() - started) * PER_SECOND))
         for _ in range(due - said):
-            await candidate.say(next(pieces))
+            await candidate.stream(next(pieces))
         said = due
         await asyncio.sleep(STEP_S)
     await candidate.finish()

@@ -31,7 +31,7 @@ def run_through(command: Sequence[str], home: Path) -> None:
     with _started(command, home) as (process, terminal):
         screen = b"".join(_pieces(terminal))
         if process.wait() != 0:
-            raise RuntimeError(f"{command}: failed and said {screen[-2000:]!r}")
+            raise RuntimeError(f"{command}: failed with the output {screen[-2000:]!r}")
 
 
 @contextmanager

@@ -27,7 +27,7 @@ class Candidate(Protocol):
         """Replace the content with messages, and wait until they are painted."""
         ...
 
-    async def say(self, text: str) -> None:
+    async def stream(self, text: str) -> None:
         """Stream a piece of the answer."""
         ...
 

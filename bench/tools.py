@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pydantic_ai
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from bench.findings import Finding, below, beside
+from bench.findings import Finding, below, compare
 from bench.harness import Case, Stopwatch
 from steno import ToolDefinition
 
@@ -25,7 +25,7 @@ def run(watch: Stopwatch) -> list[Finding]:
         ],
     )
     work = "tool definition from a function"
-    return [below(work, ours, LIMIT_S), *beside(work, ours, *peers)]
+    return [below(work, ours, LIMIT_S), *compare(work, ours, *peers)]
 
 
 def _describe_with_pydantic_ai(function: Callable[..., Any]) -> Any:

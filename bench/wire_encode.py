@@ -20,7 +20,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from bench.conversation import make_conversation
-from bench.findings import Finding, beside
+from bench.findings import Finding, compare
 from bench.harness import Case, Stopwatch
 from bench.peers import in_langchain, in_pydantic_ai, in_steno
 from steno import Request
@@ -54,7 +54,7 @@ def run(watch: Stopwatch) -> list[Finding]:
             encoder.encode(request, stream=True)
 
     with asyncio.Runner() as runner:
-        kept, anew, *peers = watch.measure(
+        kept, fresh, *peers = watch.measure(
             f"wires: encode turn {TURNS:,}",
             [
                 Case("steno", go_on, units=MORE, prepare=start),
@@ -67,8 +67,8 @@ def run(watch: Stopwatch) -> list[Finding]:
     fastest = min(peers, key=lambda peer: peer.best)
     work = f"encode the body of turn {TURNS:,} ({len(whole) / 1e6:.1f} MB)"
     return [
-        *beside(work, kept, fastest, faster=50),
-        *beside(work, kept, *(peer for peer in peers if peer is not fastest), anew),
+        *compare(work, kept, fastest, faster=50),
+        *compare(work, kept, *(peer for peer in peers if peer is not fastest), fresh),
     ]
 
 

@@ -28,14 +28,14 @@ class Call(Struct):
     function: Function | None = None
 
 
-class Said(Struct):
+class ChatDelta(Struct):
     content: str | None = None
     tool_calls: list[Call] | None = None
 
 
 class Choice(Struct):
     index: int = 0
-    delta: Said | None = None
+    delta: ChatDelta | None = None
     finish_reason: str | None = None
 
 

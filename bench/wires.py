@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench import wire_encode, wire_http
-from bench.findings import Finding, beside
+from bench.findings import Finding, compare
 from bench.harness import Case, Stopwatch
 from bench.wire_answers import (
     Answer,
@@ -51,31 +51,40 @@ def _decode(watch: Stopwatch, name: str) -> list[Finding]:
             return to_message(wire, pieces)
 
     count = len(events)
-    (message, told, least, least_untracked, lossy, message_1, told_1, least_1, short, long) = (
-        watch.measure(
-            f"wires: {name} from memory",
-            [
-                Case("steno", lambda: to_message(wire, pieces), count),
-                Case("steno, no message", lambda: _to_events(wire, pieces), count),
-                Case("split lines + msgspec", lambda: floor(pieces), count),
-                Case("split lines + msgspec, gc=False", lambda: untracked(pieces), count),
-                Case("steno, unknown members dropped", to_message_dropping, count),
-                Case("steno", lambda: to_message(wire, events), count),
-                Case("steno, no message", lambda: _to_events(wire, events), count),
-                Case("split lines + msgspec", lambda: floor(events), count),
-                Case(f"steno, {FEW:,} words", lambda: to_message(wire, few_pieces), len(few)),
-                Case(f"steno, {MANY:,} words", lambda: to_message(wire, many_pieces), len(many)),
-            ],
-        )
+    (
+        message,
+        no_message,
+        least,
+        least_untracked,
+        lossy,
+        message_1,
+        no_message_1,
+        least_1,
+        short,
+        long,
+    ) = watch.measure(
+        f"wires: {name} from memory",
+        [
+            Case("steno", lambda: to_message(wire, pieces), count),
+            Case("steno, no message", lambda: _to_events(wire, pieces), count),
+            Case("split lines + msgspec", lambda: floor(pieces), count),
+            Case("split lines + msgspec, gc=False", lambda: untracked(pieces), count),
+            Case("steno, unknown members dropped", to_message_dropping, count),
+            Case("steno", lambda: to_message(wire, events), count),
+            Case("steno, no message", lambda: _to_events(wire, events), count),
+            Case("split lines + msgspec", lambda: floor(events), count),
+            Case(f"steno, {FEW:,} words", lambda: to_message(wire, few_pieces), len(few)),
+            Case(f"steno, {MANY:,} words", lambda: to_message(wire, many_pieces), len(many)),
+        ],
     )
     work = f"{name}: an event,"
     return [
-        *beside(f"{work} to the message, 1 to 4 KB", message, least, slower=IN_PIECES),
-        *beside(f"{work} to the message, 1 to 4 KB", message, least_untracked, lossy),
-        *beside(f"{work} no message, 1 to 4 KB", told, least),
-        *beside(f"{work} to the message, one per piece", message_1, least_1, slower=ONE_BY_ONE),
-        *beside(f"{work} no message, one per piece", told_1, least_1),
-        *beside(f"{work} one of {MANY:,}", long, short, slower=FLAT),
+        *compare(f"{work} to the message, 1 to 4 KB", message, least, slower=IN_PIECES),
+        *compare(f"{work} to the message, 1 to 4 KB", message, least_untracked, lossy),
+        *compare(f"{work} no message, 1 to 4 KB", no_message, least),
+        *compare(f"{work} to the message, one per piece", message_1, least_1, slower=ONE_BY_ONE),
+        *compare(f"{work} no message, one per piece", no_message_1, least_1),
+        *compare(f"{work} one of {MANY:,}", long, short, slower=FLAT),
     ]
 
 

@@ -33,7 +33,7 @@ allow = ["edit(prices.py)", "bash(python3 *)"]
 context_tokens = 32000
 """
 CODE: Final = '''\
-"""What things cost."""
+"""Prices of a shop."""
 
 
 def mean(prices: list[float]) -> float:
@@ -120,7 +120,7 @@ async def _branch(person: ScreenUser) -> None:
     await person.type("strict")
     await person.press("enter")
     await person.until(lambda: "⎇ strict" in person.status)
-    await person.enter("Raise an error that says so.")
+    await person.enter("Raise a clear error.")
     await person.sees("It raises", "idle")
 
 
@@ -130,7 +130,7 @@ TALK: Final[tuple[Turn, ...]] = (
     [EDIT],
     "It returns `0.0` for no prices.",
     [RAISE],
-    "It raises `ValueError` with words that say so.",
+    "It raises `ValueError` with a clear message.",
 )
 PICTURES: Final[Mapping[str, tuple[tuple[Turn, ...], Callable[[ScreenUser], Awaitable[None]]]]] = {
     "terminal": (
@@ -208,10 +208,10 @@ def _living_in(home: Path, project: Path) -> Generator[None]:
 
 async def _sit(project: Path, play: Callable[[ScreenUser], Awaitable[None]]) -> str:
     @asynccontextmanager
-    async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
+    async def opened(on_progress: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
         start, none = SessionStart(project), McpOptions(is_disabled=True)
         async with AgentSession.open(
-            load_settings(project), start, mcp_options=none, on_progress=say
+            load_settings(project), start, mcp_options=none, on_progress=on_progress
         ) as desk:
             yield desk
 

@@ -13,7 +13,7 @@ TERMINAL_KEYS: Final = (
     ("Shift+Enter, Ctrl+J", "insert a line break"),
     ("Esc", "interrupt the run (unsent prompts return to the input), or clear the prompt"),
     ("Shift+Tab", "switch between plan and act mode"),
-    ("Ctrl+G, Tab", "go to the pending approval"),
+    ("Ctrl+G, Tab", "go to the pending approval; there, e edits a rule before Enter stores it"),
     ("Ctrl+O", "fold or unfold all items"),
     ("Alt+Up, Alt+Down", "select an item: Enter fold, y copy, e edit and resend a prompt"),
     ("PageUp, PageDown", "scroll"),

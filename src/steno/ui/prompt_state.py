@@ -1,6 +1,6 @@
 """The state of a prompt: sanitized pastes, placeholders, the history, and completion.
 
-Both interfaces use it, and it is part of the first paint: it imports no widget and nothing heavy.
+Both interfaces use it, and it is part of the first paint: it imports no widget and nothing slow.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class TreeState:
     """A tree as lines; reading one line takes constant time."""
 
     def __init__(self, rows: Sequence[BranchTreeRow] = (), unfolded: Collection[str] = ()) -> None:
-        """Take the rows, and the ids of entries whose runs are unfolded."""
+        """Set the rows, and the IDs of entries whose runs are unfolded."""
         self.unfolded: Final = set(unfolded)
         self._shows_all = False
         self.search_text: str = ""

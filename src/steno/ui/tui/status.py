@@ -31,7 +31,7 @@ _SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧"
 _LEVELS: Final = "▁▂▃▄▅▆▇█"
 _NEARLY_FULL: Final = 0.8
 _MAX_NAME_LENGTH: Final = 400
-"""Longer names are cut before they are sanitized, which takes time."""
+"""Longer names are truncated before they are sanitized, which takes time."""
 _MESSAGE_S: Final = 4.0
 _INTERRUPT_HINT: Final = " · Esc interrupt"
 _RUN_PART_ORDER: Final = ("model", "context", "branch", "cost", "tokens")
