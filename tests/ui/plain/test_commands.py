@@ -214,7 +214,7 @@ def test_titles_and_names_do_nothing_to_the_terminal(text: str) -> None:
 
 
 class Screen(io.StringIO):
-    """Says that it is a terminal."""
+    """An output that reports to be a terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -44,7 +44,7 @@ def no_styles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Person:
-    """Sits at a terminal: reads what is on the screen, and types."""
+    """A user at a terminal: reads the screen, and types."""
 
     def __init__(self, end: int, terminal: str) -> None:
         self._end = end
@@ -52,7 +52,7 @@ class Person:
         self.seen = ""
 
     async def see(self, text: str) -> None:
-        """Wait until a text is on the screen after the one that was awaited before."""
+        """Wait until a text is on the screen after the last awaited one."""
         loop = asyncio.get_running_loop()
         while text not in self.seen:
             ready = asyncio.Event()
@@ -69,7 +69,7 @@ class Person:
         os.write(self._end, keys.encode())
 
     async def answer(self, *lines: str) -> None:
-        """Answer question after question."""
+        """Answer one prompt after the other."""
         for line in lines:
             await self.see("? ")
             self.type(line)
@@ -203,7 +203,7 @@ def test_what_was_typed_before_the_question_is_no_answer() -> None:
 
 
 def shown(asked: ApprovalRequest) -> str:
-    """Return what is on the screen when an answer is expected."""
+    """Return the screen when an answer is expected."""
     seen: list[str] = []
 
     async def act(person: Person) -> None:

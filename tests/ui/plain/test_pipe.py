@@ -24,7 +24,7 @@ from tests.ui.tui.approval_app import pending_call, queued_call
 
 
 class Answering(FakeSession):
-    """Answers later, and asks before that if it has something to ask."""
+    """A session that answers later, and requests approvals first."""
 
     def __init__(self, *questions: PendingCall) -> None:
         super().__init__()

@@ -27,13 +27,13 @@ TERMINALS = ("xterm-256color", "dumb")
 
 
 class Seat:
-    """Somebody who sits at the terminal."""
+    """A user at the terminal."""
 
     def __init__(self, process: subprocess.Popen[bytes], end: int, before: list[Any]) -> None:
         self.process = process
         self.end = end
         self.before = before
-        """How the terminal was before the program began."""
+        """The settings of the terminal before the program started."""
         self.screen = ""
         self._seen = 0
 
@@ -46,7 +46,7 @@ class Seat:
                 return
 
     def see(self, text: str) -> None:
-        """Wait until something is shown, behind what was waited for before."""
+        """Wait until a text is shown after the last awaited one."""
         pieces = self._pieces()
         while text not in self.screen[self._seen :]:
             piece = next(pieces, None)
@@ -58,7 +58,7 @@ class Seat:
         os.write(self.end, keys.encode())
 
     def left(self) -> int:
-        """Wait for the end of the program, and return its status."""
+        """Wait until the program ends, and return its exit status."""
         self.screen += "".join(self._pieces())
         return self.process.wait(timeout=PATIENCE_S)
 

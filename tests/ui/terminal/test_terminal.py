@@ -1,4 +1,4 @@
-"""The program in a real terminal, with the offline assistant: what a person does, and what they see."""
+"""The program in a real terminal with the offline assistant, from the keys to the screen."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def say(window: Tmux, text: str) -> None:
 
 
 def pick(window: Tmux, letter: str) -> None:
-    """Go to the question, and press a letter."""
+    """Focus the approval panel, and press a letter."""
     window.type("", "C-g")
     window.wait("━ permission")
     time.sleep(0.7)  # what comes too early is no answer
@@ -44,7 +44,7 @@ def pick(window: Tmux, letter: str) -> None:
 
 
 def choose(window: Tmux, letter: str, label: str) -> None:
-    """Go to the question, choose by letter, and see that it is chosen before it is confirmed."""
+    """Focus the approval panel, select a choice by letter, wait until it is shown, and confirm it."""
     pick(window, letter)
     window.wait(f"▸{letter} {label}◂")
     time.sleep(0.1)  # nobody types as fast as a paste comes
@@ -52,7 +52,7 @@ def choose(window: Tmux, letter: str, label: str) -> None:
 
 
 def steno(window: Tmux, *arguments: str) -> str:
-    """Run a command beside the terminal, on the same sessions."""
+    """Run a command outside of the terminal, on the same sessions."""
     environ = {"HOME": str(window.home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
     done = subprocess.run(
         [str(STENO), *arguments],

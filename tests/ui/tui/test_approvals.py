@@ -1,4 +1,4 @@
-"""Deciding about calls in the full-screen terminal: every way to say yes or no."""
+"""Approvals in the full screen: every way to allow or deny a call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Approvals on the whole screen, with a real desk behind it: what is decided is done and on record."""
+"""Approvals in the full screen with a real session: decisions take effect and are recorded."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def written(project: Path) -> list[str]:
 
 
 def on_record() -> Decisions:
-    """Return what the only session that is kept says was decided, without what was asked."""
+    """Return the decisions in the only stored session, without pending requests."""
     with open_store() as store:
         [header] = store.headers()
         told = decisions(store.open(header.id).entries())

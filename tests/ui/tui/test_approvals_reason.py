@@ -1,4 +1,4 @@
-"""A no with its reason: what is typed behind `r` is the reason, and can be nothing else."""
+"""A denial with a reason: all text typed after `r` is the reason."""
 
 from __future__ import annotations
 

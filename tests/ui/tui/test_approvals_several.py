@@ -1,4 +1,4 @@
-"""Several calls that await a decision, and what changes while somebody decides."""
+"""Several pending calls, and changes while the user decides."""
 
 from __future__ import annotations
 
@@ -230,7 +230,7 @@ def test_when_the_last_question_is_gone_the_person_is_told_and_back_at_the_promp
 
 
 def test_a_decision_that_was_taken_elsewhere_is_not_taken_again() -> None:
-    """The desk is looked at just before, also where nobody has told the panel."""
+    """The panel reads the pending calls right before the decision, even without an event."""
 
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)

@@ -1,4 +1,4 @@
-"""Nothing is approved by a stray key: prose, held keys, pastes, keys that were on their way."""
+"""No stray key approves a call: prose, held keys, pastes, keys pressed before the request."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_enter_alone_does_nothing_and_says_what_to_do() -> None:
 
 @pytest.mark.parametrize(("letter", "delay_s"), [("o", 0.66), ("s", 0.66), ("s", 0.25), ("a", 0.5)])
 def test_enter_held_down_confirms_one_thing_and_no_more(letter: str, delay_s: float) -> None:
-    """A held key comes once, after the delay of the keyboard again, and then many times a second."""
+    """A held key is sent once, again after the delay of the keyboard, and then many times a second."""
 
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
@@ -242,7 +242,7 @@ def test_a_paste_into_a_line_waits_for_enter_and_stays_printable(keys: tuple[str
 
 
 def test_a_paste_that_comes_as_keys_is_not_taken_for_an_answer() -> None:
-    """Some terminals do not say that something is pasted."""
+    """Some terminals do not support bracketed paste."""
 
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)

@@ -1,4 +1,4 @@
-"""How a call reads before one decides: complete, harmless, and never like words of ours."""
+"""The description of a call before a decision: complete, harmless, and marked as untrusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two branches side by side: what is shown, every key, and what comes of it."""
+"""The compare screen: its content, and every key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One of several things is picked, and a line is typed, with the keyboard alone."""
+"""The dialogs: picking from a list and typing a line, with the keyboard only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODELS = [
 
 
 def marked(app: ScreenApp) -> str:
-    """Return the line that the cursor is on: it is marked by more than a colour."""
+    """Return the line under the cursor, which is marked by more than a colour."""
     [line] = [
         strip.text
         for strip in app.strips

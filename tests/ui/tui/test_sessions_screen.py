@@ -1,4 +1,4 @@
-"""Sessions are found, resumed, renamed and deleted, and nothing of it happens by accident."""
+"""Sessions are found, resumed, renamed and deleted, and never by accident."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.ui.tui.screen_app import HOSTILE, SIZES, ScreenApp, is_harmless, leas
 
 
 class GatedSessionList(FakeSessionList):
-    """A shelf that answers when a test lets it, and refuses what a test says."""
+    """A session list that responds when a test allows it, and raises the errors that a test sets."""
 
     def __init__(self, session: FakeSession) -> None:
         super().__init__(session)
@@ -73,7 +73,7 @@ THREE = (kept("alpha", is_here=False), kept("beta"), kept("gamma", hours=50))
 
 
 def order(app: ScreenApp, *names: str) -> list[str]:
-    """Return the names in the order in which they are seen."""
+    """Return the names in the order of the screen."""
     seen = {name: app.text.find(f"the {name} session") for name in names}
     return sorted([name for name in names if seen[name] >= 0], key=lambda name: seen[name])
 

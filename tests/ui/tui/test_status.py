@@ -1,4 +1,4 @@
-"""The line that says where things stand says what matters, however little room there is."""
+"""The status line shows the most important parts at any width."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STANDING = SessionStatus(
 
 
 class Clock:
-    """Tells the time that a test says."""
+    """A clock that a test sets."""
 
     now = 100.0
 
@@ -64,7 +64,7 @@ def shown(
     *,
     size: tuple[int, int] = (120, 30),
 ) -> list[str]:
-    """Return the lines that a status line draws."""
+    """Return the lines of a status line."""
     status, lines = StatusLine(clock=Clock()), list[str]()
 
     async def then(app: ScreenApp, pilot: Pilot[None]) -> None:

@@ -1,4 +1,4 @@
-"""The tree: what is shown, every key, and what comes of it."""
+"""The tree screen: its content, and every key."""
 
 from __future__ import annotations
 

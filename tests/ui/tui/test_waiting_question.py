@@ -23,7 +23,7 @@ TOLD = "A tool call needs your approval · Esc back to it"
 
 
 class Ringing(ApprovalApp):
-    """Counts how often it rings."""
+    """An app that counts its bells."""
 
     rung = 0
 

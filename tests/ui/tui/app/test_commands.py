@@ -1,4 +1,4 @@
-"""Every command that can be typed, on the whole screen and at a real desk."""
+"""Every slash command, in the full screen with a real session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Play = Callable[[ScreenUser], Awaitable[None]]
 
 
 async def begun(user: ScreenUser) -> None:
-    """Say something, and wait for the answer."""
+    """Send a prompt, and wait for the answer."""
     await user.enter("read note.txt")
     await user.sees("forty-two", "idle")
 

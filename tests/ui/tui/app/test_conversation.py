@@ -1,4 +1,4 @@
-"""What is said on the whole screen, and what happens there while an agent works."""
+"""A conversation in the full screen, and its events while an agent runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which key does what on the whole screen, and how it begins and ends."""
+"""The keys of the full screen, its start and its exit."""
 
 from __future__ import annotations
 

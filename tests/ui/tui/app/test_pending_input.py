@@ -1,4 +1,4 @@
-"""Words on the whole screen that are not heard at once, or not at all: seen, and never lost."""
+"""Prompts in the full screen that are queued or rejected stay visible and are never lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.requirement("S4-15")
 
 
 class SlowSession(FakeSession):
-    """A desk that takes its time, and then refuses what is said."""
+    """A session that rejects prompts after a while."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -260,7 +260,7 @@ def talking() -> FakeSession:
 
 
 async def fail_to_open(session: FakeSession, user: ScreenUser, *typing: str) -> None:
-    """Say something behind a prompt that cannot be opened, and begin to type."""
+    """Queue a prompt after one with a missing file, and start to type."""
     start = session.conversation.entries()[-1]
     await user.enter("Look at @gone.txt")
     begin_run(session, "Look at @gone.txt")

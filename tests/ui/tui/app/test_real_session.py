@@ -1,4 +1,4 @@
-"""The whole screen at a real desk: a model that follows a script, tools, files and a store."""
+"""The full screen with a real session: a scripted model, tools, files and a store."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EDIT = Call("edit", {"path": "note.txt", "old": "forty-two", "new": "forty-three
 
 
 def record() -> list[Entry]:
-    """Return what is on record of the last session."""
+    """Return the entries of the last session."""
     with open_store() as store:
         [*_, last] = store.headers()
         return list(store.open(last.id).entries())
@@ -43,7 +43,7 @@ def decisions() -> list[tuple[ApprovalStatus, str | None]]:
 
 
 def left_behind() -> Entry:
-    """Return the last entry of what was gone back from."""
+    """Return the last entry of the branch before the rewind."""
     with open_store() as store:
         [*_, last] = store.headers()
         conversation = store.open(last.id)

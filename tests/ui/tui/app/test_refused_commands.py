@@ -1,4 +1,4 @@
-"""A command that is refused does not stand in the way of the next one."""
+"""A rejected command returns to the prompt only if it can be corrected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is fetched from the clipboard of a desktop, with programs that the tests write."""
+"""Pasting from the clipboard of the desktop, with fake clipboard programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PNG = b"\x89PNG\r\n\x1a\nand so on"
 
 
 class Programs:
-    """A folder that is all there is to PATH."""
+    """A folder that is the whole PATH."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -29,7 +29,7 @@ class Programs:
         program.chmod(0o755)
 
     def answer(self, name: str, *, image: bytes | None = None, text: str | None = None) -> None:
-        """Write a program that knows an image, or a text, or neither, and notes its arguments."""
+        """Write a program that returns an image, a text, or neither, and records its arguments."""
         cases = [f"printf '%s\\n' \"$*\" >> {self.folder}/asked"]
         for sign, answer in (("*png*|-", image), ("*", text)):
             reply = "exit 1"

@@ -1,4 +1,4 @@
-"""What is offered while somebody types, and what becomes of a choice."""
+"""Suggestions while the user types, and the effect of accepting one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""While keys go elsewhere, the prompt invites nobody to type, and says how to come back."""
+"""While another widget has the focus, the prompt shows how to return to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BACK = "focus is above · Esc back to the prompt"
 
 
 def hint(app: PromptApp) -> str:
-    """Return what stands in the prompt."""
+    """Return the text that the prompt shows."""
     region = app.prompt.region
     row = app.screen._compositor.render_strips()[region.y]
     return row.text.strip()

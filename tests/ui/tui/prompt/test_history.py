@@ -1,4 +1,4 @@
-"""What was typed before: kept in a file, walked through, searched."""
+"""The prompt history: stored in a file, browsed, searched."""
 
 from __future__ import annotations
 

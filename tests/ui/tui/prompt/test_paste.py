@@ -1,4 +1,4 @@
-"""What becomes of something pasted: words, marks for what is long, images."""
+"""Pasted text, placeholders for long text, and images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a prompt sends, what it does not, and that nothing typed there is lost."""
+"""The prompt sends its text, rejects some, and never loses any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each kind of block looks like, without colours."""
+"""The lines of each kind of item, without colours."""
 
 from __future__ import annotations
 

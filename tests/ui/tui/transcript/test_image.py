@@ -22,7 +22,7 @@ def image(size: tuple[int, int], kind: str = "PNG", mode: str = "RGB") -> bytes:
 
 
 def claimed(width: int, height: int) -> bytes:
-    """Return a small PNG that says it is larger than it is."""
+    """Return a small PNG whose header claims a larger size."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     chunk = b"IHDR" + header
     ending = b"IEND"

@@ -1,4 +1,4 @@
-"""What a long or fast conversation costs, in blocks drawn."""
+"""The cost of a long or fast transcript, as the number of drawings."""
 
 from __future__ import annotations
 
