@@ -1,1 +1,1 @@
-"""Speed and size of steno, beside other libraries. See README.md; run with `make bench`."""
+"""Benchmarks: speed and size of steno compared with other libraries. Run them with `make bench`."""

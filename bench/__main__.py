@@ -1,4 +1,4 @@
-"""Run the works and report: `python -m bench`, from the root of the repository."""
+"""Run the benchmarks and report: `python -m bench`, from the root of the repository."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> int:
-    """Measure, print the table, write the results; 1 only if asked to be strict."""
+    """Measure, print the table, write the results; return 1 if --strict is set and a goal missed."""
     options = _read_options()
     watch = Stopwatch(Settings.quick() if options.quick else Settings())
-    gc.freeze()  # what the libraries made while they were imported is no candidate's garbage
+    gc.freeze()  # objects created by imports must not cost any candidate collector time
     findings = [found for name in options.only or WORKS for found in WORKS[name](watch)]
     RESULTS.mkdir(exist_ok=True)
     name = "partial" if options.only else "latest"
@@ -60,16 +60,20 @@ def main() -> int:
     print(report.in_text(findings))
     print()
     print(report.verdict(findings))
-    print(f"Written to bench/results: {name}.md, {name}.json, {name}.svg")
+    print(f"Wrote {name}.md, {name}.json and {name}.svg to bench/results.")
     return int(options.strict and any(found.met is False for found in findings))
 
 
 def _read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument(
-        "--only", metavar="NAME", action="append", choices=WORKS, help=f"one of {', '.join(WORKS)}"
+        "--only",
+        metavar="NAME",
+        action="append",
+        choices=WORKS,
+        help=f"run only this benchmark, one of {', '.join(WORKS)}; repeatable",
     )
-    parser.add_argument("--quick", action="store_true", help="short rounds, for a first look")
+    parser.add_argument("--quick", action="store_true", help="use short rounds")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a goal is missed")
     return parser.parse_args()
 

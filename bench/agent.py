@@ -1,6 +1,6 @@
-"""Work: a turn of an agent, beside the agents of pydantic-ai, LangGraph and openai-agents.
+"""Benchmark: a turn of an agent, compared with pydantic-ai, LangGraph and openai-agents.
 
-What is timed is a run of two turns: in one the model calls for a tool, in the other it answers.
+A run of two turns is timed: in the first the model calls a tool, in the second it answers.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from tempfile import TemporaryDirectory
 
 from bench.agent_own import MESSAGES, TURNS, Appends, Steno, Talk
 from bench.agent_peers import PEERS
-from bench.findings import Finding, below, beside
+from bench.findings import Finding, below, compare
 from bench.harness import Case, Stopwatch, Timing
 from bench.log_content import Stage
 
 LENGTHS = (1_000, 10_000)
 ROUNDS, ROUND_S = 5, 0.05
-"""Of what waits for a disk, or takes seconds by itself."""
+"""The number and the duration of rounds, for benchmarks that wait for a disk or take seconds."""
 MOST_S = 1e-3
 FLAT = 1.5
 FASTER = 50
@@ -39,11 +39,11 @@ THEIRS: dict[str, tuple[Make, int]] = {name: (peer, peer.at_once) for name, peer
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Time runs of everybody at two lengths."""
+    """Time runs of all candidates at two lengths."""
     own = watch.settings
     shorter = replace(own, rounds=min(own.rounds, ROUNDS), round_s=min(own.round_s, ROUND_S))
     slow = Stopwatch(shorter, watch.progress)
-    # Beside the environment and not in /tmp, which may lie in memory, where syncing costs nothing.
+    # Next to the environment, not in /tmp: that may be in memory, where a sync costs nothing.
     with TemporaryDirectory(prefix="agent-", dir=sys.prefix) as folder:
         at = {length: _measure(slow, Path(folder) / f"{length}", length) for length in LENGTHS}
     return [*_found(at[LENGTHS[0]], LENGTHS[0]), *_found(at[LENGTHS[1]], LENGTHS[1]), *_growth(at)]
@@ -63,7 +63,7 @@ def _measure(watch: Stopwatch, folder: Path, length: int) -> dict[str, Timing]:
 
 
 class _Seat:
-    """One candidate, filled anew when its conversation has grown too long."""
+    """One candidate; its conversation is created again when it has grown too long."""
 
     def __init__(self, name: str, make: Make, folder: Path, *, length: int, at_once: int) -> None:
         self._fill = partial(make, folder, length)
@@ -74,7 +74,7 @@ class _Seat:
     def _make(self) -> Talk:
         self.close()
         self._talk = self._fill()
-        self._talk.ask(1)  # ours reads the conversation and lays it out, once for all runs
+        self._talk.ask(1)  # steno reads the conversation and builds its context once for all runs
         return self._talk
 
     def close(self) -> None:
@@ -91,9 +91,9 @@ def _found(runs: dict[str, Timing], length: int) -> list[Finding]:
     return [
         below(f"{turn}, {IN_MEMORY}", turns[IN_MEMORY], MOST_S),
         below(f"{turn}, {STORED}", turns[STORED], MOST_S),
-        *beside(f"{turn}, {STORED}", turns[STORED], *peers, faster=faster),
+        *compare(f"{turn}, {STORED}", turns[STORED], *peers, faster=faster),
         Finding(f"{turn}, {ENCODED}", turns[ENCODED]),
-        *beside(f"{run}, {STORED}", runs[STORED], runs[APPENDS]),
+        *compare(f"{run}, {STORED}", runs[STORED], runs[APPENDS]),
     ]
 
 
@@ -102,12 +102,12 @@ def _per_turn(run: Timing) -> Timing:
 
 
 def _growth(at: dict[int, dict[str, Timing]]) -> list[Finding]:
-    """Compare the two lengths; what is written as JSON grows with what is sent."""
+    """Compare the two lengths; JSON encoding grows with the size of the request."""
     few, many = LENGTHS
     found: list[Finding] = []
     for name in (IN_MEMORY, STORED, ENCODED):
         shorter = replace(_per_turn(at[few][name]), name=f"steno, at {few:,}")
         longer = _per_turn(at[many][name])
         goal = None if name == ENCODED else FLAT
-        found += beside(f"agent: a turn at {many:,}, {name}", longer, shorter, slower=goal)
+        found += compare(f"agent: a turn at {many:,}, {name}", longer, shorter, slower=goal)
     return found

@@ -1,9 +1,9 @@
-"""What a run of an agent is to the measurements, and ours as one.
+"""The interface of a measured agent run, and steno's implementation.
 
-A run: somebody asks, the model calls for a file, the file is read, the model answers. That is four
-messages and two turns, by which everybody counts: a request and what comes of it. With us it is
-five entries, since what was decided about the call is on record before it runs. The model answers
-at once with words that are ready.
+In a run, the user asks, the model calls a tool to read a file, the tool returns the file, and the
+model answers. That is four messages and two turns (a request and its response). steno writes five
+entries, because it records the approval before the call runs. The model answers at once with a
+prepared text.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from steno.tools import Capability, tool
 TOOL, ARGUMENTS = "read_file", '{"path":"src/http/header.py"}'
 DESCRIPTION = "Read a file."
 MESSAGES, TURNS = 4, 2
-"""Of a run."""
+"""The numbers of messages and of turns of a run."""
 DONE = b"data: [DONE]\n\n"
 
 
 class Exchange(NamedTuple):
-    """What is said in a run, in nobody's words."""
+    """The texts of a run, independent of any library."""
 
     question: str
     call_id: str
@@ -48,24 +48,24 @@ class Exchange(NamedTuple):
 
 
 def exchanges() -> Iterator[Exchange]:
-    """Return exchanges without end; none of their texts comes twice."""
+    """Yield exchanges without end; no text is repeated."""
     said = texts()
     for number in count():
         yield Exchange(next(said), f"call_{number:08d}", next(said), next(said))
 
 
 class Talk(Protocol):
-    """An agent of somebody's, in the middle of a long conversation."""
+    """An agent of any library, in the middle of a long conversation."""
 
     at_once: int
-    """How many runs are timed together."""
+    """The number of runs that are timed together."""
 
     def ask(self, times: int) -> None:
-        """Ask, and wait for the answer."""
+        """Send a prompt, and wait for the answer."""
         ...
 
     def close(self) -> None:
-        """Let go of files and threads."""
+        """Release files and threads."""
         ...
 
 
@@ -73,22 +73,22 @@ class Talk(Protocol):
 
 
 class Script:
-    """What the model says and the tool finds, and where in the conversation they are."""
+    """The texts of the model and the tool, and the position in the conversation."""
 
     def __init__(self, length: int) -> None:
-        """Begin behind `length` messages."""
+        """Start after `length` messages."""
         self._exchanges = exchanges()
         self.past = list(islice(self._exchanges, length // MESSAGES))
         self.now = next(self._exchanges)
 
     def go_on(self) -> str:
-        """Return what is asked next."""
+        """Return the next prompt."""
         self.now = next(self._exchanges)
         return self.now.question
 
 
 class Steno:
-    """An agent with one tool, that stays open as it does in a program that talks."""
+    """An agent with one tool that stays open, as in an interactive program."""
 
     at_once = 10
 
@@ -126,7 +126,7 @@ class Steno:
 
 
 class Appends:
-    """What the store has to do in a run, and nothing else: the same entries, one by one."""
+    """The work of the store in a run, and nothing else: the same entries, one by one."""
 
     at_once = 10
 
@@ -164,7 +164,7 @@ def _said(past: Iterable[Exchange]) -> Iterator[Message]:
 
 
 def _filled(folder: Path, past: Iterable[Exchange]) -> Store:
-    make_folder(folder, anew=True)
+    make_folder(folder, fresh=True)
     memory = MemoryStore()
     memory.new(_said(past), id=SESSION)
     store = open_store(address("sqlite", folder))
@@ -172,11 +172,11 @@ def _filled(folder: Path, past: Iterable[Exchange]) -> Store:
     return store
 
 
-# -- a model that is a script ----------------------------------------------------------------
+# -- a scripted model ------------------------------------------------------------------------
 
 
 class _Model:
-    """Answers with events, as a wire would have decoded them."""
+    """A provider that returns events as if a wire had decoded them."""
 
     def __init__(self, script: Script) -> None:
         self._script = script
@@ -204,7 +204,7 @@ class _Source:
         pass
 
 
-# -- the same behind a provider that writes requests and reads answers -----------------------
+# -- the same with a provider that encodes requests and decodes responses --------------------
 
 
 def _written(script: Script) -> Provider:
@@ -212,7 +212,7 @@ def _written(script: Script) -> Provider:
 
 
 class _Transport:
-    """Takes bytes and answers with bytes, all in memory: a call, then an answer, and so on."""
+    """A transport in memory: it responds with a call and an answer in turn."""
 
     def __init__(self, script: Script) -> None:
         self._script = script

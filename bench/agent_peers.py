@@ -1,14 +1,14 @@
-"""Other people's agents, each with a model of its own kind that answers at once.
+"""Agents of other libraries, each with a model of its own interface that answers at once.
 
-- pydantic-ai: an `Agent` over a `FunctionModel`; the history is a list in memory and handed over
-  for every run. It keeps nothing itself: as in its chat example, the new messages of a run are
-  written to a table of SQLite as JSON.
-- LangGraph: a graph over `MessagesState` with a node that is the model and its `ToolNode`, compiled
-  with a `SqliteSaver`. Filled with one `update_state`.
-- openai-agents: `Runner.run` with a `Model` of ours and a `SQLiteSession`, tracing switched off.
-  Filled with one `add_items`.
+- pydantic-ai: an `Agent` with a `FunctionModel`; each run receives the history as a list in memory.
+  The library stores nothing: as in its chat example, the new messages of a run are written to an
+  SQLite table as JSON.
+- LangGraph: a graph over `MessagesState` with a model node and a `ToolNode`, compiled with a
+  `SqliteSaver`. Filled with one `update_state`.
+- openai-agents: `Runner.run` with our `Model` and a `SQLiteSession`, tracing disabled. Filled with
+  one `add_items`.
 
-Models look at nothing but the end of what they are given, and map nothing for a vendor.
+The models read only the last message, and convert nothing to the format of a vendor.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ PARSED = {"path": "src/http/header.py"}
 
 
 class PydanticAI:
-    """An agent that is handed its history."""
+    """A pydantic-ai agent, which receives its history with each run."""
 
     at_once = 1
 
     def __init__(self, folder: Path, length: int) -> None:
-        """Make up a history of `length` messages, and a table for what comes."""
-        make_folder(folder, anew=True)
+        """Create a history of `length` messages, and a table for new messages."""
+        make_folder(folder, fresh=True)
         self._script = script = Script(length)
         self._runner = asyncio.Runner()
         self._db = sqlite3.connect(folder / "chat.db")
@@ -85,7 +85,7 @@ class PydanticAI:
         ]
 
     def ask(self, times: int) -> None:
-        """Run the agent, and store what is new."""
+        """Run the agent, and store the new messages."""
         self._runner.run(self._ask(times))
 
     async def _ask(self, times: int) -> None:
@@ -105,13 +105,13 @@ class PydanticAI:
 
 
 class LangGraph:
-    """A thread of a graph with a checkpointer."""
+    """A thread of a LangGraph graph with a checkpointer."""
 
     at_once = 1
 
     def __init__(self, folder: Path, length: int) -> None:
         """Fill a new file with `length` messages."""
-        make_folder(folder, anew=True)
+        make_folder(folder, fresh=True)
         self._script = script = Script(length)
         self._open = ExitStack()
         path = str(folder / "checkpoints.db")
@@ -163,13 +163,13 @@ def _call(one: Exchange) -> AIMessage:
 
 
 class OpenAIAgents:
-    """An agent with a session of the SDK."""
+    """An openai-agents agent with an SQLiteSession."""
 
     at_once = 1
 
     def __init__(self, folder: Path, length: int) -> None:
         """Fill a new file with `length` items."""
-        make_folder(folder, anew=True)
+        make_folder(folder, fresh=True)
         agents.set_tracing_disabled(True)
         self._script = script = Script(length)
         self._runner = asyncio.Runner()

@@ -1,4 +1,4 @@
-"""Work: turn the arguments of a call into what a tool wants to have."""
+"""Benchmark: convert the arguments of a call to the types that a tool expects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 import pydantic
 
-from bench.findings import Finding, beside, fact
+from bench.findings import Finding, compare, fact
 from bench.harness import Case, Stopwatch
 from steno import ToolCall
 
@@ -106,7 +106,7 @@ class PydanticEditFile(pydantic.BaseModel):
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Time the conversion, with and without the parsing, and count the parsing."""
+    """Time the conversion with and without parsing, and count how often the text is parsed."""
     return [*_convert(watch), *_convert_from_text(watch), _count_parses()]
 
 
@@ -124,13 +124,13 @@ def _convert(watch: Stopwatch) -> list[Finding]:
         ],
     )
     return [
-        *beside("arguments_as(Type) of a call", whole, from_dict, from_text, faster=3),
+        *compare("arguments_as(Type) of a call", whole, from_dict, from_text, faster=3),
         Finding('get("path", str) of a call', one),
     ]
 
 
 def _convert_from_text(watch: Stopwatch) -> list[Finding]:
-    # Each call has a text of its own, so that nobody has parsed it before.
+    # Each call has a different text, so that no cache has parsed it before.
     texts = cycle([TEXT[:-1] + " " * count + "}" for count in range(1_000)])
     ours, theirs = watch.measure(
         "arguments: make the call and convert",
@@ -142,7 +142,7 @@ def _convert_from_text(watch: Stopwatch) -> list[Finding]:
             ),
         ],
     )
-    return beside("make the call, then arguments_as(Type)", ours, theirs)
+    return compare("make the call, then arguments_as(Type)", ours, theirs)
 
 
 def _make_call(text: str = TEXT) -> ToolCall:
@@ -150,9 +150,9 @@ def _make_call(text: str = TEXT) -> ToolCall:
 
 
 def _count_parses() -> Finding:
-    """Use one call in every way, and count how often its JSON is read, by whatever decoder.
+    """Use one call in every way, and count how often any decoder reads its JSON.
 
-    In a fresh interpreter, where every decoder that steno makes can be one that counts.
+    This runs in a fresh interpreter, where every decoder can be replaced by one that counts.
     """
     code = COUNTING.format(text=TEXT)
     command = [sys.executable, "-I", "-c", code]

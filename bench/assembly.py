@@ -1,4 +1,4 @@
-"""Work: put a tool call together from many fragments. The cost of one must not grow."""
+"""Benchmark: assemble a tool call from many fragments. The cost per fragment must not grow."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from langchain_core.messages.ai import add_ai_message_chunks
 from pydantic_ai._parts_manager import ModelResponsePartsManager
 from pydantic_ai.models import ModelRequestParameters
 
-from bench.findings import Finding, beside
+from bench.findings import Finding, compare
 from bench.harness import Case, Stopwatch
 from steno import Assembler, Event, Finished, StopReason, ToolCallDelta
 
 SIZES = (1_000, 4_000, 16_000)
-FLAT = 1.5  # sixteen times the fragments; what is not linear misses this by far
+FLAT = 1.5  # for sixteen times the fragments; any cost that is not linear misses this by far
 MOST_ADDED_ONE_BY_ONE = 2_000  # langchain-core is quadratic there: 16,000 would take minutes
 
 
@@ -42,10 +42,10 @@ def run(watch: Stopwatch) -> list[Finding]:
         ],
     )
     return [
-        *beside("a fragment of a call of 1,000", few, manager, joined, added),
-        *beside("a fragment of a call of 4,000", some, few, slower=FLAT),
-        *beside("a fragment of a call of 16,000", many, few, slower=FLAT),
-        *beside("a fragment of a call of 16,000", many, manager_many, added_more),
+        *compare("a fragment of a call of 1,000", few, manager, joined, added),
+        *compare("a fragment of a call of 4,000", some, few, slower=FLAT),
+        *compare("a fragment of a call of 16,000", many, few, slower=FLAT),
+        *compare("a fragment of a call of 16,000", many, manager_many, added_more),
     ]
 
 
@@ -74,7 +74,7 @@ def _steno(fragments: list[str]) -> Case:
 
 
 def _pydantic_ai(fragments: list[str]) -> Case:
-    """Do what its model classes do for each piece of a stream."""
+    """Do what the model classes of pydantic-ai do for each piece of a stream."""
     first, *rest = fragments
     parameters = ModelRequestParameters()
 
@@ -98,7 +98,7 @@ def _as_langchain(fragments: list[str]) -> list[Any]:
 
 
 def _add(chunks: list[Any]) -> Any:
-    """Add chunk to chunk, as the documentation shows it."""
+    """Add up chunks, as the documentation of langchain-core shows."""
     whole = chunks[0]
     for chunk in chunks[1:]:
         whole = whole + chunk

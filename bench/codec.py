@@ -1,4 +1,4 @@
-"""Work: write and read 1,000 messages of a realistic conversation."""
+"""Benchmark: encode and decode 1,000 messages of a realistic conversation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter
 
 import steno
 from bench.conversation import make_conversation
-from bench.findings import Finding, beside
+from bench.findings import Finding, compare
 from bench.floor import BareMessage, HookedMessage
 from bench.harness import Case, Stopwatch
 from bench.peers import in_langchain, in_pydantic_ai, in_steno
@@ -54,8 +54,8 @@ def _encode(
     )
     work = f"encode {COUNT:,} messages ({len(data) / 1e6:.1f} MB)"
     return [
-        *beside(work, steno_, same, no_checks, slower=1.3),
-        *beside(work, steno_, *frameworks, faster=3),
+        *compare(work, steno_, same, no_checks, slower=1.3),
+        *compare(work, steno_, *frameworks, faster=3),
     ]
 
 
@@ -83,10 +83,10 @@ def _decode(
     )
     work = f"decode {COUNT:,} messages ({len(data) / 1e6:.1f} MB)"
     return [
-        *beside(work, steno_, same, slower=1.3),
-        *beside(work, steno_, no_checks, empty_checks),
-        *beside(work, steno_, dicts, faster=1),
-        *beside(work, steno_, *frameworks, faster=5),
+        *compare(work, steno_, same, slower=1.3),
+        *compare(work, steno_, no_checks, empty_checks),
+        *compare(work, steno_, dicts, faster=1),
+        *compare(work, steno_, *frameworks, faster=5),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Work: make a message that was checked. The goal is a time, not a ratio."""
+"""Benchmark: construct a checked message. The goal is a time, not a ratio."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 from langchain_core.messages import AIMessage, HumanMessage
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
 
-from bench.findings import Finding, below, beside
+from bench.findings import Finding, below, compare
 from bench.floor import BareAssistantMessage, BareText, BareToolCall, BareUserMessage
 from bench.harness import Case, Stopwatch
 from steno import AssistantMessage, ChatMessage, Text, ToolCall, UserMessage
@@ -15,7 +15,7 @@ from steno import AssistantMessage, ChatMessage, Text, ToolCall, UserMessage
 LIMIT_S = 1e-6
 TEXT = "Please find out why the parser fails on a header without a colon."
 ARGUMENTS = '{"path": "src/http/header.py", "start_line": 100, "end_line": 180}'
-# langchain-core wants arguments parsed; we do that for it before the clock starts.
+# langchain-core expects parsed arguments; they are parsed before the clock starts.
 PARSED = json.loads(ARGUMENTS)
 
 
@@ -38,7 +38,7 @@ def _user_message(watch: Stopwatch) -> list[Finding]:
     work = "make a user message"
     return [
         below(work, factory, LIMIT_S),
-        *beside(work, factory, *peers),
+        *compare(work, factory, *peers),
         below(f"{work} (constructor)", direct, LIMIT_S),
     ]
 
@@ -80,6 +80,6 @@ def _message_with_call(watch: Stopwatch) -> list[Finding]:
     work = "make an assistant message with a call"
     return [
         below(work, factory, LIMIT_S),
-        *beside(work, factory, *peers),
+        *compare(work, factory, *peers),
         below(f"{work} (constructor)", direct, LIMIT_S),
     ]

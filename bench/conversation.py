@@ -1,6 +1,6 @@
-"""A long conversation with a coding agent, made up but always the same: what the peers are fed.
+"""A long synthetic conversation with a coding agent, always the same: the input of all candidates.
 
-A `Turn` belongs to no library; `bench.peers` says it in the words of each.
+A `Turn` belongs to no library; `bench.peers` converts it to the types of each.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Turn:
-    """What somebody says."""
+    """One message of the conversation."""
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str = ""
@@ -132,7 +132,7 @@ def _answer(random: Random, call: Call) -> Turn:
 
 
 def _size(random: Random, low: int, high: int) -> int:
-    """Draw a size as sizes come: many small ones, a few large."""
+    """Return a random size: many are small, a few are large."""
     return round(math.exp(random.uniform(math.log(low), math.log(high))))
 
 

@@ -1,4 +1,4 @@
-"""What was found: one line for each comparison, with the goal it has to meet."""
+"""Results: one for each comparison, with the goal that it must meet."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ _SIZES = ((1e6, "MB"), (1e3, "KB"), (1.0, "B"))
 
 @dataclass(frozen=True)
 class Finding:
-    """Steno beside one peer (or beside nobody), in one work."""
+    """The result of steno in one benchmark, alone or compared with one peer."""
 
     work: str
     ours: Timing | str
-    """A measured cost, or what was found where it is no number."""
+    """A measured cost, or the result as text."""
     unit: Unit = "s"
     peer: Timing | None = None
     goal: str = ""
     met: bool | None = None
-    """None where there is no goal."""
+    """Whether the goal is met; None without a goal."""
 
     @property
     def ratio(self) -> float | None:
-        """How many times cheaper steno is; below 1 it is dearer."""
+        """The cost of the peer in units of the cost of steno; below 1, the peer is cheaper."""
         if self.peer is None or isinstance(self.ours, str):
             return None
         return self.ours.times_faster_than(self.peer)
 
 
-def beside(
+def compare(
     work: str,
     ours: Timing,
     *peers: Timing,
@@ -42,7 +42,7 @@ def beside(
     faster: float | None = None,
     slower: float | None = None,
 ) -> list[Finding]:
-    """Compare with each peer. The goal: at least `faster` times, or at most `slower` times."""
+    """Compare steno with each peer. The goal: `faster` times as fast, or at most `slower`."""
     found: list[Finding] = []
     for peer in peers:
         ratio = ours.times_faster_than(peer)
@@ -59,24 +59,24 @@ def beside(
 
 
 def below(work: str, ours: Timing, limit: float, *, unit: Unit = "s") -> Finding:
-    """Hold a cost against a limit of its own. Minimum and median both have to keep it."""
+    """Compare a cost with a limit. Both the minimum and the median must meet it."""
     met = max(ours.best, ours.median) < limit
     return Finding(work, ours, unit, None, f"< {show(limit, unit)}", met)
 
 
 def fact(work: str, found: str, *, goal: str, met: bool) -> Finding:
-    """Record what is no cost."""
+    """Return a result that is not a cost."""
     return Finding(work, found, goal=goal, met=met)
 
 
 def show(amount: float, unit: Unit) -> str:
-    """Write an amount with three digits and a unit that suits it."""
+    """Return an amount with three digits and a suitable unit."""
     size, name = _scale(amount, unit)
     return f"{amount / size:.3g} {name}"
 
 
 def show_timing(timing: Timing, unit: Unit) -> str:
-    """Write the minimum and, where it differs, the median in parentheses."""
+    """Return the minimum and, if it differs, the median in parentheses."""
     if timing.best == timing.median:
         return show(timing.best, unit)
     size, name = _scale(timing.best, unit)
@@ -89,7 +89,7 @@ def _scale(amount: float, unit: Unit) -> tuple[float, str]:
 
 
 def show_ratio(ratio: float, unit: Unit) -> str:
-    """Write a ratio in words, so that no one has to ask which way it goes."""
+    """Return a ratio as text that includes its direction: "2x faster"."""
     more, less = ("faster", "slower") if unit == "s" else ("smaller", "larger")
     times, word = (ratio, more) if ratio >= 1 else (1 / ratio, less)
     return f"{times:.0f}x {word}" if times >= 100 else f"{times:.3g}x {word}"

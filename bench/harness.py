@@ -1,7 +1,7 @@
-"""Measure CPU time: all candidates of a work in the same run, in alternating rounds.
+"""Measure CPU time: all candidates of a benchmark in the same run, in alternating rounds.
 
-What a machine does besides falls on all candidates alike, so ratios hold where times do not. The
-cyclic garbage collector is off while the clock runs, for everybody, and runs between rounds.
+Other load on the machine affects all candidates alike, so ratios are more reliable than times. The
+cyclic garbage collector stays on, and runs before each round.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True)
 class Case:
-    """One candidate: what runs while the clock does, and how many units of work that is."""
+    """One candidate: the function that is timed, and the number of units of work of one call."""
 
     name: str
     run: Callable[..., object]
     units: int = 1
     prepare: Callable[[], Any] | None = None
-    """Makes the argument of `run`, anew for each call, while the clock stands."""
+    """Creates the argument of `run` for each call; this is not timed."""
 
 
 @dataclass(frozen=True)
@@ -38,36 +38,36 @@ class Timing:
     median: float
 
     def minus(self, other: Timing) -> Timing:
-        """Return what is left without the cost of `other`."""
+        """Return the cost without the cost of `other`."""
         return Timing(self.name, self.best - other.best, self.median - other.median)
 
     def times_faster_than(self, other: Timing) -> float:
-        """Tell how often this fits into `other`: by minima or medians, whichever is less."""
+        """Return `other` divided by this cost, by minima or medians, whichever is less."""
         return min(other.best / self.best, other.median / self.median)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How long to measure."""
+    """The number and the duration of rounds."""
 
     rounds: int = 11
     round_s: float = 0.1
-    """A candidate is repeated until one round of it takes about this long."""
+    """The approximate duration of a round; a candidate is repeated within it."""
 
     @classmethod
     def quick(cls) -> Settings:
-        """Return settings for a first look."""
+        """Return settings with few, short rounds."""
         return cls(rounds=7, round_s=0.02)
 
 
 @dataclass
 class Progress:
-    """Says on stderr what is being measured: one line that moves, or one for each work."""
+    """Shows on stderr what is being measured: a progress bar, or one line for each benchmark."""
 
     moves: bool = field(default_factory=sys.stderr.isatty)
 
     def show(self, label: str, done: int, total: int) -> None:
-        """Show that `done` rounds of `total` are over."""
+        """Show the progress: `done` rounds of `total`."""
         if self.moves:
             bar = "#" * (20 * done // total)
             print(f"\r\x1b[K[{bar:<20}] {label}", end="", file=sys.stderr, flush=True)
@@ -75,7 +75,7 @@ class Progress:
             print(f"measuring: {label}", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
-        """Leave an empty line."""
+        """Remove the progress bar."""
         if self.moves:
             print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
@@ -90,7 +90,7 @@ class Stopwatch:
     def measure(
         self, label: str, cases: Sequence[Case], *, clock: Clock = time.process_time
     ) -> list[Timing]:
-        """Time every case in every round, each round starting with another one."""
+        """Time every case in every round; each round starts with another case."""
         rounds = self.settings.rounds
         self.progress.show(label, 0, rounds)
         calls = [self._calibrate(case, clock) for case in cases]
@@ -109,7 +109,7 @@ class Stopwatch:
         ]
 
     def _calibrate(self, case: Case, clock: Clock) -> int:
-        """Warm the case up and return how many calls make a round."""
+        """Warm up a case, and return the number of calls per round."""
         calls = 1
         while True:
             spent = _time_case(case, calls, clock)
@@ -119,7 +119,7 @@ class Stopwatch:
 
 
 def _time_case(case: Case, calls: int, clock: Clock) -> float:
-    gc.collect()  # nobody pays for the garbage of the one before; then it runs as it always does
+    gc.collect()  # so that no case pays for the garbage of the one before
     if case.prepare is None:
         return _time_loop(case.run, calls, clock)
     return sum(_time_call(case.run, case.prepare(), clock) for _ in repeat(None, calls))

@@ -1,4 +1,4 @@
-"""Work: keep a history, and check and repair a long one."""
+"""Benchmark: append to a history, and check and repair a long one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import chain, cycle, islice
 
 import steno
 from bench.conversation import make_conversation
-from bench.findings import Finding, beside
+from bench.findings import Finding, compare
 from bench.harness import Case, Stopwatch
 from bench.peers import in_steno
 from steno import ChatMessage, ConversationHistory, Message
@@ -17,7 +17,7 @@ ADDED = 1_000
 FLAT = 1.5
 LONG = 10_000
 
-# A system message, then user, call, result and answer over and over: every rule is asked.
+# A system message, then user, call, result and answer repeatedly: every rule is checked.
 SYSTEM = ChatMessage.system("You are a careful coding agent.")
 TASK: tuple[Message, ...] = (
     ChatMessage.user("Please fix the parser."),
@@ -28,7 +28,7 @@ TASK: tuple[Message, ...] = (
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Time adding at three lengths, and both walks over a long history."""
+    """Time appends at three lengths, and the check and the repair of a long history."""
     return [*_add(watch), *_walk(watch)]
 
 
@@ -55,14 +55,14 @@ def _add(watch: Stopwatch) -> list[Finding]:
         ],
     )
     return [
-        *beside("add to a history of 10", few, floor),
-        *beside("add to a history of 1,000", some, few, slower=FLAT),
-        *beside("add to a history of 100,000", many, few, slower=FLAT),
+        *compare("add to a history of 10", few, floor),
+        *compare("add to a history of 1,000", some, few, slower=FLAT),
+        *compare("add to a history of 100,000", many, few, slower=FLAT),
     ]
 
 
 def _make_history(size: int) -> list[ConversationHistory]:
-    """Return histories of `size` messages: few long ones, or so many short that they stay short."""
+    """Return histories of `size` messages: few long ones, or many short ones that stay short."""
     count = max(1, min(ADDED // 4, ADDED // size))
     messages = list(chain([SYSTEM], islice(cycle(TASK), size // 4 * 4)))
     return [ConversationHistory(messages) for _ in range(count)]
@@ -83,8 +83,10 @@ def _append_all(into: list[Message], messages: list[Message]) -> None:
 
 
 def _walk(watch: Stopwatch) -> list[Finding]:
-    good = steno.repair(in_steno(make_conversation(LONG))).messages  # it may end amid a turn
-    # Every seventh result is lost and two neighbours change places here and there.
+    good = steno.repair(
+        in_steno(make_conversation(LONG))
+    ).messages  # it may end in the middle of a turn
+    # Every seventh result is missing, and some neighbours are swapped.
     bad = [m for n, m in enumerate(good) if n % 7 or not isinstance(m, steno.ToolResultMessage)]
     for position in range(50, len(bad) - 1, 50):
         bad[position], bad[position + 1] = bad[position + 1], bad[position]

@@ -1,4 +1,4 @@
-"""Work: the log of a conversation and the stores that keep it."""
+"""Benchmarks of the log of a conversation and its stores."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from bench.findings import Finding
 from bench.harness import Stopwatch
 
 ROUNDS, ROUND_S = 5, 0.05
-"""Of what waits for a disk, or takes seconds by itself."""
+"""The number and the duration of rounds, for benchmarks that wait for a disk or take seconds."""
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Measure everything that has to do with the log."""
+    """Run all benchmarks of the log."""
     own = watch.settings
     shorter = replace(own, rounds=min(own.rounds, ROUNDS), round_s=min(own.round_s, ROUND_S))
     slow = Stopwatch(shorter, watch.progress)
-    # Beside the environment and not in /tmp, which may lie in memory, where syncing costs nothing.
+    # Next to the environment, not in /tmp: that may be in memory, where a sync costs nothing.
     with TemporaryDirectory(prefix="log-", dir=sys.prefix) as name:
         folder = Path(name)
         return [

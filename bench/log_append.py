@@ -1,7 +1,7 @@
-"""Work: append to a store, durably; what it costs as a session grows, and how much is written.
+"""Benchmark: append to a store durably; the cost as a session grows, and the bytes written.
 
-What write calls were given is counted by the kernel (`wchar` in /proc/self/io). Growth is that of
-all files of the store from when it was closed with nothing in it to when it was closed again.
+The kernel counts the bytes passed to write calls (`wchar` in /proc/self/io). Growth is the size of
+all files of the store when it is closed, compared with the closed empty store.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from bench.findings import Finding, beside
+from bench.findings import Finding, compare
 from bench.harness import Case, Clock, Stopwatch, Timing
 from bench.log_content import SESSION, STORES, Stage, address, messages, open_filled
 from steno.codec import encode_entry
@@ -25,11 +25,11 @@ SIZES = (500, 2_000, 8_000)
 WRITTEN = 1.5
 COUNT = 2_000
 COUNTERS = Path("/proc/self/io")
-"""Only Linux has them; elsewhere what was written is not told."""
+"""The counters of Linux; other systems have none, and the bytes written are not reported."""
 
 
 def run(watch: Stopwatch, folder: Path) -> list[Finding]:
-    """Time appends at four lengths of a session, and weigh what they write."""
+    """Time appends at four lengths of a session, and count the bytes that they write."""
     return [
         *(found for kind in STORES for found in _append(watch, kind, folder / "append" / kind)),
         *(found for kind in STORES for found in _weigh(watch, kind, folder / "weigh" / kind)),
@@ -37,7 +37,7 @@ def run(watch: Stopwatch, folder: Path) -> list[Finding]:
 
 
 class _Session:
-    """A session of some length; the store that it lay in before is closed when it is made anew."""
+    """A session of a given length; creating it again closes its previous store."""
 
     def __init__(self, kind: str, folder: Path, length: int) -> None:
         self._kind, self._folder, self._length = kind, folder, length
@@ -48,7 +48,7 @@ class _Session:
         self.close()
         self._store = open_filled(self._kind, self._folder, self._length)
         conversation = self._store.open(SESSION)
-        for message in islice(self._said, 2):  # files are opened and statements made by then
+        for message in islice(self._said, 2):  # warm-up: opens files and prepares statements
             conversation.append(message)
         return conversation
 
@@ -74,7 +74,7 @@ def _append(watch: Stopwatch, kind: str, folder: Path) -> list[Finding]:
         found.append(Finding(f"{kind}: durable append at {LENGTHS[0]}{name}", first))
         for length, timing in zip(LENGTHS[1:], later, strict=True):
             work = f"{kind}: durable append at {length:,}{name}"
-            found += beside(work, timing, first, slower=None if name else FLAT)
+            found += compare(work, timing, first, slower=None if name else FLAT)
     for session in sessions:
         session.close()
     return found
@@ -84,7 +84,7 @@ def _append(watch: Stopwatch, kind: str, folder: Path) -> list[Finding]:
 
 
 def written() -> int:
-    """Return how many bytes this process has handed to write calls."""
+    """Return the number of bytes that this process has passed to write calls."""
     counts = dict(line.split(": ") for line in COUNTERS.read_text().splitlines())
     return int(counts["wchar"])
 

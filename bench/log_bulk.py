@@ -1,4 +1,4 @@
-"""Work: what is done to all of a store at once. Verify, search, copy to another kind of store."""
+"""Benchmark: operations on a whole store. Verify, search, and convert to another kind of store."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROUNDS = 2
 
 
 def run(watch: Stopwatch, folder: Path) -> list[Finding]:
-    """Measure how many entries a second each of them gets through, in CPU time."""
+    """Measure the entries per second of CPU time of each operation."""
     short = Stopwatch(replace(watch.settings, rounds=ROUNDS), watch.progress)
     return [
         *_verify(short, folder / "verify"),
@@ -68,10 +68,10 @@ def _verify_one(store: Store) -> None:
 
 
 def _search(watch: Stopwatch, folder: Path) -> list[Finding]:
-    """Look for a word that one entry holds, and for two that many do.
+    """Search for a word that one entry contains, and for two words that many entries contain.
 
-    A store may keep an index and bring it up to date when it is first asked, which is told by
-    itself: it is the price of appends that do not.
+    A store may update its index at the first search and not when an entry is appended, so the first
+    search is reported separately.
     """
     first: dict[str, Finding] = {}
     stores: dict[str, Store] = {}
@@ -88,7 +88,9 @@ def _search(watch: Stopwatch, folder: Path) -> list[Finding]:
     timings = watch.measure(f"log: {work}", cases)
     for store in stores.values():
         store.close()
-    later = [Finding(timing.name, timing) for timing in timings]  # an index walks no entries
+    later = [
+        Finding(timing.name, timing) for timing in timings
+    ]  # per search: an index does not read all entries
     each = len(later) // len(STORES)
     return [
         found
@@ -98,7 +100,7 @@ def _search(watch: Stopwatch, folder: Path) -> list[Finding]:
 
 
 def _open_many(kind: str, folder: Path) -> Store:
-    make_folder(folder, anew=True)
+    make_folder(folder, fresh=True)
     store = open_store(address(kind, folder))
     said = messages()
     for number in range(SESSIONS):
@@ -131,7 +133,7 @@ def _convert(watch: Stopwatch, folder: Path) -> list[Finding]:
 
     def make_target(kind: str) -> Store:
         place = folder / f"{next(numbers)}"
-        make_folder(place, anew=True)
+        make_folder(place, fresh=True)
         return open_store(address(kind, place))
 
     def convert(source: Store, target: Store) -> None:

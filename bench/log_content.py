@@ -1,7 +1,7 @@
-"""What the log is fed with: messages of a given size, and sessions that are already long.
+"""The content of the log benchmarks: messages of a given size, and long sessions.
 
-A text is a piece of a made-up coding session, each one cut from another place, so that no two are
-the same. Users and models take turns: the shortest step that a conversation can take.
+A text is an excerpt of a synthetic coding session, each from another position, so that no two are
+equal. User and assistant messages alternate: the shortest possible step of a conversation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from steno.store import MemoryStore, Store, open_store
 
 STORES = ("jsonl", "sqlite")
 SIZE = 500
-"""Bytes of an encoded entry, where nothing else is said."""
+"""The default size of an encoded entry in bytes."""
 SESSION = "long"
 _T = TypeVar("_T")
 
@@ -34,7 +34,7 @@ def _corpus() -> str:
 
 
 def texts(size: int = SIZE) -> Iterator[str]:
-    """Return texts without end, whose entries take about `size` bytes each."""
+    """Yield texts without end whose entries take about `size` bytes each."""
     corpus = _corpus()
     length = size - _OVERHEAD - size // 25  # JSON escapes line ends and quotes
     stride = length + 977
@@ -44,7 +44,7 @@ def texts(size: int = SIZE) -> Iterator[str]:
 
 
 def messages(size: int = SIZE) -> Iterator[Message]:
-    """Return what a user and a model say in turn, without end."""
+    """Yield user and assistant messages in turn, without end."""
     said = texts(size)
     while True:
         yield ChatMessage.user(next(said))
@@ -68,16 +68,16 @@ def records(length: int, size: int = SIZE) -> tuple[Record, ...]:
 
 
 def open_filled(kind: str, folder: Path, length: int) -> Store:
-    """Make a store in `folder` with one session of `length` entries."""
-    make_folder(folder, anew=True)
+    """Create a store in `folder` with one session of `length` entries."""
+    make_folder(folder, fresh=True)
     store = open_store(address(kind, folder))
     store.add_session(Header(id=SESSION, created_at=utc_now()), records(length))
     return store
 
 
-def make_folder(folder: Path, *, anew: bool) -> None:
-    """Make a folder; whatever was in one made anew is gone."""
-    if anew:
+def make_folder(folder: Path, *, fresh: bool) -> None:
+    """Create a folder; with `fresh`, delete the existing one first."""
+    if fresh:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -88,13 +88,13 @@ def address(kind: str, folder: Path) -> str:
 
 
 class Stage(Generic[_T]):
-    """Something of a certain length that work makes longer, and that is then made anew.
+    """An object of a given length that the benchmark extends, and that is then created again.
 
-    It may grow by a fifth, or by ten where that is less: what is measured at 10 stays near 10.
+    It may grow by a fifth, or by ten if that is more: an object of length 10 stays near 10.
     """
 
     def __init__(self, length: int, step: int, make: Callable[[], _T]) -> None:
-        """Begin when it is first asked for; `step` is what one use of it adds."""
+        """Set the length, the growth per use, and the function that creates the object."""
         self._limit = max(10, length // 5)
         self._step = step
         self._make = make
@@ -102,7 +102,7 @@ class Stage(Generic[_T]):
         self._made: _T | None = None
 
     def __call__(self) -> _T:
-        """Return it for one more use."""
+        """Return the object for one more use."""
         if self._made is None or self._grown + self._step > self._limit:
             self._made = self._make()
             self._grown = 0

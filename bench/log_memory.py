@@ -1,11 +1,11 @@
-"""Work: a conversation in memory. Append to it, fork it, ask it for its messages."""
+"""Benchmark: a conversation in memory. Append, fork, and read the messages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import islice
 
-from bench.findings import Finding, below, beside
+from bench.findings import Finding, below, compare
 from bench.harness import Case, Stopwatch
 from bench.log_content import Stage, messages
 from steno import Message
@@ -19,7 +19,7 @@ FORKS = 1_000
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Time what a conversation without a store does."""
+    """Time the operations of a conversation without a store."""
     said = list(islice(messages(), MANY))
     long = Conversation(said)
     return [*_append(watch, said, long), *_fork(watch, long), *_read(watch, said, long)]
@@ -42,7 +42,7 @@ def _append(watch: Stopwatch, said: list[Message], long: Conversation) -> list[F
     )
     return [
         below(f"log in memory: append at {FEW}", few, APPEND_S),
-        *beside(f"log in memory: append at {MANY:,}", many, few, slower=FLAT),
+        *compare(f"log in memory: append at {MANY:,}", many, few, slower=FLAT),
     ]
 
 
@@ -69,7 +69,7 @@ def _fork(watch: Stopwatch, long: Conversation) -> list[Finding]:
         ],
     )
     work = f"log in memory: fork of {MANY:,} entries"
-    return [below(work, forked, FORK_S), *beside(work, forked, copied)]
+    return [below(work, forked, FORK_S), *compare(work, forked, copied)]
 
 
 def _read(watch: Stopwatch, said: list[Message], long: Conversation) -> list[Finding]:
@@ -87,5 +87,5 @@ def _read(watch: Stopwatch, said: list[Message], long: Conversation) -> list[Fin
                 Case("tuple(list)", lambda plain=plain: tuple(plain)),
             ],
         )
-        found += beside(f"log in memory: messages() of {length:,}", again, first, floor)
+        found += compare(f"log in memory: messages() of {length:,}", again, first, floor)
     return found

@@ -1,12 +1,11 @@
-"""Work: open a long session until its messages can be sent, each time in a fresh interpreter.
+"""Benchmark: open a long session until its messages can be sent, in a fresh interpreter.
 
-Before the clock starts, a session of ten messages was opened in the same way, so that modules are
-loaded and caches filled. Memory is what the process holds more of afterwards. The file itself lies
-in the cache of the system, as it does for everybody.
+A session of ten messages is opened first, so that modules are loaded and caches are filled. Memory
+is the growth of the process. The file is in the cache of the operating system, for all candidates.
 
     python -m bench.log_open CANDIDATE FOLDER
 
-opens what is there and says what it took.
+opens the session in the folder, and prints the cost.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from bench.findings import Finding, Unit, below, beside
+from bench.findings import Finding, Unit, below, compare
 from bench.harness import Stopwatch, Timing
 from bench.log_content import SIZE, STORES
 from bench.log_own import Log, Steno
@@ -34,7 +33,7 @@ CANDIDATES = (*STORES, "LangGraph + SqliteSaver", "openai-agents SQLiteSession")
 
 
 class Cost(NamedTuple):
-    """What opening a session took."""
+    """The cost of opening a session."""
 
     wall_s: float
     cpu_s: float
@@ -80,7 +79,7 @@ def _compare(kind: str, costs: dict[str, list[Cost]]) -> list[Finding]:
         if field == "wall_s":
             found.append(below(work, timings[kind], LIMIT_S))
         peers = [timing for name, timing in timings.items() if name not in STORES]
-        found += beside(work, timings[kind], *peers, unit=unit)
+        found += compare(work, timings[kind], *peers, unit=unit)
     return found
 
 
@@ -102,7 +101,7 @@ def _measure(name: str, folder: Path) -> Cost:
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     gc.collect()
     cost = Cost(wall, cpu, _resident() - memory)
-    assert len(kept) == LONG  # they were all there while memory was looked at
+    assert len(kept) == LONG  # keep all messages alive until memory is measured
     log.close()
     return cost
 

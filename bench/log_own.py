@@ -1,6 +1,6 @@
-"""What a log is to the measurements, and ours as one.
+"""The interface of a measured log, and steno's implementation.
 
-Peers are in another file: who only opens a store of ours need not load them.
+Peers are in another module, so that opening a steno store does not import them.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from steno.store import open_store
 
 
 class Log(Protocol):
-    """One conversation in somebody's store."""
+    """One conversation in the store of any library."""
 
     at_once: int
-    """How many steps are timed together."""
+    """The number of steps that are timed together."""
     cycle: int
-    """After how many steps all that was put off has been done."""
+    """The number of steps after which all deferred work is done."""
 
     def step(self, times: int) -> None:
-        """Store a question, ask for everything, store an answer."""
+        """Store a user message, read all messages, store an answer."""
         ...
 
     def store(self, times: int) -> None:
-        """Do the same without what writes nothing that stays."""
+        """Do the same without operations that write only temporary files."""
         ...
 
     def read(self) -> Sequence[object]:
@@ -35,18 +35,18 @@ class Log(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         ...
 
 
 class Steno:
-    """Ours: a conversation that stays open, as it does in a program that talks."""
+    """A steno conversation that stays open, as in an interactive program."""
 
     at_once = 5
     cycle = 1_200
 
     def __init__(self, kind: str, folder: Path, length: int = 0) -> None:
-        """Fill a new store with `length` messages, or open what is there."""
+        """Fill a new store with `length` messages, or open the existing one."""
         filled = open_filled(kind, folder, length) if length else None
         self._store = filled or open_store(address(kind, folder))
         self._conversation: Conversation = self._store.open(SESSION)

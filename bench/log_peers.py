@@ -1,25 +1,24 @@
-"""Other people's logs, filled and stepped as their documentation shows it.
+"""Logs of other libraries, used as their documentation shows.
 
-A step is what one exchange costs: the user's message is stored, the model is given everything
-that was said, its answer is stored. The model answers at once with a text that is ready.
+A step is one exchange: the user message is stored, the model receives all messages, and its answer
+is stored. The model answers at once with a prepared text.
 
 - LangGraph: a graph with one node over `MessagesState`, compiled with a `SqliteSaver`; a step is
-  `graph.invoke` with the user's message, whose node returns the answer. Filled with one
-  `graph.update_state`, so that the file holds one long checkpoint and not one for every step
-  that would have led there.
+  `graph.invoke` with the user message, and its node returns the answer. Filled with one
+  `graph.update_state`, so that the file contains one long checkpoint and not one per step.
 - LangGraph, `DeltaChannel`: the same with the channel that stores differences, which is beta, and
-  a whole snapshot every 100 updates, as it does unless told otherwise.
-- openai-agents: `SQLiteSession`; a step is what its `Runner` asks of it, `get_items` before the
-  model, then `add_items` with the question and with the answer, in the shape that the runner
-  stores. All of a case's steps run in one coroutine. Filled with one `add_items`.
+  a whole snapshot every 100 updates (the default).
+- openai-agents: `SQLiteSession`; a step is what its `Runner` calls: `get_items` before the model,
+  then `add_items` with the user message and with the answer, in the form that the runner stores.
+  All steps of a case run in one coroutine. Filled with one `add_items`.
 
-All of them keep the defaults of SQLite: a journal written ahead, synced at every commit.
+All of them use a write-ahead journal that is synced at every commit.
 
-Bytes are counted over a cycle, after which everything that was put off has been done once: the
-journal moved into the file, a snapshot taken. Temporary files do not count: reading the history of
-a `DeltaChannel` sorts rows that hold whole snapshots, which goes through the disk and is not part
-of the log. What the timed steps miss of rare work is to the advantage of whoever puts it off: that
-is ours and openai-agents' moving of the journal, and the snapshots of the `DeltaChannel`.
+Bytes are counted over a cycle, after which all deferred work was done once: a checkpoint of the
+journal, and a snapshot. Temporary files are not counted: reading the history of a `DeltaChannel`
+sorts rows with whole snapshots on disk, which is not part of the log. The timed steps may miss rare
+deferred work. That is an advantage for steno and openai-agents (journal checkpoints) and for the
+`DeltaChannel` (snapshots).
 """
 
 from __future__ import annotations
@@ -47,15 +46,15 @@ class _Delta(TypedDict):
 
 
 class LangGraph:
-    """A thread of a graph with a checkpointer."""
+    """A thread of a LangGraph graph with a checkpointer."""
 
     at_once = 1  # each adds tens of megabytes to the file
     cycle = 3
     state: type = MessagesState
 
     def __init__(self, folder: Path, length: int = 0) -> None:
-        """Fill a new file with `length` messages, or open what is there."""
-        make_folder(folder, anew=length > 0)
+        """Fill a new file with `length` messages, or open the existing one."""
+        make_folder(folder, fresh=length > 0)
         self._open = ExitStack()
         path = str(folder / "checkpoints.db")
         self._saver = self._open.enter_context(SqliteSaver.from_conn_string(path))
@@ -81,7 +80,7 @@ class LangGraph:
             self._graph.invoke(asked, self._config)
 
     def store(self, times: int) -> None:
-        """Take steps that sort in memory."""
+        """Run steps that sort in memory."""
         self._saver.conn.execute("PRAGMA temp_store = MEMORY")
         self.step(times)
 
@@ -96,21 +95,21 @@ class LangGraph:
 
 
 class LangGraphDelta(LangGraph):
-    """The same, storing differences."""
+    """A LangGraph thread that stores differences."""
 
     cycle = 50  # two updates each, and a snapshot every 100
     state = _Delta
 
 
 class OpenAIAgents:
-    """A session of the SDK."""
+    """An SQLiteSession of openai-agents."""
 
     at_once = 5
     cycle = 600
 
     def __init__(self, folder: Path, length: int = 0) -> None:
-        """Fill a new file with `length` items, or open what is there."""
-        make_folder(folder, anew=length > 0)
+        """Fill a new file with `length` items, or open the existing one."""
+        make_folder(folder, fresh=length > 0)
         self._session = SQLiteSession(SESSION, folder / "sessions.db")
         self._loop = asyncio.new_event_loop()
         self._said = texts()
@@ -136,11 +135,11 @@ class OpenAIAgents:
         }
 
     def step(self, times: int) -> None:
-        """Take steps in one coroutine."""
+        """Run steps in one coroutine."""
         self._loop.run_until_complete(self._steps(times))
 
     def store(self, times: int) -> None:
-        """Take steps that do not read."""
+        """Run steps that do not read."""
         self._loop.run_until_complete(self._steps(times, reads=False))
 
     async def _steps(self, times: int, *, reads: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Work: one step of a conversation, stored, beside LangGraph and openai-agents."""
+"""Benchmark: one stored step of a conversation, compared with LangGraph and openai-agents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from bench.findings import Finding, beside
+from bench.findings import Finding, compare
 from bench.harness import Case, Stopwatch, Timing
 from bench.log_append import COUNTERS, written
 from bench.log_content import STORES, Stage
@@ -21,7 +21,7 @@ Make = Callable[[Path, int], Log]
 
 
 def run(watch: Stopwatch, folder: Path) -> list[Finding]:
-    """Time a step at three lengths; weigh what it writes at the last of them."""
+    """Time a step at three lengths, and count the bytes that it writes at the last one."""
     makers: dict[str, tuple[Make, int]] = {
         **{f"steno, {kind}": (partial(Steno, kind), Steno.at_once) for kind in STORES},
         **{name: (peer, peer.at_once) for name, peer in PEERS.items()},
@@ -43,7 +43,7 @@ def run(watch: Stopwatch, folder: Path) -> list[Finding]:
 
 
 class _Open:
-    """One candidate, filled anew when it has grown too long."""
+    """One candidate; it is created again when it has grown too long."""
 
     def __init__(self, name: str, make: Make, *, folder: Path, length: int, at_once: int) -> None:
         self._name, self._at_once = name, at_once
@@ -62,7 +62,7 @@ class _Open:
         return self._log
 
     def weigh(self) -> Timing:
-        """Return how many bytes a step writes."""
+        """Return the number of bytes that a step writes."""
         log = self._make()
         before = written()
         log.store(log.cycle)
@@ -80,7 +80,7 @@ def _compare(work: str, length: int, timings: list[Timing]) -> list[Finding]:
     for kind, own in zip(STORES, ours, strict=True):
         for peer in peers:
             is_goal = length == GOAL_AT and peer.name.startswith(GOAL_FOR)
-            found += beside(f"{kind}: {work}", own, peer, faster=FASTER if is_goal else None)
+            found += compare(f"{kind}: {work}", own, peer, faster=FASTER if is_goal else None)
     return found
 
 
@@ -89,5 +89,5 @@ def _compare_bytes(work: str, weights: list[Timing]) -> list[Finding]:
     return [
         found
         for kind, own in zip(STORES, ours, strict=True)
-        for found in beside(f"{kind}: {work}", own, *peers, unit="B")
+        for found in compare(f"{kind}: {work}", own, *peers, unit="B")
     ]

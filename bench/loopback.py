@@ -1,9 +1,9 @@
-"""Work: read a streamed answer over loopback with the real provider, and who has which share.
+"""Benchmark: read a streamed response over loopback with the real provider, and the shares of it.
 
-The server is a process of its own (`loopback_server`), so only what the client takes is counted,
-the kernel's part of reading included. What the provider takes as a whole is held against its
-two halves, each measured by itself: the transport that reads the bytes and does nothing with them,
-and the decoding of the same bytes from memory, up to the message.
+The server is a separate process (`loopback_server`), so only the CPU time of the client counts,
+including the kernel time of its reads. The cost of the provider is compared with its two parts,
+each measured alone: the transport that reads and discards the bytes, and the decoding of the same
+bytes from memory, up to the message.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from functools import partial
 
 import openai
 
-from bench.findings import Finding, beside
+from bench.findings import Finding, compare
 from bench.harness import Case, Stopwatch
 from bench.loopback_server import HOST, Body, server
 from bench.wire_answers import Answer, cut, in_openai_chat, make_answer
-from bench.wire_http import LIMIT, MODEL, QUESTION, Said, join_chunks, reading
+from bench.wire_http import LIMIT, MODEL, QUESTION, DecodedAnswer, join_chunks, reading
 from bench.wires import to_message
 from steno import AssistantMessage, ChatMessage, Request
 from steno.ports import HttpRequest
@@ -27,23 +27,23 @@ from steno.transport.http import HttpTransport
 from steno.wire import load_wire
 
 WORDS, PACED_WORDS = 2_000, 300
-ROUNDS, ROUND_S = 5, 0.05  # a paced answer takes its time on the clock, whatever it costs
+ROUNDS, ROUND_S = 5, 0.05  # a paced response takes a fixed time on the clock, whatever its CPU time
 WIRE = load_wire("openai_chat")
 REQUEST = Request(model=MODEL, messages=(ChatMessage.user(QUESTION),), max_tokens=LIMIT)
 
 
 @dataclass(frozen=True)
 class Manner:
-    """A way in which a server sends the events of an answer."""
+    """A way in which a server sends the events of a response."""
 
-    said: str
+    label: str
     answer: Answer
     count: int
     body: Body
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Read an answer in each manner, beside the SDK of OpenAI at the same server."""
+    """Read a response in each mode, also with the OpenAI SDK from the same server."""
     own = watch.settings
     shorter = replace(own, rounds=min(own.rounds, ROUNDS), round_s=min(own.round_s, ROUND_S))
     watch = Stopwatch(shorter, watch.progress)
@@ -73,7 +73,7 @@ def _measure(
     assert b"".join(pieces) == b"".join(manner.body.pieces)
     read = partial(reading, loop=loop, answer=manner.answer, count=manner.count)
     whole, carried, decoded, sdk = watch.measure(
-        f"loopback: {manner.said}",
+        f"loopback: {manner.label}",
         [
             read("steno", clients.read_provider),
             Case(
@@ -87,22 +87,22 @@ def _measure(
     )
     finish(clients.close())
     client, decoding = (part.best / whole.best for part in (carried, decoded))
-    work = f"loopback: an event, {manner.said}"
+    work = f"loopback: an event, {manner.label}"
     return [
-        *beside(work, whole, carried, decoded, sdk),
+        *compare(work, whole, carried, decoded, sdk),
         Finding(
-            f"loopback: events per CPU-second, {manner.said}",
+            f"loopback: events per CPU-second, {manner.label}",
             f"{1 / whole.best:,.0f} ({1 / whole.median:,.0f})",
         ),
         Finding(
-            f"loopback: share of the client, {manner.said}",
+            f"loopback: share of the client, {manner.label}",
             f"{client:.0%}, of decoding {decoding:.0%}",
         ),
     ]
 
 
 class _Clients:
-    """Everybody who reads from one address, on connections that stay open."""
+    """All clients that read from one address, on persistent connections."""
 
     def __init__(self, url: str) -> None:
         self._provider = connect("llama.cpp", base_url=url)
@@ -110,12 +110,12 @@ class _Clients:
         headers = {"content-type": "application/json"}
         body = WIRE.encode_request(REQUEST, stream=True).body
         self._outgoing = HttpRequest("POST", f"{url}/chat/completions", headers, body)
-        # As the SDK makes it, except that no proxy is asked about loopback.
+        # As the SDK creates it, but without a proxy, which loopback does not need.
         http = openai.DefaultAsyncHttpx2Client(trust_env=False)
         self._sdk = openai.AsyncOpenAI(api_key="none", base_url=url, http_client=http)
 
-    async def read_provider(self) -> Said:
-        """Read with client, limits on time, decoder and assembly, one event at a time."""
+    async def read_provider(self) -> DecodedAnswer:
+        """Read with the provider: client, timeouts, decoder and assembly, event by event."""
         async with self._provider.stream(REQUEST) as stream:
             async for _ in stream:
                 pass
@@ -130,12 +130,12 @@ class _Clients:
         answer.close()
         return pieces
 
-    async def read_sdk(self) -> Said:
+    async def read_sdk(self) -> DecodedAnswer:
         """Read with the SDK of OpenAI."""
         return await join_chunks(self._sdk)
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         await self._provider.close()
         await self._transport.close()
         await self._sdk.close()

@@ -1,7 +1,7 @@
-"""A server on loopback in a process of its own, so that its CPU time is not the client's.
+"""A server on loopback in a separate process, so that its CPU time is not counted for the client.
 
-It speaks just enough HTTP/1.1 to send answers that it is given beforehand, and knows nothing
-about what they say. Connections stay open, and each has a thread.
+It implements just enough HTTP/1.1 to send prepared responses, and does not know their content.
+Connections stay open, and each has a thread.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from typing import ClassVar, NamedTuple
 
 HOST = "127.0.0.1"
 PAUSE_S = 0.0002
-"""Between two pieces of an answer that is paced: far faster than any model speaks."""
+"""The pause between two pieces of a paced response: far shorter than that of any model."""
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 _END = b"0\r\n\r\n"
 
 
 class Body(NamedTuple):
-    """What an answer consists of, in the pieces that become HTTP chunks."""
+    """The body of a response, in the pieces that become HTTP chunks."""
 
     pieces: list[bytes]
     is_paced: bool = False
-    """A packet for each piece, and a pause behind it; else as fast as the client takes them."""
+    """Whether each piece is sent in its own packet, with a pause after it."""
 
 
 @contextmanager
 def server(bodies: Mapping[str, Body]) -> Generator[int]:
-    """Send each body to whoever asks for `/<its name>/...`; yield the port."""
+    """Serve each body under `/<its name>/...`; yield the port."""
     command = [sys.executable, "-m", "bench.loopback_server"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdin is not None
@@ -47,7 +47,7 @@ def server(bodies: Mapping[str, Body]) -> Generator[int]:
 
 
 def main() -> None:
-    """Serve the bodies that come from standard input, until it is closed."""
+    """Serve the bodies from standard input, until it is closed."""
     for name, (pieces, is_paced) in pickle.load(sys.stdin.buffer).items():
         chunks = [b"%x\r\n%b\r\n" % (len(piece), piece) for piece in pieces]
         _Connection.bodies[name] = Body(chunks if is_paced else [b"".join(chunks)], is_paced)
@@ -72,7 +72,7 @@ class _Connection(StreamRequestHandler):
             while (name := self._read_request()) is not None:
                 self._send(self.bodies[name])
         except ConnectionError:
-            pass  # a client may leave when it has heard enough
+            pass  # a client may disconnect early
 
     def _read_request(self) -> str | None:
         first, length = self.rfile.readline(), 0
@@ -90,7 +90,7 @@ class _Connection(StreamRequestHandler):
             if body.is_paced:
                 due += PAUSE_S
                 while time.perf_counter() < due:
-                    pass  # sleeping would take far longer than this
+                    pass  # busy waiting: a sleep would take far longer than this
         self.wfile.write(_END)
 
 

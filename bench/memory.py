@@ -1,7 +1,7 @@
-"""Work: what a message weighs besides its content.
+"""Benchmark: the memory of a message without its content.
 
-All strings are made before counting starts, so what is counted is what the library adds to them:
-its objects, and for calls the parsed arguments.
+All strings are created before counting starts, so only the objects of the library count, and for
+calls the parsed arguments.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from langchain_core.messages import AIMessage, HumanMessage
 from pydantic_ai.messages import ModelRequest, ModelResponse, ToolCallPart, UserPromptPart
 
-from bench.findings import Finding, below, beside
+from bench.findings import Finding, below, compare
 from bench.harness import Stopwatch, Timing
 from steno import ChatMessage, ToolCall
 
@@ -23,7 +23,7 @@ LIMIT_BYTES = 1_000
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Weigh 10,000 distinct messages of each kind."""
+    """Measure the memory of 10,000 distinct messages of each kind."""
     watch.progress.show("memory", 0, 1)
     texts = [f"Message number {number}: please look at the parser." for number in range(COUNT)]
     ids = [f"call_{number:08d}" for number in range(COUNT)]
@@ -46,9 +46,9 @@ def run(watch: Stopwatch) -> list[Finding]:
     with_call = "memory: assistant message with a call"
     return [
         below("memory: user message", user, LIMIT_BYTES, unit="B"),
-        *beside("memory: user message", user, *user_peers, unit="B"),
+        *compare("memory: user message", user, *user_peers, unit="B"),
         below(with_call, call, LIMIT_BYTES, unit="B"),
-        *beside(with_call, call, *call_peers, unit="B"),
+        *compare(with_call, call, *call_peers, unit="B"),
         below(f"{with_call}, no arguments", empty_call, LIMIT_BYTES, unit="B"),
     ]
 

@@ -1,4 +1,4 @@
-"""The same conversation in the words of each library, each the way its documentation shows."""
+"""The same conversation in the types of each library, built as its documentation shows."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def _steno_turn(turn: Turn) -> steno.AssistantMessage:
 def in_pydantic_ai(turns: Iterable[Turn]) -> list[Any]:
     """Return the turns as pydantic-ai's messages.
 
-    Everything between two turns of the model is one request there, so they are fewer.
+    pydantic-ai joins everything between two turns of the model into one request, so the result has
+    fewer messages.
     """
     messages: list[Any] = []
     for turn in turns:

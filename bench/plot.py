@@ -1,4 +1,4 @@
-"""Draw what was found: for each work, how many times the cost of steno each peer takes."""
+"""Plot the results: for each benchmark, the cost of each peer in units of the cost of steno."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ HEAD_BOX = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
 
 
 def draw(findings: Sequence[Finding], path: Path) -> None:
-    """Write the plot; works without a peer are left out."""
+    """Write the plot, without benchmarks that have no peer."""
     labels: list[str] = []
     ratios: list[float] = []
     colours: list[str] = []
@@ -48,11 +48,11 @@ def draw(findings: Sequence[Finding], path: Path) -> None:
         labels.append(f"{found.peer.name}  {show(found.peer.best, found.unit)}")
         ratios.append(found.ratio)
         colours.append(COLOURS.get(_library(found.peer.name), OTHER))
-    mpl.rcParams["svg.hashsalt"] = "steno"  # the same findings, the same file
+    mpl.rcParams["svg.hashsalt"] = "steno"  # the same results give the same file
     figure = Figure(figsize=(10, 1.2 + 0.22 * len(labels)), layout="constrained")
     axes = figure.add_subplot()
     positions = range(len(labels))
-    # Bars start at 1, which is steno: to the right of it a peer is dearer, to the left cheaper.
+    # Bars start at 1, which is steno: a bar to the right is a slower peer, to the left a faster one.
     axes.barh(positions, [ratio - 1 for ratio in ratios], left=1.0, color=colours, height=0.8)
     axes.set_xscale("log")
     low, high = min([*ratios, 0.5]), max([*ratios, 2.0])

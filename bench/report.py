@@ -1,4 +1,4 @@
-"""Write down what was found: a table for the terminal, Markdown and JSON for later."""
+"""Report the results: a table for the terminal, and files in Markdown and JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PACKAGES = (
 
 
 def rows(findings: Sequence[Finding]) -> list[tuple[str, ...]]:
-    """Return the cells of the table; a work is named on its first line only."""
+    """Return the cells of the table; a benchmark is named on its first line only."""
     table: list[tuple[str, ...]] = []
     last = ""
     for found in findings:
@@ -66,7 +66,7 @@ def in_text(findings: Sequence[Finding]) -> str:
 
 
 def verdict(findings: Sequence[Finding]) -> str:
-    """Say in one paragraph whether the goals are met; loudly if not."""
+    """Return a paragraph that states whether the goals are met, and lists missed goals."""
     goals = [found for found in findings if found.met is not None]
     missed = [found for found in goals if not found.met]
     if not missed:

@@ -1,4 +1,4 @@
-"""Work: import, each time in a fresh interpreter, and what comes along."""
+"""Benchmark: imports, each in a fresh interpreter, and the modules that they load."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import resource
 import subprocess
 import sys
 
-from bench.findings import Finding, beside, fact
+from bench.findings import Finding, compare, fact
 from bench.harness import Case, Stopwatch
 
 PEERS = ("langchain_core.messages", "openai", "pydantic_ai", "anthropic")
-# msgspec imports typing_extensions where it is installed. Peers have brought it here; where only
-# steno is installed it is missing, and that is what counts.
+# msgspec imports typing_extensions if it is installed. Peers install it here; an environment with
+# only steno does not have it, so it is hidden.
 ALONE = "import sys; sys.modules['typing_extensions'] = None; "
-# aiohttp is here for steno; SDKs that find it load it as well, and would not have it on their own.
+# aiohttp is installed here for steno. SDKs import it if it is installed, so it is hidden from them.
 UNAIDED = "import sys; sys.modules['aiohttp'] = None; "
 LIST_FOREIGN = f"""
 {ALONE}
@@ -25,7 +25,7 @@ print(*sorted(tops - sys.stdlib_module_names - {{"steno"}}))
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Time the imports, and list the modules from elsewhere that steno needs."""
+    """Time the imports, and list the third-party modules that steno loads."""
     empty, ours, msgspec, *others = watch.measure(
         "import: fresh interpreters",
         [
@@ -39,9 +39,9 @@ def run(watch: Stopwatch) -> list[Finding]:
     foreign = _run_python(LIST_FOREIGN).split()
     work = "import steno, interpreter included"
     return [
-        *beside(work, ours, msgspec, slower=1.6),
-        *beside(work, ours, empty, *others),
-        *beside("import steno, interpreter subtracted", ours.minus(empty), msgspec.minus(empty)),
+        *compare(work, ours, msgspec, slower=1.6),
+        *compare(work, ours, empty, *others),
+        *compare("import steno, interpreter subtracted", ours.minus(empty), msgspec.minus(empty)),
         fact(
             "third-party modules after import steno",
             " ".join(foreign) or "none",
@@ -56,7 +56,7 @@ def _import(module: str) -> Case:
 
 
 def _run_python(code: str) -> str:
-    # Isolated: neither the environment nor the current folder has a say in what is imported.
+    # Isolated: neither environment variables nor the current folder affect imports.
     command = [sys.executable, "-I", "-c", code]
     return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
 

@@ -1,6 +1,6 @@
-"""Work: the full-screen terminal, beside the widgets that come with Textual.
+"""Benchmark: the full-screen terminal, compared with the widgets of Textual.
 
-Everybody runs at a terminal (`terminal_pty`), in an interpreter of their own.
+Each candidate runs at a pseudo-terminal (`terminal_pty`), in its own interpreter.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
-from bench.findings import Finding, below, beside, fact
+from bench.findings import Finding, below, compare, fact
 from bench.harness import Case, Stopwatch, Timing
 from bench.log_content import SESSION, address, open_filled
 from bench.terminal_pty import cpu_until, run_through
@@ -44,11 +44,11 @@ PLANS = {
     (THEIRS, 10): "open stream",
     (THEIRS, 1_000): "open scroll",
 }
-"""What is done with a session of so many entries; a plan takes seconds, so each has its own."""
+"""The plan for a session of each length. A plan takes seconds, so each length has its own."""
 
 
 class _Meter:
-    """Adds up what programs took that ran elsewhere, as a clock does."""
+    """A clock that adds up the CPU time of other programs."""
 
     def __init__(self) -> None:
         self.spent = 0.0
@@ -57,7 +57,7 @@ class _Meter:
         return self.spent
 
     def case(self, name: str, shown: str, command: Sequence[str], home: Path) -> Case:
-        """Return the case of a program that starts and shows something."""
+        """Return the case of a program that starts and shows a text."""
 
         def run() -> None:
             self.spent += cpu_until(shown.encode(), command, home)
@@ -90,14 +90,14 @@ def _starting(watch: Stopwatch, folder: Path) -> list[Finding]:
     waits = "until it waits for a prompt"
     return [
         below(work, paint, PAINT_S),
-        *beside(work, paint, bare),
+        *compare(work, paint, bare),
         Finding(f"terminal: an empty session, {waits}", ready),
-        *beside(f"terminal: {RESUMED[1]:,} entries from SQLite, {waits}", long, ready, short),
+        *compare(f"terminal: {RESUMED[1]:,} entries from SQLite, {waits}", long, ready, short),
     ]
 
 
 def _resumed(folder: Path, length: int) -> Sequence[str]:
-    """Keep a session of so many entries, and return how to go on with it."""
+    """Create a session of the given length, and return the arguments that resume it."""
     own = folder / f"{length}"
     open_filled("sqlite", own, length).close()
     return (*STENO, "--store", address("sqlite", own), "--resume", SESSION)
@@ -120,13 +120,13 @@ def _working(watch: Stopwatch, folder: Path) -> list[Finding]:
     share = max(one["share"] for one in costs[OURS, 10_000])
     per_second = "an event of an answer, at 500 a second"
     return [
-        *beside(
+        *compare(
             "terminal: show 1,000 entries, until painted", opened[1], timing(THEIRS, 1_000, "open")
         ),
-        *beside("terminal: show 10,000 entries, until painted", opened[2], *opened[:2]),
-        *beside(f"terminal: {per_second}, 10 entries above", short, timing(THEIRS, 10, "event")),
-        *beside(f"terminal: {per_second}, 10,000 entries above", long, short),
-        *beside(
+        *compare("terminal: show 10,000 entries, until painted", opened[2], *opened[:2]),
+        *compare(f"terminal: {per_second}, 10 entries above", short, timing(THEIRS, 10, "event")),
+        *compare(f"terminal: {per_second}, 10,000 entries above", long, short),
+        *compare(
             "terminal: a drawing of that answer, 10,000 entries above",
             timing(OURS, 10_000, "drawing"),
             timing(OURS, 10, "drawing"),
@@ -138,7 +138,7 @@ def _working(watch: Stopwatch, folder: Path) -> list[Finding]:
             goal=f"< {SHARE:.0%}",
             met=share < SHARE,
         ),
-        *beside(
+        *compare(
             "terminal: a page up, 10,000 entries",
             timing(OURS, 10_000, "page"),
             timing(OURS, 1_000, "page"),

@@ -1,6 +1,6 @@
-"""What terminals are fed with: the made-up coding session, and an answer that comes in small pieces.
+"""The content of the terminal benchmarks: the synthetic coding session, and a streamed answer.
 
-Loads no library but steno: what is measured beside it runs in an interpreter of its own.
+It imports no library but steno: each candidate runs in its own interpreter.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _PIECE = 5
 
 
 def session(length: int) -> Sequence[Turn]:
-    """Return what was said before, in `length` turns."""
-    return make_conversation(length + 1)[1:]  # nobody sees what the system says
+    """Return a session of `length` turns."""
+    return make_conversation(length + 1)[1:]  # the system message is not shown
 
 
 def entries(turns: Sequence[Turn]) -> Sequence[Entry]:
-    """Return the turns on record."""
+    """Return the turns as entries."""
     return Conversation(map(_message, turns)).entries_view()
 
 

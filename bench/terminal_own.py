@@ -1,4 +1,4 @@
-"""The terminal of steno on a stage: at a desk that does what a script says and keeps nothing."""
+"""The full screen of steno with a scripted session that stores nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steno.ui.tui.start import create_app
 
 
 class _SessionDouble:
-    """As much of a session as a transcript reads."""
+    """The parts of a session that the transcript uses."""
 
     actor = "ada"
     is_running = False
@@ -27,7 +27,7 @@ class _SessionDouble:
     pending_calls = ()
     status = SessionStatus(
         session="long",
-        title="Mend the parser",
+        title="Fix the parser",
         folder="~/parser",
         branch="main",
         model="offline/assistant",
@@ -62,7 +62,7 @@ class _SessionDouble:
 
 
 class Steno:
-    """What is done with it."""
+    """The operations of the benchmark on the full screen."""
 
     def __init__(self, act: Act) -> None:
         self._act = act
@@ -70,7 +70,7 @@ class Steno:
         self._app = create_app(self._open_session)
 
     def run(self) -> None:
-        """Do what there is to do, and leave."""
+        """Run the plan, and quit."""
         self._app.run()
         if self._app.failure is not None:
             raise self._app.failure
@@ -91,31 +91,31 @@ class Steno:
 
     @property
     def drawn(self) -> int:
-        """How many drawings of blocks there were so far."""
+        """The number of drawings of items so far."""
         return self._app.transcript.draw_count
 
     def prepare(self, turns: Sequence[Turn]) -> Sequence[Entry]:
-        """Return what is given to `show`."""
+        """Return the argument of `show`."""
         return entries(turns)
 
     async def show(self, record: Sequence[Entry]) -> None:
-        """Show what is on record, until it is painted."""
+        """Show entries, and wait until they are painted."""
         assert self._session is not None
         self._session.record = record
         self._session.happen(BranchChanged())
         await painted(self._app)
 
-    async def say(self, text: str) -> None:
-        """Let the model say a little more."""
+    async def stream(self, text: str) -> None:
+        """Stream a piece of the answer."""
         assert self._session is not None
         self._session.happen(TextDelta(0, text))
 
     async def finish(self) -> None:
-        """Wait until all of it is to be seen."""
+        """Wait until the whole answer is visible."""
         await asyncio.sleep(0.5)
         await painted(self._app)
 
     async def page_up(self) -> None:
-        """Scroll, until it is painted."""
+        """Scroll, and wait until the screen is painted."""
         self._app.action_scroll_page(-1)
         await painted(self._app)

@@ -1,6 +1,6 @@
-"""The same with what comes with Textual: a widget for each thing that was said, in a container.
+"""The same with the widgets of Textual: one widget per message, in a container.
 
-A call and what came of it are one line, as they are folded in ours.
+A call and its result are one line, like a folded call in steno.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Chat(App[None]):
     def compose(self) -> ComposeResult:
         yield VerticalScroll()
         yield TextArea()
-        yield Static("where things stand")
+        yield Static("status")
 
     def on_mount(self) -> None:
         self.call_after_refresh(self.run_worker, self._play())
@@ -42,14 +42,14 @@ class _Chat(App[None]):
 
 
 class Textual:
-    """What is done with it."""
+    """The operations of the benchmark on the widgets."""
 
     def __init__(self, act: Act) -> None:
         self._app = _Chat(act, self)
         self._stream: MarkdownStream | None = None
 
     def run(self) -> None:
-        """Do what there is to do, and leave."""
+        """Run the plan, and quit."""
         self._app.run()
 
     @property
@@ -58,22 +58,22 @@ class Textual:
 
     @property
     def drawn(self) -> None:
-        """Nobody counts."""
+        """None: Textual does not count drawings."""
         return
 
     def prepare(self, turns: Sequence[Turn]) -> Sequence[Turn]:
-        """Return what is given to `show`."""
+        """Return the argument of `show`."""
         return turns
 
     async def show(self, record: Sequence[Turn]) -> None:
-        """Show what was said, until it is painted."""
+        """Show messages, and wait until they are painted."""
         await self._scroll.remove_children()
         await self._scroll.mount_all([widget for turn in record for widget in _widgets(turn)])
         self._scroll.anchor()
         await painted(self._app)
 
-    async def say(self, text: str) -> None:
-        """Let the model say a little more."""
+    async def stream(self, text: str) -> None:
+        """Stream a piece of the answer."""
         if self._stream is None:
             answer = Markdown()
             await self._scroll.mount(answer)
@@ -81,13 +81,13 @@ class Textual:
         await self._stream.write(text)
 
     async def finish(self) -> None:
-        """Wait until all of it is to be seen."""
+        """Wait until the whole answer is visible."""
         if self._stream is not None:
             await self._stream.stop()
         await painted(self._app)
 
     async def page_up(self) -> None:
-        """Scroll, until it is painted."""
+        """Scroll, and wait until the screen is painted."""
         self._scroll.scroll_page_up(animate=False)
         await painted(self._app)
 

@@ -1,9 +1,9 @@
-"""What is done at a terminal, and what it takes: open a session, stream an answer, scroll back.
+"""Measure a candidate at a terminal: open a session, stream an answer, scroll back.
 
     python -m bench.terminal_play CANDIDATE LENGTH PLAN FILE
 
-does it at the terminal where it is started, and writes to the file what it took. A session of ten
-entries was shown before the clock starts, so that modules are loaded and caches filled.
+runs the plan at the current terminal, and writes the costs to the file. A session of ten entries is
+shown before the clock starts, so that modules are loaded and caches are filled.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ async def open_session(candidate: Candidate, length: int) -> Costs:
 
 
 async def stream_answer(candidate: Candidate) -> Costs:
-    """Say something for ten seconds; whoever is slow gets several pieces at once."""
+    """Stream an answer for ten seconds; a slow candidate receives several pieces at once."""
     pieces = iter(deltas(EVENTS))
     said = 0
     before = candidate.drawn
@@ -43,7 +43,7 @@ async def stream_answer(candidate: Candidate) -> Costs:
     while said < EVENTS:
         due = min(EVENTS, 1 + int((time.monotonic() - started) * PER_SECOND))
         for _ in range(due - said):
-            await candidate.say(next(pieces))
+            await candidate.stream(next(pieces))
         said = due
         await asyncio.sleep(STEP_S)
     await candidate.finish()
@@ -63,7 +63,7 @@ async def scroll_back(candidate: Candidate) -> Costs:
 
 
 def main(name: str, length: int, plan: str, file: Path) -> None:
-    """Do what the plan says, and write down what it took."""
+    """Run the plan, and write the costs."""
     costs: Costs = {}
 
     async def act(candidate: Candidate) -> None:
@@ -73,7 +73,7 @@ def main(name: str, length: int, plan: str, file: Path) -> None:
         if "scroll" in plan:
             costs.update(await scroll_back(candidate))
 
-    # Each of them is alone: what only the other needs would be in the way of the collector.
+    # Only the measured candidate is imported: objects of the other would slow the collector.
     if name == "steno":
         from bench.terminal_own import Steno
 

@@ -1,4 +1,4 @@
-"""A terminal of 100 columns and 30 lines for a program that is measured; Linux only."""
+"""A pseudo-terminal of 100 columns and 30 lines for a measured program; Linux only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS, LINES = 100, 30
 
 
 def cpu_until(shown: bytes, command: Sequence[str], home: Path) -> float:
-    """Return the CPU time that a program has taken when its screen shows something."""
+    """Return the CPU time of a program up to when its screen shows a text."""
     with _started(command, home) as (process, terminal):
         screen = b""
         for piece in _pieces(terminal):
@@ -27,11 +27,11 @@ def cpu_until(shown: bytes, command: Sequence[str], home: Path) -> float:
 
 
 def run_through(command: Sequence[str], home: Path) -> None:
-    """Let a program run to its end."""
+    """Run a program to its end."""
     with _started(command, home) as (process, terminal):
         screen = b"".join(_pieces(terminal))
         if process.wait() != 0:
-            raise RuntimeError(f"{command}: failed and said {screen[-2000:]!r}")
+            raise RuntimeError(f"{command}: failed with the output {screen[-2000:]!r}")
 
 
 @contextmanager
@@ -68,7 +68,7 @@ def _pieces(terminal: int) -> Iterator[bytes]:
     while True:
         try:
             piece = os.read(terminal, 65_536)
-        except OSError:  # so Linux says that nobody is at the other end any more
+        except OSError:  # EIO: on Linux, the other end is closed
             return
         if not piece:
             return
@@ -76,5 +76,5 @@ def _pieces(terminal: int) -> Iterator[bytes]:
 
 
 def _cpu_of(pid: int) -> float:
-    """Read the clock of another process, threads included: clock_getcpuclockid(3), which is this."""
+    """Return the CPU clock of another process with its threads, as clock_getcpuclockid(3) does."""
     return time.clock_gettime((~pid) << 3 | 2)

@@ -1,4 +1,4 @@
-"""What every candidate can do at a terminal."""
+"""The operations that every candidate of the terminal benchmark has."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ class Candidate(Protocol):
 
     @property
     def drawn(self) -> int | None:
-        """How many drawings of what was said there were so far; None where nobody counts."""
+        """The number of drawings of items so far; None if the candidate does not count them."""
         ...
 
     def prepare(self, turns: Sequence[Turn]) -> Any:
-        """Return what is given to `show`."""
+        """Return the argument of `show`."""
         ...
 
     async def show(self, record: Any) -> None:
-        """Show what was said, and nothing else, until it is painted."""
+        """Replace the content with messages, and wait until they are painted."""
         ...
 
-    async def say(self, text: str) -> None:
-        """Let the model say a little more."""
+    async def stream(self, text: str) -> None:
+        """Stream a piece of the answer."""
         ...
 
     async def finish(self) -> None:
-        """Wait until all of it is to be seen."""
+        """Wait until the whole answer is visible."""
         ...
 
     async def page_up(self) -> None:
-        """Scroll, until it is painted."""
+        """Scroll, and wait until the screen is painted."""
         ...
 
 
@@ -44,8 +44,8 @@ Act: TypeAlias = Callable[[Candidate], Awaitable[None]]
 
 
 async def painted(app: App[Any]) -> None:
-    """Wait until what has changed is on the screen."""
-    for _ in range(2):  # what is put off until after the first time: scrolling, scroll bars
+    """Wait until all changes are on the screen."""
+    for _ in range(2):  # scrolling and scroll bars are updated after the first refresh
         done = asyncio.Event()
         app.call_after_refresh(done.set)
         await done.wait()

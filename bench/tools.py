@@ -1,4 +1,4 @@
-"""Work: make the schema of a tool from a function."""
+"""Benchmark: build the schema of a tool from a function."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pydantic_ai
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from bench.findings import Finding, below, beside
+from bench.findings import Finding, below, compare
 from bench.harness import Case, Stopwatch
 from steno import ToolDefinition
 
@@ -15,7 +15,7 @@ LIMIT_S = 0.3e-3
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Time a function of six parameters that nobody has seen before."""
+    """Time a new function of six parameters."""
     ours, *peers = watch.measure(
         "tools: schema of a function",
         [
@@ -25,7 +25,7 @@ def run(watch: Stopwatch) -> list[Finding]:
         ],
     )
     work = "tool definition from a function"
-    return [below(work, ours, LIMIT_S), *beside(work, ours, *peers)]
+    return [below(work, ours, LIMIT_S), *compare(work, ours, *peers)]
 
 
 def _describe_with_pydantic_ai(function: Callable[..., Any]) -> Any:

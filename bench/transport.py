@@ -1,13 +1,13 @@
-"""Measure HTTP clients: events per CPU-second over loopback with our decoder, and their share.
+"""Compare HTTP clients: events per CPU-second over loopback with steno's decoder, and their share.
 
-`python -m bench.transport` starts a server in a process of its own, so that only the client's
-CPU time counts, and lets every client read the same answer in alternating rounds:
+`python -m bench.transport` starts a server in a separate process, so that only the CPU time of the
+client counts. Every client reads the same response in alternating rounds:
 
-    burst    one event per HTTP chunk, as fast as the connection takes them
-    pieces   2 KB per HTTP chunk, as fast as the connection takes them
-    paced    one event per packet, as a model speaks
+    burst    one event per HTTP chunk, as fast as the connection allows
+    pieces   2 KB per HTTP chunk, as fast as the connection allows
+    paced    one event per packet, with pauses, as from a model
 
-The share of a client is what is left when the pieces it gave are decoded again from memory.
+The share of a client is the total cost without the cost of decoding the same pieces from memory.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ REQUEST = Request(model="m", messages=(ChatMessage.user("Speak."),))
 
 
 def answer(mode: str) -> list[bytes]:
-    """Return the body of an answer as the pieces it is sent in."""
+    """Return the body of a response in the pieces in which it is sent."""
     head = b'data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"m",'
     events = [
         head
@@ -57,7 +57,7 @@ BODY = b'{"model":"m","messages":[]}'
 
 
 async def read_raw(port: int, mode: str) -> Pieces:
-    """Read with nothing but a socket, chunks taken apart in Python."""
+    """Read from a bare socket, and parse the HTTP chunks in Python."""
     reader, writer = await asyncio.open_connection(HOST, port)
     writer.write(
         b"POST /%b/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n%b"
@@ -119,15 +119,15 @@ CLIENTS: dict[str, Callable[[int, str], Pieces]] = {
 
 @dataclass
 class Result:
-    """CPU seconds of one client in one mode, round by round."""
+    """The CPU seconds of one client in one mode, round by round."""
 
     total: list[float] = field(default_factory=list)
     decoding: list[float] = field(default_factory=list)
-    """The same pieces decoded from memory."""
+    """The CPU seconds to decode the same pieces from memory."""
 
 
 def decode(pieces: list[bytes]) -> int:
-    """Do with pieces what the provider does with them; return the number of events."""
+    """Decode and assemble pieces as the provider does; return the number of events."""
     decoder, assembler, count = StreamDecoder(), Assembler(), 0
     for piece in pieces:
         for event in decoder.feed(piece):
@@ -139,7 +139,7 @@ def decode(pieces: list[bytes]) -> int:
 
 
 async def read_and_decode(pieces: Pieces) -> int:
-    """Decode what a client gives, while it gives it."""
+    """Decode the pieces of a client as they arrive."""
     decoder, assembler, count = StreamDecoder(), Assembler(), 0
     async with aclosing(pieces) as body:
         async for piece in body:
@@ -152,7 +152,7 @@ async def read_and_decode(pieces: Pieces) -> int:
 
 
 async def read_provider(port: int, mode: str) -> int:
-    """Read with the provider itself: client, time limits, decoder, assembly, iteration."""
+    """Read with the provider itself: client, timeouts, decoder, assembly, iteration."""
     from steno.providers import connect
 
     url = f"http://{HOST}:{port}/{mode}"
@@ -168,7 +168,7 @@ async def read_provider(port: int, mode: str) -> int:
 
 
 def timed(work: Callable[[], int], expected: int) -> float:
-    """Return the CPU seconds that `work` takes."""
+    """Return the CPU seconds of `work`."""
     gc.collect()
     start = time.process_time()
     found = work()
@@ -178,7 +178,7 @@ def timed(work: Callable[[], int], expected: int) -> float:
 
 
 def measure(port: int, mode: str, rounds: int) -> dict[str, Result]:
-    """Let the clients take turns; the first round only warms them up."""
+    """Measure the clients in alternating rounds; the first round is a warm-up."""
     works: dict[str, Callable[[], int]] = {
         name: partial(_read, read, port, mode) for name, read in CLIENTS.items()
     }

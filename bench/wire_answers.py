@@ -1,7 +1,7 @@
-"""Answers as providers stream them, made up but always the same: what decoders are fed.
+"""Synthetic streamed responses of providers, always the same: the input of the decoders.
 
-Envelopes are those of OpenAI, Anthropic and Ollama, member by member and in their order; all
-three say the same words and make the same calls. An event is what a server writes at once.
+Envelopes have the members of OpenAI, Anthropic and Ollama, in their order. All three responses have
+the same text and calls. An event is what a server sends in one write.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _START = datetime(2026, 8, 7, 6, 8, 14, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model says, in the pieces it says it in."""
+    """The text and the calls of a response, in pieces."""
 
     words: tuple[str, ...]
     calls: tuple[Call, ...]
 
     @property
     def text(self) -> str:
-        """All words."""
+        """The whole text."""
         return "".join(self.words)
 
 
 def make_answer(count: int, *, calls: int = 2) -> Answer:
-    """Return an answer of `count` words, each about as long as a token, and some calls."""
+    """Return a response of `count` words, each about as long as a token, and some calls."""
     turns = make_conversation(400)
     words = cycle([word for turn in turns for word in _words(turn)])
     edits = [call for turn in turns for call in turn.calls if 200 < len(call.arguments) < 400]
@@ -49,7 +49,7 @@ def _words(turn: Turn) -> list[str]:
 
 
 def cut(events: Sequence[bytes]) -> list[bytes]:
-    """Return the same bytes in pieces of 1 to 4 KB, as they come out of a busy connection."""
+    """Return the same bytes in pieces of 1 to 4 KB, as from a busy connection."""
     random, body, pieces, start = Random(11), b"".join(events), [], 0
     while start < len(body):
         end = start + random.randint(SMALLEST_PIECE, LARGEST_PIECE)
@@ -114,7 +114,7 @@ def in_openai_chat(answer: Answer) -> list[bytes]:
 
 
 def in_anthropic_messages(answer: Answer) -> list[bytes]:
-    """Return the events of a Messages stream, with the blanks that the server pads them with."""
+    """Return the events of a Messages stream, with the padding of the server."""
     events: list[bytes] = []
     random = Random(2)
     counts = {"cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
@@ -170,7 +170,7 @@ def in_anthropic_messages(answer: Answer) -> list[bytes]:
 
 
 def in_ollama_chat(answer: Answer) -> list[bytes]:
-    """Return the lines of an answer of Ollama's own protocol, where calls come whole."""
+    """Return the lines of a response in Ollama's own protocol, in which calls are not split."""
     lines: list[bytes] = []
 
     def add(message: dict[str, Any], *, done: bool = False, **members: Any) -> None:

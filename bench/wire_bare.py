@@ -1,7 +1,7 @@
-"""Structs made over: they skip what they have no name for, and nobody tracks them.
+"""Variants of steno's structs that skip unknown members, and that the collector does not track.
 
-With them in the place of ours a decoder loses what it does not use. The difference is what
-losing nothing costs.
+With these structs a decoder drops everything that it does not use. The difference in cost is the
+price of keeping unknown members.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from steno.wire import load_wire
 
 Made = dict[type, Any]
 _REFUSED = {"TextMessage": ("tool_calls",), "ContentMessage": ("tool_calls",)}
-"""Members that a struct of ours refuses because it is for text only."""
+"""Members that a struct of steno rejects because it is for text only."""
 
 
 def bare(hint: Any, made: Made, *, without: Container[str] = ()) -> Any:
     """Return a type like `hint` whose structs skip unknown members and are not tracked.
 
-    Members of the outermost one can be left out; then they are unknown, and None.
+    Members of the outermost struct can be omitted; they are then unknown, and None.
     """
     if isinstance(hint, type) and issubclass(hint, Struct):
         if hint not in made:
@@ -42,7 +42,7 @@ def bare(hint: Any, made: Made, *, without: Container[str] = ()) -> Any:
 def _strip(cls: type[Struct], made: Made, without: Container[str]) -> type:
     hints, config = get_type_hints(cls), cls.__struct_config__
     fields: list[Any] = [(name, None, None) for name in _REFUSED.get(cls.__name__, ())]
-    field: Any = msgspec.field  # its types know no field that may have either default
+    field: Any = msgspec.field  # its type stubs do not allow both kinds of default
     for info in msgspec.structs.fields(cls):
         if info.name not in without:
             default = field(
@@ -60,7 +60,7 @@ def _strip(cls: type[Struct], made: Made, without: Container[str]) -> type:
     )
 
 
-# -- ours, without what it has no name for ---------------------------------------------------
+# -- steno's decoder without unknown members -------------------------------------------------
 
 _UNUSED = {
     "openai_chat": (
@@ -70,12 +70,12 @@ _UNUSED = {
     "anthropic_messages": (),
     "ollama_chat": ("model", "created_at"),
 }
-"""Members of a chunk that are read only to be kept."""
+"""Members of a chunk that are only stored."""
 
 
 @contextmanager
 def dropping_unknown(wire: str) -> Generator[None]:
-    """Let the decoder of a wire skip what it has no use for, in place of keeping it."""
+    """Make the decoder of a wire skip unknown members inside the `with` block."""
     read: Any = load_wire(wire).StreamDecoder()._decode
     names: dict[str, Any] = read.__globals__
     ours = dict(names)
@@ -87,7 +87,7 @@ def dropping_unknown(wire: str) -> Generator[None]:
 
 
 def _stand_ins(wire: str, names: dict[str, Any]) -> dict[str, Any]:
-    """Return other decoders, and the structs that they decode, under the names of ours."""
+    """Return the replaced decoders and structs, by the names of the originals."""
     if wire not in _made:
         made: Made = {}
         decoders = {
@@ -95,7 +95,7 @@ def _stand_ins(wire: str, names: dict[str, Any]) -> dict[str, Any]:
             for name, decode in names.items()
             if isinstance(getattr(decode, "__self__", None), msgspec.json.Decoder)
         }
-        assert decoders, "there is nothing to stand in for"
+        assert decoders, "no decoder found to replace"
         shapes = {
             name: msgspec.json.Decoder(bare(shape, made, without=_UNUSED[wire])).decode
             for name, shape in decoders.items()

@@ -1,7 +1,7 @@
-"""Work: write the body of a request at turn 1,000, when all but the last message was sent before.
+"""Benchmark: encode the request body of turn 1,000; all but its last message were sent before.
 
-Steno's encoder is kept from turn to turn. The peers keep no bytes: they map every message to
-OpenAI's words again, and dump them.
+steno keeps its encoder from turn to turn. The peers keep no bytes: they convert every message to
+OpenAI's format again, and dump it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
 from bench.conversation import make_conversation
-from bench.findings import Finding, beside
+from bench.findings import Finding, compare
 from bench.harness import Case, Stopwatch
 from bench.peers import in_langchain, in_pydantic_ai, in_steno
 from steno import Request
@@ -28,13 +28,13 @@ from steno.wire import openai_chat
 
 TURNS = 1_000
 MORE = 50
-"""So many turns are timed in a row, each with one message more: the encoder never starts anew."""
+"""The number of consecutive turns that are timed, each with one more message."""
 MODEL = "gpt-4o"
 KEY = "none"
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Encode the same conversation with everybody."""
+    """Encode the same conversation with all candidates."""
     turns = make_conversation(TURNS + MORE)
     ours = in_steno(turns)
     requests = [
@@ -54,7 +54,7 @@ def run(watch: Stopwatch) -> list[Finding]:
             encoder.encode(request, stream=True)
 
     with asyncio.Runner() as runner:
-        kept, anew, *peers = watch.measure(
+        kept, fresh, *peers = watch.measure(
             f"wires: encode turn {TURNS:,}",
             [
                 Case("steno", go_on, units=MORE, prepare=start),
@@ -67,8 +67,8 @@ def run(watch: Stopwatch) -> list[Finding]:
     fastest = min(peers, key=lambda peer: peer.best)
     work = f"encode the body of turn {TURNS:,} ({len(whole) / 1e6:.1f} MB)"
     return [
-        *beside(work, kept, fastest, faster=50),
-        *beside(work, kept, *(peer for peer in peers if peer is not fastest), anew),
+        *compare(work, kept, fastest, faster=50),
+        *compare(work, kept, *(peer for peer in peers if peer is not fastest), fresh),
     ]
 
 
@@ -93,7 +93,7 @@ def _langchain(messages: list[Any]) -> Case:
 
 
 def _openai(messages: list[Any]) -> Case:
-    """Do what `chat.completions.create` does with messages that are OpenAI's dicts already."""
+    """Do what `chat.completions.create` does with messages that are already OpenAI dicts."""
     client = openai.OpenAI(api_key=KEY)
 
     def encode() -> bytes:
@@ -110,5 +110,5 @@ def _openai(messages: list[Any]) -> Case:
 
 
 def _dump(body: dict[str, Any]) -> bytes:
-    """Write JSON as httpx and the openai SDK do."""
+    """Encode JSON as httpx and the openai SDK do."""
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()

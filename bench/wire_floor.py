@@ -1,4 +1,4 @@
-"""Lines split and decoded by msgspec into just what is needed: the least a stream can cost."""
+"""Lines split and decoded by msgspec into only the needed fields: the lower bound for a stream."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Call(Struct):
     function: Function | None = None
 
 
-class Said(Struct):
+class ChatDelta(Struct):
     content: str | None = None
     tool_calls: list[Call] | None = None
 
 
 class Choice(Struct):
     index: int = 0
-    delta: Said | None = None
+    delta: ChatDelta | None = None
     finish_reason: str | None = None
 
 
@@ -181,9 +181,9 @@ _WAYS: dict[str, tuple[Callable[[Decode, Iterable[bytes]], list[Any]], Any]] = {
 
 
 def split(wire: str, *, is_tracked: bool = True) -> Split:
-    """Return a function that decodes pieces of a stream into values with what is needed.
+    """Return a function that decodes pieces of a stream into values with only the needed fields.
 
-    The garbage collector need not look at them if they are not tracked.
+    The garbage collector ignores the values if they are not tracked.
     """
     way, shape = _WAYS[wire]
     return partial(way, msgspec.json.Decoder(shape if is_tracked else bare(shape, {})).decode)

@@ -1,7 +1,7 @@
-"""Work: read a streamed answer through an HTTP client, up to the finished message.
+"""Benchmark: read a streamed response through an HTTP client, up to the finished message.
 
-Nobody waits for a network: the client of each SDK gets a transport that holds the answer in
-memory, in pieces of 1 to 4 KB, and steno reads its bytes from the same client and transport.
+There is no network: the client of each SDK uses a transport that has the response in memory, in
+pieces of 1 to 4 KB. steno reads its bytes from the same client and transport.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pydantic_ai.messages import ModelRequest
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
-from bench.findings import Finding, beside
+from bench.findings import Finding, compare
 from bench.harness import Case, Stopwatch
 from bench.wire_answers import (
     Answer,
@@ -42,13 +42,13 @@ MODEL = "a-model"
 LIMIT = 4_096
 ASKED: list[Any] = [{"role": "user", "content": QUESTION}]
 
-Said = tuple[str | None, list[tuple[str, Any]]]
+DecodedAnswer = tuple[str | None, list[tuple[str, Any]]]
 """The text, and name and arguments of each call."""
-Read = Callable[[], Awaitable[Said]]
+Read = Callable[[], Awaitable[DecodedAnswer]]
 
 
 class Reader(NamedTuple):
-    """A way to read the answer, and how many times faster than it we want to be."""
+    """A way to read the response, and the goal: how many times faster steno must be."""
 
     name: str
     read: Read
@@ -56,7 +56,7 @@ class Reader(NamedTuple):
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Read one answer in three protocols, each beside the clients made for it."""
+    """Read one response in three protocols, each with the clients made for it."""
     answer = make_answer(WORDS)
     with asyncio.Runner() as runner:
         loop = runner.get_loop()
@@ -70,7 +70,7 @@ def run(watch: Stopwatch) -> list[Finding]:
 def _measure(
     watch: Stopwatch, loop: asyncio.AbstractEventLoop, answer: Answer, clients: _Clients
 ) -> list[Finding]:
-    """Time every way to read the answer; all have to come to the same."""
+    """Time every way to read the response; all must have the same result."""
     ours, *theirs = watch.measure(
         f"wires: {clients.wire} over HTTP",
         [
@@ -82,16 +82,16 @@ def _measure(
     return [
         found
         for timing, reader in zip(theirs, clients.readers, strict=True)
-        for found in beside(work, ours, timing, faster=reader.goal)
+        for found in compare(work, ours, timing, faster=reader.goal)
     ]
 
 
 def reading(
     name: str, read: Read, loop: asyncio.AbstractEventLoop, answer: Answer, count: int
 ) -> Case:
-    """Return the case of a way to read the answer, once it has come to what was said."""
+    """Return the case of a way to read the response, after its result was checked."""
 
-    async def complete() -> Said:
+    async def complete() -> DecodedAnswer:
         return await read()
 
     text, calls = loop.run_until_complete(complete())
@@ -103,12 +103,12 @@ def reading(
 
 
 class _Clients:
-    """Everybody who speaks a protocol, on one transport that answers with the same pieces."""
+    """All clients of a protocol, on one transport that responds with the same pieces."""
 
     wire: str
     content_type = "text/event-stream; charset=utf-8"
     library: Any = httpx2
-    """What the SDK's HTTP client comes from."""
+    """The module of the HTTP client that the SDK uses."""
     readers: tuple[Reader, ...]
 
     def __init__(self, events: list[bytes]) -> None:
@@ -122,8 +122,8 @@ class _Clients:
         headers = {"content-type": self.content_type}
         return self.library.Response(200, headers=headers, stream=self._body)
 
-    async def steno(self) -> Said:
-        """Read the answer with steno."""
+    async def steno(self) -> DecodedAnswer:
+        """Read the response with steno."""
         request = Request(model=MODEL, messages=(ChatMessage.user(QUESTION),), max_tokens=LIMIT)
         body = self._wire.encode_request(request, stream=True).body
         decoder, assembler = self._wire.StreamDecoder(), Assembler()
@@ -160,7 +160,7 @@ class _OpenAI(_Clients):
             Reader("pydantic-ai", self._pydantic_ai, 100),
         )
 
-    async def _accumulate(self) -> Said:
+    async def _accumulate(self) -> DecodedAnswer:
         async with self._sdk.chat.completions.stream(
             model=MODEL, messages=ASKED, stream_options={"include_usage": True}
         ) as stream:
@@ -171,7 +171,7 @@ class _OpenAI(_Clients):
         calls = [(call.function.name, call.function.arguments) for call in message.tool_calls]
         return message.content, calls
 
-    async def _pydantic_ai(self) -> Said:
+    async def _pydantic_ai(self) -> DecodedAnswer:
         messages = [ModelRequest.user_text_prompt(QUESTION)]
         async with model_request_stream(self._model, messages) as stream:
             async for _ in stream:
@@ -180,8 +180,8 @@ class _OpenAI(_Clients):
         return response.text, [(call.tool_name, call.args) for call in response.tool_calls]
 
 
-async def join_chunks(sdk: Any) -> Said:
-    """Ask the openai SDK for its typed chunks and join them by hand."""
+async def join_chunks(sdk: Any) -> DecodedAnswer:
+    """Read the typed chunks of the openai SDK and join them by hand."""
     texts: list[str] = []
     names: dict[int, str] = {}
     arguments: dict[int, list[str]] = {}
@@ -215,7 +215,7 @@ class _Anthropic(_Clients):
             Reader("anthropic SDK, messages.stream()", self._accumulate, 45),
         )
 
-    async def _join(self) -> Said:
+    async def _join(self) -> DecodedAnswer:
         texts: list[str] = []
         names: dict[int, str] = {}
         inputs: dict[int, list[str]] = {}
@@ -232,7 +232,7 @@ class _Anthropic(_Clients):
                 names[event.index], inputs[event.index] = event.content_block.name, []
         return "".join(texts), [(names[index], "".join(inputs[index])) for index in names]
 
-    async def _accumulate(self) -> Said:
+    async def _accumulate(self) -> DecodedAnswer:
         async with self._sdk.messages.stream(
             model=MODEL, messages=ASKED, max_tokens=LIMIT
         ) as stream:
@@ -257,7 +257,7 @@ class _Ollama(_Clients):
         self._sdk: Any = ollama.AsyncClient(host=URL, transport=self.transport)
         self.readers = (Reader("ollama client", self._join, 5),)
 
-    async def _join(self) -> Said:
+    async def _join(self) -> DecodedAnswer:
         texts: list[str] = []
         calls: list[tuple[str, Any]] = []
         async for part in await self._sdk.chat(model=MODEL, messages=ASKED, stream=True):

@@ -1,11 +1,11 @@
-"""Work: decode streams, with and without HTTP, and encode the request of a late turn."""
+"""Benchmarks of the wires: decode streams, with and without HTTP, and encode a late request."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from bench import wire_encode, wire_http
-from bench.findings import Finding, beside
+from bench.findings import Finding, compare
 from bench.harness import Case, Stopwatch
 from bench.wire_answers import (
     Answer,
@@ -31,7 +31,7 @@ WIRES: dict[str, Callable[[Answer], list[bytes]]] = {
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Time everything that has to do with wires."""
+    """Run all benchmarks of the wires."""
     return [
         *wire_http.run(watch),
         *(found for name in WIRES for found in _decode(watch, name)),
@@ -40,7 +40,7 @@ def run(watch: Stopwatch) -> list[Finding]:
 
 
 def _decode(watch: Stopwatch, name: str) -> list[Finding]:
-    """Decode from memory: in pieces of 1 to 4 KB, event by event, and ever longer answers."""
+    """Decode from memory: in pieces of 1 to 4 KB, event by event, and longer responses."""
     wire, floor, untracked = load_wire(name), split(name), split(name, is_tracked=False)
     few, events, many = (WIRES[name](make_answer(count)) for count in (FEW, SOME, MANY))
     pieces, few_pieces, many_pieces = cut(events), cut(few), cut(many)
@@ -51,36 +51,45 @@ def _decode(watch: Stopwatch, name: str) -> list[Finding]:
             return to_message(wire, pieces)
 
     count = len(events)
-    (message, told, least, least_untracked, lossy, message_1, told_1, least_1, short, long) = (
-        watch.measure(
-            f"wires: {name} from memory",
-            [
-                Case("steno", lambda: to_message(wire, pieces), count),
-                Case("steno, no message", lambda: _to_events(wire, pieces), count),
-                Case("split lines + msgspec", lambda: floor(pieces), count),
-                Case("split lines + msgspec, gc=False", lambda: untracked(pieces), count),
-                Case("steno, unknown members dropped", to_message_dropping, count),
-                Case("steno", lambda: to_message(wire, events), count),
-                Case("steno, no message", lambda: _to_events(wire, events), count),
-                Case("split lines + msgspec", lambda: floor(events), count),
-                Case(f"steno, {FEW:,} words", lambda: to_message(wire, few_pieces), len(few)),
-                Case(f"steno, {MANY:,} words", lambda: to_message(wire, many_pieces), len(many)),
-            ],
-        )
+    (
+        message,
+        no_message,
+        least,
+        least_untracked,
+        lossy,
+        message_1,
+        no_message_1,
+        least_1,
+        short,
+        long,
+    ) = watch.measure(
+        f"wires: {name} from memory",
+        [
+            Case("steno", lambda: to_message(wire, pieces), count),
+            Case("steno, no message", lambda: _to_events(wire, pieces), count),
+            Case("split lines + msgspec", lambda: floor(pieces), count),
+            Case("split lines + msgspec, gc=False", lambda: untracked(pieces), count),
+            Case("steno, unknown members dropped", to_message_dropping, count),
+            Case("steno", lambda: to_message(wire, events), count),
+            Case("steno, no message", lambda: _to_events(wire, events), count),
+            Case("split lines + msgspec", lambda: floor(events), count),
+            Case(f"steno, {FEW:,} words", lambda: to_message(wire, few_pieces), len(few)),
+            Case(f"steno, {MANY:,} words", lambda: to_message(wire, many_pieces), len(many)),
+        ],
     )
     work = f"{name}: an event,"
     return [
-        *beside(f"{work} to the message, 1 to 4 KB", message, least, slower=IN_PIECES),
-        *beside(f"{work} to the message, 1 to 4 KB", message, least_untracked, lossy),
-        *beside(f"{work} no message, 1 to 4 KB", told, least),
-        *beside(f"{work} to the message, one per piece", message_1, least_1, slower=ONE_BY_ONE),
-        *beside(f"{work} no message, one per piece", told_1, least_1),
-        *beside(f"{work} one of {MANY:,}", long, short, slower=FLAT),
+        *compare(f"{work} to the message, 1 to 4 KB", message, least, slower=IN_PIECES),
+        *compare(f"{work} to the message, 1 to 4 KB", message, least_untracked, lossy),
+        *compare(f"{work} no message, 1 to 4 KB", no_message, least),
+        *compare(f"{work} to the message, one per piece", message_1, least_1, slower=ONE_BY_ONE),
+        *compare(f"{work} no message, one per piece", no_message_1, least_1),
+        *compare(f"{work} one of {MANY:,}", long, short, slower=FLAT),
     ]
 
 
 def _check(name: str, wire: Wire, events: list[bytes], floor: Split) -> None:
-    """Make sure that everybody reads the same, however it is cut."""
+    """Check that all candidates read the same result from every split."""
     answer, whole = make_answer(SOME), to_message(wire, events)
     assert whole.text == answer.text
     assert len(whole.tool_calls) == len(answer.calls)
@@ -91,7 +100,7 @@ def _check(name: str, wire: Wire, events: list[bytes], floor: Split) -> None:
 
 
 def to_message(wire: Wire, pieces: list[bytes]) -> AssistantMessage:
-    """Decode what is in memory, up to the finished message."""
+    """Decode a response from memory, up to the finished message."""
     decoder, assembler = wire.StreamDecoder(), Assembler()
     for piece in pieces:
         assembler.feed_all(decoder.feed(piece))

@@ -20,7 +20,7 @@ TARGET = Path(__file__).parent.parent / "docs" / "schema" / f"steno-{FORMAT_VERS
 
 
 def build_schema() -> dict[str, Any]:
-    """Describe documents, entries, messages and tools, with every part they are made of."""
+    """Return the schema of documents, entries, messages and tools, with all their parts."""
     types = tuple(map(_as_stored, (Document, Entry, Message, ToolDefinition)))
     roots, parts = msgspec.json.schema_components(types, ref_template="#/$defs/{name}")
     parts["Message"] = {"description": "One message, as a file of its own.", **roots[2]}
@@ -37,7 +37,7 @@ def build_schema() -> dict[str, Any]:
 
 
 def _as_stored(hint: Any) -> Any:
-    """Return a type like `hint` whose values are as they are stored: without `unknown`, open."""
+    """Return the stored form of a type: without the field `unknown`, and open to other members."""
     origin, arguments = get_origin(hint), get_args(hint)
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return _struct_as_stored(hint)
@@ -55,7 +55,7 @@ def _struct_as_stored(struct: type[msgspec.Struct]) -> type:
     hints = get_type_hints(struct, include_extras=True)
     fields: list[Any] = [
         (field.name, _as_stored(hints[field.name]))
-        if field.default is msgspec.NODEFAULT  # also of the version, which is always written
+        if field.default is msgspec.NODEFAULT  # including the version, which is always written
         else (field.name, _as_stored(hints[field.name]), field.default)
         for field in msgspec.structs.fields(struct)
         if field.name != "unknown"
@@ -69,14 +69,14 @@ def _struct_as_stored(struct: type[msgspec.Struct]) -> type:
 
 
 def main() -> int:
-    """Write the schema; with --check only compare."""
+    """Write the schema; with --check, only compare it."""
     text = msgspec.json.format(msgspec.json.encode(build_schema()), indent=2).decode() + "\n"
     if "--check" not in sys.argv[1:]:
         TARGET.write_text(text, encoding="utf-8")
         return 0
     if TARGET.exists() and TARGET.read_text(encoding="utf-8") == text:
         return 0
-    print(f"{TARGET.name} does not describe the code: run `make fix`", file=sys.stderr)
+    print(f"{TARGET.name} is out of date; run `make fix`", file=sys.stderr)
     return 1
 
 

@@ -1,7 +1,7 @@
-"""Take the pictures of docs/images from real sessions, or check that they are up to date.
+"""Write the screenshots in docs/images from real sessions, or check that they are up to date.
 
-The terminal, the desk, the tools and the store are real; only the model follows a script. Run it
-from the folder of the project: `python -m scripts.screenshots [--check]`.
+The terminal, the session, the tools and the store are real; only the model is scripted. Run it
+from the root of the repository: `python -m scripts.screenshots [--check]`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ allow = ["edit(prices.py)", "bash(python3 *)"]
 context_tokens = 32000
 """
 CODE: Final = '''\
-"""What things cost."""
+"""Prices of a shop."""
 
 
 def mean(prices: list[float]) -> float:
@@ -72,11 +72,11 @@ Fixed and tried:
 """
 
 
-# -- pictures ------------------------------------------------------------------------------------
+# -- screenshots ---------------------------------------------------------------------------------
 
 
 async def show_terminal(person: ScreenUser) -> None:
-    """Ask for something, and see it done."""
+    """Show a prompt, the tool calls, and the answer."""
     await person.enter(QUESTION)
     await person.sees("mean([2, 4])", "idle")
     calls = [block for block in person.app.transcript.items if "edit" in block.head]
@@ -86,21 +86,21 @@ async def show_terminal(person: ScreenUser) -> None:
 
 
 async def show_approval(person: ScreenUser) -> None:
-    """Be asked about an edit."""
+    """Show the approval of an edit."""
     await person.enter(QUESTION)
-    await person.sees("asks you")
+    await person.sees("waiting for approval")
     await person.press("ctrl+g")
 
 
 async def show_tree(person: ScreenUser) -> None:
-    """Look at two branches."""
+    """Show the tree of two branches."""
     await _branch(person)
     await person.press("ctrl+t")
     await person.sees("2 branches")
 
 
 async def show_compare(person: ScreenUser) -> None:
-    """Compare them."""
+    """Show the comparison of two branches."""
     await show_tree(person)
     await person.press("c")
     await person.sees("Compare")
@@ -116,11 +116,11 @@ async def _branch(person: ScreenUser) -> None:
     await person.press("ctrl+t")
     await person.sees("Tree of")
     await person.press("up", "up", "up", "up", "e")
-    await person.sees("otherwise")
+    await person.sees("to edit #")
     await person.type("strict")
     await person.press("enter")
     await person.until(lambda: "⎇ strict" in person.status)
-    await person.enter("Raise an error that says so.")
+    await person.enter("Raise a clear error.")
     await person.sees("It raises", "idle")
 
 
@@ -130,7 +130,7 @@ TALK: Final[tuple[Turn, ...]] = (
     [EDIT],
     "It returns `0.0` for no prices.",
     [RAISE],
-    "It raises `ValueError` with words that say so.",
+    "It raises `ValueError` with a clear message.",
 )
 PICTURES: Final[Mapping[str, tuple[tuple[Turn, ...], Callable[[ScreenUser], Awaitable[None]]]]] = {
     "terminal": (
@@ -148,11 +148,11 @@ PICTURES: Final[Mapping[str, tuple[tuple[Turn, ...], Callable[[ScreenUser], Awai
 }
 
 
-# -- how they are taken --------------------------------------------------------------------------
+# -- how screenshots are taken -------------------------------------------------------------------
 
 
 def main(arguments: list[str]) -> int:
-    """Take all pictures, and write or check them."""
+    """Take all screenshots, and write or check them."""
     outdated = []
     for name in PICTURES:
         file = TARGET / f"{name}.svg"
@@ -172,7 +172,7 @@ def main(arguments: list[str]) -> int:
 
 
 def take(name: str) -> str:
-    """Return one picture as SVG."""
+    """Return one screenshot as SVG."""
     turns, play = PICTURES[name]
     with tempfile.TemporaryDirectory() as folder, run_vendor(*turns) as model:
         home = Path(folder)
@@ -192,7 +192,7 @@ def take(name: str) -> str:
 
 @contextmanager
 def _living_in(home: Path, project: Path) -> Generator[None]:
-    """Let nothing of whoever takes the pictures be seen in them."""
+    """Hide the environment of the current user from the screenshots."""
     before, place = dict(os.environ), Path.cwd()
     for name in [name for name in before if re.match("STENO_|XDG_|NO_COLOR|LLM_", name)]:
         del os.environ[name]
@@ -208,14 +208,14 @@ def _living_in(home: Path, project: Path) -> Generator[None]:
 
 async def _sit(project: Path, play: Callable[[ScreenUser], Awaitable[None]]) -> str:
     @asynccontextmanager
-    async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
+    async def opened(on_progress: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
         start, none = SessionStart(project), McpOptions(is_disabled=True)
         async with AgentSession.open(
-            load_settings(project), start, mcp_options=none, on_progress=say
+            load_settings(project), start, mcp_options=none, on_progress=on_progress
         ) as desk:
             yield desk
 
-    app = create_app(opened, clock=lambda: 0.0)  # no second passes
+    app = create_app(opened, clock=lambda: 0.0)  # a fixed clock, so that no duration is shown
     async with app.run_test(size=SIZE) as pilot:
         person = ScreenUser(app, pilot)
         await person.sees(" ACT ")
@@ -227,7 +227,7 @@ async def _sit(project: Path, play: Callable[[ScreenUser], Awaitable[None]]) -> 
 
 
 def _plain(svg: str, name: str) -> str:
-    """Return a picture that is the same tomorrow, and fetches nothing from anywhere."""
+    """Return a reproducible screenshot: without times, generated names and remote fonts."""
     svg = re.sub(r"\s*@font-face \{.*?\}\n", "\n", svg, flags=re.DOTALL)
     svg = svg.replace("Fira Code, monospace", "Fira Code, Menlo, Consolas, monospace")
     svg = re.sub(r"\bterminal-\d+", f"steno-{name}", svg)

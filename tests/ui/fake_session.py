@@ -1,7 +1,7 @@
-"""A desk for tests of faces: a real conversation in memory, and everything else by script.
+"""A session for tests of the interfaces: a real conversation in memory, the rest is scripted.
 
-What a face asks for is noted in `asked`; what happens is said with `happen`. Nobody answers by
-itself: a test says what the agent does.
+Requests of an interface are recorded in `asked`; `happen` sends an event. The session does nothing
+by itself: a test decides what the agent does.
 """
 
 # A test sets attributes that a real session computes:
@@ -55,7 +55,7 @@ class FakeBranches(BranchTree):
         return self.all_rows()
 
     def all_rows(self) -> Sequence[BranchTreeRow]:
-        """Return every entry of every branch, what parts from an earlier branch one step right."""
+        """Return every entry of every branch; side branches are indented."""
         conversation = self._session.conversation
         labels: dict[str, list[str]] = {}
         for text, target in conversation.labels.items():
@@ -142,7 +142,7 @@ class FakeSessionList(SessionList):
 
 
 class FakeSession(AgentSession):
-    """See above; every attribute may be set by a test."""
+    """A scripted session; a test may set every attribute."""
 
     actor = "ann"
     is_running = False
@@ -170,7 +170,7 @@ class FakeSession(AgentSession):
         self.asked.append(asked)
 
     def happen(self, *events: SessionEvent) -> None:
-        """Tell whoever watches what happens."""
+        """Send an event to all listeners."""
         for event in events:
             for listener in self._watchers:
                 listener(event)

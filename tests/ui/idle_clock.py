@@ -1,9 +1,8 @@
-"""Time in tests of the full screen: a clock to move by hand, and waiting that looks at no clock.
+"""Time in tests of the full screen: a manual clock, and waiting without a clock.
 
-Textual's pilot looks how much the process computes. On a busy machine that is little long before
-everything is done, and on an idle one it sleeps where there is nothing to wait for. Here nothing is
-measured: whatever the event loop can do at once is done, and drawn, until there is no more of it.
-What takes time or comes from elsewhere (a timer, a thread, a process) is for `wait_until` to wait for.
+Textual's pilot measures the CPU use of the process. On a busy machine that is low long before all
+work is done, and on an idle one the pilot sleeps for nothing. Here nothing is measured: the event
+loop runs and draws until nothing is ready. `wait_until` waits for timers, threads and processes.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _MOST_DRAWINGS: Final = 200
 
 
 class ManualClock:
-    """Stands still until a test moves it."""
+    """A clock that only a test advances."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -35,12 +34,12 @@ class ManualClock:
 
 
 async def wait_until_idle(min_sleep: float = 0.0, max_sleep: float = 0.0) -> None:
-    """Wait until everything is done that can be done now; takes the place of `wait_for_idle`."""
+    """Run everything that is ready; replaces Textual's `wait_for_idle`."""
     await settle(active_app.get())
 
 
 async def settle(app: App[Any]) -> None:
-    """Let an app do everything that it can do now, and draw it."""
+    """Run and draw everything that is ready in an app."""
     for _ in range(_MOST_DRAWINGS):
         await _do_all()
         draw(app)
@@ -50,7 +49,7 @@ async def settle(app: App[Any]) -> None:
 
 
 async def wait_until(pilot: Pilot[Any], is_so: Callable[[], object]) -> None:
-    """Wait for something that comes by itself, but not for ever."""
+    """Wait for a condition, with a time limit."""
     try:
         async with asyncio.timeout(PATIENCE_S):
             await settle(pilot.app)
@@ -62,7 +61,7 @@ async def wait_until(pilot: Pilot[Any], is_so: Callable[[], object]) -> None:
 
 
 def draw(app: App[Any]) -> None:
-    """Draw what has changed, without waiting until the next picture is due."""
+    """Draw changes at once, without waiting for the next frame."""
     try:
         app.screen._on_timer_update()
     except ScreenStackError:
@@ -70,7 +69,7 @@ def draw(app: App[Any]) -> None:
 
 
 async def _do_all() -> bool:
-    """Let everything run that is ready to; tell whether there was anything."""
+    """Run everything that is ready; return whether there was anything."""
     loop: Any = asyncio.get_running_loop()
     was_any = bool(loop._ready)  # nothing else says so
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Which entry of a branch stands beside which of another."""
+"""The pairs of entries of two compared branches."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _ids(row: EntryPair) -> tuple[str | None, ...]:
 
 
 def outside(text: str, spans: tuple[Span, ...]) -> str:
-    """Return what is not in a span."""
+    """Return the text outside of spans."""
     ends = [0, *[end for _, end in spans]]
     starts = [*[start for start, _ in spans], len(text)]
     return "".join(text[end:start] for end, start in zip(ends, starts, strict=True))

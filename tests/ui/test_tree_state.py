@@ -1,4 +1,4 @@
-"""A tree as lines: what is folded, where branches part, and what is found in it."""
+"""A tree as lines: folding, branch points, and search."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def chain(length: int, *remarkable: int) -> list[BranchTreeRow]:
 
 
 def forked() -> list[BranchTreeRow]:
-    """Return a tree of two branches that part behind the second entry."""
+    """Return a tree of two branches that diverge after the second entry."""
     return [
         twig(0, is_remarkable=True),
         twig(1, parent=0),

@@ -20,17 +20,17 @@ from steno.render.call_text import describe_call_status, describe_purpose
 from steno.render.describe import summarize_call
 from steno.render.terminal_text import terminal_line, terminal_text
 
-_WAITING_REASON: Final = "it waits behind another call, and a rule may yet decide about it"
-_NO_RULE_REASON: Final = "no rule would cover only calls like this one"
-_UNPRINTABLE_RULE: Final = "a rule for it would hold what cannot be shown"
-_NO_LONGER_ASKED: Final = "no longer asked, or changed meanwhile: nothing was decided"
+_QUEUED_OBSTACLE: Final = "it is queued after another call, and a rule may still decide it"
+_NO_RULE_OBSTACLE: Final = "no safe rule matches it"
+_UNPRINTABLE_OBSTACLE: Final = "its rule would contain unprintable characters"
+_REQUEST_CHANGED: Final = "the request was withdrawn or has changed; nothing was decided"
 
 
 # -- choices ----------------------------------------------------------------------------------
 
 
 class ApprovalChoice(StrEnum):
-    """An answer to a request. Its value is the word that can be typed instead of the key."""
+    """A choice for a pending call. Its value is the word that can be typed instead of the key."""
 
     ONCE = "once"
     SESSION = "session"
@@ -44,10 +44,10 @@ class ApprovalChoice(StrEnum):
     THESE = "yes"
     """Allow the listed calls."""
     BACK = "no"
-    """Leave the list without a decision."""
+    """Close the list without a decision."""
     VIEW = "view"
     EDIT = "edit"
-    """Write another rule."""
+    """Type another rule."""
     HELP = "?"
 
 
@@ -56,37 +56,39 @@ _RULE_LIFETIMES: Final = {
     ApprovalChoice.PROJECT: "for this folder until revoked",
     ApprovalChoice.USER: "for all folders until revoked",
 }
-"""The choices that allow more than this call, by a rule. Each is also a `GrantScope`."""
+"""The choices that store a rule, which allows more than this call. Each is also a `GrantScope`."""
 
 
 class ApprovalOffer(NamedTuple):
-    """A choice as it is offered."""
+    """A choice as the interfaces show it."""
 
     choice: ApprovalChoice
     key: str
     label: str
     meaning: str
-    """The effect of Enter."""
+    """The effect of the choice, as a verb in the base form."""
     obstacle: str = ""
-    """The reason why it cannot be chosen; empty if it can."""
+    """The reason why the choice is unavailable; empty if it is available."""
 
 
 _ONCE: Final = ApprovalOffer(
-    ApprovalChoice.ONCE, "o", "once", "this call runs, with exactly these arguments"
+    ApprovalChoice.ONCE, "o", "once", "run this call once, with exactly these arguments"
 )
 _DENIALS: Final = (
     ApprovalOffer(
-        ApprovalChoice.DENY, "d", "deny", "it does not run; the model is told so, and goes on"
+        ApprovalChoice.DENY, "d", "deny", "deny the call; the model is notified and continues"
     ),
-    ApprovalOffer(ApprovalChoice.REASON, "r", "deny with reason", "asks what to tell the model"),
+    ApprovalOffer(
+        ApprovalChoice.REASON, "r", "deny with reason", "type a reason for the model, and deny"
+    ),
 )
 _VIEW: Final = ApprovalOffer(
-    ApprovalChoice.VIEW, "v", "view all", "shows all of what the call would do"
+    ApprovalChoice.VIEW, "v", "view all", "show everything that the call would do"
 )
 _EDIT: Final = ApprovalOffer(
-    ApprovalChoice.EDIT, "e", "edit rule", "asks for another rule for session, project and user"
+    ApprovalChoice.EDIT, "e", "edit rule", "type another rule for session, project and user"
 )
-_HELP: Final = ApprovalOffer(ApprovalChoice.HELP, "h", "help", "explains the answers")
+_HELP: Final = ApprovalOffer(ApprovalChoice.HELP, "h", "help", "explain the choices")
 
 
 def offers_for_call(pending: PendingCall, undecided: int) -> tuple[ApprovalOffer, ...]:
@@ -96,22 +98,22 @@ def offers_for_call(pending: PendingCall, undecided: int) -> tuple[ApprovalOffer
     if request is not None and not obstacle:
         preview = preview_rule(request.rule, request)
         rule = f"{request.rule}{'' if preview.is_narrow else f' ({preview.description})'}"
-    stores_rule = f"stores the rule {rule} · kept"
+    store_rule = f"store the rule {rule}, valid"
     scopes = [
-        ApprovalOffer(choice, choice[0], f"for {choice}", f"{stores_rule} {lifetime}", obstacle)
+        ApprovalOffer(choice, choice[0], f"for {choice}", f"{store_rule} {lifetime}", obstacle)
         for choice, lifetime in _RULE_LIFETIMES.items()
     ]
-    label, meaning = f"all {undecided} once", f"lists all {undecided} before any runs"
+    label, meaning = f"all {undecided} once", f"list all {undecided} calls before any of them runs"
     all_offer = ApprovalOffer(ApprovalChoice.ALL, "a", label, meaning)
     return (_ONCE, *scopes, *_DENIALS, *((all_offer,) if undecided > 1 else ()))
 
 
 def offers_for_calls(count: int) -> tuple[ApprovalOffer, ...]:
     """Return the choices for a list of calls."""
-    label, meaning = f"allow these {count} once", f"these {count} calls run, once each"
+    label, meaning = f"allow these {count} once", f"run these {count} calls, once each"
     return (
         ApprovalOffer(ApprovalChoice.THESE, "y", label, meaning),
-        ApprovalOffer(ApprovalChoice.BACK, "n", "go back", "nothing is decided"),
+        ApprovalOffer(ApprovalChoice.BACK, "n", "go back", "close the list without a decision"),
     )
 
 
@@ -123,7 +125,7 @@ def typed_offers(pending: PendingCall, undecided: int) -> list[ApprovalOffer]:
 
 
 def find_offer(offers: Iterable[ApprovalOffer], typed: str) -> ApprovalOffer | None:
-    """Return the offer of a typed key, word or label; None if there is none."""
+    """Return the offer that a typed key, word or label names; None if it names none."""
     answer = typed.strip().lower()
     found = (offer for offer in offers if answer in (offer.key, offer.choice, offer.label))
     return next(found, None)
@@ -135,12 +137,17 @@ def list_offers(offers: Iterable[ApprovalOffer]) -> str:
 
 
 def rule_obstacle(request: ApprovalRequest | None) -> str:
-    """Return why nothing wider than the call can be allowed; empty where it can."""
+    """Return why no rule can be stored for a call; empty if one can."""
     if request is None:
-        return _WAITING_REASON
+        return _QUEUED_OBSTACLE
     if not request.rule:
-        return _NO_RULE_REASON
-    return "" if terminal_text(request.rule) == request.rule else _UNPRINTABLE_RULE
+        return _NO_RULE_OBSTACLE
+    return "" if terminal_text(request.rule) == request.rule else _UNPRINTABLE_OBSTACLE
+
+
+def once_only_note(obstacle: str) -> str:
+    """Return the note about a call for which no rule can be stored."""
+    return f"this call can only be allowed once: {obstacle}"
 
 
 # -- rules and decisions ----------------------------------------------------------------------
@@ -153,31 +160,31 @@ class RulePreview(NamedTuple):
     """The stored form; None if the text is not a rule."""
     description: str
     is_narrow: bool = False
-    """Whether it covers this call and similar ones, and no more."""
+    """Whether it matches only this call and similar ones."""
 
 
 def preview_rule(text: str, request: ApprovalRequest) -> RulePreview:
-    """Return the calls that a rule would cover, or the reason why the text is not a rule."""
+    """Return the calls that a rule would match, or the reason why the text is not a rule."""
     if not text.strip():
-        return RulePreview(None, f"rule: write which calls to allow, as in {request.rule}")
+        return RulePreview(None, f"rule: type the calls to allow, such as {request.rule}")
     try:
         rule = PermissionRule.parse(text)
     except InvalidValue as exc:
         return RulePreview(None, terminal_line(str(exc)))
     is_narrow = False
     if not rule.covers_all(request.call.name, request.capability, request.subjects):
-        description = "does not cover this call, which runs this once all the same"
+        description = "does not match this call, which still runs once"
     elif rule.covers_everything:
-        description = f"covers every call of {rule.tool}, whatever it is about"
+        description = f"matches every call of {rule.tool}, with any arguments"
     else:
-        description, is_narrow = "covers this call and its like", True
+        description, is_narrow = "matches this call and similar ones", True
     return RulePreview(str(rule), description, is_narrow)
 
 
 def decision_for(
     choice: ApprovalChoice, request: ApprovalRequest | None, *, actor: str, text: str | None = None
 ) -> ApprovalDecision | None:
-    """Return the decision of a choice; None if it makes none.
+    """Return the decision of a choice; None if the choice is not a decision.
 
     `text` is the typed reason, or the typed rule in place of the offered one.
     """
@@ -197,7 +204,7 @@ def decision_for(
 
 
 def stored_rule_notice(decision: ApprovalDecision) -> str:
-    """Return the notice about a rule that outlasts the session; empty if there is none."""
+    """Return the notice about a stored rule that outlasts the session; empty without one."""
     if decision.scope not in (GrantScope.PROJECT, GrantScope.USER):
         return ""
     lifetime = _RULE_LIFETIMES[ApprovalChoice(decision.scope)]
@@ -211,7 +218,7 @@ def decide_calls(
 ) -> list[str]:
     """Apply one decision to several calls; return the errors as text."""
     errors: list[str] = []
-    # Waiting calls first: the run continues with the last answered request.
+    # Queued calls first: the decision about a request lets the run continue.
     for pending in sorted(calls, key=lambda pending: pending.request is not None):
         try:
             decide(pending.call.id, decision)
@@ -224,25 +231,25 @@ def decide_calls(
 
 _MAX_LISTED_CALLS: Final = 3
 _ANSWER_NOTES: Final = {
-    ApprovalChoice.SESSION: "allow in this session whatever this rule covers:",
-    ApprovalChoice.PROJECT: "allow in this folder, for good, whatever this rule covers:",
-    ApprovalChoice.USER: "allow in all folders, for good, whatever this rule covers:",
-    ApprovalChoice.REASON: "why not? The model is told:",
+    ApprovalChoice.SESSION: "allow calls that match this rule, in this session:",
+    ApprovalChoice.PROJECT: "allow calls that match this rule, in this folder until revoked:",
+    ApprovalChoice.USER: "allow calls that match this rule, in all folders until revoked:",
+    ApprovalChoice.REASON: "reason for the denial, sent to the model:",
 }
-_UNFOCUSED_HINT: Final = "Ctrl+G decides · Esc interrupts"
-_CHOICE_HINT: Final = "letter or ←→ picks · Enter confirms · Esc leaves"
-_EDIT_HINT: Final = " · e edits it first"
-_REASON_MISSING_HINT: Final = "write a reason; Esc, then d denies without one"
-_REASON_HINT: Final = "Enter denies, and the model reads this · Esc goes back"
-_RULE_HINT: Final = "Enter stores it · Esc goes back"
+_UNFOCUSED_HINT: Final = "Ctrl+G decide · Esc interrupt"
+_CHOICE_HINT: Final = "letter or ←→ select · Enter confirm · Esc back to the prompt"
+_EDIT_HINT: Final = " · e edit the rule"
+_REASON_MISSING_HINT: Final = "type a reason, or press Esc and then d to deny without one"
+_REASON_HINT: Final = "Enter deny and send the reason · Esc back"
+_RULE_HINT: Final = "Enter store the rule · Esc back"
 
 
 @final
 class ApprovalState:
     """The pending calls, the one that is shown, and the choice that Enter would confirm.
 
-    The shown call stays while the user decides about it. If it changes all the same, the choice is
-    dropped and `message` reports it.
+    The shown call stays while the user decides about it. If its request is withdrawn or changes,
+    the choice is dropped and `message` reports that.
     """
 
     def __init__(
@@ -260,16 +267,16 @@ class ApprovalState:
         self.listed_calls: tuple[PendingCall, ...] = ()
         """The calls to be allowed together while the list is shown."""
         self.edited_choice: ApprovalChoice | None = None
-        """The choice for which a rule or a reason is being written."""
+        """The choice for which a rule or a reason is being typed."""
         self.offered_rule: str = ""
-        """The rule that is being edited, as it was; empty while a reason is written."""
+        """The rule before the edit; empty while a reason is typed."""
         self.highlighted: ApprovalOffer | None = None
         """The choice that Enter confirms."""
         self.message: str = ""
         """A message that replaces the hint."""
         self._previewed_call: ToolCall | None = None
         self.loaded_preview: CallPreview = CallPreview()
-        """The effect of a waiting call that has no request yet."""
+        """The effect of a queued call, which has no request yet."""
 
     @property
     def undecided(self) -> tuple[PendingCall, ...]:
@@ -296,29 +303,29 @@ class ApprovalState:
         same_call = None if self.shown_call is None else _find_same_call(self.shown_call, undecided)
         if same_call is None:
             asked = [call for call in undecided if call.request is not None]
-            self.show_call(next(iter(asked or undecided), None), _NO_LONGER_ASKED)
+            self.show_call(next(iter(asked or undecided), None), _REQUEST_CHANGED)
         elif same_call != self.shown_call:
             # Its request has arrived; a denial with a reason stays valid.
             is_reason = self.edited_choice is ApprovalChoice.REASON
-            self.show_call(same_call, "" if is_reason else _NO_LONGER_ASKED)
+            self.show_call(same_call, "" if is_reason else _REQUEST_CHANGED)
             self.edited_choice = ApprovalChoice.REASON if is_reason else None
         elif not all(_find_same_call(call, undecided) for call in self.listed_calls):
-            self.reset(_NO_LONGER_ASKED)
+            self.reset(_REQUEST_CHANGED)
 
     def show_call(self, pending: PendingCall | None, message: str = "") -> None:
-        """Show a call, or none; report it if a choice was highlighted."""
+        """Show a call, or none; show the message if the user was about to decide."""
         self.reset(message)
         self.shown_call = pending
 
     def reset(self, message: str = "") -> None:
-        """Drop every choice for the shown call; report it if one was highlighted."""
+        """Drop the choice for the shown call; show the message if the user was about to decide."""
         is_deciding = bool(self.highlighted or self.edited_choice or self.listed_calls)
         self.listed_calls, self.edited_choice, self.highlighted = (), None, None
         self.message = message if is_deciding else ""
         self.key_guard.content_changed()
 
     def show_next(self, step: int) -> None:
-        """Show the next call, or the one before."""
+        """Show the next call, or the previous one."""
         undecided = self.undecided
         if self.shown_call is not None and len(undecided) > 1:
             index = undecided.index(self.shown_call)
@@ -341,11 +348,11 @@ class ApprovalState:
     # -- highlighted choice ---------------------------------------------------------------
 
     def highlight(self, offer: ApprovalOffer | None, message: str = "") -> None:
-        """Highlight the choice that Enter confirms, or none; show why a choice is impossible."""
+        """Highlight the choice that Enter confirms, or none; report an unavailable choice."""
         if offer is None or not offer.obstacle:
             self.highlighted, self.message = offer, message
         else:
-            self.highlighted, self.message = None, f"{offer.label}: {offer.obstacle}"
+            self.highlighted, self.message = None, f"cannot allow {offer.label}: {offer.obstacle}"
 
     @property
     def is_rule_offered(self) -> bool:
@@ -369,11 +376,11 @@ class ApprovalState:
             return False
         self.highlight(offer, "" if is_choice else KeyRefusal.NO_CHOICE)
         if offer is not None and offer.choice is ApprovalChoice.REASON:
-            self.begin_answer()  # at once: the next keys are the reason, and nothing else
+            self.begin_answer()  # at once: the next keys are part of the reason
         return enlarges
 
     def press_arrow(self, step: int) -> None:
-        """Highlight the next possible choice, or the one before, unless the input is open."""
+        """Highlight the next available choice, or the previous one, unless the input is open."""
         refusal = self.key_guard.check_key()
         if self.edited_choice is not None:
             return
@@ -407,7 +414,7 @@ class ApprovalState:
             self.highlight(offer)
 
     def paste(self) -> None:
-        """Ignore a paste: it decides nothing."""
+        """Ignore a paste: it must not decide about a call."""
         self.key_guard.check_letter(" ")
         self.highlight(None, KeyRefusal.PASTE)
 
@@ -435,7 +442,7 @@ class ApprovalState:
     def _decide(
         self, choice: ApprovalChoice, calls: Sequence[PendingCall], text: str | None = None
     ) -> bool:
-        """Decide about calls; return False if the choice makes no decision."""
+        """Decide about calls; return False if the choice is not a decision."""
         request, actor = calls[0].request, self._session.actor
         decision = decision_for(choice, request, actor=actor, text=text)
         if decision is None:
@@ -448,10 +455,10 @@ class ApprovalState:
         self.message = self.message or " · ".join(errors)
         return True
 
-    # -- preview of a waiting call --------------------------------------------------------
+    # -- preview of a queued call ---------------------------------------------------------
 
     def select_preview(self) -> PendingCall | None:
-        """Return the shown call if its preview must be loaded: a request has its own."""
+        """Return the shown call if its preview must be loaded. A request contains its preview."""
         shown = self.shown_call
         if shown is None or shown.request is not None or shown.call == self._previewed_call:
             return None
@@ -466,7 +473,7 @@ class ApprovalState:
             if self._previewed_call == pending.call:
                 self.loaded_preview = preview
         except StenoError as exc:
-            error = f"it cannot be told what it would do: {terminal_line(str(exc))}"
+            error = f"the call cannot be previewed: {terminal_line(str(exc))}"
         if self.shown_call != pending or self.listed_calls:
             return False
         self.highlight(None, error)
@@ -491,7 +498,7 @@ class ApprovalState:
 
     @property
     def call_rows(self) -> list[tuple[str, bool]]:
-        """The calls around the shown one, each with whether it is that; empty if it is alone."""
+        """The shown call and its neighbours, each with whether it is shown; empty for one call."""
         pending, shown = self.pending, self.shown_call
         if shown is None or len(pending) < 2 or self.listed_calls:
             return []
@@ -511,16 +518,16 @@ class ApprovalState:
 
     @property
     def note(self) -> str:
-        """The label of the input, or the reason why no rule is offered."""
+        """The label of the input, or the reason why no rule can be stored."""
         if self.shown_call is None or self.listed_calls:
             return ""
         if self.edited_choice is not None:
             return _ANSWER_NOTES[self.edited_choice]
         obstacle = rule_obstacle(self.shown_call.request)
-        return f"only once or not: {obstacle}" if obstacle else ""
+        return once_only_note(obstacle) if obstacle else ""
 
     def hint(self, *, typed: str, has_focus: bool) -> str:
-        """Return a message or the next keys; `has_focus` states whether the panel has the focus."""
+        """Return a message or the key hints; `has_focus` is whether the panel has the focus."""
         if self.message:
             return self.message
         if self.edited_choice is ApprovalChoice.REASON:
@@ -532,50 +539,50 @@ class ApprovalState:
             return f"{preview.description}{rule_hint}"
         if self.highlighted is not None:
             edit_hint = _EDIT_HINT if self.is_rule_offered else ""
-            return f"Enter: {self.highlighted.meaning}{edit_hint}"
+            return f"Enter {self.highlighted.meaning}{edit_hint}"
         return _CHOICE_HINT if has_focus else _UNFOCUSED_HINT
 
 
 def _find_same_call(pending: PendingCall, candidates: Sequence[PendingCall]) -> PendingCall | None:
-    """Return the equal call among others; calls with the same id may differ."""
+    """Return the equal call among others; calls with the same ID may differ."""
     return next((candidate for candidate in candidates if candidate.call == pending.call), None)
 
 
 # -- keys that count -----------------------------------------------------------------------------
 #
-# A user must not approve a call by accident. So a decision takes two steps, a letter and then Enter.
-# Neither counts when it looks like something else: prose typed for the prompt, a key that is held
-# down, or a key pressed before the request appeared.
+# A user must not approve a call by accident, so a decision takes two steps: a letter, then Enter.
+# Neither counts if it may be text typed for the prompt, a key that is held down, or a key pressed
+# before the request appeared.
 
 READING_TIME_S: Final = 0.6
 """The time that a request must be visible before a key counts, and the pause before a letter that
-is a choice. Letters of prose follow each other faster."""
+is a choice. Letters of a sentence follow each other faster."""
 _PROSE_PAUSE_S: Final = 1.2
-"""The same pause after a letter that chose nothing. A slow typist may stop to think, and the o of a
-slow `no` is not a yes."""
+"""The same pause after a letter that is not a choice. A slow typist may stop to think, and the o of
+a slow `no` must not allow the call."""
 _FOCUS_GRACE_S: Final = 0.3
-"""The time in which keys may still be meant for the prompt after the panel took the focus."""
+"""The time after the panel took the focus in which keys may still be meant for the prompt."""
 _REPEAT_PAUSE_S: Final = 0.2
-"""The same letter after this pause repeats the choice."""
+"""The pause after which the same letter repeats the choice."""
 _MIN_ENTER_PAUSE_S: Final = 0.06
-"""Faster keys are pasted or repeated; the user has not read anything in between."""
+"""The minimal pause before Enter. Faster keys are pasted, or repeated by the keyboard."""
 _PASTE_PAUSE_S: Final = 0.02
-"""No user types as fast as this."""
+"""The minimal pause before Enter that denies a call. No user types faster than this."""
 _KEY_REPEAT_S: Final = 0.8
-"""Longer than keyboards wait before they repeat a key that is held down."""
+"""The minimal pause between two Enters: longer than the delay before a keyboard repeats a key."""
 
 
 class KeyRefusal(StrEnum):
     """The reason why a key is ignored, as the message for the user."""
 
-    TOO_SOON = "ignored: that came before there was time to read; once more, please"
-    PROSE = "nothing is chosen: letters close together are taken for prose; pause, then one letter"
-    PASTED_ENTER = "ignored: Enter came at once behind another key, as in a paste"
-    DOUBLE_CLICK = "ignored: that was the second half of a double click"
-    HELD_DOWN = "ignored: Enter may still have been held down; wait a second, then once more"
-    NO_CHOICE = "nothing is chosen: that key stands for no choice"
-    NOTHING_CHOSEN = "nothing is chosen: first a letter or ← →, then Enter"
-    PASTE = "nothing is chosen: a paste decides nothing; Esc leads to the prompt"
+    TOO_SOON = "ignored: too soon to have read the request; try again"
+    PROSE = "nothing selected: letters typed quickly count as text; pause, then press one letter"
+    PASTED_ENTER = "ignored: Enter came right after another key, as in a paste; press it again"
+    DOUBLE_CLICK = "ignored: second click of a double click; click again"
+    HELD_DOWN = "ignored: Enter may still be held down; wait a second and press it again"
+    NO_CHOICE = "nothing selected: this key is not one of the choices"
+    NOTHING_CHOSEN = "nothing selected: press a letter or ← →, then Enter"
+    PASTE = "nothing selected: pasted text cannot decide; press Esc to return to the prompt"
 
 
 @final
@@ -592,22 +599,22 @@ class KeyGuard:
         self._recent_letters = ""
         """The letters that came without a pause, each once."""
         self._is_prose = False
-        """Whether the last letter was no choice."""
+        """Whether the last letter was not a choice."""
         self._is_enter = False
-        """Whether the last key was Enter; a key that is held down sends nothing else."""
+        """Whether the last key was Enter: a key that is held down repeats itself."""
 
     def content_changed(self) -> None:
         """Record that the screen now shows something else."""
         self._appeared_at = self._now()
 
     def focus_taken(self) -> None:
-        """Record that keys arrive here from now on without a request by the user."""
+        """Record that the panel took the focus by itself, so that keys arrive here from now on."""
         self._taken_at = self._now()
 
     def check_letter(self, letter: str, *, is_choice: bool = True) -> KeyRefusal | None:
-        """Check whether a character is a choice: it stands alone, or repeats the last one.
+        """Check whether a letter counts: it follows a pause, or repeats the last letter.
 
-        A letter that is no choice counts as the beginning of prose for the letters after it.
+        A letter that is not a choice starts a text, to which the letters after it belong.
         """
         pause_s = self._now() - self._letter_at
         if pause_s >= (_PROSE_PAUSE_S if self._is_prose else READING_TIME_S):
@@ -621,7 +628,7 @@ class KeyGuard:
         return refusal
 
     def check_key(self) -> KeyRefusal | None:
-        """Check whether a key that is no letter refers to the visible request."""
+        """Check whether a key other than a letter counts: the request was visible long enough."""
         self._key_at, self._is_enter = self._now(), False
         return self._check_read()
 
@@ -636,7 +643,7 @@ class KeyGuard:
         return self._check_read()
 
     def check_click(self) -> KeyRefusal | None:
-        """Check whether a click counts; of a double click only the first half does."""
+        """Check whether a click counts; of a double click, only the first one does."""
         now = self._now()
         pause_s, self._click_at = now - self._click_at, now
         if now - self._appeared_at < READING_TIME_S:

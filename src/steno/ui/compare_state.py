@@ -1,6 +1,6 @@
-"""Two branches side by side: the entries that they share, and the pairs of the others.
+"""The comparison of two branches: the entries that they share, and pairs of the other entries.
 
-Turns are paired by number; within a turn, entries of the same kind in their order. Nothing is
+Turns are paired by number; within a turn, entries of the same kind are paired in order. No entry is
 dropped or moved. The cost is linear in the number of entries.
 """
 
@@ -31,7 +31,7 @@ _TAB_SIZE: Final = 4
 
 
 class EntryPair(NamedTuple):
-    """Two entries beside each other; one of them may be missing."""
+    """Two entries to show side by side; one of them may be missing."""
 
     left: Entry | None
     right: Entry | None
@@ -44,7 +44,7 @@ class EntryPair(NamedTuple):
 
 
 class BranchComparison(NamedTuple):
-    """The shared entries of two branches, and the pairs of the others."""
+    """The number of shared entries of two branches, and pairs of the other entries."""
 
     shared: int
     """The number of entries that both branches start with."""
@@ -52,13 +52,13 @@ class BranchComparison(NamedTuple):
     """The pairs after the shared entries."""
 
     def swapped(self) -> BranchComparison:
-        """Return the same with left and right exchanged."""
+        """Return the comparison with left and right exchanged."""
         rows = [EntryPair(row.right, row.left) for row in self.rows]
         return BranchComparison(self.shared, tuple(rows))
 
 
 def compare_branches(left: Sequence[Entry], right: Sequence[Entry]) -> BranchComparison:
-    """Lay the entries of two branches beside each other."""
+    """Pair the entries of two branches."""
     shared = _common_prefix([entry.id for entry in left], [entry.id for entry in right])
     turns = zip_longest(_split_turns(left[shared:]), _split_turns(right[shared:]), fillvalue=())
     return BranchComparison(shared, tuple([row for pair in turns for row in _align_turns(*pair)]))
@@ -67,7 +67,7 @@ def compare_branches(left: Sequence[Entry], right: Sequence[Entry]) -> BranchCom
 def _split_turns(entries: Sequence[Entry]) -> list[list[Entry]]:
     """Return entries, split before every user message.
 
-    The first part holds the entries before any user message; it may be empty.
+    The first part contains the entries before any user message; it may be empty.
     """
     turns: list[list[Entry]] = [[]]
     for entry in entries:
@@ -78,7 +78,7 @@ def _split_turns(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 
 def _align_turns(left: Sequence[Entry], right: Sequence[Entry]) -> Iterator[EntryPair]:
-    """Yield the entries of two turns in rows; the nearest entry of the same kind is the partner."""
+    """Yield the entries of two turns in pairs: each with the nearest entry of the same kind."""
     left_kinds, right_kinds = [*map(_entry_kind, left)], [*map(_entry_kind, right)]
     left_positions, right_positions = map(_positions_by_kind, (left_kinds, right_kinds))
     i = j = 0
@@ -89,7 +89,7 @@ def _align_turns(left: Sequence[Entry], right: Sequence[Entry]) -> Iterator[Entr
             yield EntryPair(left[i], right[j])
             i, j = i + 1, j + 1
             continue
-        # An entry with a counterpart further on waits for it, the nearer one first.
+        # An entry with a counterpart further down waits for it; the nearer counterpart first.
         if beyond_left <= beyond_right:
             yield EntryPair(left[i], None)
             i += 1
@@ -101,7 +101,7 @@ def _align_turns(left: Sequence[Entry], right: Sequence[Entry]) -> Iterator[Entr
 
 
 def _entry_kind(entry: Entry) -> Hashable:
-    """Return the key that two paired entries have in common."""
+    """Return the kind of an entry: only entries of the same kind are paired."""
     message = entry.message
     return type(message or entry.payload), message is not None and bool(message.tool_calls)
 
@@ -114,20 +114,20 @@ def _positions_by_kind(kinds: Sequence[Hashable]) -> dict[Hashable, list[int]]:
 
 
 def _distance(positions: Sequence[int], start: int) -> float:
-    """Return how far away the next position is; infinite if there is none."""
+    """Return the distance to the next position; infinite if there is none."""
     nearest = bisect_left(positions, start)
     return positions[nearest] - start if nearest < len(positions) else float("inf")
 
 
 class TextDifferences(NamedTuple):
-    """The spans in which two texts differ; the texts between them are equal, in this order."""
+    """The spans in which two texts differ. The text outside of the spans is equal."""
 
     left: tuple[Span, ...]
     right: tuple[Span, ...]
 
 
 def find_differences(left: str, right: str) -> TextDifferences:
-    """Return where two texts differ: words of the lines that differ."""
+    """Return the spans of the words that differ, in the lines that differ."""
     pairs: list[tuple[Span, Span]] = []
     lines = left.splitlines(keepends=True), right.splitlines(keepends=True)
     for left_lines, right_lines in _unequal_spans(*lines):
@@ -142,7 +142,10 @@ def find_differences(left: str, right: str) -> TextDifferences:
 def _unequal_spans(
     left: Sequence[str], right: Sequence[str], *, offsets: tuple[int, int] = (0, 0)
 ) -> Iterator[tuple[Span, Span]]:
-    """Return which characters differ, given texts in parts and the offset of each text."""
+    """Yield the spans of characters that differ between two texts, which are given in parts.
+
+    `offsets` are the positions of the first character of each text.
+    """
     begin = _common_prefix(left, right)
     end = _common_prefix(left[begin:][::-1], right[begin:][::-1])
     middle = left[begin : len(left) - end], right[begin : len(right) - end]
@@ -173,7 +176,7 @@ class ComparedEntry(NamedTuple):
     head: str
     text: str
     differences: tuple[Span, ...] = ()
-    """Where the text differs from the other side; empty if that is missing."""
+    """The spans that differ from the other side; empty if the other side is missing."""
 
 
 class ComparedRow(NamedTuple):
@@ -200,7 +203,7 @@ class CompareState:
         self._tree_rows: Mapping[str, BranchTreeRow] = {row.entry.id: row for row in tree_rows}
         if any(entry.id not in self._tree_rows for branch in entries for entry in branch):
             raise Missing(
-                "the record has changed meanwhile; open the tree again",
+                "the session has changed; open the tree again",
                 code="session_changed",
                 place="compare",
             )
@@ -219,11 +222,11 @@ class CompareState:
         """The line about the shared entries."""
         shared = self.shared
         if not shared:
-            return "these branches share nothing"
+            return "these branches share no entry"
         last = self._tree_rows[self._left_entries[shared - 1].id].number
-        action = "hides" if self.shows_shared else "shows"
-        pronoun = "it" if shared == 1 else "them"
-        return f"shares {format_count(shared, 'entry', 'entries')} up to #{last} · Enter {action} {pronoun}"
+        action = "hide" if self.shows_shared else "show"
+        count = format_count(shared, "shared entry", "shared entries")
+        return f"{count} up to #{last} · Enter {action}"
 
     @property
     def shared(self) -> int:
@@ -239,10 +242,10 @@ class CompareState:
     def summary(self) -> str:
         """The number of differences, as text."""
         count = len(self._different_rows)
-        return format_count(count, "difference", "differences") if count else "no difference"
+        return format_count(count, "difference", "differences") if count else "no differences"
 
     def row(self, item: int) -> ComparedRow:
-        """Return a row as text; any item but the first."""
+        """Return an item other than the first as a row of text."""
         if item < self._first_row:
             entry = self._left_entries[item - 1]
             row = EntryPair(entry, entry)
@@ -262,7 +265,7 @@ class CompareState:
         return ComparedEntry(entry_heading(row), entry_text(row).expandtabs(_TAB_SIZE))
 
     def next_difference(self, item: int, step: int) -> int | None:
-        """Return the next item where the branches differ, or the one before."""
+        """Return the next item where the branches differ, or the previous one."""
         row = nearest_position(self._different_rows, item - self._first_row, step)
         return None if row is None else self._first_row + row
 

@@ -1,4 +1,4 @@
-"""The help text: commands, signs and keys; and the hints of items."""
+"""The help text (prefixes, commands and keys), and the hints of items."""
 
 from __future__ import annotations
 
@@ -9,50 +9,50 @@ from steno.app.commands.table import SLASH_COMMANDS
 from steno.render.items import ItemHint
 
 TERMINAL_KEYS: Final = (
-    ("Enter", "send; while a turn runs, steer it"),
-    ("Shift+Enter, Ctrl+J", "line break"),
-    ("Esc", "interrupt: what was not heard comes back; where nothing runs, clear the prompt"),
-    ("Shift+Tab", "plan or act"),
-    ("Ctrl+G, Tab", "to the question about a call; e edits a rule before Enter stores it"),
-    ("Ctrl+O", "fold or unfold all"),
-    ("Alt+Up, Alt+Down", "select a block; Enter folds it, y copies it, e edits what you said"),
+    ("Enter", "send the prompt; during a run, steer the model"),
+    ("Shift+Enter, Ctrl+J", "insert a line break"),
+    ("Esc", "interrupt the run (unsent prompts return to the input), or clear the prompt"),
+    ("Shift+Tab", "switch between plan and act mode"),
+    ("Ctrl+G, Tab", "go to the pending approval; there, e edits a rule before Enter stores it"),
+    ("Ctrl+O", "fold or unfold all items"),
+    ("Alt+Up, Alt+Down", "select an item: Enter fold, y copy, e edit and resend a prompt"),
     ("PageUp, PageDown", "scroll"),
-    ("Ctrl+R", "search what was typed before"),
+    ("Ctrl+R", "search the prompt history"),
     ("Ctrl+V", "paste text or an image from the clipboard"),
-    ("Ctrl+T", "tree of branches"),
-    ("Ctrl+C", "copy what is marked, clear the prompt, or interrupt; twice: quit"),
+    ("Ctrl+T", "open the branch tree"),
+    ("Ctrl+C", "copy the selection, clear the prompt, or interrupt; twice: quit"),
     ("Ctrl+D on an empty prompt, Ctrl+Q", "quit"),
 )
 
 PROMPT_SIGNS: Final = (
-    ("@", "files, folders, resources: `@src/main.py:1-40`"),
-    ("/", "commands, and prompts of servers"),
-    ("!", "a command for the shell; what it prints goes on record"),
+    ("@", "a file, folder or resource: `@src/main.py:1-40`"),
+    ("/", "a command, or a prompt of an MCP server"),
+    ("!", "a shell command; its output is recorded in the session"),
 )
-"""The first characters of the prompt, or of a word, that have a meaning."""
+"""The characters with a meaning at the start of the prompt, or (`@`) of a word."""
 
 HINT_TEXTS: Final[Mapping[ItemHint | None, str]] = {
     None: "",
     ItemHint.RETRY: "; /retry tries again",
-    ItemHint.CONTINUE: "; what was said and done is kept, and /retry tries again or goes on",
-    ItemHint.RAISE_LIMIT: " (max_tokens); say: go on. --max-tokens allows more",
-    ItemHint.EDIT: " · Alt+Up and e take it to the prompt",
-    ItemHint.RETRY_OR_EDIT: " · /retry tries again, Alt+Up and e take it to the prompt",
+    ItemHint.CONTINUE: "; everything so far is recorded; /retry continues",
+    ItemHint.RAISE_LIMIT: ' (max_tokens); send "continue", or raise --max-tokens',
+    ItemHint.EDIT: " · Alt+Up then e edit",
+    ItemHint.RETRY_OR_EDIT: " · /retry send again · Alt+Up then e edit",
     ItemHint.SHOW_IGNORED: "; --verbose shows them",
     ItemHint.SHOW_TREE: "; /tree shows all",
 }
 """The texts after the head of a prompt, or after a notice or an error."""
-UNFINISHED_NOTICE: Final = "this session stopped in the middle; /retry goes on there"
+UNFINISHED_NOTICE: Final = "the last run of this session is not finished; /retry continues it"
 
 
 def build_help(keys: Sequence[tuple[str, str]] = TERMINAL_KEYS) -> str:
-    """Return the help as Markdown; an interface without keys passes none."""
+    """Return the help as Markdown; without keys, it has no section about them."""
     commands = [
         (f"/{command.name} {command.argument}".rstrip(), command.description)
         for command in SLASH_COMMANDS
     ]
     parts = [
-        _help_section("Type", PROMPT_SIGNS),
+        _help_section("Prefixes", PROMPT_SIGNS),
         _help_section("Commands", commands),
         *([_help_section("Keys", keys)] if keys else []),
     ]
@@ -60,5 +60,5 @@ def build_help(keys: Sequence[tuple[str, str]] = TERMINAL_KEYS) -> str:
 
 
 def _help_section(title: str, rows: Sequence[tuple[str, str]]) -> str:
-    # A list and no table: it reads well in plain lines, too, and breaks well where it is narrow.
+    # A list, not a table: it also reads well in plain lines, and wraps well on a narrow screen.
     return "\n".join([f"## {title}", "", *(f"- `{name}`: {about}" for name, about in rows)])

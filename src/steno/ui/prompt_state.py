@@ -1,6 +1,6 @@
 """The state of a prompt: sanitized pastes, placeholders, the history, and completion.
 
-Both interfaces use it, and it is part of the first paint: it imports no widget and nothing heavy.
+Both interfaces use it, and it is part of the first paint: it imports no widget and nothing slow.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from steno.render.terminal_text import terminal_line, terminal_text, truncate_to
 
 # -- pasted text ------------------------------------------------------------------------------
 #
-# Only visible characters are kept: no text may reach a model that its sender cannot read.
+# Only visible characters are kept: the model must not receive text that the user cannot see.
 
 # CSI, OSC and similar sequences up to their end, and those of one character (ECMA-48).
 _SEQUENCE: Final = re.compile(
@@ -38,7 +38,7 @@ _SEQUENCE: Final = re.compile(
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-~]"
 )
-# Every character that a line editor, and `str.splitlines`, takes for a line end.
+# Every character that line editors and `str.splitlines` treat as a line end.
 _BREAK: Final = re.compile("\r\n|[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _IMAGE: Final = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?)\Z", re.IGNORECASE)
 _MAX_PATHS_LENGTH: Final = 16_000
@@ -54,7 +54,7 @@ class PastedText(NamedTuple):
 
 def sanitize_pasted(text: str) -> PastedText:
     """Return the visible text, with a line feed at the end of each line."""
-    # Half a character (a lone surrogate) can be neither shown nor sent.
+    # A lone surrogate is half a character; it can be neither shown nor encoded.
     clean = _BREAK.sub("\n", strip_escape_sequences(text)).encode(errors="ignore").decode()
     if terminal_text(clean) == clean:
         return PastedText(clean, 0)
@@ -71,10 +71,10 @@ def strip_escape_sequences(text: str) -> str:
 
 
 def image_files(text: str) -> Sequence[Path]:
-    """Return the image files that a text names, if it names nothing else and they exist.
+    """Return the image files that a text consists of; none if the text contains anything else.
 
-    Terminals write dropped files like this: absolute paths in quotes or with backslashes, one after
-    the other, or file addresses, one on each line.
+    Terminals paste dropped files as absolute paths in quotes or with backslashes, separated by
+    blanks, or as file URLs, one on each line. The files must exist.
     """
     if len(text) > _MAX_PATHS_LENGTH:
         return ()
@@ -104,16 +104,16 @@ def _image_file(name: str) -> Path | None:
     try:
         path = Path(name).expanduser()
         return path if path.is_absolute() and path.is_file() else None
-    except (OSError, RuntimeError, ValueError):  # too long; no home; a NUL in it
+    except (OSError, RuntimeError, ValueError):  # too long, no home directory, or a NUL
         return None
 
 
 # -- placeholders of pastes -------------------------------------------------------------------
 
 PromptImage: TypeAlias = str | bytes
-"""The name of a file, or pasted bytes."""
+"""The path of a file, or pasted bytes."""
 _MAX_IMAGE_NAME: Final = 40
-# Searched for in a returned prompt, because the user may have edited the text around placeholders.
+# Searched in a returned prompt, because the user may have edited the text around placeholders.
 _IMAGE_PLACEHOLDER: Final = re.compile(r"\[image [0-9]+: ([^\[\]\n]*)\]")
 
 
@@ -121,19 +121,19 @@ class ExpandedPrompt(NamedTuple):
     """A prompt with its placeholders expanded."""
 
     text: str
-    """With pasted texts in place of their placeholders. The placeholders of images stay, so that
-    the text can refer to them."""
+    """The text with pasted texts in place of their placeholders. The placeholders of images stay,
+    so that the text can refer to them."""
     images: tuple[PromptImage, ...]
-    """In the order of their placeholders."""
+    """The images in the order of their placeholders."""
     text_without_images: str
-    """The text without its images, for when they are long gone."""
+    """The text without placeholders of images, for the history, which stores no images."""
     typed: str
     """The typed text with its placeholders."""
 
 
 @final
 class PastePlaceholders:
-    """The placeholders of one prompt, and the texts and images that they stand for."""
+    """The placeholders of one prompt, and the texts and images that they represent."""
 
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
@@ -153,7 +153,7 @@ class PastePlaceholders:
         """Add an image; return its placeholder."""
         number = len(self._images) + 1
         while (placeholder := f"[image {number}: {_image_label(image)}]") in self._images:
-            number += 1  # the loaded text may contain a placeholder with this number
+            number += 1  # a loaded text may contain a placeholder with this number
         self._images[placeholder] = image
         return placeholder
 
@@ -172,7 +172,7 @@ class PastePlaceholders:
         return " ".join([*([text] if text else []), *added])
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all placeholders."""
         self._texts.clear()
         self._images.clear()
 
@@ -210,7 +210,7 @@ def _image_label(image: PromptImage) -> str:
 # -- history ----------------------------------------------------------------------------------
 #
 # A file of JSON lines. Several terminals may write to it: a line is appended in one write, and
-# nothing is rewritten. A file that cannot be read or written does not stop the user from typing.
+# lines never change. A file that cannot be read or written does not stop the user from typing.
 
 _MAX_ENTRIES: Final = 1_000
 _MAX_ENTRY_LENGTH: Final = 20_000
@@ -242,7 +242,7 @@ class PromptHistory:
         return self._entries
 
     def add(self, text: str) -> str | None:
-        """Add a prompt; return the reason, once, if it cannot be written to the file.
+        """Add a prompt; return a notice if it cannot be written to the file, once per session.
 
         Blank and very long prompts, and repetitions of the last one, are not added.
         """
@@ -257,7 +257,7 @@ class PromptHistory:
         except OSError as exc:
             was_reported, self._is_failure_reported = self._is_failure_reported, True
             if not was_reported:
-                return f"{self._file}: what you type is not kept for next time ({exc.strerror})"
+                return f"{self._file}: the prompt history cannot be saved ({exc.strerror})"
         return None
 
     def search(self, search: str) -> list[str]:
@@ -269,7 +269,7 @@ class PromptHistory:
 
 @final
 class HistoryCursor:
-    """A cursor on the history that starts at a draft. Changed texts stay changed."""
+    """A cursor on the history that starts at a draft. It keeps the user's changes to each text."""
 
     def __init__(self, entries: Sequence[str]) -> None:
         self._entries = entries
@@ -292,7 +292,7 @@ class HistoryCursor:
 def _read_history(file: Path) -> list[str]:
     try:
         if not stat.S_ISREG(file.stat().st_mode):
-            return []  # a pipe would keep us waiting
+            return []  # reading a pipe would block
         with file.open("rb") as stream:
             size = stream.seek(0, os.SEEK_END)
             stream.seek(max(0, size - _TAIL_BYTES))
@@ -300,13 +300,13 @@ def _read_history(file: Path) -> list[str]:
     except OSError:
         return []
     if size > _TAIL_BYTES:
-        del lines[0]  # it began further up
+        del lines[0]  # it started before the tail
     entries: list[str] = []
     for line in lines:
         try:
             text = _DECODER.decode(line).text
         except (MsgspecError, UnicodeDecodeError):
-            continue  # blank, or cut off when a machine went down
+            continue  # blank, or truncated by a crash
         if text.strip() and (not entries or entries[-1] != text):
             entries.append(text)
     return entries[-_MAX_ENTRIES:]
@@ -319,11 +319,11 @@ def _append_line(file: Path, text: str) -> None:
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
     descriptor = os.open(file, flags, 0o600)
     try:
-        # A line that another process is writing looks like one that was cut off.
+        # Without the lock, a line that another process is writing looks like a truncated one.
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         size = os.fstat(descriptor).st_size
         if size and os.pread(descriptor, 1, size - 1) != b"\n":
-            line = b"\n" + line  # the cut-off text stays on a line of its own
+            line = b"\n" + line  # the truncated text stays on its own line
         os.write(descriptor, line)
     finally:
         os.close(descriptor)
@@ -334,15 +334,15 @@ def _append_line(file: Path, text: str) -> None:
 # A command after `/`, a file or a resource after `@`. Commands are known here; the owner of the
 # prompt supplies all other suggestions.
 
-# After white space, or a sign that opens or separates text, so that no mail address matches; a quote
-# keeps blanks together, and so does a backslash.
+# The `@` must follow white space, an opening sign or a separator, so that no mail address matches.
+# A path contains blanks only inside quotes, or with a backslash before each.
 _MENTION: Final = re.compile(
     r"""(?<! [^\s(\[{<"',;] ) @ (?: "[^"]*\Z | '[^']*\Z | (?: \\[ ] | [^\s`"'<>|] )* ) \Z""",
     re.VERBOSE,
 )
 _REST: Final = re.compile(r"""[^\s`"'<>|]*""")
 _MAX_WORD_LENGTH: Final = 500
-"""The maximal distance of the sign from the cursor."""
+"""The maximal distance between the `@` and the cursor."""
 _QUOTES: Final = ('"', "'")
 
 
@@ -350,7 +350,7 @@ class TypedWord(NamedTuple):
     """The typed word and its position in the line."""
 
     typed: str
-    """From the sign to the cursor."""
+    """The text from the `@` or `/` to the cursor."""
     start: int
     end: int
     """The end of the word, at the cursor or after it."""
@@ -382,7 +382,7 @@ def insertion_text(choice: Suggestion) -> str:
 
 @final
 class CompletionState:
-    """Follows the typed text and keeps its suggestions."""
+    """The word under the cursor, and the suggestions for it."""
 
     def __init__(self) -> None:
         self.word: TypedWord | None = None
@@ -432,7 +432,7 @@ class CompletionState:
         self._dismissed_at = None if self.word is None else self.word.start
 
     def reopen(self) -> None:
-        """Show suggestions again."""
+        """Show suggestions again after `dismiss`."""
         self._dismissed_at = None
 
 

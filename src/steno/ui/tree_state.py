@@ -1,7 +1,7 @@
 """The state of a branch tree: its lines, which of them are folded, and the text of each.
 
-A run of rows without anything notable is one line until the user unfolds it. This module imports no
-widget.
+Consecutive rows that are not notable are folded into one line, called a run, until the user unfolds
+it. This module imports no widget.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def entry_text(row: BranchTreeRow) -> str:
 
 
 def nearest_position(positions: Sequence[int], current: int, step: int) -> int | None:
-    """Return the next of sorted positions, or the one before; None if there is none."""
+    """Return the next of sorted positions, or the previous one; None if there is none."""
     nearest = bisect_right(positions, current) if step > 0 else bisect_left(positions, current) - 1
     return positions[nearest] if 0 <= nearest < len(positions) else None
 
@@ -56,12 +56,12 @@ class TreeState:
     """A tree as lines; reading one line takes constant time."""
 
     def __init__(self, rows: Sequence[BranchTreeRow] = (), unfolded: Collection[str] = ()) -> None:
-        """Take the rows, and the ids of entries whose runs are unfolded."""
+        """Set the rows, and the IDs of entries whose runs are unfolded."""
         self.unfolded: Final = set(unfolded)
         self._shows_all = False
         self.search_text: str = ""
         self.marked_branch: str = ""
-        """The branch that another is to be compared with."""
+        """The branch to compare with the one that the user selects next."""
         self._active_branch = ""
         self.show_rows(rows)
 
@@ -74,7 +74,7 @@ class TreeState:
         self.branch_points = [
             index for index, row in enumerate(rows) if row.branches or children[row.entry.id] > 1
         ]
-        """The rows where branches part or end."""
+        """The rows where branches diverge or end."""
         self._side_branch_starts = side_branch_starts(rows)
         self._fold()
 
@@ -122,7 +122,7 @@ class TreeState:
         return self.rows[index].entry.id in self._side_branch_starts
 
     def find(self, search: str, *, start: int, step: int = 1) -> int | None:
-        """Return the next row that contains the text, or the one before; wraps around."""
+        """Return the next row that contains the text, or the previous one; wraps around."""
         folded, count = search.casefold(), len(self.rows)
         for distance in range(1, count + 1):
             index = (start + step * distance) % count
@@ -151,7 +151,7 @@ class TreeState:
         graph = row.graph_prefix.replace("|", "│")
         if self.starts_side_branch(line.first):
             graph = f"{graph[:-2]}├─"
-        if len(graph) > width // 3:  # its end matters most
+        if len(graph) > width // 3:  # keep its end, which is next to the entry
             graph = f"…{graph[1 - width // 3 :]}"
         if line.is_run:
             return [(graph, "graph"), (f"⋮ … {line.length:,} entries", "graph")]

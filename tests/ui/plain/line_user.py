@@ -1,4 +1,4 @@
-"""Somebody who works line by line: at a terminal of which a test has the other end, or by a pipe."""
+"""A user of the plain mode, at a pseudo-terminal or with a pipe."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE_S = 60
 
 
 class LineUser:
-    """Types, and reads what is printed."""
+    """Types lines, and reads the output."""
 
     def __init__(self, task: FakeSession, keys: int) -> None:
         self.session = task
@@ -36,11 +36,11 @@ class LineUser:
 
     @property
     def said(self) -> str:
-        """Everything that was printed."""
+        """The whole output."""
         return self.out.getvalue()
 
     async def see(self, text: str) -> None:
-        """Wait until something is printed, behind what was waited for before."""
+        """Wait until a text is printed after the last awaited one."""
         try:
             await self.until(lambda: text in self.said[self._seen :])
         except TimeoutError:
@@ -53,7 +53,7 @@ class LineUser:
                 await asyncio.sleep(0.005)
 
     async def answer(self, *lines: str) -> None:
-        """Answer question after question."""
+        """Answer one prompt after the other."""
         for line in lines:
             await self.see("? ")
             self.type(f"{line}\n")
@@ -61,13 +61,13 @@ class LineUser:
     # -- what the desk does ------------------------------------------------------------------
 
     def ask(self, *pending: PendingCall) -> None:
-        """Let the agent wait for decisions about these."""
+        """Set the pending calls of the agent."""
         self.session.is_running = True
         self.session.pending_calls = list(pending)
         self.session.happen(PendingCallsChanged())
 
     def end(self, ending: EndReason = EndReason.DONE, reason: str = "", **more: Any) -> None:
-        """Let the run be over."""
+        """End the run."""
         self.session.is_running = False
         self.session.happen(RunEnded(result(ending, reason, **more)))
 
@@ -93,7 +93,7 @@ def at_terminal(
     status: int = 0,
     **settings: Any,
 ) -> LineUser:
-    """Work at a terminal that can do nothing but lines; leave with Ctrl+D when all is done."""
+    """Run steps at a terminal without line editing, and quit with Ctrl+D."""
 
     async def run() -> LineUser:
         end, other_end = pty.openpty()
@@ -119,7 +119,7 @@ def at_terminal(
 
 
 def through_a_pipe(text: str, session: FakeSession | None = None, **settings: Any) -> LineUser:
-    """Give all lines at once, and wait for the end."""
+    """Send all lines through a pipe, and wait for the end."""
 
     async def run() -> LineUser:
         end, other_end = os.pipe()

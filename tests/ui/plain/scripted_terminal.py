@@ -1,7 +1,7 @@
-"""A program for tests at a terminal: a desk that does what is typed, worked at line by line.
+"""A program for tests at a terminal: the plain mode with a scripted session.
 
-`ask` asks about a call, `work` works until it is interrupted, `read` is read until then, everything
-else is answered. What the desk was asked for is printed at the end.
+`ask` requests an approval, `work` runs until it is interrupted, `read` is prepared until it is
+interrupted, and any other text is answered. The requests to the session are printed at the end.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.ui.fake_session import FakeSession
 
 
 class RespondingSession(FakeSession):
-    """Answers by itself."""
+    """A session that responds to prompts by itself."""
 
     def __init__(self) -> None:
         super().__init__()

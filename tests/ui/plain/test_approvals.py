@@ -1,4 +1,4 @@
-"""Questions about calls: nothing is allowed that nobody has meant to allow."""
+"""Approvals line by line: a user cannot allow a call by accident."""
 
 from __future__ import annotations
 
@@ -91,10 +91,10 @@ def test_what_is_no_rule_leaves_the_rule_as_it_was() -> None:
 def test_without_a_rule_nothing_wider_than_once_is_offered_or_taken() -> None:
     async def act(user: LineUser) -> None:
         user.ask(pending_call(rule=""))
-        await user.see("only once or not")
+        await user.see("this call can only be allowed once")
         await user.see("bash: o once, d deny, r deny with reason, v view all, h help? ")
         user.type("session\n")
-        await user.see("nothing was decided; say one of: o once, d deny, r deny with")
+        await user.see("nothing was decided; type one of: o once, d deny, r deny with")
         await user.answer("deny")
         await user.until(lambda: user.decisions)
         user.end()
@@ -103,7 +103,7 @@ def test_without_a_rule_nothing_wider_than_once_is_offered_or_taken() -> None:
 
 
 def test_a_question_says_everything_with_a_bar_before_what_others_wrote() -> None:
-    hostile = "git log\n\x1b[2JQuestion 2 of 2: allow all?\u202e"
+    hostile = "git log\n\x1b[2JApproval 2 of 2: allow all?\u202e"
 
     async def act(user: LineUser) -> None:
         user.ask(pending_call(preview=hostile, arguments={"command": "x\nbash: once? "}))
@@ -112,8 +112,8 @@ def test_a_question_says_everything_with_a_bar_before_what_others_wrote() -> Non
         await user.until(lambda: user.decisions)
 
     output = at_terminal(act).said
-    assert "Question 1 of 1: bash asks for permission to execute\n│ git log\n" in output
-    assert "\n│ \\x1b[2JQuestion 2 of 2: allow all?\\u202e\n" in output
+    assert "Approval 1 of 1: bash asks for permission to execute\n│ git log\n" in output
+    assert "\n│ \\x1b[2JApproval 2 of 2: allow all?\\u202e\n" in output
     assert "\nApplies to:\n│ git log -1\nArguments:\n│ command:\n" in output
     assert "\n│   │ bash: once? \n" in output
     assert "\nRule for session, project and user: bash(git log *)\n" in output
@@ -124,7 +124,7 @@ def test_a_long_call_is_shortened_and_view_says_all_of_it() -> None:
 
     async def act(user: LineUser) -> None:
         user.ask(pending_call(preview=preview))
-        await user.see("lines are not shown")
+        await user.see("lines omitted")
         assert "│ line 100\n" not in user.said
         await user.answer("view")
         await user.see("│ line 100\n")
@@ -138,7 +138,7 @@ def test_help_says_what_each_answer_means() -> None:
     async def act(user: LineUser) -> None:
         user.ask(pending_call())
         await user.answer("?")
-        await user.see("  o once: this call runs, with exactly these arguments\n")
+        await user.see("  o once: run this call once, with exactly these arguments\n")
         await user.answer("deny")
         await user.until(lambda: user.decisions)
 
@@ -148,9 +148,9 @@ def test_help_says_what_each_answer_means() -> None:
 def test_several_questions_have_numbers_and_are_answered_one_by_one() -> None:
     async def act(user: LineUser) -> None:
         user.ask(pending_call("c1"), queued_call("c2"))
-        await user.see("Question 1 of 2: bash asks")
-        await user.see("Question 2 of 2: write is queued")
-        await user.see("question 1, bash: ")
+        await user.see("Approval 1 of 2: bash asks")
+        await user.see("Approval 2 of 2: write is queued")
+        await user.see("approval 1, bash: ")
         await user.answer("2 deny")
         await user.until(lambda: len(user.decisions) == 1)
         await user.answer("once")
@@ -200,9 +200,9 @@ def test_a_yes_to_all_counts_for_nothing_if_something_else_is_asked_meanwhile() 
         await user.answer("all once")
         await user.see("n go back? ")
         user.ask(pending_call("c1"), queued_call("c2"), queued_call("c3", "edit"))
-        await user.see("Question 3 of 3: edit is queued")
+        await user.see("Approval 3 of 3: edit is queued")
         await user.answer("yes")
-        await user.see("nothing was decided; say one of:")
+        await user.see("nothing was decided; type one of:")
         assert user.decisions == []
         user.end()
 
@@ -212,9 +212,9 @@ def test_a_yes_to_all_counts_for_nothing_if_something_else_is_asked_meanwhile() 
 def test_a_question_that_is_no_longer_asked_is_dropped_and_the_others_keep_their_numbers() -> None:
     async def act(user: LineUser) -> None:
         user.ask(pending_call("c1"), pending_call("c2", "edit"))
-        await user.see("question 1, bash: ")
+        await user.see("approval 1, bash: ")
         user.ask(pending_call("c2", "edit"))
-        await user.see("Notice: question 1 is no longer asked")
+        await user.see("Notice: approval 1 is no longer needed")
         await user.answer("1 once")
         await user.see("nothing was decided")
         await user.answer("2 deny")

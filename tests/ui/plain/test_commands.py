@@ -1,4 +1,4 @@
-"""The commands of the full screen, line by line: lists with numbers, and what is said meanwhile."""
+"""Slash commands in the plain mode: numbered lists, and output while the user types."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from steno.records.entry import Mode
 from steno.render.items import TextForm
 from steno.render.table_output import Column
 from steno.render.terminal_text import display_width
+from steno.ui.help_text import UNFINISHED_NOTICE
 from steno.ui.plain.line_writer import LineWriter
 from steno.ui.prompt_state import PromptHistory
 from tests.ui.fake_session import FakeBranches, FakeSession
@@ -89,7 +90,7 @@ def test_what_stands_behind_a_command_reaches_the_desk() -> None:
 
 
 def test_a_theme_is_nothing_for_lines() -> None:
-    assert "Notice: there are no themes here" in through_a_pipe("/theme\n").said
+    assert "Notice: the plain mode has no themes" in through_a_pipe("/theme\n").said
 
 
 def test_a_model_is_chosen_by_its_number_or_its_name() -> None:
@@ -131,13 +132,13 @@ def test_the_tree_has_numbers_to_fork_label_and_edit_by() -> None:
     assert ("fork", "other", entries[3].id) in session.asked
     assert ("fork_before", entries[2].id, "") in session.asked
     assert ("switch", "main") in session.asked
-    assert "\nYou said: ask 2\n" in user.said
+    assert "\nPrompt: ask 2\n" in user.said
 
 
 def test_only_what_the_person_said_can_be_said_again() -> None:
     output = through_a_pipe("/tree edit 2\n/tree fork 99\n", FakeSession(EXCHANGES)).said
     assert "Error: fork: only what you have said can be said otherwise" in output
-    assert "Error: /tree: there is no entry 99" in output
+    assert "Error: /tree: entry 99 not found" in output
 
 
 def test_two_branches_are_compared() -> None:
@@ -145,7 +146,7 @@ def test_two_branches_are_compared() -> None:
     session.conversation.fork("other", at=session.conversation.entries()[7])
     session.conversation.append(ChatMessage.user("otherwise"), branch="other")
     output = through_a_pipe("/tree compare main other\n", session).said
-    assert "Both: 8 entries\n" in output
+    assert "Shared: 8 entries\n" in output
     assert "Only in main: 2 entries\n  10. user: ask 5\n" in output
     assert "Only in other: 1 entry\n  9. user: otherwise\n" in output
 
@@ -168,10 +169,7 @@ def test_who_forks_here_does_not_hear_everything_again() -> None:
 def test_a_session_that_stopped_in_the_middle_says_so() -> None:
     session = FakeSession(EXCHANGES)
     session.is_unfinished = True
-    assert (
-        "Notice: this session stopped in the middle; /retry goes on"
-        in through_a_pipe("", session).said
-    )
+    assert f"Notice: {UNFINISHED_NOTICE}\n" in through_a_pipe("", session).said
 
 
 def test_the_prompt_says_the_mode() -> None:
@@ -216,7 +214,7 @@ def test_titles_and_names_do_nothing_to_the_terminal(text: str) -> None:
 
 
 class Screen(io.StringIO):
-    """Says that it is a terminal."""
+    """An output that reports to be a terminal."""
 
     def isatty(self) -> bool:
         return True
@@ -265,7 +263,7 @@ def test_lines_know_nothing_of_a_full_screen() -> None:
 def test_a_text_of_several_lines_is_never_run_as_a_command() -> None:
     user = through_a_pipe(f"{_QUOTES}!rm -r out\nand more{_QUOTES}\n!ls\n")
     assert user.session.asked == [("run_shell", "ls")]
-    assert "Error: shell: a command is one line; type it without the others\n" in user.said
+    assert "Error: shell: a command must be one line; put several lines in a script\n" in user.said
 
 
 def test_lines_are_broken_between_words_where_the_terminal_would_cut_one(
@@ -349,13 +347,13 @@ def test_who_moves_about_in_a_session_is_not_told_again_that_it_stopped() -> Non
     session = FakeSession(EXCHANGES)
     session.is_unfinished = True
     output = through_a_pipe("/fork aside\n/tree fork 2 more\n", session).said
-    assert output.count("this session stopped in the middle") == 1
+    assert output.count(UNFINISHED_NOTICE) == 1
 
 
 def test_who_leaves_a_terminal_is_told_how_to_go_on() -> None:
     async def act(user: LineUser) -> None:
         user.type("/quit\n")
-        await user.see("Session: 0198-session: steno -c goes on with it\n")
+        await user.see("Session: 0198-session; resume it with steno -c\n")
 
     at_terminal(act)
     assert "steno -c" not in through_a_pipe("/quit\n").said

@@ -1,4 +1,4 @@
-"""Questions at a terminal, which is a real one with a test at its other end."""
+"""Approvals of `--ask` at a real terminal; the test is at its other end."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def no_styles(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Person:
-    """Sits at a terminal: reads what is on the screen, and types."""
+    """A user at a terminal: reads the screen, and types."""
 
     def __init__(self, end: int, terminal: str) -> None:
         self._end = end
@@ -52,7 +52,7 @@ class Person:
         self.seen = ""
 
     async def see(self, text: str) -> None:
-        """Wait until a text is on the screen after the one that was awaited before."""
+        """Wait until a text is on the screen after the last awaited one."""
         loop = asyncio.get_running_loop()
         while text not in self.seen:
             ready = asyncio.Event()
@@ -69,7 +69,7 @@ class Person:
         os.write(self._end, keys.encode())
 
     async def answer(self, *lines: str) -> None:
-        """Answer question after question."""
+        """Answer one prompt after the other."""
         for line in lines:
             await self.see("? ")
             self.type(line)
@@ -140,7 +140,7 @@ def test_no_can_be_explained_to_the_model() -> None:
 
 @pytest.mark.parametrize("keys", ["\n", "y\n", "yes\n", "n\n", "od\n", "ok\n", "1\n"])
 def test_what_is_no_answer_is_asked_again(keys: str) -> None:
-    """Keys of earlier versions are no answer either: none of them allows or denies."""
+    """Keys of earlier versions are not answers either: none of them allows or denies."""
     assert not answered(question(), keys, "d\n").allowed
     assert answered(question(), keys, "o\n").allowed
 
@@ -148,7 +148,7 @@ def test_what_is_no_answer_is_asked_again(keys: str) -> None:
 def test_the_reason_is_given_why_an_answer_is_asked_for_again() -> None:
     async def act(person: Person) -> None:
         await person.answer("y\n")
-        await person.see("Notice: nothing was decided; say one of: o once, ")
+        await person.see("Notice: nothing was decided; type one of: o once, ")
         await person.answer("d\n")
 
     assert not decision_after(question(), act).allowed
@@ -203,7 +203,7 @@ def test_what_was_typed_before_the_question_is_no_answer() -> None:
 
 
 def shown(asked: ApprovalRequest) -> str:
-    """Return what is on the screen when an answer is expected."""
+    """Return the screen when an answer is expected."""
     seen: list[str] = []
 
     async def act(person: Person) -> None:
@@ -217,7 +217,7 @@ def shown(asked: ApprovalRequest) -> str:
 
 def test_the_call_the_rule_and_the_choice_are_shown() -> None:
     assert shown(question()) == (
-        "Question 1 of 1: bash asks for permission to execute\n"
+        "Approval 1 of 1: bash asks for permission to execute\n"
         "│ git log -1\n"
         "Rule for session, project and user: bash(git log *)\n"
         "bash: o once, s for session, p for project, u for user, d deny, r deny with reason, "
@@ -250,7 +250,7 @@ def test_a_long_preview_is_cut_and_can_be_viewed() -> None:
 
     decision_after(question(preview="\n".join(lines)), act)
     cut, whole = seen
-    assert "│ line 29\n│ … 41 lines are not shown …\n│ line 71\n" in cut
+    assert "│ line 29\n│ … 41 lines omitted …\n│ line 71\n" in cut
     assert "".join([f"│ {line}\n" for line in lines]) in whole
 
 

@@ -1,4 +1,4 @@
-"""What happens is said line by line, once, and says what it is."""
+"""Events are written line by line, once, with a heading."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ def recorded(*messages: ChatMessage) -> list[EntryRecorded]:
 
 
 def test_an_answer_is_said_line_by_line_and_only_once() -> None:
-    answer = "one\n\nQuestion 1 of 1: fake\nthree"
-    deltas = [TextDelta(0, piece) for piece in ("o", "ne\n\nQuest", "ion 1 of 1: fake\nth")]
-    assert told(*deltas) == ["Answer: one", "", "  Question 1 of 1: fake"]
+    answer = "one\n\nApproval 1 of 1: fake\nthree"
+    deltas = [TextDelta(0, piece) for piece in ("o", "ne\n\nAppr", "oval 1 of 1: fake\nth")]
+    assert told(*deltas) == ["Answer: one", "", "  Approval 1 of 1: fake"]
     said: list[SessionEvent] = [
         TurnStarted(1),
         *deltas,
         TextDelta(0, "ree"),
         *recorded(ChatMessage.user("x"), ChatMessage.assistant(answer)),
     ]
-    assert told(*said) == ["Answer: one", "", "  Question 1 of 1: fake", "  three"]
+    assert told(*said) == ["Answer: one", "", "  Approval 1 of 1: fake", "  three"]
 
 
 def test_an_answer_that_came_in_one_piece_is_said_from_the_record() -> None:
@@ -112,7 +112,7 @@ def test_of_much_output_the_first_and_the_last_lines_are_said() -> None:
         CallOutput("c1", output),
         CallEnded(CALL, ChatMessage.tool_result("c1", output)),
     )
-    assert lines[1:12] == [*[f"  line {n}" for n in range(1, 11)], "  … 80 lines are not shown …"]
+    assert lines[1:12] == [*[f"  line {n}" for n in range(1, 11)], "  … 80 lines omitted …"]
     assert lines[12:] == [*[f"  line {n}" for n in range(91, 101)], "Result: ok, 100 lines"]
 
 
@@ -193,7 +193,7 @@ def test_what_became_of_an_image_is_said() -> None:
         EntryRecorded(Entry(id="r1", payload=read)),
         EntryRecorded(Entry(id="r2", payload=failed)),
     ) == [
-        "Notice: image shot.png: the model gets the recognised text, not the image",
+        "Notice: image shot.png: the model reads the text in it",
         "Error: image shot.png: failed: too large; /retry tries again",
     ]
 

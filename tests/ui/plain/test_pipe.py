@@ -1,4 +1,4 @@
-"""Lines from a pipe or a file: a script, of which each line is meant for when its turn comes."""
+"""Lines from a pipe or a file: each line waits until the run before it has ended."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.ui.tui.approval_app import pending_call, queued_call
 
 
 class Answering(FakeSession):
-    """Answers later, and asks before that if it has something to ask."""
+    """A session that answers later, and requests approvals first."""
 
     def __init__(self, *questions: PendingCall) -> None:
         super().__init__()
@@ -93,9 +93,7 @@ def test_a_question_takes_the_next_line() -> None:
 def test_what_the_lines_do_not_answer_is_denied_with_a_reason() -> None:
     user = through_a_pipe("go\n", Answering(pending_call("c1"), queued_call("c2")))
     assert [(id, one.allowed) for id, one in user.decisions] == [("c2", False), ("c1", False)]
-    assert {one.reason for _, one in user.decisions} == {
-        "nobody was there to decide: the input has ended"
-    }
+    assert {one.reason for _, one in user.decisions} == {"the input ended before a decision"}
 
 
 def test_lines_go_on_behind_a_backslash() -> None:
@@ -138,7 +136,7 @@ def test_a_fault_is_told_and_the_session_goes_on() -> None:
             raise ZeroDivisionError("by \x1b[2J")
 
     user = through_a_pipe("/usage\n/quit\n", Faulty())
-    assert "\nError: a bug in steno: ZeroDivisionError: by \\x1b[2J;" in user.said
+    assert "\nError: a fault in steno: ZeroDivisionError: by \\x1b[2J;" in user.said
 
 
 def test_a_file_is_read_as_a_pipe_is(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Words that are refused where lines cannot be edited: they are printed, to be copied."""
+"""A rejected prompt in a terminal without line editing is printed, so that it can be copied."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_refused_words_are_printed_where_the_line_cannot_be_filled() -> None:
     async def act(user: LineUser) -> None:
         user.type("a long\\\n")
         user.type("thought\n")
-        await user.see("Not sent:\n  a long\n  thought\nError: not now\n")
+        await user.see("Not said:\n  a long\n  thought\nError: not now\n")
 
     at_terminal(act, refusing())
 

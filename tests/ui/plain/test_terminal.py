@@ -1,4 +1,4 @@
-"""The line mode at a real terminal: editing, history, keys that stop, and answers that are meant."""
+"""The plain mode at a real terminal: editing, history, Ctrl+C, and approvals."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ TERMINALS = ("xterm-256color", "dumb")
 
 
 class Seat:
-    """Somebody who sits at the terminal."""
+    """A user at the terminal."""
 
     def __init__(self, process: subprocess.Popen[bytes], end: int, before: list[Any]) -> None:
         self.process = process
         self.end = end
         self.before = before
-        """How the terminal was before the program began."""
+        """The settings of the terminal before the program started."""
         self.screen = ""
         self._seen = 0
 
@@ -46,7 +46,7 @@ class Seat:
                 return
 
     def see(self, text: str) -> None:
-        """Wait until something is shown, behind what was waited for before."""
+        """Wait until a text is shown after the last awaited one."""
         pieces = self._pieces()
         while text not in self.screen[self._seen :]:
             piece = next(pieces, None)
@@ -58,7 +58,7 @@ class Seat:
         os.write(self.end, keys.encode())
 
     def left(self) -> int:
-        """Wait for the end of the program, and return its status."""
+        """Wait until the program ends, and return its exit status."""
         self.screen += "".join(self._pieces())
         return self.process.wait(timeout=PATIENCE_S)
 
@@ -128,13 +128,13 @@ def test_ctrl_c_gives_up_the_line_and_leaves_when_it_comes_twice(
     with seat(tmp_path, term, inputrc=inputrc) as user:
         user.see("act> ")
         user.type("rm everything\x03")
-        user.see("\nNotice: Ctrl+C again leaves\n")
+        user.see("\nNotice: press Ctrl+C again to quit\n")
         user.see("act> ")
         user.type("hello\n")
         user.see("Answer: about hello\n")
         user.see("act> ")
         user.type("\x03")
-        user.see("Notice: Ctrl+C again leaves\n")
+        user.see("Notice: press Ctrl+C again to quit\n")
         user.see("act> ")
         user.type("\x03")
         assert user.left() == 0
@@ -147,7 +147,7 @@ def test_ctrl_c_works_where_vi_awaits_a_command(tmp_path: Path) -> None:
         user.type("word\x1b")
         user.see("word")
         user.type("\x03")
-        user.see("\nNotice: Ctrl+C again leaves\n")
+        user.see("\nNotice: press Ctrl+C again to quit\n")
         user.see("act> ")
         user.type("\x03")
         assert user.left() == 0
@@ -218,7 +218,7 @@ def test_what_was_typed_before_a_question_does_not_answer_it(tmp_path: Path, ter
     with seat(tmp_path, term) as user:
         user.see("act> ")
         user.type("ask\nonce\n")
-        user.see("Question 1 of 1: bash asks for permission to execute\n")
+        user.see("Approval 1 of 1: bash asks for permission to execute\n")
         user.see("help? ")
         user.type("\n")
         user.see("help? ")

@@ -1,4 +1,4 @@
-"""The program in a real terminal, with the offline assistant: what a person does, and what they see."""
+"""The program in a real terminal with the offline assistant, from the keys to the screen."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from steno.ui.help_text import UNFINISHED_NOTICE
 from tests.ui.terminal.tmux import STENO, Tmux, terminal
 
 pytestmark = pytest.mark.requirement("S4-15")
-READY = "say what to do"
+READY = "type a prompt"
 OFFLINE = ("--model", "offline")
 
 
@@ -35,7 +36,7 @@ def say(window: Tmux, text: str) -> None:
 
 
 def pick(window: Tmux, letter: str) -> None:
-    """Go to the question, and press a letter."""
+    """Focus the approval panel, and press a letter."""
     window.type("", "C-g")
     window.wait("━ permission")
     time.sleep(0.7)  # what comes too early is no answer
@@ -43,7 +44,7 @@ def pick(window: Tmux, letter: str) -> None:
 
 
 def choose(window: Tmux, letter: str, label: str) -> None:
-    """Go to the question, choose by letter, and see that it is chosen before it is confirmed."""
+    """Focus the approval panel, select a choice by letter, wait until it is shown, and confirm it."""
     pick(window, letter)
     window.wait(f"▸{letter} {label}◂")
     time.sleep(0.1)  # nobody types as fast as a paste comes
@@ -51,7 +52,7 @@ def choose(window: Tmux, letter: str, label: str) -> None:
 
 
 def steno(window: Tmux, *arguments: str) -> str:
-    """Run a command beside the terminal, on the same sessions."""
+    """Run a command outside of the terminal, on the same sessions."""
     environ = {"HOME": str(window.home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
     done = subprocess.run(
         [str(STENO), *arguments],
@@ -84,7 +85,7 @@ def test_what_is_said_on_the_command_line_is_said_first_and_leaving_tells_how_to
     window.wait("ship on Friday")
     window.type("", "C-d")
     seen = window.wait("[left with 0]")
-    assert "steno -c goes on with it" in seen
+    assert "steno -c" in seen
 
 
 def test_who_opens_it_and_leaves_has_begun_nothing(window: Tmux) -> None:
@@ -115,7 +116,7 @@ def test_a_call_is_denied_with_a_reason_that_the_model_reads(window: Tmux) -> No
     say(window, "run rm notes.txt")
     window.wait("permission")
     pick(window, "r")
-    window.wait("why not?")
+    window.wait("reason for the denial")
     window.type("we need it on Friday")
     window.wait("we need it on Friday")
     time.sleep(1)  # nobody types as fast as a paste comes
@@ -178,7 +179,7 @@ def test_a_branch_is_forked_compared_and_left_again(window: Tmux) -> None:
     assert "other (active)" in seen
     assert "main" in seen
     window.type("c")
-    window.wait("shares")
+    window.wait("shared entries")
     window.type("", "Escape")
     window.type("", "Escape")
     window.wait(READY)
@@ -194,7 +195,7 @@ def test_a_session_that_was_killed_while_it_asked_asks_again(window: Tmux) -> No
     window.wait("[left with 137]")
     window.close()
     window.start(*OFFLINE, "-c")
-    window.wait("stopped in the middle")
+    window.wait(UNFINISHED_NOTICE)
     say(window, "/retry")
     window.wait("permission")
     choose(window, "o", "once")

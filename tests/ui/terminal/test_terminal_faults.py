@@ -1,4 +1,4 @@
-"""What a terminal and those around it may do to the program, in a real terminal."""
+"""Hangups, signals and lost terminals, in a real terminal."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def say(window: Tmux, text: str) -> None:
 
 
 def until(is_so: Callable[[], bool], what: str) -> None:
-    """Wait until something is so."""
+    """Wait until a condition is true."""
     end = time.monotonic() + PATIENCE_S
     while not is_so():
         assert time.monotonic() < end, f"waited until {what}"
@@ -44,7 +44,7 @@ def is_alive(pid: int) -> bool:
 
 
 def family_of(pid: int) -> list[int]:
-    """Return a process and all that it has started."""
+    """Return a process and all its descendants."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [pid, *[one for child in children for one in family_of(int(child))]]
 
@@ -63,7 +63,7 @@ def test_a_terminal_that_hangs_up_leaves_nothing_behind(window: Tmux, said: str)
     until(lambda: not any(map(is_alive, family)), "all of it is gone")
     window.start(*OFFLINE, "-c")
     window.wait("ACT")
-    assert said.removeprefix("!") in window.wait("stopped")
+    assert said.removeprefix("!") in window.wait("■")  # the mark of a stopped call
 
 
 def test_to_go_on_without_a_stop_changes_nothing(window: Tmux) -> None:

@@ -1,6 +1,6 @@
-"""A real terminal for tests: tmux with a server of its own, which ends with the test.
+"""A real terminal for tests: a separate tmux server, which ends with the test.
 
-What a person would type is typed, and what they would see is read off the screen.
+Tests type keys and read the screen, as a user does.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Tmux:
         return done.stdout
 
     def start(self, *arguments: str, environ: Mapping[str, str] | None = None) -> None:
-        """Start the program in a new window; what it leaves on the screen stays there."""
+        """Start the program in a new window; its last output stays on the screen."""
         variables = {
             "HOME": str(self.home),
             "PATH": f"{STENO.parent}:/usr/bin:/bin",
@@ -67,11 +67,11 @@ class Tmux:
             self._tmux("send-keys", key)
 
     def screen(self) -> str:
-        """Return what is on the screen now."""
+        """Return the text on the screen."""
         return self._tmux("capture-pane", "-p")
 
     def wait(self, what: str | Callable[[str], object], *, within_s: float = PATIENCE_S) -> str:
-        """Wait until something is on the screen, and return all of it."""
+        """Wait until a text is on the screen, or a condition is true, and return the screen."""
         is_there = (lambda seen: what in seen) if isinstance(what, str) else what
         end = time.monotonic() + within_s
         while True:
@@ -82,7 +82,7 @@ class Tmux:
             time.sleep(0.05)
 
     def resize(self, width: int, height: int) -> None:
-        """Make the window larger or smaller."""
+        """Resize the window."""
         self._tmux("resize-window", "-x", str(width), "-y", str(height))
 
     def program(self) -> int:
@@ -92,11 +92,11 @@ class Tmux:
         return int(program)
 
     def signal_program(self, number: signal.Signals) -> None:
-        """Send a signal to the program, and to nothing else."""
+        """Send a signal to the program only."""
         os.kill(self.program(), number)
 
     def escapes(self) -> list[str]:
-        """Return how what is on the screen is styled: the numbers of each sequence."""
+        """Return the style sequences on the screen, each as its numbers."""
         shown = self._tmux("capture-pane", "-p", "-e")
         return re.findall(r"\x1b\[([0-9;:]*)m", shown)
 
@@ -112,7 +112,7 @@ class Tmux:
 
 @contextmanager
 def terminal(tmp_path: Path, *, size: tuple[int, int] = (100, 30)) -> Generator[Tmux]:
-    """Make a terminal in a folder of its own, with an empty home."""
+    """Create a terminal in its own folder, with an empty home directory."""
     folder, home = tmp_path / "project", tmp_path / "home"
     folder.mkdir(exist_ok=True)
     home.mkdir(exist_ok=True)

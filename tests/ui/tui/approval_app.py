@@ -30,7 +30,7 @@ LONG_ENOUGH_S = 1.0
 
 
 class ApprovalApp(App[None]):
-    """A conversation, the panel and a prompt, put together as the terminal does it."""
+    """A transcript, the panel and a prompt, composed as in the full screen."""
 
     ENABLE_COMMAND_PALETTE = False
     CSS = "#transcript { height: 1fr; min-height: 4; } Input#prompt { height: 3; }"
@@ -69,7 +69,7 @@ class ApprovalApp(App[None]):
     # -- for tests ---------------------------------------------------------------------------
 
     def ask(self, *pending: PendingCall) -> None:
-        """Let these be all that is pending."""
+        """Set the pending calls."""
         self.session.pending_calls = list(pending)
         self.panel.show_pending(self.session.pending_calls)
 
@@ -79,19 +79,19 @@ class ApprovalApp(App[None]):
 
     @property
     def seen(self) -> str:
-        """What is on the screen."""
+        """The text on the screen."""
         strips = self.screen._compositor.render_strips()
         return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
 
     async def press(self, pilot: Pilot[Any], *keys: str, apart_s: float = LONG_ENOUGH_S) -> None:
-        """Press keys, each so long after what came before."""
+        """Press keys, each after a pause."""
         for key in keys:
             self.clock.now += apart_s
             await pilot.press(key)
         await pilot.pause()
 
     async def come_here(self, pilot: Pilot[Any]) -> None:
-        """Give the panel the focus, as somebody who takes their time."""
+        """Focus the panel, after a pause."""
         self.panel.focus()
         await pilot.pause()
         self.clock.now += LONG_ENOUGH_S
@@ -116,7 +116,7 @@ def pending_call(
     preview: str | CallPreview = GIT_LOG_PREVIEW,
     rule: str = "bash(git log *)",
 ) -> PendingCall:
-    """Return a call that somebody is asked about."""
+    """Return a call with a request."""
     arguments = arguments or {"command": "git log -1"}
     call = ToolCall.create(name, arguments, id=id)
     if isinstance(preview, str):
@@ -133,7 +133,7 @@ def pending_call(
 def queued_call(
     id: str, name: str = "write", arguments: dict[str, object] | None = None
 ) -> PendingCall:
-    """Return a call that waits behind another."""
+    """Return a call that is queued after another."""
     return PendingCall(ToolCall.create(name, arguments or {"path": f"{id}.py"}, id=id), None)
 
 
@@ -141,7 +141,7 @@ Play = Callable[[ApprovalApp, Pilot[Any]], Awaitable[None]]
 
 
 def run_steps(app: ApprovalApp, steps: Play, size: tuple[int, int] = (100, 30)) -> None:
-    """Play a scene on a screen of some size."""
+    """Run steps on a screen of a given size."""
 
     async def run() -> None:
         async with app.run_test(size=size, notifications=True) as pilot:

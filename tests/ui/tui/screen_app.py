@@ -1,4 +1,4 @@
-"""An empty app to show a screen or a widget on, and eyes for what is to be seen there."""
+"""An empty app to show a screen or a widget, and functions to inspect the result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOSTILE: Final = (
 
 
 class ScreenApp(App[None]):
-    """Nothing but what a test puts on it."""
+    """An empty app."""
 
     def __init__(self, *widgets: Widget, theme: str = "steno-dark") -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class ScreenApp(App[None]):
 
     @property
     def strips(self) -> list[Strip]:
-        """What is on the screen, line by line."""
+        """The lines of the screen."""
         return self.screen._compositor.render_strips()
 
     @property
@@ -63,7 +63,7 @@ def show(
     size: tuple[int, int] = (100, 30),
     theme: str = "steno-dark",
 ) -> T:
-    """Show a screen and do something there; what it is left with is in `results` of the stage."""
+    """Show a screen and run steps; its result is in `results` of the app."""
 
     async def run() -> T:
         app = ScreenApp(theme=theme)
@@ -77,7 +77,7 @@ def show(
 
 
 def is_harmless(app: ScreenApp) -> bool:
-    """Tell whether nothing on the screen acts on a terminal, links anywhere or reads backwards."""
+    """Return whether the screen has no control characters, links or bidirectional overrides."""
     segments = [segment for strip in app.strips for segment in strip]
     return all(
         segment.text.isprintable() and not (segment.style and segment.style.link)
@@ -89,7 +89,7 @@ def is_harmless(app: ScreenApp) -> bool:
 
 
 def contrast(ink: Color, ground: Color) -> float:
-    """Return the contrast of two colours as WCAG counts it, from 1 to 21."""
+    """Return the contrast of two colours as defined by WCAG, from 1 to 21."""
     low, high = sorted((luminance(ground + ink), luminance(ground)))
     return (high + 0.05) / (low + 0.05)
 
@@ -103,7 +103,7 @@ def luminance(color: Color) -> float:
 
 
 def least_contrast(app: ScreenApp) -> float:
-    """Return the least contrast of any words on the screen with what they stand on."""
+    """Return the least contrast of any text on the screen with its background."""
     found = [21.0]
     for strip in app.strips:
         for segment in strip:

@@ -1,4 +1,4 @@
-"""Deciding about calls in the full-screen terminal: every way to say yes or no."""
+"""Approvals in the full screen: every way to allow or deny a call."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_a_wider_yes_shows_its_rule_and_where_it_is_kept_and_stores_exactly_that
         assert "bash(git log *)" not in app.seen
         await app.press(pilot, letter)
         seen = " ".join(app.seen.split())
-        assert f"Enter: stores the rule bash(git log *) · kept {place} · e edits it first" in seen
+        assert f"Enter store the rule bash(git log *), valid {place} · e edit the rule" in seen
         assert app.decisions == []
         await app.press(pilot, "enter")
         decision = ApprovalDecision(allowed=True, actor="ann", scope=scope, rule="bash(git log *)")
@@ -131,7 +131,7 @@ def test_a_rule_that_reaches_far_says_so_before_it_is_stored() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         await app.press(pilot, "s")
-        assert "stores the rule bash (covers every call of bash, whatever it is about)" in app.seen
+        assert "store the rule bash (matches every call of bash, with any arguments)" in app.seen
 
     run_steps(ApprovalApp(pending_call(rule="bash")), steps, (120, 30))
 
@@ -141,8 +141,8 @@ def test_the_rule_can_be_edited_before_it_is_stored(key: str) -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         await app.press(pilot, "p", key)
-        assert "allow in this folder, for good, whatever this rule covers:" in app.seen
-        assert "covers this call and its like" in app.seen
+        assert "allow calls that match this rule, in this folder until revoked:" in app.seen
+        assert "matches this call and similar ones" in app.seen
         await app.press(pilot, "backspace", "backspace", *"-1)", apart_s=0.05)
         assert "bash(git log -1)" in app.seen
         await app.press(pilot, "enter")
@@ -173,8 +173,8 @@ def test_what_is_no_rule_cannot_be_stored_and_says_why(written: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "words"),
     [
-        ("bash", "covers every call of bash"),
-        ("bash(npm *)", "does not cover this call"),
+        ("bash", "matches every call of bash"),
+        ("bash(npm *)", "does not match this call"),
     ],
 )
 def test_a_rule_says_how_far_it_reaches_while_it_is_written(rule: str, words: str) -> None:
@@ -190,11 +190,11 @@ def test_a_rule_says_how_far_it_reaches_while_it_is_written(rule: str, words: st
 def test_where_no_rule_should_be_stored_nothing_wider_is_offered_and_it_says_why() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
-        assert "only once or not: no rule would cover only calls like this one" in app.seen
+        assert "this call can only be allowed once: no safe rule matches it" in app.seen
         assert "o once   d deny   r deny with reason" in app.seen
         for letter, label in (("s", "for session"), ("p", "for project"), ("u", "for user")):
             await app.press(pilot, letter)
-            assert f"{label}: no rule would cover only calls like this one" in app.seen
+            assert f"cannot allow {label}: no safe rule matches it" in app.seen
             await app.press(pilot, "enter")
             assert app.focused is app.panel
         await app.press(pilot, "right", "right")
@@ -208,10 +208,10 @@ def test_a_reason_goes_with_the_denial() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         await app.press(pilot, "r", "enter")
-        assert "why not?" in app.seen
+        assert "reason for the denial" in app.seen
         await app.press(pilot, "enter")
         assert app.decisions == []
-        assert "write a reason" in app.seen
+        assert "type a reason" in app.seen
         await app.press(pilot, *"on", "space", *"main", apart_s=0.05)
         await app.press(pilot, "enter")
         assert app.decisions == [
@@ -229,7 +229,7 @@ def test_escape_goes_back_step_by_step_and_denies_nothing() -> None:
         await app.press(pilot, "escape")
         assert app.prompt.has_focus
         assert app.panel.display
-        assert "Ctrl+G decides · Esc interrupts" in app.seen
+        assert "Ctrl+G decide · Esc interrupt" in app.seen
         assert app.decisions == []
 
     run_steps(ApprovalApp(pending_call()), steps)

@@ -1,4 +1,4 @@
-"""Approvals on the whole screen, with a real desk behind it: what is decided is done and on record."""
+"""Approvals in the full screen with a real session: decisions take effect and are recorded."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 
 from steno.records.entry import Approval
 from steno.store import open_store
+from steno.ui.help_text import UNFINISHED_NOTICE
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call
 from tests.app.session_setup import decisions, kill_while_it_asks
@@ -46,7 +47,7 @@ def written(project: Path) -> list[str]:
 
 
 def on_record() -> Decisions:
-    """Return what the only session that is kept says was decided, without what was asked."""
+    """Return the decisions in the only stored session, without pending requests."""
     with open_store() as store:
         [header] = store.headers()
         told = decisions(store.open(header.id).entries())
@@ -110,7 +111,7 @@ def test_a_rule_for_the_session_is_shown_stored_and_covers_the_rest(
     async def steps(user: ScreenUser) -> None:
         await user.enter("Write three files.")
         await user.choose("s", "for session")
-        await user.sees("Enter: stores the rule write(out/**) · kept in this session")
+        await user.sees("Enter store the rule write(out/**), valid in this session")
         await user.decide("s", "for session")
         await user.sees("Done.")
 
@@ -128,7 +129,7 @@ def test_a_question_that_nobody_answered_is_asked_again_after_a_kill(
     project: Path, home: Path
 ) -> None:
     async def steps(user: ScreenUser) -> None:
-        await user.sees("stopped in the middle")
+        await user.sees(UNFINISHED_NOTICE)
         assert "permission" not in user.text
         await user.enter("/retry")
         await user.sees("1 of 2", "▸ waiting  write out/a.txt", "  queued   write out/b.txt")

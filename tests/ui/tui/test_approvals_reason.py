@@ -1,4 +1,4 @@
-"""A no with its reason: what is typed behind `r` is the reason, and can be nothing else."""
+"""A denial with a reason: all text typed after `r` is the reason."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_letters_that_were_on_their_way_when_the_line_opened_are_of_the_reason()
             app.panel.post_message(Key(key, key if len(key) == 1 else None))
         await pilot.pause()
         assert app.decisions == []
-        assert "why not?" in app.seen
+        assert "reason for the denial" in app.seen
         assert "no" in [row.strip() for row in app.seen.split("\n")]
         await app.press(pilot, "enter")
         denied = ApprovalDecision(allowed=False, actor="ann", reason="no")
@@ -47,14 +47,14 @@ def test_escape_goes_back_from_the_reason_to_the_choices() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         await app.press(pilot, "r", "x")
-        assert "Enter denies, and the model reads this · Esc goes back" in app.seen
+        assert "Enter deny and send the reason · Esc back" in app.seen
         await app.press(pilot, "escape")
         assert app.focused is app.panel
         assert "r deny with reason" in app.seen
         await app.press(pilot, "enter")
         assert app.decisions == []
         await app.press(pilot, "r")
-        assert "write a reason" in app.seen
+        assert "type a reason" in app.seen
 
     run_steps(ApprovalApp(pending_call()), steps)
 

@@ -1,4 +1,4 @@
-"""Several calls that await a decision, and what changes while somebody decides."""
+"""Several pending calls, and changes while the user decides."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_what_waits_can_be_decided_ahead_but_only_once_or_not() -> None:
         await wait_until(pilot, lambda: "│ preview of write" in app.seen)
         assert ("preview", "call_2") in app.session.asked
         await app.press(pilot, "p")
-        assert "it waits behind another call" in app.seen
+        assert "it is queued after another call" in app.seen
         await app.press(pilot, "enter")
         assert app.focused is app.panel
         await app.press(pilot, "o", "enter")
@@ -222,9 +222,7 @@ def test_when_the_last_question_is_gone_the_person_is_told_and_back_at_the_promp
         await app.come_here(pilot)
         await app.press(pilot, "r", "enter", "x")
         app.ask()
-        await wait_until(
-            pilot, lambda: "no longer asked, or changed meanwhile: nothing" in app.seen
-        )
+        await wait_until(pilot, lambda: "the request was withdrawn or has changed" in app.seen)
         await wait_until(pilot, lambda: app.focused is app.prompt)
         assert not app.panel.display
 
@@ -232,7 +230,7 @@ def test_when_the_last_question_is_gone_the_person_is_told_and_back_at_the_promp
 
 
 def test_a_decision_that_was_taken_elsewhere_is_not_taken_again() -> None:
-    """The desk is looked at just before, also where nobody has told the panel."""
+    """The panel reads the pending calls right before the decision, even without an event."""
 
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
@@ -293,7 +291,7 @@ def test_there_is_air_around_what_is_to_be_decided_where_there_is_room(height: i
         await app.come_here(pilot)
         lines = app.seen.splitlines()
         [choices] = [number for number, line in enumerate(lines) if "o once" in line]
-        [hint] = [number for number, line in enumerate(lines) if "Enter confirms" in line]
+        [hint] = [number for number, line in enumerate(lines) if "Enter confirm" in line]
         assert [not lines[choices - 1], not lines[hint + 1]] == [height == 30] * 2
         assert app.panel.region.bottom == app.prompt.region.y
 

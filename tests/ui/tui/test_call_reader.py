@@ -1,4 +1,4 @@
-"""What there is to read about a call: it fits where it is shown, and then it stays as it is."""
+"""The description of a call fits the panel, and its layout is stable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.requirement("S2-18")
 
 
 class Layouts:
-    """Counts how often a screen is laid out."""
+    """A screen that counts its layouts."""
 
     def __init__(self, screen: Screen[Any]) -> None:
         self.count = 0

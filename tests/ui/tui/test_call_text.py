@@ -1,4 +1,4 @@
-"""How a call reads before one decides: complete, harmless, and never like words of ours."""
+"""The description of a call before a decision: complete, harmless, and marked as untrusted."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 
 from steno.ports import CallPreview, Capability, PreviewKind, PreviewPart
 from steno.render.quantities import format_count
+from steno.ui.approval_state import KeyRefusal
 from steno.ui.tui.screens.approval_panel import ApprovalPanel
 from tests.ui.fake_session import FakeSession
 from tests.ui.idle_clock import wait_until
@@ -70,13 +71,13 @@ def test_markup_in_a_rule_is_text_and_what_cannot_be_shown_is_not_offered() -> N
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         await app.press(pilot, "p")
-        assert "the rule write([bold]src[/]/**) · kept for this folder" in app.seen
+        assert "the rule write([bold]src[/]/**), valid for this folder" in app.seen
         await app.press(pilot, "e")
         assert "write([bold]src[/]/**)" in app.seen
         app.ask(pending_call(rule="write(src/\x1b[31m\u202e/**)"))
         await pilot.pause()
         await app.press(pilot, "p")
-        assert "would hold what cannot be shown" in app.seen
+        assert "would contain unprintable characters" in app.seen
         assert "\x1b" not in app.seen
 
     pending = pending_call(
@@ -206,14 +207,14 @@ def test_what_is_not_in_sight_is_counted_and_v_shows_it() -> None:
         await app.come_here(pilot)
         hidden = 20 - app.seen.count("│ line")
         assert hidden > 1
-        assert f"… {hidden} more lines · ↓ scrolls · v shows all" in app.seen
+        assert f"… {hidden} more lines · ↓ scroll · v show all" in app.seen
         await app.press(pilot, "down")
-        assert f"… {format_count(hidden - 1, 'more line', 'more lines')} · ↓ scrolls" in app.seen
+        assert f"… {format_count(hidden - 1, 'more line', 'more lines')} · ↓ scroll" in app.seen
         await app.press(pilot, "end")
-        assert " ↑ scrolls · v shows all" in app.seen
+        assert " ↑ scroll · v show all" in app.seen
         await app.press(pilot, "v")
         assert app.seen.count("│ line") == 20
-        assert " v less" in app.seen
+        assert " v show less" in app.seen
         await app.press(pilot, "v")
         assert app.seen.count("│ line") == 20 - hidden
 
@@ -230,8 +231,8 @@ def test_where_everything_is_in_sight_nothing_more_is_offered() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         await app.press(pilot, "v")
-        assert "that key stands for no choice" in app.seen
-        assert "v less" not in app.seen
+        assert KeyRefusal.NO_CHOICE in app.seen
+        assert "v show less" not in app.seen
         assert "scrolls" not in app.seen
 
     run_steps(ApprovalApp(pending_call()), steps)

@@ -1,4 +1,4 @@
-"""Two branches side by side: what is shown, every key, and what comes of it."""
+"""The compare screen: its content, and every key."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_two_branches_are_shown_beside_each_other() -> None:
         shown = [" ".join(line.split()) for line in user.lines[1:9]]
         assert shown == [
             "▸ main ◂ other",
-            "shares 2 entries up to #2 · Enter shows them",
+            "2 shared entries up to #2 · Enter show",
             "",
             "▌#5 user ≠ #3 user",
             "▌and hidden ones │ and by age",
@@ -114,7 +114,7 @@ def test_an_entry_that_only_one_branch_has_stands_alone() -> None:
 def test_the_past_is_shown_and_hidden() -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("up", "enter")
-        assert "Enter hides them" in user.text
+        assert "Enter hide" in user.text
         assert user.line("how do I list files").count("how do I list files") == 2
         await user.press("enter")
         assert "how do I list files" not in user.text
@@ -129,7 +129,7 @@ def test_branches_without_a_past_in_common_say_so() -> None:
         session.conversation.append(ChatMessage.user(f"hello {branch}"), branch=branch)
 
     async def steps(user: TreeUser) -> None:
-        assert " these branches share nothing" in user.lines
+        assert " these branches share no entry" in user.lines
         await user.press("home", "enter")
         assert " hello main" in user.text
 
@@ -141,9 +141,9 @@ def test_branches_that_are_the_same_have_nothing_to_show_but_that() -> None:
     session.conversation.fork("other")
 
     async def steps(user: TreeUser) -> None:
-        assert user.lines[0] == " Compare · no difference"
+        assert user.lines[0] == " Compare · no differences"
         await user.press("n", "p", "down", "pagedown", "pageup", "end", "s")
-        assert "▌shares 2 entries up to #2 · Enter shows them" in user.lines
+        assert "▌2 shared entries up to #2 · Enter show" in user.lines
 
     run_steps(screen(session), steps, size=WIDE)
 
@@ -187,7 +187,7 @@ def test_the_cursor_is_always_in_sight(size: tuple[int, int]) -> None:
             await user.press(key)
             assert "▌" in user.text
             assert 0 <= view_of(user).cursor <= last
-        assert "▌shares" in user.text
+        assert "▌2 shared" in user.text
         await user.press(*["pagedown"] * 30)
         assert view_of(user).cursor == last
         assert "answer 49" in user.text
@@ -209,7 +209,7 @@ def test_an_item_that_is_too_long_is_read_line_by_line() -> None:
         await user.press(*["down"] * 60)
         assert "line 59." in user.text
         await user.press(*["up"] * 70)
-        assert "shares 2 entries" in user.text
+        assert "2 shared entries" in user.text
 
     run_steps(screen(session), steps, size=WIDE)
 
@@ -222,7 +222,7 @@ def test_both_sides_scroll_together_with_the_wheel() -> None:
             view.post_message(direction(view, 5, 5, 0, 0, 0, False, False, False))
             await user.pilot.pause()
             assert user.text != before
-        assert "shares" in user.text
+        assert "shared" in user.text
 
     run_steps(screen(long_desk()), steps, size=WIDE)
 
@@ -257,7 +257,7 @@ def test_the_active_branch_is_where_one_is_already() -> None:
 
     async def steps(user: TreeUser) -> None:
         await user.press("enter")
-        assert "this branch is the active one" in user.text
+        assert "this branch is already active" in user.text
         await user.press("right", "enter")
 
     assert run_steps(screen(session), steps) is True

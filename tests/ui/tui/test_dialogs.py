@@ -1,4 +1,4 @@
-"""One of several things is picked, and a line is typed, with the keyboard alone."""
+"""The dialogs: picking from a list and typing a line, with the keyboard only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MODELS = [
 
 
 def marked(app: ScreenApp) -> str:
-    """Return the line that the cursor is on: it is marked by more than a colour."""
+    """Return the line under the cursor, which is marked by more than a colour."""
     [line] = [
         strip.text
         for strip in app.strips
@@ -66,7 +66,7 @@ def test_what_is_said_about_things_can_be_searched_too() -> None:
 def test_nothing_is_picked_where_nothing_fits_and_escape_leaves() -> None:
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         await pilot.press(*"zzz")
-        await wait_until(pilot, lambda: "nothing holds these words" in app.text)
+        await wait_until(pilot, lambda: "no match" in app.text)
         await pilot.press("enter", "down", "up", "pagedown")
         assert app.results == []
         await pilot.press("escape")
@@ -78,7 +78,7 @@ def test_nothing_is_picked_where_nothing_fits_and_escape_leaves() -> None:
 
 def test_nothing_to_pick_from_is_no_trouble() -> None:
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
-        assert "nothing holds these words" in app.text
+        assert "no match" in app.text
         await pilot.press("enter", "escape")
         await wait_until(pilot, lambda: app.results)
         assert app.results == [None]
@@ -139,12 +139,12 @@ def test_everything_can_be_read_in_both_themes(theme: str) -> None:
 
 def test_a_line_begins_with_what_there_is_and_is_taken_with_enter() -> None:
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
-        assert "Another title?" in app.text
+        assert "New title?" in app.text
         await pilot.press("space", *"two", "space", "enter")
         await wait_until(pilot, lambda: app.results)
         assert app.results == ["one two"]
 
-    show(InputScreen("Another title?", str.strip, default="one", replaces_default=False), steps)
+    show(InputScreen("New title?", str.strip, default="one", replaces_default=False), steps)
 
 
 def test_a_line_is_left_alone_with_escape() -> None:

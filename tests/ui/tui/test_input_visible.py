@@ -1,4 +1,4 @@
-"""Whatever screen asks for a line: what is typed into it can be seen."""
+"""Text typed into the input of any screen is visible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long texts are read, scrolled and searched, and nothing in them acts on the terminal."""
+"""The pager scrolls and searches long texts, and no text can act on the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sessions are found, resumed, renamed and deleted, and nothing of it happens by accident."""
+"""Sessions are found, resumed, renamed and deleted, and never by accident."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.ui.tui.screen_app import HOSTILE, SIZES, ScreenApp, is_harmless, leas
 
 
 class GatedSessionList(FakeSessionList):
-    """A shelf that answers when a test lets it, and refuses what a test says."""
+    """A session list that responds when a test allows it, and raises the errors that a test sets."""
 
     def __init__(self, session: FakeSession) -> None:
         super().__init__(session)
@@ -73,7 +73,7 @@ THREE = (kept("alpha", is_here=False), kept("beta"), kept("gamma", hours=50))
 
 
 def order(app: ScreenApp, *names: str) -> list[str]:
-    """Return the names in the order in which they are seen."""
+    """Return the names in the order of the screen."""
     seen = {name: app.text.find(f"the {name} session") for name in names}
     return sorted([name for name in names if seen[name] >= 0], key=lambda name: seen[name])
 
@@ -158,7 +158,9 @@ def test_where_this_folder_has_none_the_others_are_not_forgotten() -> None:
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         await wait_until(pilot, lambda: "1 session" in app.text)
         await pilot.press("tab")
-        await wait_until(pilot, lambda: "none in this folder, 1 elsewhere" in app.text)
+        await wait_until(
+            pilot, lambda: "no session in this folder, 1 session in other folders" in app.text
+        )
         await pilot.press("enter", "f2", "delete")
         assert session.asked == [("summaries", "")]
 
@@ -169,9 +171,9 @@ def test_it_says_that_it_looks_and_that_there_is_nothing() -> None:
     session, session_list = make_session()
 
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "looking …" in app.text)
+        await wait_until(pilot, lambda: "searching …" in app.text)
         session_list.gates[""].set()
-        await wait_until(pilot, lambda: "nothing is kept yet" in app.text)
+        await wait_until(pilot, lambda: "no sessions yet" in app.text)
 
     session_list.gates[""] = asyncio.Event()
     show(SessionsScreen(session), steps)
@@ -243,7 +245,7 @@ def test_typing_searches_and_shows_where_the_words_were_found() -> None:
         ]
         assert underlined == ["delta", "DELTA"]
         await pilot.press(*"x")
-        await wait_until(pilot, lambda: "nothing holds these words" in app.text)
+        await wait_until(pilot, lambda: "no session contains these words" in app.text)
 
     show(SessionsScreen(session), steps)
 
@@ -413,7 +415,7 @@ def test_a_session_is_kept_unless_exactly_that_was_said(keys: tuple[str, ...]) -
         await pilot.press("delete")
         await wait_until(pilot, lambda: isinstance(app.screen, InputScreen))
         await pilot.press(*keys)
-        await wait_until(pilot, lambda: "kept “the beta session”" in app.text)
+        await wait_until(pilot, lambda: "“the beta session” was not deleted" in app.text)
         assert asked(session, "delete") == []
 
     show(SessionsScreen(session), steps)

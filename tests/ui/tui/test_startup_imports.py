@@ -1,4 +1,4 @@
-"""What is loaded when the screen is first painted: no more than it takes to paint it."""
+"""The first paint imports only the modules that it needs."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_garbage_is_collected_as_soon_as_there_is_something_to_work_at(tmp_path:
 
 
 def _watch(folder: Path, *, last: str, later: tuple[str, ...], patience_s: float) -> dict[str, Any]:
-    """Start the terminal, up to the loading of a module; return what was loaded too early."""
+    """Start the terminal until a module is imported; return the modules imported too early."""
     file = folder / "report.json"
     _start(_WATCHED, folder, str(file), last, json.dumps(later), str(patience_s))
     seen: dict[str, Any] = json.loads(file.read_text())

@@ -1,4 +1,4 @@
-"""The line that says where things stand says what matters, however little room there is."""
+"""The status line shows the most important parts at any width."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STANDING = SessionStatus(
 
 
 class Clock:
-    """Tells the time that a test says."""
+    """A clock that a test sets."""
 
     now = 100.0
 
@@ -64,7 +64,7 @@ def shown(
     *,
     size: tuple[int, int] = (120, 30),
 ) -> list[str]:
-    """Return the lines that a status line draws."""
+    """Return the lines of a status line."""
     status, lines = StatusLine(clock=Clock()), list[str]()
 
     async def then(app: ScreenApp, pilot: Pilot[None]) -> None:
@@ -145,7 +145,7 @@ def test_what_nobody_knows_is_not_shown() -> None:
     assert "ctx" not in line
     assert "tok" not in line
     assert "None" not in line
-    assert "not kept" in line
+    assert "not recorded" in line
 
 
 @pytest.mark.parametrize(
@@ -202,9 +202,9 @@ def test_something_said_takes_the_place_of_what_is_done_for_a_while() -> None:
     async def then(app: ScreenApp, pilot: Pilot[None]) -> None:
         status.session_status = STANDING
         status.show_activity("running bash")
-        status.show_message("Ctrl+C again leaves")
+        status.show_message("press Ctrl+C again to quit")
         await pilot.pause()
-        assert "Ctrl+C again leaves" in app.text
+        assert "press Ctrl+C again to quit" in app.text
         assert "running bash" not in app.text
         await wait_until(pilot, lambda: "running bash" in app.text)
 

@@ -1,4 +1,4 @@
-"""Our themes can be read, and the one that fits the terminal is found."""
+"""The themes of steno have enough contrast, and the default fits the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree: what is shown, every key, and what comes of it."""
+"""The tree screen: its content, and every key."""
 
 from __future__ import annotations
 
@@ -161,10 +161,10 @@ def test_the_entry_tells_what_was_decided_and_by_whom() -> None:
 
 def test_an_empty_session_is_said_to_be_empty_and_no_key_breaks_it() -> None:
     async def steps(user: TreeUser) -> None:
-        assert " nothing is on record yet" in user.lines
+        assert " this session has no entries yet" in user.lines
         await user.press(*"fleca/x", "enter", "escape", "n", "escape")
         await user.press("enter", "up", "end", "left", "right", "space")
-        assert " nothing is on record yet" in user.lines
+        assert " this session has no entries yet" in user.lines
 
     assert run_steps(TreeScreen(FakeSession()), steps) is UNSET
 
@@ -181,13 +181,13 @@ def test_a_tree_that_takes_long_to_read_leaves_the_keys_alive_meanwhile() -> Non
     session.branches = slow = SlowBranches(session)
 
     async def steps(user: TreeUser) -> None:
-        assert " loading ..." in user.lines
+        assert " loading …" in user.lines
         await user.press("f", "enter", "down", "question_mark")
-        assert " loading ..." in user.lines
-        assert "Space  the entry" in user.text
+        assert " loading …" in user.lines
+        assert "Space  toggle entry" in user.text
         slow.is_read.set()
         await user.pilot.pause()
-        assert " loading ..." not in user.lines
+        assert " loading …" not in user.lines
         assert user.lines[0] == " Tree of a test · 6 entries · 2 branches"
         assert number_of(user) == 6
 
@@ -258,7 +258,7 @@ def test_a_folded_run_opens_with_enter() -> None:
         await user.press("up")
         assert number_of(user) is None
         await user.press("f")
-        assert " several: Enter shows them first" in user.lines
+        assert " folded; press Enter to unfold" in user.lines
         await user.press("enter")
         assert number_of(user) == 2
         assert "entries" not in "\n".join(user.lines[1:])
@@ -309,7 +309,7 @@ def test_words_that_nobody_said_can_be_corrected() -> None:
         await user.press("slash")
         await user.type("age!")
         await user.press("enter")
-        assert "no entry says that" in user.text
+        assert "no entry contains this text" in user.text
         await user.press("backspace", "enter")
         assert isinstance(user.app.screen, TreeScreen)
         assert number_of(user) == 3
@@ -322,7 +322,7 @@ def test_next_asks_for_words_where_there_were_none() -> None:
         await user.press("n")
         assert isinstance(user.app.screen, InputScreen)
         await user.press("enter")
-        assert "no entry says that" in user.text
+        assert "no entry contains this text" in user.text
         await user.press("escape")
         assert number_of(user) == 6
 
@@ -402,7 +402,7 @@ def test_a_name_that_is_taken_or_blank_is_refused_and_can_be_changed() -> None:
         await user.press("enter")
         assert "a branch of this name already exists" in user.text
         await user.press(*["backspace"] * 5, "space", "enter")
-        assert "branch: it is blank" in user.text
+        assert "branch: the name is blank" in user.text
         assert session.branches.names() == ["main", "other"]
         await user.type("mine")
         await user.press("enter")
@@ -459,7 +459,7 @@ def test_l_labels_an_entry_and_stays_there() -> None:
 
     async def steps(user: TreeUser) -> None:
         await user.press("up", "up", "up", "l")
-        assert "What to call #3" in user.text
+        assert "Label of #3" in user.text
         await user.type("12")
         await user.press("enter")
         assert "label: must not look like the number of an entry" in user.text
@@ -537,9 +537,9 @@ def test_the_only_two_branches_are_compared_at_once() -> None:
 def test_escape_closes_only_the_keys_where_all_of_them_are_shown() -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("question_mark")
-        assert "where branches part" in user.text
+        assert "go to branch point" in user.text
         await user.press("escape")
-        assert "where branches part" not in user.text
+        assert "go to branch point" not in user.text
         assert isinstance(user.app.screen, TreeScreen)
         await user.press("escape")
 
@@ -571,7 +571,7 @@ def test_going_over_to_a_branch_while_comparing_leaves_the_tree() -> None:
 def test_one_branch_cannot_be_compared() -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("c")
-        assert "there is only one branch" in user.text
+        assert "only one branch" in user.text
 
     run_steps(TreeScreen(folded_session()), steps)
 

@@ -1,4 +1,4 @@
-"""A page that covers a question says that one waits."""
+"""A screen that covers the approval panel shows that an approval is pending."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.ui.idle_clock import wait_until
 from tests.ui.tui.approval_app import ApprovalApp, pending_call, queued_call, run_steps
 
 pytestmark = pytest.mark.requirement("S4-15", "S2-18")
-TOLD = "steno asks you about a call: Esc leads there"
+TOLD = "A tool call needs your approval · Esc back to it"
 
 
 class Ringing(ApprovalApp):
-    """Counts how often it rings."""
+    """An app that counts its bells."""
 
     rung = 0
 

@@ -1,4 +1,4 @@
-"""What screens are put together from: rows that break where they may, and keys at the bottom."""
+"""The shared widgets of screens: balanced rows, and key hints at the bottom."""
 
 from __future__ import annotations
 
@@ -95,7 +95,10 @@ def test_what_is_said_at_the_bottom_follows_the_width() -> None:
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         foot = app.screen.query_one(KeyHints)
         assert foot.size.height == 1
-        narrow = ["Enter go on · F2 rename · Del delete", "Ctrl+N new · Tab folder/all · Esc close"]
+        narrow = [
+            "Enter resume · F2 rename · Del delete",
+            "Ctrl+N new · Tab folder/all · Esc close",
+        ]
         await pilot.resize_terminal(60, 20)
         await wait_until(pilot, lambda: [line.strip() for line in app.lines[-2:]] == narrow)
 

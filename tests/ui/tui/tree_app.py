@@ -22,7 +22,7 @@ UNSET = object()
 
 
 class TreeApp(App[None]):
-    """Shows a screen, and keeps what it was dismissed with."""
+    """An app that shows a screen, and keeps its result."""
 
     def __init__(self, screen: Screen[Any]) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class TreeApp(App[None]):
 
 
 class TreeUser:
-    """Keys that are pressed, and what there is to see."""
+    """Presses keys, and reads the screen."""
 
     def __init__(self, app: TreeApp, pilot: Pilot[None]) -> None:
         self.app = app
@@ -53,7 +53,7 @@ class TreeUser:
 
     @property
     def lines(self) -> list[str]:
-        """What the topmost screen looks like."""
+        """The lines of the topmost screen."""
         return [strip.text.rstrip() for strip in self.app.screen._compositor.render_strips()]
 
     @property
@@ -61,7 +61,7 @@ class TreeUser:
         return "\n".join(self.lines)
 
     def line(self, part: str) -> str:
-        """Return the one line that holds something."""
+        """Return the only line that contains a text."""
         (found,) = [line for line in self.lines if part in line]
         return found
 
@@ -72,7 +72,7 @@ def run_steps(
     *,
     size: tuple[int, int] = (80, 30),
 ) -> Any:
-    """Play a scene, and return what the screen was dismissed with."""
+    """Run steps, and return the result of the screen."""
 
     async def main() -> Any:
         app = TreeApp(screen)
@@ -86,7 +86,7 @@ def run_steps(
 
 
 def alternating_messages(*texts: str) -> list[Message]:
-    """Return questions and answers in turns."""
+    """Return user and assistant messages in turn."""
     makers: tuple[Callable[[str], Message], ...] = (ChatMessage.user, ChatMessage.assistant)
     return [makers[number % 2](text) for number, text in enumerate(texts)]
 
@@ -100,7 +100,7 @@ def calls_and_results(count: int) -> Iterator[Message]:
 
 
 def two_branches() -> FakeSession:
-    """Return `main` (active), and `other`, which parts from it behind #2."""
+    """Return `main` (active), and `other`, which diverges after #2."""
     session = FakeSession(
         alternating_messages("how do I list files", "use ls", "and hidden ones", "use ls -a")
     )
@@ -109,14 +109,14 @@ def two_branches() -> FakeSession:
 
 
 def three_branches() -> FakeSession:
-    """Return `main` (active), and `other` and `third`, which part from it behind #2."""
+    """Return `main` (active), and `other` and `third`, which diverge after #2."""
     session = two_branches()
     branch_off(session, "third", 1, alternating_messages("and by size", "use ls -S"))
     return session
 
 
 def branch_off(session: FakeSession, name: str, behind: int, messages: Iterable[Message]) -> None:
-    """Say something in a new branch behind an entry of the active one, and come back."""
+    """Add a message to a new branch after an entry of the active one, and switch back."""
     conversation = session.conversation
     active = conversation.branch
     conversation.fork(name, at=conversation.entries()[behind].id)
@@ -142,7 +142,7 @@ class BusyBranches(FakeBranches):
 
 
 class CountedTree(Sequence[BranchTreeRow]):
-    """Twigs that count how often one of them is looked at."""
+    """Rows of a tree that count how often one of them is read."""
 
     def __init__(self, rows: Sequence[BranchTreeRow]) -> None:
         self._rows = rows
@@ -161,7 +161,7 @@ class CountedTree(Sequence[BranchTreeRow]):
 
 
 class ScriptedBranches(FakeBranches):
-    """Branches that are drawn as a test says."""
+    """Branches whose rows a test sets."""
 
     def __init__(self, session: FakeSession, rows: Sequence[BranchTreeRow]) -> None:
         super().__init__(session)

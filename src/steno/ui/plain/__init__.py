@@ -1,1 +1,1 @@
-"""The terminal line by line: for screen readers, pipes, and wherever there is no full screen."""
+"""The interface line by line: for screen readers, pipes, and terminals without a full screen."""

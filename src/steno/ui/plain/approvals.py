@@ -1,12 +1,12 @@
 """Approvals line by line: in the plain mode, and at the terminal of `steno -p --ask`.
 
 A user must not allow a call by accident. A request is written in full, with a bar before all
-untrusted text. An answer is a word and Enter, typed after the request was readable. Any other text
-decides nothing.
+untrusted text. An answer is a word and Enter, typed after the request was written. Any other text
+is not a decision.
 
 `--ask` opens the terminal itself, not stdin and stdout: a prompt may come from a pipe, and the
-response may go to a program. Waiting for a key leaves the event loop free, and can be cancelled at
-any time.
+response may go to a program. Waiting for a key does not block the event loop, and can be cancelled
+at any time.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from steno.errors import StenoError
 from steno.messages.call import ToolCall
 from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview
 from steno.render.call_text import CallLine, LineTone, describe_call, describe_question
+from steno.render.headed_text import ITEM_HEADINGS
+from steno.render.items import ItemKind
 from steno.render.terminal_text import terminal_line
 from steno.ui.approval_state import (
     ApprovalChoice,
@@ -39,6 +41,7 @@ from steno.ui.approval_state import (
     find_offer,
     list_offers,
     offers_for_calls,
+    once_only_note,
     preview_rule,
     rule_obstacle,
     typed_offers,
@@ -52,26 +55,28 @@ _DIFF_STYLES: Final = {
     LineTone.ADDED: "\x1b[32m",
     LineTone.REMOVED: "\x1b[31m",
 }
-NO_TERMINAL: Final = "there is no terminal at which somebody could be asked"
-_SEVERAL_HINT: Final = "with a number in front it is about that question; all once, all deny"
-_INPUT_ENDED: Final = "nobody was there to decide: the input has ended"
-_REASON_QUESTION: Final = "what should the model know? "
-_RULE_QUESTION: Final = "which rule instead? "
+NO_TERMINAL: Final = "no terminal to ask for approval"
+_SEVERAL_HINT: Final = (
+    "for another call, type its number first (2 deny); for all: all once, all deny"
+)
+_INPUT_ENDED: Final = "the input ended before a decision"
+_REASON_QUESTION: Final = "reason for the model? "
+_RULE_QUESTION: Final = "new rule? "
 _WITH_TEXT: Final = (ApprovalChoice.REASON, ApprovalChoice.EDIT)
 """The choices that a text may follow."""
 _FOR_ALL: Final = (ApprovalChoice.ONCE, ApprovalChoice.DENY, ApprovalChoice.REASON)
 """The choices that may follow `all`."""
 
 ReadAnswer: TypeAlias = Callable[[str, Callable[[], bool]], Awaitable[str | None]]
-"""Returns a line that is typed after a prompt; None at the end of the input. Raises
-InputNoLongerNeeded once the question is no longer open."""
+"""Returns the line that the user types after a prompt; None at the end of the input. Raises
+InputNoLongerNeeded once the request is withdrawn or decided."""
 
 
 class _TypedAnswer(NamedTuple):
     """The parts of a typed answer."""
 
     target: str
-    """The number of a question, `all`, or nothing."""
+    """The number of a call, `all`, or empty."""
     word: str
     rest: str
 
@@ -96,7 +101,7 @@ class LineApprovals:
         """The written requests by number; a number keeps its meaning until all are decided."""
         self._count = 0
         self._rules: dict[str, str] = {}
-        """Rules that were written, by the call."""
+        """The rules that the user has typed, by the ID of the call."""
 
     @property
     def is_due(self) -> bool:
@@ -110,11 +115,11 @@ class LineApprovals:
         """Ask until every call is decided; return whether the input ended first."""
         while self.is_due:
             self._announce_questions()
-            # An answer without a number is about the first call that the run waits for.
+            # An answer without a number decides about the first call that the run waits for.
             questions = self._questions.items()
             number, pending = next(question for question in questions if question[1].request)
             name = terminal_line(pending.call.name)
-            subject = name if len(self._questions) == 1 else f"question {number}, {name}"
+            subject = name if len(self._questions) == 1 else f"approval {number}, {name}"
             prompt = f"{subject}: {list_offers(self._offers(pending))}? "
             try:
                 typed = await self._read_answer(prompt, self._is_current)
@@ -124,7 +129,7 @@ class LineApprovals:
             except InputNoLongerNeeded:
                 continue
             except StenoError as exc:
-                self._writer.write("Error", str(exc))
+                self._writer.write(ITEM_HEADINGS[ItemKind.ERROR], str(exc))
         self._reset()
         return False
 
@@ -145,13 +150,13 @@ class LineApprovals:
         self._count = 0
 
     def _announce_questions(self) -> None:
-        """Write new requests, and those that are no longer open; a written one keeps its number."""
+        """Write new requests, and notices about withdrawn ones; a request keeps its number."""
         undecided = self._undecided()
         numbers = {pending.call.id: number for number, pending in self._questions.items()}
         before, self._questions = self._questions, {}
         for number, pending in before.items():
             if all(pending.call != other.call for other in undecided):
-                self._writer.write("Notice", f"question {number} is no longer asked")
+                self._writer.write("Notice", f"approval {number} is no longer needed")
         for pending in undecided:
             number = numbers.get(pending.call.id, self._count + 1)
             self._count = max(self._count, number)
@@ -162,19 +167,22 @@ class LineApprovals:
     def _write_question(self, number: int, pending: PendingCall, count: int) -> None:
         request = self._with_rule(pending).request
         question = describe_question(pending.call, request)
-        self._writer.write(f"Question {number} of {max(count, number)}", question)
+        self._writer.write(f"Approval {number} of {max(count, number)}", question)
         preview = request.preview if request else CallPreview()
         self._write_quote(pending, preview, _MAX_PREVIEW_LINES)
         obstacle = rule_obstacle(request)
         if request is not None and not obstacle:
             self._writer.write("Rule for session, project and user", request.rule)
         else:
-            self._writer.write("Notice", f"only once or not: {obstacle}")
+            self._writer.write("Notice", once_only_note(obstacle))
 
     def _write_quote(
         self, pending: PendingCall, preview: CallPreview, max_lines: int | None
     ) -> None:
-        """Write everything about a call, headings without a bar; at most `max_lines` below each."""
+        """Write the description of a call, with at most `max_lines` below each heading.
+
+        Headings have no bar.
+        """
         described = describe_call(pending.call, preview, request=pending.request)
         for is_heading, group in groupby(described, lambda line: line.tone is LineTone.HEADING):
             lines = list(group)
@@ -193,7 +201,7 @@ class LineApprovals:
         return typed_offers(self._with_rule(pending), len(self._questions))
 
     def _with_rule(self, pending: PendingCall) -> PendingCall:
-        """Return a call with the rule that the user has written for it."""
+        """Return a call with the rule that the user has typed for it."""
         rule = self._rules.get(pending.call.id)
         if rule is None or pending.request is None:
             return pending
@@ -203,7 +211,7 @@ class LineApprovals:
 
     async def _apply_answer(self, answer: _TypedAnswer, current: int) -> None:
         if not any(answer):
-            return  # Enter alone decides nothing
+            return  # Enter alone is not a decision
         if answer.target == "all":
             await self._apply_to_all(answer)
             return
@@ -253,14 +261,14 @@ class LineApprovals:
                 self._writer.write("Notice", "nothing was decided")
 
     def _refuse(self, offers: Sequence[ApprovalOffer]) -> None:
-        self._writer.write("Notice", f"nothing was decided; say one of: {list_offers(offers)}")
+        self._writer.write("Notice", f"nothing was decided; type one of: {list_offers(offers)}")
 
     async def _deny_with_reason(self, listed: Sequence[PendingCall], reason: str) -> None:
         reason = reason or await self._read_answer(_REASON_QUESTION, self._is_current) or ""
         if reason.strip():
             self._choose(listed, ApprovalChoice.REASON, reason)
         else:
-            self._writer.write("Notice", "nothing was decided; d denies without a reason")
+            self._writer.write("Notice", "nothing was decided; type d to deny without a reason")
 
     async def _edit_rule(self, pending: PendingCall, text: str) -> None:
         request = self._with_rule(pending).request
@@ -270,11 +278,11 @@ class LineApprovals:
             typed = await self._read_answer(_RULE_QUESTION, self._is_current)
             text = (typed or "").strip()
         if not text:
-            self._writer.write("Notice", "the rule is as it was")
+            self._writer.write("Notice", "the rule was not changed")
             return
         preview = preview_rule(text, request)
         if preview.rule is None:
-            self._writer.write("Notice", f"the rule is as it was; {preview.description}")
+            self._writer.write("Notice", f"the rule was not changed; {preview.description}")
         else:
             self._rules[pending.call.id] = preview.rule
             self._writer.write("Rule", f"{preview.rule}; it {preview.description}")
@@ -300,10 +308,10 @@ class LineApprovals:
             shown = choice if decision.allowed else ApprovalChoice.DENY
             self._writer.write("Decided", f"{terminal_line(pending.call.name)}, {shown}{suffix}")
             for number, question in list(self._questions.items()):
-                if question.call == pending.call:  # so that it is not reported as no longer open
+                if question.call == pending.call:  # else it would be reported as withdrawn
                     del self._questions[number]
         for error in decide_calls(self._session.decide, listed, decision):
-            self._writer.write("Error", error)
+            self._writer.write(ITEM_HEADINGS[ItemKind.ERROR], error)
 
 
 def _parse_answer(typed: str) -> _TypedAnswer:
@@ -321,13 +329,13 @@ def _parse_answer(typed: str) -> _TypedAnswer:
 
 @final
 class _SingleRequest:
-    """A request outside of a session, as its only pending call."""
+    """One request outside of a session, with the interface of a session that LineApprovals uses."""
 
     def __init__(self, request: ApprovalRequest, actor: str) -> None:
         self.actor = actor
         self.pending_calls: Sequence[PendingCall] = [PendingCall(request.call, request)]
         self.decision: ApprovalDecision = ApprovalDecision(allowed=False, actor=actor)
-        """The end of the input is a denial."""
+        """The decision; a denial if the input ends first."""
 
     def decide(self, call_id: str, decision: ApprovalDecision) -> None:
         self.decision, self.pending_calls = decision, ()
@@ -338,10 +346,10 @@ class _SingleRequest:
 
 @final
 class ConsoleApprover:
-    """Asks one question after the other; the end of the input is a denial."""
+    """Asks the user at the terminal, one request at a time; the end of the input is a denial."""
 
     def __init__(self, *, terminal: str | None = None, actor: str | None = None) -> None:
-        """Take a terminal other than that of this process, or a name other than the user's."""
+        """Set another terminal than that of the process, or another actor than the user."""
         self._terminal = terminal
         self._actor = actor or user_name() or f"user {os.getuid()}"
         self._lock = asyncio.Lock()
@@ -365,8 +373,8 @@ class ConsoleApprover:
 
 
 async def _read_line(reader: LineReader, writer: LineWriter, prompt: str) -> str | None:
-    """Return the next line that is typed from now on; None at the end of the input."""
-    reader.discard()  # keys that were typed before the question are no answer to it
+    """Return the next line that the user types; None at the end of the input."""
+    reader.discard()  # keys that were typed before the prompt are not an answer
     writer.write_prompt(prompt)
     ready = asyncio.Event()
     line: str | None = None
@@ -378,7 +386,7 @@ async def _read_line(reader: LineReader, writer: LineWriter, prompt: str) -> str
         if reader.has_line:
             line = reader.next_line()
     finally:
-        if line is None:  # the line of the question has no end yet
+        if line is None:  # the line of the prompt has no end yet
             writer.end_line()
     return line
 
@@ -393,7 +401,7 @@ def has_terminal() -> bool:
 
 
 def _terminal_path() -> str:
-    # By its own name if possible: not every system can wait for /dev/tty.
+    # By its own name if possible: not every system can poll /dev/tty.
     for descriptor in (2, 1, 0):
         with suppress(OSError):
             return os.ttyname(descriptor)
@@ -402,7 +410,7 @@ def _terminal_path() -> str:
 
 @contextmanager
 def _open_terminal(name: str) -> Generator[tuple[LineReader, TextIO]]:
-    """Open a terminal twice: reads must not block, and writes must not be cut off."""
+    """Open a terminal twice: reads must not block, and a non-blocking write may be incomplete."""
     input_fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         if not os.isatty(input_fd):

@@ -1,6 +1,6 @@
 """Writes the events of a session line by line, and a recap of its last exchanges.
 
-A listener of a screen reader cannot look back: each event is written once, when it is known, with
+A user of a screen reader cannot glance back: each event is written once, when it is complete, with
 its heading.
 """
 
@@ -75,7 +75,7 @@ class _StreamedLines:
             self._add([line.removesuffix("\r") for line in complete])
 
     def end(self) -> None:
-        """Add the line that was never ended, if there is one."""
+        """Add the unfinished line, if there is one."""
         if unfinished := "".join(self._partial):
             self._partial = []
             self._add([unfinished])
@@ -91,7 +91,7 @@ class StreamedText(_StreamedLines):
     def __init__(self, writer: LineWriter, heading: str) -> None:
         super().__init__(writer)
         self._heading: str | None = heading
-        """None once it is written."""
+        """The heading; None once it is written."""
 
     def _add(self, lines: list[str]) -> None:
         if self._heading is not None:
@@ -151,7 +151,7 @@ class EventWriter:
     """Writes the events of a session."""
 
     def __init__(self, writer: LineWriter, headline: Headline, *, is_verbose: bool = False) -> None:
-        """Take whether thinking is written in full, or only its length."""
+        """Set the output; with `is_verbose`, thinking is written in full, else its length."""
         self._writer = writer
         self._headline = headline
         self._is_verbose = is_verbose
@@ -216,7 +216,7 @@ class EventWriter:
                     self._write_item(item)
 
     def note_queued(self, text: str) -> None:
-        """Record that a prompt is queued, and write that."""
+        """Record that a prompt is queued, and write a notice."""
         self._queued.append(text)
         notice = queued_prompt_item(text, is_steering=True).head
         self._write(HeadedText(ITEM_HEADINGS[ItemKind.NOTICE], notice))
@@ -246,7 +246,7 @@ class EventWriter:
             self._thinking.clear()
 
     def _on_recorded(self, event: EntryRecorded) -> None:
-        """Write the items of an entry; requested changes are reported by their command."""
+        """Write the items of an entry, except changes that a command of the user reports."""
         message = event.entry.message
         for item in self._describer.describe_event(event):
             match item.kind:

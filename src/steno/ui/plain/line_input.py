@@ -1,8 +1,9 @@
 """Input line by line: a line editor, multi-line input, and a reader of lines.
 
-GNU readline edits the line in a thread, because it blocks. It cannot be stopped while it waits for
-a key. So Ctrl+C is a key during that time and no signal: it clears the line and ends it with a
-mark. A cancelled read leaves its thread behind, and restores the terminal.
+GNU readline edits the line in a thread, because it blocks and cannot be stopped while it waits for
+a key. So Ctrl+C is a key during that time, not a signal: its binding replaces the line with a
+Ctrl+C character and submits it. A cancelled read restores the terminal, but its thread keeps
+waiting.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from steno.render.terminal_text import is_dumb_terminal
 from steno.ui.prompt_state import CompletionState, insertion_text, word_at
 
 _CTRL_C: Final = "\x03"
-# Keys that no keyboard has, so that they do not collide with the user's own settings.
+# Key sequences that no keyboard sends, so that they do not collide with the user's own bindings.
 _READLINE_BINDINGS: Final = (
     r'"\e[9999;1~": kill-whole-line',
     r'"\e[9999;2~": quoted-insert',
@@ -51,7 +52,7 @@ _READ_SIZE: Final = 65_536
 
 
 class InputNoLongerNeeded(Exception):
-    """A line is no longer waited for: its question was withdrawn, or a run has started."""
+    """The line is no longer needed: its request was withdrawn, or a run has started."""
 
 
 class LineInterrupted(Exception):
@@ -59,7 +60,7 @@ class LineInterrupted(Exception):
 
 
 def has_readline(environ: Mapping[str, str]) -> bool:
-    """Return whether lines of this process's own terminal can be edited."""
+    """Return whether GNU readline can edit lines on the terminal of this process."""
     streams = ((sys.stdin, 0), (sys.stdout, 1))
     try:
         is_own = all(
@@ -105,7 +106,7 @@ class ReadlineEditor:
         self._draft = text
 
     async def read_line(self, prompt: str) -> str | None:
-        """Return a line; None at the end of the input. Raises LineInterrupted for Ctrl+C."""
+        """Return a line; None at the end of the input. Raises LineInterrupted on Ctrl+C."""
         done: asyncio.Future[str | None] = self._loop.create_future()
 
         def set_result(line: str | None) -> None:
@@ -220,7 +221,7 @@ class MultilineInput:
         """Return the text so far, complete or not, and start again."""
         text = "\n".join(self._lines)
         if self._is_quoted:
-            text = text.removesuffix("\n")  # the quotes had a line of their own
+            text = text.removesuffix("\n")  # the closing quotes were on their own line
         self._lines, self._is_quoted = [], False
         return text
 
@@ -230,7 +231,7 @@ class LineReader:
     """Reads lines from a descriptor while a caller waits for them."""
 
     def __init__(self, descriptor: int) -> None:
-        """Take the descriptor; it is not closed here."""
+        """Set the descriptor, which the caller closes."""
         self._descriptor = descriptor
         self.is_terminal: Final = os.isatty(descriptor)
         self._buffer = b""
@@ -247,7 +248,7 @@ class LineReader:
         return self.has_ended and not self._buffer
 
     def next_line(self) -> str | None:
-        """Return the next line if it is there already."""
+        """Return the next line if it is already received."""
         line, end, rest = self._buffer.partition(b"\n")
         if not end and not (self.has_ended and line):
             return None
@@ -263,7 +264,7 @@ class LineReader:
 
     @contextmanager
     def reading(self, on_input: Callable[[], object]) -> Generator[None]:
-        """Read input inside the `with` block, and report each read."""
+        """Read input inside the `with` block, and call `on_input` after each read."""
         loop = asyncio.get_running_loop()
 
         def read() -> None:
@@ -277,7 +278,7 @@ class LineReader:
             return
         try:
             loop.add_reader(self._descriptor, read)
-        except PermissionError:  # a file on disk, which is never waited for
+        except PermissionError:  # epoll rejects regular files, which never block
             while not self._has_next():
                 self._read_chunk()
             yield
@@ -293,7 +294,7 @@ class LineReader:
     def _read_chunk(self) -> None:
         try:
             chunk = os.read(self._descriptor, _READ_SIZE)
-        except BlockingIOError:  # another reader took it
+        except BlockingIOError:  # another reader took the input
             return
         except OSError:  # the terminal is gone
             chunk = b""

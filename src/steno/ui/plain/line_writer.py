@@ -1,6 +1,6 @@
 """Writes lines: headings, and quoted text.
 
-A line is broken before the terminal does it, so that every part of a quoted line has its bar.
+Lines are wrapped here and not by the terminal, so that every part of a quoted line has its bar.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, TextIO, final
 
+from steno.render.quantities import format_count
 from steno.render.terminal_text import display_width, is_dumb_terminal, terminal_line, terminal_text
 
 _INDENT: Final = "  "
@@ -31,10 +32,10 @@ class LineWriter:
         self._is_styled = shows_styles and not environ.get("NO_COLOR")
         self._typed_line: Callable[[], str] | None = None
         self.is_closed: bool = False
-        """Whether the reader has gone away."""
+        """Whether the output was closed, here or by its reader."""
 
     def write(self, heading: str, text: str = "") -> None:
-        """Write a heading and a text; further lines follow below it."""
+        """Write a heading and a text; a text of several lines starts below the heading."""
         first, *rest = terminal_text(text).rstrip("\n").split("\n")
         if rest:
             first, rest = "", [first, *rest]
@@ -49,9 +50,9 @@ class LineWriter:
         self._print(self._indented([terminal_text(line) for line in lines]))
 
     def quote(self, lines: Iterable[str], style: str = "") -> None:
-        """Write untrusted text with a bar before each line, however long a line is.
+        """Write untrusted text with a bar before each line, also before wrapped parts of a line.
 
-        `style` is the escape sequence of a color, for terminals that show one.
+        `style` is the escape sequence of a colour, for terminals that show colours.
         """
         width = self._width(len(_BAR))
         start, end = (style, _RESET) if style and self._is_styled else ("", "")
@@ -59,7 +60,7 @@ class LineWriter:
         self._print([f"{start}{_BAR}{part}{end}" for part in parts])
 
     def write_prompt(self, prompt: str) -> None:
-        """Write a prompt of steno; the user answers on the same line."""
+        """Write a prompt; the user types on the same line."""
         self._write("\n".join(_break_line(prompt, self._width(1))))
 
     def end_line(self) -> None:
@@ -67,9 +68,9 @@ class LineWriter:
         self._write("\n")
 
     def set_typed_line(self, typed: Callable[[], str] | None) -> None:
-        """Set the text of the line that the user types, if there is one.
+        """Set the function that returns the line that the user is typing; None if there is none.
 
-        Output goes below that line, which is then shown again.
+        Output is written below that line, which is then written again.
         """
         self._typed_line = typed
 
@@ -85,11 +86,11 @@ class LineWriter:
         return [f"{_INDENT}{part}".rstrip() for line in lines for part in _break_line(line, width)]
 
     def _width(self, used: int) -> int | None:
-        """Return the columns beside the `used` ones; None if the width is unknown."""
+        """Return the number of columns without the `used` ones; None if the width is unknown."""
         columns = 0
         if self._has_width:
             fallback = os.terminal_size((80, 24))
-            with suppress(OSError, ValueError):  # closed meanwhile, or no real terminal
+            with suppress(OSError, ValueError):  # the stream is closed, or not a real terminal
                 fallback = os.get_terminal_size(self._out.fileno())
             columns = shutil.get_terminal_size(fallback).columns
         return columns - used if columns >= _MIN_WIDTH else None
@@ -112,10 +113,7 @@ class LineWriter:
 
 
 def _break_line(line: str, width: int | None) -> Iterator[str]:
-    """Break a line before the terminal does: a line that the terminal breaks has no bar.
-
-    It breaks between words where it can; the text before a word keeps its position.
-    """
+    """Yield the parts of a line that fit the width, broken after blanks if possible."""
     if width is None or (display_width(line) <= width and "\t" not in line):
         yield line
         return
@@ -134,5 +132,5 @@ def _break_line(line: str, width: int | None) -> Iterator[str]:
 
 
 def omission_line(count: int) -> str:
-    """Return the line in place of those that are not shown."""
-    return f"… {count:,} lines are not shown …"
+    """Return the line that replaces omitted lines."""
+    return f"… {format_count(count, 'line', 'lines')} omitted …"

@@ -1,4 +1,4 @@
-"""A session line by line: typed lines become requests, events become lines.
+"""A session line by line: typed lines become prompts and commands, events become lines.
 
 For screen readers, terminals without features, and pipes. It imports `app.session`, not Textual.
 """
@@ -27,7 +27,8 @@ from steno.errors import InvalidValue, Missing, StenoError
 from steno.ids import utc_now
 from steno.log.queries import searchable_text
 from steno.render.describe import entry_position
-from steno.render.headed_text import headed_item
+from steno.render.headed_text import ITEM_HEADINGS, headed_item
+from steno.render.items import ItemKind
 from steno.render.quantities import format_age, format_count
 from steno.render.session_items import ChangeSummarizer, describe_bug, returned_prompt_item
 from steno.render.terminal_text import terminal_line, truncate_to_width
@@ -47,30 +48,30 @@ from steno.ui.plain.line_writer import LineWriter
 from steno.ui.prompt_state import PromptHistory, sanitize_pasted
 
 _PLAIN_KEYS: Final = (
-    ("Enter", "send; while a turn runs, steer it"),
-    ("\\ at the end of a line", "the next line belongs to it"),
-    ('""" before and behind', "a text of several lines"),
-    ("Ctrl+C", "interrupt, or clear the line; twice leaves"),
-    ("Ctrl+D", "leave"),
-    ("Tab, arrow up", "complete, and what was typed before; where the terminal can"),
-    ("/model 2", "take the second model of the list"),
-    ("/resume 3", "go on with the third session of the list"),
-    ("/resume find WORDS", "list the sessions that hold them"),
-    ("/resume rename 3 TITLE", "give it another title"),
-    ("/resume delete 3", "remove it for good, after a question"),
-    ("/tree 12", "say all of entry 12"),
-    ("/tree go NAME", "go over to a branch"),
-    ("/tree fork 12 NAME", "begin a branch behind entry 12"),
-    ("/tree label 12 NAME", "give it a name"),
-    ("/tree edit 12", "say again what you said there, in a new branch"),
-    ("/tree compare ONE OTHER", "say what two branches have of their own"),
+    ("Enter", "send the prompt; during a run, steer the model"),
+    ("\\ at the end of a line", "continue the prompt on the next line"),
+    ('""" before and after', "type a prompt of several lines"),
+    ("Ctrl+C", "interrupt, or clear the line; twice: quit"),
+    ("Ctrl+D", "quit"),
+    ("Tab, arrow up", "complete the word, recall a prompt (if the terminal supports it)"),
+    ("/model 2", "use the second model of the list"),
+    ("/resume 3", "resume the third session of the list"),
+    ("/resume find WORDS", "list the sessions that contain all of the words"),
+    ("/resume rename 3 TITLE", "rename the third session"),
+    ("/resume delete 3", "delete the third session permanently, after a confirmation"),
+    ("/tree 12", "show entry 12 in full"),
+    ("/tree go NAME", "switch to a branch"),
+    ("/tree fork 12 NAME", "start a branch after entry 12"),
+    ("/tree label 12 NAME", "label entry 12"),
+    ("/tree edit 12", "edit and resend your prompt of entry 12, in a new branch"),
+    ("/tree compare ONE OTHER", "list the entries that only one of two branches has"),
 )
-"""Keys, and arguments that commands take only here."""
+"""Keys, and command arguments that only the plain mode has."""
 _MAX_LINE_WIDTH: Final = 100
 _CONTINUATION_PROMPT: Final = "... "
 _YES: Final = "yes"
 _RECENT_ENTRIES: Final = 5
-"""A user who returns within this number of entries does not need a recap."""
+"""The number of last entries for which no recap is written, if the user has seen one of them."""
 
 
 async def run_plain(
@@ -83,7 +84,7 @@ async def run_plain(
     is_verbose: bool = False,
     first_prompt: str = "",
 ) -> int:
-    """Run a session line by line until the user leaves; return the exit status.
+    """Run a session line by line until the user quits; return the exit status.
 
     `history` is the file of typed prompts, `stdin` a descriptor; `first_prompt` is sent first. The
     session stays open.
@@ -101,7 +102,7 @@ async def run_plain(
             await plain.run(first_prompt)
         session_id = session.status.session
         if session_id and reader.is_terminal:
-            writer.write("Session", f"{session_id}: steno -c goes on with it")
+            writer.write("Session", f"{session_id}; resume it with steno -c")
     finally:
         writer.set_typed_line(None)
         if editor is not None:
@@ -112,7 +113,7 @@ async def run_plain(
 @contextmanager
 def _handle_ctrl_c(handler: Callable[[], None], *, is_enabled: bool) -> Generator[None]:
     is_main = threading.current_thread() is threading.main_thread()
-    # A process that was started in the background ignores it.
+    # A process that a shell starts in the background ignores SIGINT, and must continue to.
     if not (is_enabled and is_main) or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield
         return
@@ -158,7 +159,7 @@ class _PlainSession:
         self._shown_session: str | None = ""
 
     async def run(self, first_prompt: str = "") -> None:
-        """Read and run lines until the user leaves."""
+        """Read and run lines until the user quits."""
         self._session.subscribe(ChangeSummarizer(self._on_event, is_verbose=self._is_verbose))
         self._show_status()
         if first_prompt:
@@ -183,16 +184,16 @@ class _PlainSession:
             self._editor.prefill(" ".join([prompt.text for prompt in event.prompts]))
 
     def _show_status(self) -> None:
-        """Write the status, and a recap unless the user knows the last entries."""
+        """Write the status, and a recap unless the user has seen the last entries."""
         status, entries = self._session.status, self._session.entries()
-        title = status.title or "a new session"
-        context = f"branch {status.branch}, {status.model}, {status.mode} mode; /help helps"
+        title = status.title or "new session"
+        context = f"branch {status.branch}, {status.model}, {status.mode} mode; /help shows help"
         self._writer.write("Session", f"{title}, {context}")
         recent_ids = [entry.id for entry in entries[-_RECENT_ENTRIES:]]
         if self._last_entry is None or self._last_entry not in recent_ids:
             write_recap(self._writer, entries, self._session.headline)
         self._last_entry = entries[-1].id if entries else None
-        # A user who moves inside a session knows where it stopped.
+        # A user who switches branches inside a session knows where it stopped.
         is_opened, self._shown_session = status.session != self._shown_session, status.session
         if is_opened and self._session.is_unfinished and not self._session.is_running:
             self._writer.write("Notice", UNFINISHED_NOTICE)
@@ -200,14 +201,14 @@ class _PlainSession:
     # -- input ----------------------------------------------------------------------------
 
     async def _wait_for_run(self) -> None:
-        """Wait for the run: typed lines steer it, and its requests are asked.
+        """Wait for the run: typed lines steer it, and the user decides about its requests.
 
-        A pipe is not read before the turn is over: its next line belongs to the time after it.
+        A pipe is not read before the run ends: its next line is the next prompt.
         """
         if self._approvals.is_due:
             input_ended = await self._approvals.ask()
             if input_ended and self._reader.is_terminal:
-                self._is_leaving = True  # the request is on record, and will be repeated
+                self._is_leaving = True  # the request is recorded, and asked again on resume
             elif input_ended:
                 self._approvals.deny_all()
                 await self._wait_for_event(lambda: self._approvals.is_due)
@@ -245,7 +246,7 @@ class _PlainSession:
         self._is_stopped = False
         self._multiline.end()
         if not self._is_leaving:
-            self._writer.write("Notice", "Ctrl+C again leaves")
+            self._writer.write("Notice", "press Ctrl+C again to quit")
 
     async def _read_typed(self, prompt: str) -> str | None:
         """Return a line typed at the prompt.
@@ -267,7 +268,7 @@ class _PlainSession:
         finally:
             self._writer.set_typed_line(None)
         if line is None and self._reader.is_terminal:
-            self._writer.end_line()  # the terminal has not
+            self._writer.end_line()  # Ctrl+D does not end the line
         return line
 
     async def _next_line(self, is_current: Callable[[], bool]) -> str | None:
@@ -284,7 +285,7 @@ class _PlainSession:
                 await self._wake.wait()
 
     async def _read_answer(self, prompt: str, is_current: Callable[[], bool]) -> str | None:
-        """Return a line that was typed after the question. Raises InputNoLongerNeeded."""
+        """Return a line that was typed after the prompt. Raises InputNoLongerNeeded."""
         self._reader.discard()
         self._writer.write_prompt(prompt)
         self._writer.set_typed_line(lambda: prompt)
@@ -299,12 +300,13 @@ class _PlainSession:
 
     async def _confirm(self, question: str) -> bool:
         try:
-            typed = await self._read_answer(f"{question} {_YES}: ", lambda: not self._is_stopped)
+            prompt = f"{question} type {_YES} to confirm: "
+            typed = await self._read_answer(prompt, lambda: not self._is_stopped)
         except InputNoLongerNeeded:
             typed = None
         is_confirmed = (typed or "").strip().lower() == _YES
         if not is_confirmed:
-            self._writer.write("Notice", "nothing was done")
+            self._writer.write("Notice", "nothing was changed")
         return is_confirmed
 
     async def _handle_line(self, line: str | None) -> None:
@@ -337,14 +339,14 @@ class _PlainSession:
             self._current_task = None
 
     def interrupt(self) -> None:
-        """Interrupt the run; at the prompt, drop the line, and leave on the second time."""
+        """Interrupt the run; at the prompt, drop the line, and quit on the second time."""
         self._wake.set()
         if self._session.is_running:
-            self._writer.end_line()  # there is a ^C on it
+            self._writer.end_line()  # the terminal echoes ^C
             self._session.interrupt()
             return
         if self._current_task is not None:
-            self._session.interrupt()  # the prompt may still be read
+            self._session.interrupt()  # a prompt may be in preparation, before its run starts
         self._interrupt_count += 1
         self._is_stopped = True
         if self._interrupt_count > 1:
@@ -362,7 +364,7 @@ class _PlainSession:
             is_shell = is_typed and text.startswith("!")
             if is_shell and "\n" in text.strip():
                 raise InvalidValue(
-                    "a command is one line; type it without the others",
+                    "a command must be one line; put several lines in a script",
                     code="multiline_command",
                     place="shell",
                 )
@@ -375,9 +377,9 @@ class _PlainSession:
             else:
                 await self._send(text)
         except (StenoError, OSError) as exc:
-            self._writer.write("Error", str(exc))
+            self._writer.write(ITEM_HEADINGS[ItemKind.ERROR], str(exc))
         except Exception as exc:  # noqa: BLE001 - a bug in steno must not end the session
-            self._writer.write("Error", describe_bug(exc))
+            self._writer.write(ITEM_HEADINGS[ItemKind.ERROR], describe_bug(exc))
 
     async def _send(self, text: str) -> None:
         """Send a prompt; a rejected one returns to the line."""
@@ -400,7 +402,7 @@ class _PlainSession:
             case TypedCommand("help", _):
                 self._write_report(text_report(build_help(_PLAIN_KEYS), "help"))
             case TypedCommand("theme", _):
-                self._writer.write("Notice", "there are no themes here: lines have no colours")
+                self._writer.write("Notice", "the plain mode has no themes")
             case TypedCommand("tree", argument):
                 self._offer_edit(await self._lists.run_tree(argument))
             case TypedCommand("resume", argument):
@@ -419,8 +421,8 @@ class _PlainSession:
         if self._editor is not None:
             self._editor.prefill(prompt.text)
         else:
-            self._writer.write("You said", prompt.text)
-            self._writer.write("Notice", "say it otherwise, and it goes on here")
+            self._writer.write("Prompt", prompt.text)
+            self._writer.write("Notice", "type the edited prompt to continue in the new branch")
 
     def _write_report(self, report: Report) -> None:
         if (text := report.plain_text).strip():
@@ -432,7 +434,7 @@ class _PlainSession:
 
 @final
 class _ListCommands:
-    """The commands `/model`, `/resume` and `/tree`: they write a list and take a choice from it."""
+    """The commands `/model`, `/resume` and `/tree`: they write a list and accept its numbers."""
 
     def __init__(
         self, session: AgentSession, writer: LineWriter, confirm: Callable[[str], Awaitable[bool]]
@@ -449,11 +451,11 @@ class _ListCommands:
         models = await self._session.list_models()
         self._models = [model.text for model in models]
         current_model = self._session.status.model
-        self._writer.write("Models", f"{len(models)}, {current_model} answers now")
+        self._writer.write("Models", f"{len(models)}; current model {current_model}")
         self._write_numbered([_describe(model.text, model.description) for model in models])
 
     def model_named(self, argument: str) -> str:
-        """Return the model of a name, or of a number in the list."""
+        """Return a model by its name, or by its number in the list."""
         number = _parse_number(argument, len(self._models))
         return argument if number is None else self._models[number]
 
@@ -466,10 +468,10 @@ class _ListCommands:
         elif word == "rename":
             name, _, title = rest.strip().partition(" ")
             await self._session.session_list.rename(self._find_session_id(name), title.strip())
-            self._writer.write("Session", f"it is called {title.strip()}")
+            self._writer.write("Session", f"renamed to {title.strip()}")
         elif word == "delete":
             session = self._find_session_id(rest.strip())
-            if await self._confirm(f"delete session {terminal_line(session)} for good?"):
+            if await self._confirm(f"delete session {terminal_line(session)} permanently?"):
                 await self._session.session_list.delete(session)
                 self._writer.write("Session", "deleted")
         else:
@@ -477,7 +479,7 @@ class _ListCommands:
 
     async def _list_sessions(self, search: str) -> None:
         self._sessions = list(await self._session.session_list.summaries(search))
-        self._writer.write("Sessions", f"{len(self._sessions)}, the latest first")
+        self._writer.write("Sessions", f"{len(self._sessions)}, latest first")
         now = utc_now()
         self._write_numbered(
             [
@@ -495,7 +497,7 @@ class _ListCommands:
     def _find_session_id(self, argument: str) -> str:
         if not argument:
             raise InvalidValue(
-                "say which session, by its number in the list or its id",
+                "no session named; add its number in the list or its ID",
                 code="session_not_named",
                 place="/resume",
             )
@@ -505,7 +507,7 @@ class _ListCommands:
     # -- the tree ----------------------------------------------------------------------------
 
     async def run_tree(self, argument: str) -> PromptInput | None:
-        """Write the tree, or move in it; return the prompt to edit, if that is requested."""
+        """Write the tree or change the branch; return the prompt to edit, if the user edits one."""
         word, _, rest = argument.partition(" ")
         name, _, text = rest.strip().partition(" ")
         branches = self._session.branches
@@ -518,7 +520,7 @@ class _ListCommands:
                 branches.fork(text.strip(), at=(await self._find_row(name)).entry.id)
             case "label":
                 branches.label((await self._find_row(name)).entry.id, text.strip())
-                self._writer.write("Notice", "it has this name now")
+                self._writer.write("Notice", f"label added to entry {name.removeprefix('#')}")
             case "edit":
                 return branches.fork_before((await self._find_row(name)).entry.id, text.strip())
             case "compare":
@@ -534,7 +536,7 @@ class _ListCommands:
         shown = [row for row in rows if row.is_notable]
         names = self._session.branches.names()
         about = f"{format_count(len(rows), 'entry', 'entries')}, branches {', '.join(names)}"
-        self._writer.write("Tree", f"{about}; here the {len(shown)} that matter most")
+        self._writer.write("Tree", f"{about}; {len(shown)} most important entries")
         self._write_short(
             [f"{row.graph_prefix}{_row_head(row)}: {terminal_line(row.summary)}" for row in shown]
         )
@@ -544,7 +546,7 @@ class _ListCommands:
         found = [row for row in rows if str(row.number) == number.removeprefix("#")]
         if not found:
             raise Missing(
-                f"there is no entry {terminal_line(number)}; /tree lists them",
+                f"entry {terminal_line(number)} not found; /tree lists the entries",
                 code="entry_missing",
                 place="/tree",
             )
@@ -554,10 +556,12 @@ class _ListCommands:
         names = self._session.branches.names()
         if left not in names or right not in names:
             raise Missing(
-                f"name two of {', '.join(names)}", code="branches_not_named", place="/tree compare"
+                f"name two of these branches: {', '.join(names)}",
+                code="branches_not_named",
+                place="/tree compare",
             )
         state = CompareState(self._session, await self._session.branches.rows(), left, right)
-        self._writer.write("Both", format_count(state.shared, "entry", "entries"))
+        self._writer.write("Shared", format_count(state.shared, "entry", "entries"))
         for side, name in enumerate(state.names):
             rows = state.own_rows(side)
             self._writer.write(f"Only in {name}", format_count(len(rows), "entry", "entries"))
@@ -571,7 +575,7 @@ class _ListCommands:
 
 
 def _parse_number(argument: str, count: int) -> int | None:
-    """Return the index of a number in a list; ids may be digits, too, but are longer."""
+    """Return the index of a number in a list. An ID may consist of digits, but is longer."""
     is_number = argument.isascii() and argument.isdigit() and not argument.startswith("0")
     return int(argument) - 1 if is_number and int(argument) <= count else None
 

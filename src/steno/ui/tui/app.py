@@ -1,7 +1,7 @@
 """The app of the full screen: widgets and keys.
 
-It paints before a session is opened and before the controller is imported. So nothing here depends
-on a session, and nothing heavy is imported.
+It paints before a session is open and before the controller is imported. So this module depends on
+no session and imports nothing slow.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from steno.ui.tui.transcript.view import Transcript
 
 SessionOpener: TypeAlias = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Any]]
 """Opens a session (`steno.app.session`), and reports its progress."""
-_PROMPT_HINT: Final = "say what to do · / commands · @ files · ! shell · /help"
+_PROMPT_HINT: Final = "type a prompt · / commands · @ files · ! shell · /help"
 _MAIN_SCREEN_ACTIONS: Final = frozenset(
     {
         *("interrupt", "session", "leave_if_blank", "fold"),
@@ -43,16 +43,16 @@ _TRANSCRIPT_ACTIONS: Final = frozenset({"select_next", "leave_item"})
 """Actions that need the focus on the transcript."""
 _ITEM_KEYS: Final = frozenset({"y", "e"})
 """Keys for the selected item, not for the prompt."""
-_ITEM_KEY_HINTS: Final = "Enter folds · y copies · e says it again · Esc back"
+_ITEM_KEY_HINTS: Final = "Enter fold · y copy · e edit and resend · Esc back"
 _DOUBLE_PRESS_S: Final = 2.0
-"""The time within which a second Ctrl+C leaves."""
+"""The time within which a second Ctrl+C quits."""
 
 
 class Controller(Protocol):
     """Handles the input once a session is open; see also `TerminalApp.action_session`."""
 
     async def run(self, early: Sequence[Prompt.Submitted]) -> None:
-        """Run the early input, and handle events until the user leaves."""
+        """Run the early input, and handle events until the user quits."""
         ...
 
     def submit(self, submitted: Prompt.Submitted) -> None:
@@ -68,11 +68,11 @@ class Controller(Protocol):
         ...
 
     def edit_item(self, item: TranscriptItem) -> None:
-        """Load a user message into the prompt, in a new branch before it."""
+        """Load a user message into the prompt, in a new branch that starts before it."""
         ...
 
     def leave(self) -> None:
-        """Stop; a run is interrupted and recorded."""
+        """Quit; a run is interrupted, and its end is recorded."""
         ...
 
 
@@ -91,8 +91,8 @@ class TerminalApp(App[int]):
         Binding("escape", "interrupt", "interrupt", show=False),
         Binding("shift+tab", "session('change_mode')", "plan/act", priority=True),
         Binding("ctrl+c", "stop", "stop", priority=True),
-        Binding("ctrl+d", "leave_if_blank", "leave", priority=True),
-        Binding("ctrl+q", "leave", "leave", priority=True),
+        Binding("ctrl+d", "leave_if_blank", "quit", priority=True),
+        Binding("ctrl+q", "leave", "quit", priority=True),
         Binding("ctrl+o", "fold", "fold", priority=True),
         Binding("ctrl+t", "session('open_tree')", "tree", priority=True),
         Binding("ctrl+g", "session('focus_approvals')", "decide", priority=True),
@@ -115,13 +115,13 @@ class TerminalApp(App[int]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(driver_class=TerminalDriver)
-        # Set before anything is styled: for a later theme, Textual reads all styles twice.
+        # Set before the first style is computed: for a later theme, Textual computes all twice.
         for own_theme in THEMES:
             self.register_theme(own_theme)
         self.set_reactive(App.theme, theme)
         self.stylesheet.set_variables(self.get_css_variables())
         if self.no_color:
-            self._filters = [NoColorFilter()]  # Textual has no other way to set them
+            self._filters = [NoColorFilter()]  # Textual has no public way to set filters
         self.clock = clock
         self._open_session = open_session
         self._load_controller = load_controller
@@ -132,7 +132,7 @@ class TerminalApp(App[int]):
         self._early_input: list[Prompt.Submitted] = []
         self._ctrl_c_at = float("-inf")
         self.failure: Exception | None = None
-        """The error that kept the session from opening."""
+        """The error that ended the session, or prevented it from opening."""
         self.exit_status: int = 0
 
     def compose(self) -> ComposeResult:
@@ -140,7 +140,7 @@ class TerminalApp(App[int]):
         yield from (self.transcript, self.prompt, self.status_line)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Offer none: commands are typed in the prompt."""
+        """Return none: commands are typed in the prompt."""
         return ()
 
     def send_first(self, text: str) -> None:
@@ -169,7 +169,7 @@ class TerminalApp(App[int]):
     async def _run_session(self) -> None:
         """Open a session and run it; the task that opened it closes it."""
         try:
-            # In a thread: this import takes as long as everything on the screen.
+            # In a thread: this import takes as long as the first paint.
             create_controller = await asyncio.to_thread(self._load_controller)
             async with self._open_session(self._show_activity) as session:
                 controller = self._controller = create_controller(self, session)
@@ -182,7 +182,7 @@ class TerminalApp(App[int]):
         self.exit(self.exit_status)
 
     def _show_activity(self, text: str) -> None:
-        """Show what the session waits for; once it is open, that can be interrupted."""
+        """Show the progress of the session; once it is open, Esc interrupts it."""
         self.status_line.show_activity(text, is_interruptible=self._controller is not None)
 
     def _stop_on_signal(self, number: signal.Signals) -> None:
@@ -198,7 +198,9 @@ class TerminalApp(App[int]):
         else:
             self._early_input.append(message)
             self.transcript.add_item(
-                TranscriptItem(ItemKind.NOTICE, body="starting; this is said as soon as it can")
+                TranscriptItem(
+                    ItemKind.NOTICE, body="starting; the prompt is sent when the session is open"
+                )
             )
 
     @on(Prompt.CompletionRequested)
@@ -216,11 +218,11 @@ class TerminalApp(App[int]):
             self._controller.edit_item(message.item)
 
     async def on_event(self, event: events.Event) -> None:
-        """Send keys that no widget takes to the prompt."""
+        """Send text that is typed outside of the prompt to the prompt."""
         is_typed = isinstance(event, events.Paste)
         if isinstance(event, events.Key) and event.is_printable:
             is_typed = event.key not in _ITEM_KEYS or self.transcript.selected is None
-        # While the terminal window is not focused, no widget is; the key restores the focus.
+        # While the terminal window is not focused, no widget has the focus; a key restores it.
         is_main_screen = self.app_focus and len(self.screen_stack) == 1
         if is_typed and is_main_screen and self.focused in (None, self.transcript):
             self._leave_item()
@@ -262,7 +264,7 @@ class TerminalApp(App[int]):
         self.prompt.focus()
 
     def action_stop(self) -> None:
-        """Copy the selection, clear the prompt, interrupt, or leave on the second time."""
+        """Copy the selection, clear the prompt, interrupt, or quit on the second time."""
         if self.screen.get_selected_text():
             self.screen.action_copy_text()
             self.screen.clear_selection()
@@ -272,24 +274,24 @@ class TerminalApp(App[int]):
             if self.clock() - self._ctrl_c_at < _DOUBLE_PRESS_S:
                 self.action_leave()
             self._ctrl_c_at = self.clock()
-            self.status_line.show_message("Ctrl+C again leaves")
+            self.status_line.show_message("press Ctrl+C again to quit")
 
     def action_leave(self) -> None:
-        """Leave; a run is interrupted first, and recorded."""
+        """Quit; a run is interrupted first, and its end is recorded."""
         if self._controller is not None:
             self._controller.leave()
         else:
             self.exit(self.exit_status)
 
     def action_leave_if_blank(self) -> None:
-        """Leave, unless the prompt holds text."""
+        """Quit if the prompt is blank, else delete a character."""
         if self.prompt.is_blank:
             self.action_leave()
         else:
             self.prompt.action_delete_right()
 
     def action_session(self, method: str) -> None:
-        """Call a method of the controller without arguments, once there is one."""
+        """Call a method of the controller without arguments; ignored before there is one."""
         if self._controller is not None:
             getattr(self._controller, method)()
 
@@ -300,7 +302,7 @@ class TerminalApp(App[int]):
         self.transcript.fold_all(is_folded=not is_any_folded)
 
     def action_scroll_page(self, pages: int) -> None:
-        """Scroll the conversation, wherever the cursor is."""
+        """Scroll the transcript while the prompt has the focus."""
         transcript = self.transcript
         scroll = transcript.scroll_page_up if pages < 0 else transcript.scroll_page_down
         scroll(animate=False)
@@ -332,4 +334,4 @@ class TerminalApp(App[int]):
 
 
 ControllerLoader: TypeAlias = Callable[[], Callable[[TerminalApp, Any], Controller]]
-"""Imports the class of the controller, which is built from the app and the session."""
+"""Imports the controller, and returns a function that creates one for an app and a session."""

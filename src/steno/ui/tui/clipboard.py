@@ -1,7 +1,7 @@
 """The clipboard of the desktop, read through external programs: an image, or text.
 
-A terminal passes on text only, so images need another way. A program gets little time and memory,
-and no shell; nothing here raises.
+A terminal pastes text only, so images need another way. Each program has a time limit and an output
+limit, and runs without a shell. No function here raises.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ class _ClipboardProgram(NamedTuple):
 
     name: str
     variable: str
-    """Set where there is such a clipboard; empty on macOS, where there always is one."""
+    """The environment variable that is set where this clipboard exists; empty on macOS."""
     image: Sequence[str]
+    """The arguments to read an image."""
     text: Sequence[str]
-    """The command for text, whole."""
+    """The whole command to read text."""
 
 
 _PROGRAMS: Final = (
@@ -68,8 +69,8 @@ def missing_program_hint() -> str | None:
     programs = _available_programs(os.environ)
     if not programs:
         return (
-            "no clipboard can be reached from here (neither WAYLAND_DISPLAY nor DISPLAY is set);"
-            " name an image as @file, or paste text with the keys of the terminal"
+            "no clipboard found (neither WAYLAND_DISPLAY nor DISPLAY is set);"
+            " attach an image with @file, or paste text with the terminal's own paste key"
         )
     if any(shutil.which(program.name) for program in programs):
         return None
@@ -95,7 +96,7 @@ def _run_program(command: Sequence[str], limit_s: float) -> bytes | None:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            start_new_session=True,  # so that its children can be ended with it
+            start_new_session=True,  # so that killpg also ends its children
         )
     except OSError:
         return None

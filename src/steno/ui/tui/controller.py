@@ -1,6 +1,6 @@
-"""Connects a session to the full screen: typed text becomes requests, events become items.
+"""Connects a session to the full screen: typed text becomes prompts, events become items.
 
-Imported after the first paint; `app` is the screen itself.
+It is imported after the first paint, unlike `app`, which draws the screen.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ from steno.ui.tui.themes import all_theme_names, theme_named
 
 _logger: Final = logging.getLogger("steno.ui")
 _MAX_INLINE_LINES: Final = 15
-"""A longer reply gets a screen of its own."""
+"""The number of lines of a report up to which it is shown in the transcript, not in the pager."""
 _NO_PROMPT: Final = PromptInput("")
 _SLOW_S: Final = 0.3
-"""A slower operation is shown as an activity."""
+"""The duration after which an operation is shown as an activity."""
 _INTERRUPTIBLE_COMMANDS: Final = ("compact", "model")
-"""Commands that take long, and that an interruption ends."""
+"""Commands that may take long, and that Esc interrupts."""
 
 
 @final
@@ -71,7 +71,7 @@ class SessionController:
     def __init__(
         self, app: TerminalApp, session: AgentSession, *, is_verbose: bool = False
     ) -> None:
-        """Take the screen and the session; with `is_verbose`, every change is shown."""
+        """Set the screen and the session; with `is_verbose`, every change is shown."""
         self._is_verbose = is_verbose
         self._app = app
         self._session = session
@@ -86,23 +86,23 @@ class SessionController:
             on_notice=lambda text: self._live_items.add_text(ItemKind.NOTICE, text),
         )
         self._interruptible_count = 0
-        """The number of requests in progress that can be interrupted before a run starts."""
+        """The number of operations in progress, other than runs, that can be interrupted."""
         self._shown_session: str | None = ""
         self._leaving = asyncio.Event()
 
     async def run(self, early: Sequence[Prompt.Submitted]) -> None:
-        """Show the session, run the early input, and handle events until the user leaves."""
+        """Show the session, run the early input, and handle events until the user quits."""
         await self._app.screen_stack[0].mount(self._panel, before=self._prompt)
         self._session.subscribe(ChangeSummarizer(self._on_event, is_verbose=self._is_verbose))
         self._reload()
         for submitted in early:
             self.submit(submitted)
         await self._leaving.wait()
-        self._status_line.show_activity("leaving")
+        self._status_line.show_activity("closing the session")
         await self._session.close()
 
     def leave(self) -> None:
-        """Stop; a run is interrupted, and recorded."""
+        """Quit; a run is interrupted, and its end is recorded."""
         self._leaving.set()
 
     # -- events ---------------------------------------------------------------------------
@@ -127,7 +127,7 @@ class SessionController:
                 pass
 
     def _update_idle(self) -> None:
-        """Show that the session is idle, if it is, and return the prompts that wait."""
+        """Show whether the session is idle; if it is, return queued prompts to the input."""
         if not self._session.is_running:
             self._status_line.show_activity(None)
             self._return_to_prompt(self._live_items.abandon_pending())
@@ -136,7 +136,7 @@ class SessionController:
 
     def _reload(self) -> None:
         self._live_items.load(self._session.entries())
-        # A user who moves inside a session knows where it stopped.
+        # A user who switches branches inside a session knows where it stopped.
         is_opened = self._session.status.session != self._shown_session
         if is_opened and self._session.is_unfinished and not self._session.is_running:
             self._live_items.add_text(ItemKind.NOTICE, UNFINISHED_NOTICE)
@@ -153,10 +153,10 @@ class SessionController:
         pending = self._session.pending_calls
         self._panel.show_pending(pending)
         if any(call.request is not None for call in pending):
-            self._status_line.show_activity("asks you")
+            self._status_line.show_activity("waiting for approval")
 
     def _idle_s(self) -> float:
-        """Return the time since the last key, if the prompt is blank and has the focus; else 0."""
+        """Return the time since the last key if the prompt is blank and focused; else 0."""
         prompt = self._prompt
         is_idle = prompt.is_blank and prompt.has_focus_within
         return time.monotonic() - prompt.last_key_at if is_idle else 0.0
@@ -187,7 +187,7 @@ class SessionController:
         item = pending_input.add(prompt, is_steering=self._session.is_running)
         with self._reporting_errors(prompt):
             try:
-                with self._showing_activity("reading what you said", is_interruptible=True):
+                with self._showing_activity("reading the prompt", is_interruptible=True):
                     await self._session.send(prompt)
             except BaseException:
                 pending_input.reject(item)
@@ -195,7 +195,7 @@ class SessionController:
             pending_input.accept(item)
 
     async def _run_command(self, text: str, typed: TypedCommand) -> None:
-        # Without anything to fix, the text would only be in the way of the next prompt.
+        # A rejected command returns to the prompt only if the user may want to correct it.
         is_editable = bool(typed.argument) or typed.name not in SLASH_COMMANDS_BY_NAME
         with self._reporting_errors(PromptInput(text) if is_editable else _NO_PROMPT):
             match typed:
@@ -229,7 +229,7 @@ class SessionController:
 
     @contextmanager
     def _showing_activity(self, text: str, *, is_interruptible: bool = False) -> Generator[None]:
-        """Show an activity, if it takes long and no run is in progress, and remove it."""
+        """Show an activity inside the `with` block, if it takes long and no run is in progress."""
         show = partial(self._status_line.show_activity, text, is_interruptible=is_interruptible)
         timer = asyncio.get_running_loop().call_later(_SLOW_S, show)
         if self._session.is_running:
@@ -245,7 +245,7 @@ class SessionController:
     async def _change_theme(self, name: str) -> None:
         names = all_theme_names()
         if not name:
-            picker = PickerScreen("theme", [*map(Suggestion, names)], self._app.theme)
+            picker = PickerScreen("Theme", [*map(Suggestion, names)], self._app.theme)
             picked = await self._app.push_screen_wait(picker)
             name = picked or ""
         if not name:
@@ -253,7 +253,7 @@ class SessionController:
         theme = theme_named(name)
         if theme is None:
             raise InvalidValue(
-                f"there is none of this name; there are {', '.join(names)}",
+                f"unknown theme {terminal_line(name)}; use one of {', '.join(names)}",
                 code="unknown_theme",
                 place="theme",
             )
@@ -263,10 +263,10 @@ class SessionController:
 
     async def _pick_model(self) -> None:
         current = self._session.status.model
-        with self._showing_activity("looking for models", is_interruptible=True):
+        with self._showing_activity("listing models", is_interruptible=True):
             choices = await self._session.list_models()
-        name = await self._app.push_screen_wait(PickerScreen("model", choices, current))
-        if not name:  # the model that the user wants may not be listed
+        name = await self._app.push_screen_wait(PickerScreen("Model", choices, current))
+        if not name:  # the model may not be listed: the report explains how to add one
             self._show_report(await self._session.run_command("model"))
         elif name != current:
             with self._showing_activity(f"/model {name}", is_interruptible=True):
@@ -288,7 +288,7 @@ class SessionController:
         return is_interruptible
 
     def change_mode(self) -> None:
-        """Go from plan to act, or back."""
+        """Switch from plan to act mode, or back."""
         other = Mode.ACT if self._session.status.mode is Mode.PLAN else Mode.PLAN
         with self._reporting_errors():
             self._session.change_mode(other)
@@ -296,19 +296,19 @@ class SessionController:
 
     def open_help(self) -> None:
         """Show the help."""
-        self._app.push_screen(PagerScreen(text_report(build_help(TERMINAL_KEYS), "help")))
+        self._app.push_screen(PagerScreen(text_report(build_help(TERMINAL_KEYS), "Help")))
 
     def open_tree(self) -> None:
-        """Show the branches."""
+        """Show the branch tree."""
         self._start(self._run_command("", TypedCommand("tree", "")))
 
     def edit_item(self, item: TranscriptItem) -> None:
-        """Load a user message into the prompt, in a new branch before it."""
+        """Load a user message into the prompt, in a new branch that starts before it."""
         prompt = self._live_items.pending_input.take_back(item)
         if prompt is not None:
             self._load_prompt(prompt)
         elif item.entry is None:
-            self._status_line.show_message("only what is recorded can be edited")
+            self._status_line.show_message("only a recorded prompt can be edited")
         else:
             with self._reporting_errors():
                 self._load_prompt(self._session.branches.fork_before(item.entry))
@@ -331,7 +331,7 @@ class SessionController:
         try:
             await coroutine
         except Exception as exc:
-            _logger.exception("a fault in steno")
+            _logger.exception("internal error")
             self._live_items.add_text(ItemKind.ERROR, describe_bug(exc))
 
     @contextmanager
@@ -347,11 +347,11 @@ class SessionController:
             raise
 
     def _return_to_prompt(self, prompts: Sequence[PromptInput]) -> None:
-        """Load unsent prompts into the prompt; if it holds text, keep them as items."""
+        """Load unsent prompts into the input; if it contains text, show them as items."""
         unsent = [prompt for prompt in prompts if prompt.text or prompt.images]
         if unsent and self._prompt.is_blank:
             images = [image for prompt in unsent for image in prompt.images]
-            # An empty line shows the user where one prompt ends.
+            # The empty line shows where one prompt ends.
             self._prompt.load("\n\n".join([prompt.text for prompt in unsent]), images)
         else:
             for prompt in unsent:

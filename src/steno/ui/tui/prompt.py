@@ -1,7 +1,8 @@
 """The prompt widget: editing, history, completion and pasting, up to sending.
 
-It posts messages for sent text and for completions that its owner supplies. It is part of the first
-paint, so nothing heavy is imported here. `ui.prompt_state` keeps everything that is not drawn.
+It posts messages for sent text, and for completions that its owner supplies. It is part of the
+first paint, so this module imports nothing slow. `ui.prompt_state` keeps everything that is not
+drawn.
 """
 
 from __future__ import annotations
@@ -53,14 +54,14 @@ from steno.ui.prompt_state import (
 from steno.ui.tui import clipboard
 
 MAX_POPUP_ROWS: Final = 8
-_POPUP_KEYS: Final = "Tab/Enter take · Esc close"
+_POPUP_KEYS: Final = "Tab/Enter accept · Esc close"
 _MAX_CHOICE_LENGTH: Final = 400
-"""The number of characters that are measured; no line is longer."""
+"""The number of characters that are measured; no terminal shows more on a line."""
 _MAX_PASTED_LINES: Final = 8
 _MAX_PASTED_CHARACTERS: Final = 600
 """Longer pasted text is shown as a placeholder."""
 _MAX_FOUND: Final = 100
-_UNFOCUSED_HINT: Final = "keys go above · Esc comes back here"
+_UNFOCUSED_HINT: Final = "focus is above · Esc back to the prompt"
 
 
 @final
@@ -114,7 +115,7 @@ class Popup(Widget, can_focus=False):
             self.refresh()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return how many rows it takes."""
+        """Return the number of rows."""
         return _popup_height(self._choices)
 
     def render_line(self, y: int) -> Strip:
@@ -132,9 +133,9 @@ class Popup(Widget, can_focus=False):
         about_style = style if is_chosen else self._about_style
         choice = self._choices[index]
         text = truncate_to_width(_choice_text(choice), width - 2)
-        # The sign is for terminals without colours.
+        # The arrow is for terminals without colours.
         row = f"{'▸' if is_chosen else ' '} {text}"
-        # The column of the descriptions; a long suggestion moves only its own.
+        # Descriptions start in one column; a long suggestion moves only its own description.
         shown = self._choices[self._first_row : self._first_row + MAX_POPUP_ROWS]
         column = min(max(display_width(_choice_text(other)) for other in shown), width // 2)
         row += " " * (2 + column - display_width(row))
@@ -204,8 +205,8 @@ class _Editor(TextArea):
     async def on_key(self, event: Key) -> None:
         """Run the action of a key at once, that of the prompt first.
 
-        Otherwise the key would go up to the app and return as an action after later keys: a fast
-        typist would delete the wrong letter.
+        Textual would run the action after later keys, and a fast typist would delete the wrong
+        letter.
         """
         self.last_key_at = time.monotonic()
         for widget in (self._owner, self):
@@ -230,7 +231,7 @@ class _Editor(TextArea):
         return super().edit(edit)
 
     def update_suggestion(self) -> None:
-        """Notify the owner; Textual calls this after every change, before the next key."""
+        """Notify the owner of a change; Textual calls this after each one, before the next key."""
         self._owner.text_changed()
 
     def get_line(self, line_index: int) -> Text:
@@ -241,9 +242,9 @@ class _Editor(TextArea):
         return line
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return how many rows are shown: all of them, up to a third of the screen.
+        """Return the number of shown rows: all of them, up to a third of the screen.
 
-        `max-height` would count for nothing: the widget around grows with this one.
+        `max-height` has no effect here, because the parent grows with this widget.
         """
         return min(self.virtual_size.height, max(1, viewport.height // 3))
 
@@ -253,7 +254,7 @@ class _Editor(TextArea):
         return word_at(self.document.get_line(row), column, is_whole_text=is_whole_text)
 
     def is_at_edge(self, rows: int) -> bool:
-        """Return whether no line is above the cursor (negative), or below it."""
+        """Return whether the cursor is in the first row (`rows` negative), or in the last one."""
         if rows < 0:
             return self.navigator.is_first_wrapped_line(self.cursor_location)
         return self.navigator.is_last_wrapped_line(self.cursor_location)
@@ -344,7 +345,7 @@ class Prompt(Widget):
 
     @dataclass
     class CompletionRequested(Message):
-        """A word is being typed that may be completed; the answer goes to `show_suggestions`."""
+        """The user types a word that may be completed; pass suggestions to `show_suggestions`."""
 
         typed: str
 
@@ -369,7 +370,7 @@ class Prompt(Widget):
         self._editor = _Editor(self, self._placeholders)
 
     def compose(self) -> ComposeResult:
-        """Yield the list, which is drawn above, the sign and the editor."""
+        """Yield the list (drawn above the prompt), the sign, and the editor."""
         yield from (self._popup, self._sign, self._editor)
 
     # -- public methods ------------------------------------------------------------------------
@@ -381,7 +382,7 @@ class Prompt(Widget):
 
     @property
     def is_blank(self) -> bool:
-        """Whether there is nothing to send."""
+        """Whether the text is empty or white space."""
         return not self._editor.text.strip()
 
     @property
@@ -395,7 +396,7 @@ class Prompt(Widget):
         return self
 
     def focus_at_once(self) -> None:
-        """Focus the editor before the current key is handled; `focus` waits its turn."""
+        """Focus the editor before the current key is handled; `focus` takes effect later."""
         self.screen.set_focus(self._editor)
 
     def load(self, text: str, images: Iterable[PromptImage] = ()) -> None:
@@ -411,7 +412,7 @@ class Prompt(Widget):
         self._placeholders.clear()
         clean_text = sanitize_pasted(text).text
         if clean_text.startswith("!") and _is_long_paste(clean_text):
-            # It may have been pasted, so it must not be run.
+            # It may have been pasted, so it must not run as a shell command.
             clean_text = self._placeholders.add_text(clean_text)
         self._put_text(self._placeholders.load(clean_text, images))
 
@@ -420,7 +421,7 @@ class Prompt(Widget):
         self.load("")
 
     def show_suggestions(self, typed: str, candidates: Sequence[Suggestion]) -> None:
-        """Show suggestions for a typed word; nothing happens if the word has changed."""
+        """Show suggestions for a typed word; ignored if the word has changed."""
         if self._search_draft is None and self._completion.set_suggestions(typed, candidates):
             self._popup.show(self._completion.choices, chosen=self._popup.chosen)
 
@@ -429,16 +430,16 @@ class Prompt(Widget):
         self._editor.action_delete_right()
 
     def watch_hint(self) -> None:
-        """Show another hint, as it is: it holds no markup."""
+        """Show the hint, without markup."""
         hint = _UNFOCUSED_HINT if self.has_class("-unfocused") else self.hint
         self._editor.placeholder = Content(terminal_line(hint))
 
     @on(DescendantFocus)
     @on(DescendantBlur)
     def _show_focus_hint(self) -> None:
-        """Hide the hint while another widget has the focus.
+        """Show another hint while another widget has the focus.
 
-        If no widget has it, the terminal window is not focused, and the hint stays.
+        If no widget has the focus, the terminal window is not focused, and the hint stays.
         """
         focused = self.screen.focused
         self.set_class(focused not in (None, self._editor), "-unfocused")
@@ -446,8 +447,8 @@ class Prompt(Widget):
 
     # -- keys -----------------------------------------------------------------------------
 
-    # Run by the editor, at once. An action that does nothing raises SkipAction: the editor, or
-    # the app, handles the key.
+    # The editor runs these at once. An action that does not apply raises SkipAction; the editor or
+    # the app then handles the key.
 
     def action_enter(self) -> None:
         """Accept the selected suggestion, break the line after a backslash, or send."""
@@ -496,27 +497,27 @@ class Prompt(Widget):
         entry = self._history_cursor.move(rows, self._editor.text)
         if entry is None:
             raise SkipAction
-        # From a text of several lines, the same key continues to the prompt before it.
+        # With the cursor in the first row, the same key continues to the previous prompt.
         self._put_text(sanitize_pasted(entry).text, at_first_row=rows < 0)
 
     def action_search(self) -> None:
-        """Search the history for the typed text; again, find an older match."""
+        """Search the history for the typed text; during a search, select an older match."""
         if self._search_draft is not None:
             self._popup.move(1)
             return
         if not self._history.entries():
-            self._post_notice("history: nothing was typed before")
+            self._post_notice("the prompt history is empty")
             return
         self._search_draft = self._editor.text
         self._completion.set_word(None)
         self._update_popup()
 
     def action_paste_clipboard(self) -> None:
-        """Read the clipboard of the desktop in a thread, images too, and paste it."""
+        """Read text or an image from the clipboard of the desktop in a thread, and paste it."""
         self.run_worker(self._fetch_clipboard(), group="clipboard", exclusive=True)
 
     def paste(self, text: str) -> None:
-        """Insert pasted text; a placeholder for long text and for images."""
+        """Insert pasted text, or a placeholder for long text and for images."""
         if self._search_draft is not None:
             self._editor.insert_text(terminal_line(text)[:_MAX_PASTED_CHARACTERS])
             return
@@ -526,10 +527,10 @@ class Prompt(Widget):
             return
         pasted, removed = sanitize_pasted(text)
         if removed:
-            characters = format_count(removed, "character", "characters")
-            self._post_notice(f"left out of what you pasted: {characters} that cannot be seen")
+            characters = format_count(removed, "invisible character", "invisible characters")
+            self._post_notice(f"removed {characters} from the pasted text")
         if pasted.count("\n") == 1:
-            pasted = pasted.removesuffix("\n")  # a line that was copied whole
+            pasted = pasted.removesuffix("\n")  # one line that was copied with its end
         if _is_long_paste(pasted):
             pasted = self._placeholders.add_text(pasted)
         self._editor.insert_text(pasted)
@@ -609,7 +610,7 @@ class Prompt(Widget):
     def _show_mode(self) -> None:
         first = self._editor.document.get_line(0)[:1]
         sign = "?" if self._search_draft is not None else first if first in ("!", "/") else ">"
-        if sign != self._shown_sign:  # else every key would redraw it
+        if sign != self._shown_sign:  # do not redraw it on every key
             self.remove_class(_CLASS_BY_SIGN[self._shown_sign])
             self.add_class(_CLASS_BY_SIGN[sign])
             self._sign.update(sign)
@@ -625,7 +626,7 @@ class Prompt(Widget):
             self.paste(text)
         else:
             missing = clipboard.missing_program_hint()
-            self._post_notice(missing or "the clipboard holds neither an image nor text")
+            self._post_notice(missing or "the clipboard contains no image and no text")
 
 
 def _is_long_paste(pasted: str) -> bool:
@@ -637,11 +638,11 @@ def _trim_prompt(text: str) -> str:
 
 
 def _shell_refusal(expanded: ExpandedPrompt) -> str | None:
-    """Return why a text is not run in the shell: the user must have seen all of it."""
+    """Return why a text is not run in the shell: the user must see the whole command."""
     if expanded.images:
-        return "shell: a command takes no images; name their files instead"
+        return "shell: a command cannot contain images; name their files instead"
     if expanded.text != expanded.typed:
-        return "shell: pasted text is not run as a command; type it"
+        return "shell: pasted text is not run as a command; type the command"
     if "\n" in expanded.typed:
-        return "shell: a command is one line; more of them are for a script"
+        return "shell: a command must be one line; put several lines in a script"
     return None

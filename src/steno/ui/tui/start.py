@@ -1,7 +1,7 @@
 """Start the full screen.
 
 The session controller and everything that it imports load after the first paint. The import is
-inside a function, so that import-linter reads it and the first paint does not wait for it.
+inside a function: import-linter reads it, and the first paint does not wait for it.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ def run_terminal(
     first_prompt: str = "",
     is_verbose: bool = False,
 ) -> int:
-    """Run the full screen until the user leaves; return the exit status.
+    """Run the full screen until the user quits; return the exit status.
 
     `first_prompt` is sent as soon as the session is open. With `is_verbose`, each field that a
-    server ignores is shown. Raises the error that kept the session from opening.
+    server ignores is shown. Raises the error that ended the session or prevented it from opening.
     """
     app = create_app(open_session, theme=theme, history=history, is_verbose=is_verbose)
     if first_prompt:
@@ -45,7 +45,7 @@ def create_app(
     clock: Callable[[], float] = time.monotonic,
     is_verbose: bool = False,
 ) -> TerminalApp:
-    """Return the app with the controller that works on a session."""
+    """Return the app, which loads the session controller after the first paint."""
 
     def load_controller() -> Callable[[TerminalApp, Any], Controller]:
         from steno.ui.tui.controller import SessionController  # noqa: PLC0415 - see above

@@ -1,8 +1,8 @@
 """The status line: mode, activity, model, context and cost.
 
 Each part has a long and perhaps a short form. Parts that do not fit are omitted, the least
-important first; a narrow terminal has two lines. It is part of the first paint, so nothing heavy is
-imported here.
+important first; a narrow terminal has two lines. It is part of the first paint, so this module
+imports nothing slow.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from steno.render.quantities import format_dollars
 from steno.render.terminal_text import display_width, terminal_line, truncate_to_width
 
 _TWO_LINE_WIDTH: Final = 78
-"""Columns; below this there are two lines."""
+"""The width in columns below which the status has two lines."""
 _GAP: Final = "  "
 _SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧"
 _LEVELS: Final = "▁▂▃▄▅▆▇█"
 _NEARLY_FULL: Final = 0.8
 _MAX_NAME_LENGTH: Final = 400
-"""Longer names are cut before they are sanitized, which takes time."""
+"""Longer names are truncated before they are sanitized, which takes time."""
 _MESSAGE_S: Final = 4.0
-_INTERRUPT_HINT: Final = " · Esc interrupts"
+_INTERRUPT_HINT: Final = " · Esc interrupt"
 _RUN_PART_ORDER: Final = ("model", "context", "branch", "cost", "tokens")
 """The order in which parts stay on a narrow line: the model stays longest."""
 _SESSION_PART_ORDER: Final = ("title", "folder")
@@ -54,14 +54,14 @@ def abbreviate_count(number: int) -> str:
 
 class _StatusPart(NamedTuple):
     forms: tuple[str, ...]
-    """A short and a long form, or one; empty if nothing is known."""
+    """A short and a long form, or a single form; empty if the value is unknown."""
     style: str = ""
 
 
 def _status_parts(status: SessionStatus) -> dict[str, _StatusPart]:
     """Return the parts of a status, in the order in which they are drawn."""
     model, branch = _clean_name(status.model), f"⎇ {_clean_name(status.branch)}"
-    title = _clean_name(status.title) if status.session is not None else "not kept"
+    title = _clean_name(status.title) if status.session is not None else "not recorded"
     folder = _clean_name(status.folder)
     return {
         "model": _two_forms(model.rpartition("/")[2], 24, model, 48)._replace(
@@ -150,7 +150,7 @@ class StatusLine(Widget):
 
     session_status: reactive[SessionStatus | None] = reactive(None)
     shown_keys: reactive[str | None] = reactive(None)
-    """Keys in place of the activity."""
+    """Key hints to show in place of the activity."""
     unseen_count: reactive[int] = reactive(0)
     """The number of new items below the visible ones."""
     _shown_message: reactive[str | None] = reactive(None)
@@ -168,7 +168,7 @@ class StatusLine(Widget):
     def show_activity(self, text: str | None, *, is_interruptible: bool = False) -> None:
         """Show an activity and its duration; None removes it.
 
-        An interruptible activity names the key, if there is room.
+        For an interruptible activity the key hint follows, if there is room.
         """
         if (text, is_interruptible) == (self._current_activity, self._is_interruptible):
             return
@@ -197,7 +197,7 @@ class StatusLine(Widget):
         self._shown_message = None
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return 1, or 2 where the terminal is narrow."""
+        """Return 1, or 2 if the terminal is narrow."""
         return 2 if width < _TWO_LINE_WIDTH else 1
 
     def render(self) -> RenderResult:

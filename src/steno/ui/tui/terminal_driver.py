@@ -1,9 +1,9 @@
-"""Textual's driver for terminals, with sanitized input and an orderly end.
+"""Textual's driver for terminals, with sanitized input and a clean exit after a hangup.
 
-A terminal that hangs up reads and sends nothing more. Textual's own driver would then wait without
-end for its output to be read; this one drops it, and ends the program.
+After a hangup, Textual's own driver would wait forever for the terminal to read its output. This
+driver drops the output, and ends the program.
 
-Imported by the code that starts the full screen, and only where terminals are files.
+It works on Linux and macOS only: LinuxDriver needs `termios`.
 """
 
 from __future__ import annotations
@@ -94,12 +94,12 @@ class _SanitizingParser(XTermParser):
 
     def feed(self, data: str) -> Iterable[Message]:
         sanitized = self._sanitizer.feed(data)
-        return super().feed(sanitized) if sanitized else ()  # nothing at all would mean the end
+        return super().feed(sanitized) if sanitized else ()  # an empty feed means the end of input
 
 
 @final
 class _HangupSafeFile:
-    """A file to draw on; after a hangup its output is dropped."""
+    """The output file of the driver; after a hangup, output is dropped."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -118,26 +118,26 @@ class _HangupSafeFile:
 
 @final
 class TerminalDriver(LinuxDriver):
-    """Reads keys and pastes; one never becomes the other."""
+    """Reads keys and pastes. Pasted text never becomes a key."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         assert sys.__stderr__ is not None
-        # It has every method of the file that Textual uses.
+        # It has every method that Textual calls.
         self._file = cast("Any", _HangupSafeFile(sys.__stderr__))
 
     def _sigcont_application(self, *_: object) -> None:
-        """Draw everything again after a stop; Textual's own method starts with the next change.
+        """Redraw the screen when the process continues after a stop; Textual itself does not.
 
-        Without a stop, the screen is drawn already, and would be read and drawn twice: the signal
-        also arrives when a terminal hangs up.
+        The signal also arrives when a terminal hangs up. Without a stop before it, Textual's method
+        would start a second input thread.
         """
         if self._must_signal_resume:
             super()._sigcont_application()
             self._app.call_later(self._app.refresh, layout=True)
 
     def run_input_thread(self) -> None:
-        """Read until the terminal is left; Textual's own method takes no other parser."""
+        """Read until the app exits; Textual's own method cannot use another parser."""
         parser = _SanitizingParser(self._debug)
         decode = getincrementaldecoder("utf-8")(errors="replace").decode
         with selectors.SelectSelector() as selector:

@@ -1,7 +1,7 @@
 """Themes of the full screen: a dark and a light one of steno, and those of Textual.
 
-Every colour of text keeps a contrast of at least 4.5 to 1 with each of its backgrounds. It is part
-of the first paint, so nothing heavy is imported here.
+Every text colour has a contrast of at least 4.5 to 1 with each of its backgrounds. It is part of
+the first paint, so this module imports nothing slow.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ STENO_LIGHT: Final = Theme(
 THEMES: Final = (STENO_DARK, STENO_LIGHT)
 _THEME_BY_SHORT_NAME: Final = {"dark": STENO_DARK.name, "light": STENO_LIGHT.name}
 _LIGHT_BACKGROUNDS: Final = frozenset({"7", "9", "10", "11", "12", "13", "14", "15"})
-"""Of the sixteen colours of a terminal; 8 is a dark grey."""
+"""The light ones of the 16 colours of a terminal. Colour 8 is a dark grey."""
 
 
 @final
@@ -73,7 +73,7 @@ class NoColorFilter(LineFilter):
     """Removes the colours of all output."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
-        """Return the same without colours."""
+        """Return the segments without colours."""
         return [
             Segment(text, None if style is None else _without_color(style, background), control)
             for text, style, control in segments
@@ -103,17 +103,17 @@ def all_theme_names() -> Sequence[str]:
 
 
 def theme_named(name: str) -> str | None:
-    """Return the theme of a name, `dark` and `light` being those of steno; else None."""
+    """Return the theme of a name; `dark` and `light` are those of steno. None if unknown."""
     name = name.strip().lower()
     name = _THEME_BY_SHORT_NAME.get(name, name)
     return name if name in all_theme_names() else None
 
 
 def default_theme(environ: Mapping[str, str]) -> str:
-    """Return the theme for a terminal without a setting.
+    """Return the theme to use if the settings name none.
 
-    It follows COLORFGBG, which some terminals set to their colours (`15;0`: white on black); else
-    dark.
+    It follows COLORFGBG, which some terminals set to their colours (`15;0`: white on black). The
+    default is dark.
     """
     background = environ.get("COLORFGBG", "").rpartition(";")[2].strip()
     return _THEME_BY_SHORT_NAME["light" if background in _LIGHT_BACKGROUNDS else "dark"]

@@ -1,4 +1,4 @@
-"""What an agent does at a desk that does nothing by itself."""
+"""Actions of an agent in a scripted session."""
 
 from __future__ import annotations
 

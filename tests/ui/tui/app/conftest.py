@@ -1,4 +1,4 @@
-"""A home folder with nothing in it, and an environment that says nothing about colours."""
+"""An empty home directory, and an environment without colour settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.app.project_setup import make_project
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Nobody's settings and sessions, and no wish for or against colours."""
+    """An empty home directory, without settings, sessions and colour variables."""
     folder = tmp_path / "home"
     folder.mkdir()
     monkeypatch.setenv("HOME", str(folder))

@@ -1,4 +1,4 @@
-"""Somebody in front of the whole screen: keys that are pressed, and what there is to see."""
+"""A user of the full screen: presses keys, and reads the screen."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OFFLINE: Final = {"model": "offline"}
 
 
 def opens_session(session: AgentSession) -> SessionOpener:
-    """Return who opens a desk that is there already."""
+    """Return an opener of an existing session."""
 
     @asynccontextmanager
     async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
@@ -37,7 +37,7 @@ def opens_session(session: AgentSession) -> SessionOpener:
 def opens_real_session(
     folder: Path, *, flags: dict[str, Any] | None = None, **start: Any
 ) -> SessionOpener:
-    """Return who opens a desk over everything that there is: a store, settings, a model."""
+    """Return an opener of a real session with a store, settings and a model."""
 
     @asynccontextmanager
     async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
@@ -52,7 +52,7 @@ def opens_real_session(
 
 
 class ScreenUser:
-    """Somebody at the keyboard."""
+    """A user of the full screen."""
 
     def __init__(self, app: TerminalApp, pilot: Pilot[int]) -> None:
         self.app = app
@@ -64,18 +64,18 @@ class ScreenUser:
         await self.pilot.pause()
 
     async def type(self, text: str) -> None:
-        """Type a text: all of it is in the prompt, or whatever has the focus, afterwards."""
+        """Type a text, and wait until the focused widget has received it."""
         names = {"\n": "ctrl+j", " ": "space"}
         await self.press(*[names.get(sign, sign) for sign in text])
 
     async def enter(self, text: str) -> None:
-        """Type something, close whatever is offered meanwhile, and send it."""
+        """Type a text, close the suggestions, and send it."""
         self.app.prompt.focus()
         self.app.prompt.load(text)
         await self.press("enter")
 
     async def until(self, is_so: Callable[[], object]) -> None:
-        """Wait for something, but not for ever; then tell what there is to see instead."""
+        """Wait for a condition with a time limit; on failure, show the screen."""
         try:
             await wait_until(self.pilot, lambda: is_so() or self.app.failure is not None)
         except AssertionError as exc:
@@ -84,22 +84,22 @@ class ScreenUser:
             raise self.app.failure
 
     async def until_it_ends(self) -> None:
-        """Wait until the app is left, for whatever reason."""
+        """Wait until the app exits."""
         await wait_until(self.pilot, lambda: not self.app.is_running)
 
     def let_pass(self, seconds: float = LONG_ENOUGH_S) -> None:
-        """Let time pass, which it does not by itself."""
+        """Advance the manual clock."""
         assert isinstance(self.app.clock, ManualClock)
         self.app.clock.now += seconds
 
     async def sees(self, *parts: str) -> str:
-        """Wait until all of these are on the screen, and return what is."""
+        """Wait until all texts are on the screen, and return the screen."""
         await self.until(lambda: all(part in self.text for part in parts))
         return self.text
 
     @property
     def lines(self) -> list[str]:
-        """What the topmost screen looks like."""
+        """The lines of the topmost screen."""
         return [strip.text.rstrip() for strip in self.app.screen._compositor.render_strips()]
 
     @property
@@ -108,13 +108,13 @@ class ScreenUser:
 
     @property
     def status(self) -> str:
-        """What the status line says."""
+        """The text of the status line."""
         height = self.app.status_line.size.height
         return "\n".join(self.lines[-height:])
 
     @property
     def typed(self) -> str:
-        """What stands in the prompt."""
+        """The text of the prompt."""
         return self.app.prompt.text
 
     def blocks(self, kind: ItemKind) -> list[TranscriptItem]:
@@ -124,7 +124,7 @@ class ScreenUser:
         return [item.join_chunks() for item in self.blocks(kind)]
 
     async def hold_still(self) -> None:
-        """Let no cursor blink, and everything be drawn, so that a picture can be taken."""
+        """Stop the cursor from blinking and finish drawing, before a screenshot."""
         for widget in self.app.screen.query("Input, TextArea"):
             if isinstance(widget, Input | TextArea):
                 widget.cursor_blink = False
@@ -136,13 +136,13 @@ class ScreenUser:
                 await settle(self.app)
 
     async def leave(self) -> None:
-        """End it in order, if that has not happened yet."""
+        """Quit, unless the app has exited."""
         if self.app.is_running:
             self.app.action_leave()
             await self.until_it_ends()
 
     async def choose(self, letter: str, label: str) -> None:
-        """Choose about a call, as somebody who looks: what comes too soon is no answer."""
+        """Select a choice after a pause: a key that comes too soon does not count."""
         await self.sees(f"{letter} {label}")
         await self.press("ctrl+g")
         self.let_pass()
@@ -150,7 +150,7 @@ class ScreenUser:
         await self.sees(f"▸{letter} {label}◂")
 
     async def decide(self, letter: str, label: str) -> None:
-        """Choose about a call, and confirm it."""
+        """Select a choice, and confirm it."""
         await self.choose(letter, label)
         self.let_pass()
         await self.press("enter")
@@ -169,7 +169,7 @@ def run_with_screen(
     history: Path | None = None,
     waits: bool = True,
 ) -> TerminalApp:
-    """Play a scene on the whole screen, from when the desk is open; return the app afterwards."""
+    """Run steps in the full screen once the session is open; return the app."""
 
     async def main() -> TerminalApp:
         open_session = opener if callable(opener) else opens_session(opener)

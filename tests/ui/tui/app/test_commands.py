@@ -1,4 +1,4 @@
-"""Every command that can be typed, on the whole screen and at a real desk."""
+"""Every slash command, in the full screen with a real session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Play = Callable[[ScreenUser], Awaitable[None]]
 
 
 async def begun(user: ScreenUser) -> None:
-    """Say something, and wait for the answer."""
+    """Send a prompt, and wait for the answer."""
     await user.enter("read note.txt")
     await user.sees("forty-two", "idle")
 
@@ -167,7 +167,7 @@ async def theme(user: ScreenUser) -> None:
     await user.press("enter")
     await user.until(lambda: user.app.theme == "steno-dark")
     await user.enter("/theme muddy")
-    await user.sees("✗ theme: there is none of this name")
+    await user.sees("✗ theme: unknown theme")
 
 
 async def quit_(user: ScreenUser) -> None:

@@ -1,4 +1,4 @@
-"""What is said on the whole screen, and what happens there while an agent works."""
+"""A conversation in the full screen, and its events while an agent runs."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from steno.messages.call import ToolCall
 from steno.messages.content import Text, Thinking
 from steno.messages.event import TextDelta, ThinkingDelta
 from steno.messages.message import AssistantMessage, ToolResultMessage
+from steno.ui.help_text import UNFINISHED_NOTICE
 from tests.ui.fake_session import FakeSession
 from tests.ui.tui.app.agent_actions import begin_run, end_run, record_message
 from tests.ui.tui.app.screen_user import ScreenUser, run_with_screen
@@ -169,13 +170,13 @@ def test_what_was_typed_before_there_was_a_desk_is_said_then_in_its_order() -> N
     async def steps(user: ScreenUser) -> None:
         await user.enter("first")
         await user.enter("second")
-        await user.sees("this is said as soon as it can", "looking for a model")
+        await user.sees("the prompt is sent when the session is open", "looking for a model")
         await user.press("shift+tab", "ctrl+t", "escape", "f1")
         assert session.asked == []
         gate.set()
         await user.until(lambda: len(session.asked) == 2)
         assert session.asked == [("send", PromptInput("first")), ("send", PromptInput("second"))]
-        assert "this is said as soon as it can" not in user.text
+        assert "the prompt is sent when the session is open" not in user.text
 
     run_with_screen(opened, steps, waits=False)
 
@@ -204,7 +205,7 @@ def test_a_session_that_stopped_in_the_middle_says_so() -> None:
     session.is_unfinished = True
 
     async def steps(user: ScreenUser) -> None:
-        await user.sees("hello?", "this session stopped in the middle; /retry goes on there")
+        await user.sees("hello?", UNFINISHED_NOTICE)
 
     run_with_screen(session, steps)
 

@@ -1,4 +1,4 @@
-"""Esc on the whole screen while something is asked of the desk that does not run yet."""
+"""Esc in the full screen interrupts operations before a run starts."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from tests.ui.fake_session import FakeSession
 from tests.ui.tui.app.screen_user import ScreenUser, run_with_screen
 
 pytestmark = pytest.mark.requirement("S4-15")
-STOPS = "Esc interrupts"
+STOPS = "Esc interrupt"
 
 
 class PatientSession(FakeSession):
-    """A desk that takes its time for everything, until it is interrupted."""
+    """A session whose operations wait until they are interrupted."""
 
     def __init__(self) -> None:
         super().__init__()

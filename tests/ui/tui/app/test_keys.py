@@ -1,4 +1,4 @@
-"""Which key does what on the whole screen, and how it begins and ends."""
+"""The keys of the full screen, its start and its exit."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_ctrl_c_clears_then_interrupts_and_leaves_only_twice() -> None:
         end_run(session, EndReason.INTERRUPTED)
         for _ in range(2):
             await user.press("ctrl+c")
-            await user.sees("Ctrl+C again leaves")
+            await user.sees("press Ctrl+C again to quit")
             user.let_pass(2.0)  # too long to be meant as one
         assert not session.is_closed
         await user.press("ctrl+c")
@@ -221,7 +221,7 @@ def test_copied_words_are_those_of_the_block() -> None:
 
 # -- where keys go -------------------------------------------------------------------------------
 
-BLOCK_KEYS = "Enter folds · y copies · e says it again · Esc back"
+BLOCK_KEYS = "Enter fold · y copy · e edit and resend · Esc back"
 
 
 @pytest.mark.parametrize("size", [(60, 20), (100, 30)])
@@ -289,13 +289,13 @@ def test_tab_leads_to_an_open_question_and_back() -> None:
         begin_run(session, "go on")
         session.pending_calls = [pending_call()]
         session.happen(PendingCallsChanged())
-        await user.sees("letter or ←→ picks")  # whoever waits at a blank prompt is led there
+        await user.sees("letter or ←→ select")  # the panel takes the focus from a blank prompt
         await user.press("escape")
-        await user.sees("Ctrl+G decides · Esc interrupts")
+        await user.sees("Ctrl+G decide · Esc interrupt")
         await user.press("tab")
-        await user.sees("letter or ←→ picks")
+        await user.sees("letter or ←→ select")
         await user.press("tab")
-        await user.sees("Ctrl+G decides · Esc interrupts")
+        await user.sees("Ctrl+G decide · Esc interrupt")
         assert user.app.prompt.has_focus_within
         end_run(session)
 
@@ -324,7 +324,7 @@ def test_what_runs_says_that_escape_interrupts_it() -> None:
 
     async def steps(user: ScreenUser) -> None:
         begin_run(session, "hello?")
-        await user.until(lambda: "waiting for offline/steno · Esc interrupts" in user.status)
+        await user.until(lambda: "waiting for offline/steno · Esc interrupt" in user.status)
         end_run(session)
         await user.until(lambda: "Esc" not in user.status)
 

@@ -1,4 +1,4 @@
-"""Words on the whole screen that are not heard at once, or not at all: seen, and never lost."""
+"""Prompts in the full screen that are queued or rejected stay visible and are never lost."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from steno.messages.call import ToolCall
 from steno.records.entry import Entry
 from steno.render.items import ItemKind
 from steno.store import open_store
+from steno.ui.help_text import UNFINISHED_NOTICE
 from tests.app.project_setup import scripted_model
 from tests.cli.reference_setup import WITH_VISION
 from tests.ui.fake_session import FakeSession
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.requirement("S4-15")
 
 
 class SlowSession(FakeSession):
-    """A desk that takes its time, and then refuses what is said."""
+    """A session that rejects prompts after a while."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,9 +72,9 @@ def test_words_to_a_session_that_stopped_in_the_middle_are_seen_while_it_asks(
         store.new([ChatMessage.user("Write it."), ChatMessage.assistant(None, [write])])
 
     async def steps(user: ScreenUser) -> None:
-        await user.sees("stopped in the middle")
+        await user.sees(UNFINISHED_NOTICE)
         await user.enter("Or rather not.")
-        await user.sees("? write out/a.txt", "asks you", "Or rather not.")
+        await user.sees("? write out/a.txt", "waiting for approval", "Or rather not.")
         await user.decide("d", "deny")
         await user.sees("I see.", "idle")
         assert user.said(ItemKind.USER) == ["Write it.", "Or rather not."]
@@ -259,7 +260,7 @@ def talking() -> FakeSession:
 
 
 async def fail_to_open(session: FakeSession, user: ScreenUser, *typing: str) -> None:
-    """Say something behind a prompt that cannot be opened, and begin to type."""
+    """Queue a prompt after one with a missing file, and start to type."""
     start = session.conversation.entries()[-1]
     await user.enter("Look at @gone.txt")
     begin_run(session, "Look at @gone.txt")
@@ -294,13 +295,13 @@ def test_what_came_back_beside_a_draft_is_tried_again_together() -> None:
     async def steps(user: ScreenUser) -> None:
         start = session.conversation.entries()[-1]
         await fail_to_open(session, user, "hm")
-        await user.until(lambda: user.text.count("■ not sent · /retry tries again") == 2)
+        await user.until(lambda: user.text.count("■ not sent · /retry send again") == 2)
         for _ in range(2):  # it fails once more, and then does not
             assert user.said(ItemKind.USER) == ["one?", "Look at @gone.txt", "And be brief."]
             begin_run(session, "Look at @gone.txt")
             await user.until(lambda: "not sent" not in user.text)
             come_back(session, start)
-            await user.until(lambda: user.text.count("■ not sent · /retry tries again") == 2)
+            await user.until(lambda: user.text.count("■ not sent · /retry send again") == 2)
         begin_run(session, "Look at @gone.txt")
         record_message(session, ChatMessage.user("And be brief."))
         record_message(session, ChatMessage.assistant("I see."))
@@ -332,7 +333,7 @@ def test_words_that_take_long_to_read_are_told_and_come_back_where_they_are_refu
 
     async def steps(user: ScreenUser) -> None:
         await user.enter("/docs:summary")
-        await user.until(lambda: "reading what you said" in user.status)
+        await user.until(lambda: "reading the prompt" in user.status)
         session.go.set()
         await user.sees("✗ not now", "idle")
         assert user.typed == "/docs:summary"

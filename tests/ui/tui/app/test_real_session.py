@@ -1,4 +1,4 @@
-"""The whole screen at a real desk: a model that follows a script, tools, files and a store."""
+"""The full screen with a real session: a scripted model, tools, files and a store."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ EDIT = Call("edit", {"path": "note.txt", "old": "forty-two", "new": "forty-three
 
 
 def record() -> list[Entry]:
-    """Return what is on record of the last session."""
+    """Return the entries of the last session."""
     with open_store() as store:
         [*_, last] = store.headers()
         return list(store.open(last.id).entries())
@@ -43,7 +43,7 @@ def decisions() -> list[tuple[ApprovalStatus, str | None]]:
 
 
 def left_behind() -> Entry:
-    """Return the last entry of what was gone back from."""
+    """Return the last entry of the branch before the rewind."""
     with open_store() as store:
         [*_, last] = store.headers()
         conversation = store.open(last.id)
@@ -134,7 +134,7 @@ def test_what_is_said_during_a_turn_is_heard_at_the_next_step(project: Path, hom
 def test_a_call_that_is_allowed_once_is_done_and_shown_as_a_diff(project: Path, home: Path) -> None:
     async def steps(user: ScreenUser) -> None:
         await user.enter("One more.")
-        await user.sees("? edit note.txt", "-forty-two", "+forty-three", "asks you")
+        await user.sees("? edit note.txt", "-forty-two", "+forty-three", "waiting for approval")
         assert decisions()[-1] == (ApprovalStatus.PENDING, None)
         await user.decide("o", "once")
         await user.sees("✓ edit note.txt", "Done.", "idle")
@@ -174,7 +174,7 @@ def test_a_reason_goes_to_the_model(project: Path, home: Path) -> None:
         await user.press("ctrl+g")
         user.let_pass()
         await user.press("r")
-        await user.sees("why not?")
+        await user.sees("reason for the denial")
         await user.type("use the other folder")
         await user.until(lambda: "use the other folder" in user.text)
         user.let_pass()  # an Enter right behind a key is taken for a paste
@@ -287,7 +287,7 @@ def test_an_earlier_message_is_said_otherwise_in_a_branch_of_its_own(
         await user.press("ctrl+t")
         await user.sees("Tree of What is one?")
         await user.press("up", "e")
-        await user.sees("otherwise, in a branch called")
+        await user.sees("Name of the new branch to edit")
         await user.press("enter")
         await user.until(lambda: user.typed == "And two?")
         await user.until(lambda: "⎇ edit" in user.status)
@@ -317,7 +317,7 @@ def test_sessions_are_picked_renamed_and_deleted(project: Path) -> None:
         await user.enter("/resume")
         await user.sees("Sessions", "● list the files", "  read note.txt")
         await user.press("down", "f2")
-        await user.sees("Another title")
+        await user.sees("New title")
         await user.press("ctrl+u")
         await user.type("about a note")
         await user.press("enter")
@@ -334,7 +334,7 @@ def test_sessions_are_picked_renamed_and_deleted(project: Path) -> None:
         await user.sees("Delete “list the files”")
         await user.type("y")
         await user.press("enter")
-        await user.sees("nothing holds these words")
+        await user.sees("no session contains these words")
         await user.press("escape")
 
     run_with_screen(opens_real_session(project, flags=OFFLINE), steps)

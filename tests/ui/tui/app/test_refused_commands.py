@@ -1,16 +1,16 @@
-"""A command that is refused does not stand in the way of the next one."""
+"""A rejected command returns to the prompt only if it can be corrected."""
 
 from __future__ import annotations
 
 import pytest
 
 from steno.errors import InvalidValue, Missing
+from steno.ui.help_text import UNFINISHED_NOTICE
 from tests.ui.fake_session import FakeSession
 from tests.ui.tui.app.screen_user import ScreenUser, run_with_screen
 from tests.ui.tui.tree_app import alternating_messages
 
 pytestmark = pytest.mark.requirement("S4-15")
-UNFINISHED = "this session stopped in the middle"
 
 
 def test_a_command_in_which_nothing_can_be_mended_leaves_the_prompt_empty() -> None:
@@ -76,6 +76,6 @@ def test_who_forks_where_it_stopped_is_not_told_that_it_did() -> None:
         session.is_unfinished = True
         session.branches.fork("aside")
         await user.until(lambda: "⎇ aside" in user.status)
-        assert UNFINISHED not in user.text
+        assert UNFINISHED_NOTICE not in user.text
 
     run_with_screen(session, steps)

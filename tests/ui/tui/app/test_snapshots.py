@@ -1,6 +1,6 @@
-"""Pictures of the main screens, held against those that somebody has looked at.
+"""Snapshots of the main screens, compared with reviewed ones.
 
-`pytest tests/tui/app/test_snapshots.py --snapshot-update` takes them anew; look at them then.
+`pytest tests/tui/app/test_snapshots.py --snapshot-update` updates them; review the changes.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def result(call: ToolCall, text: str, *, outcome: Outcome = Outcome.OK, **detail
 
 
 def worked() -> list[Message]:
-    """Return a conversation with everything in it that looks like something."""
+    """Return a conversation with every kind of item."""
     thought = Thinking("An empty list has no mean.")
     return [
         ChatMessage.user("Why does mean() fail\nwithout prices?"),
@@ -93,7 +93,7 @@ def worked() -> list[Message]:
 
 
 def desk_with(*messages: Message) -> FakeSession:
-    """Return a desk with a conversation of long ago."""
+    """Return a session with an old conversation."""
     session = FakeSession()
     session.conversation = Conversation(messages, now=lambda: MOMENT)
     return session
@@ -190,7 +190,7 @@ SCENES: Final = (empty, conversation, approval, tree, compare, sessions, complet
 
 @pytest.fixture(autouse=True)
 def pictures_that_fetch_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep pictures without the fonts that Rich would have them fetch."""
+    """Remove remote fonts from the snapshots."""
     normalize = pytest_textual_snapshot.normalize_svg
 
     def without_fonts(svg: str) -> str:

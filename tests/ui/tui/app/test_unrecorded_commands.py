@@ -1,4 +1,4 @@
-"""Commands of the person on the whole screen that never came on record."""
+"""Shell commands in the full screen that could not be recorded."""
 
 from __future__ import annotations
 

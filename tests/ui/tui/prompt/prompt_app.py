@@ -1,4 +1,4 @@
-"""An app with a prompt and nothing else, for tests: it notes what it is told."""
+"""An app with only a prompt, for tests; it records the messages of the prompt."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ class PromptApp(App[None]):
 
     @property
     def offered(self) -> list[str]:
-        """What the list shows, row by row, without what it says about it."""
+        """The suggestions in the list, without their descriptions."""
         return self._popup_rows[:-1]
 
     @property
     def below_offers(self) -> str:
-        """What the list says about itself."""
+        """The footer of the list."""
         return "".join(self._popup_rows[-1:])
 
     @property
@@ -95,7 +95,7 @@ Flow: TypeAlias = Callable[[PromptApp, Pilot[None]], Awaitable[Any]]
 def run_steps(
     flow: Flow, app: PromptApp | None = None, size: tuple[int, int] = (80, 24)
 ) -> PromptApp:
-    """Run an app, do something with it, and return it."""
+    """Run an app with steps, and return it."""
     app = PromptApp() if app is None else app
 
     async def run() -> None:

@@ -1,4 +1,4 @@
-"""What is fetched from the clipboard of a desktop, with programs that the tests write."""
+"""Pasting from the clipboard of the desktop, with fake clipboard programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PNG = b"\x89PNG\r\n\x1a\nand so on"
 
 
 class Programs:
-    """A folder that is all there is to PATH."""
+    """A folder that is the whole PATH."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -29,7 +29,7 @@ class Programs:
         program.chmod(0o755)
 
     def answer(self, name: str, *, image: bytes | None = None, text: str | None = None) -> None:
-        """Write a program that knows an image, or a text, or neither, and notes its arguments."""
+        """Write a program that returns an image, a text, or neither, and records its arguments."""
         cases = [f"printf '%s\\n' \"$*\" >> {self.folder}/asked"]
         for sign, answer in (("*png*|-", image), ("*", text)):
             reply = "exit 1"
@@ -98,7 +98,7 @@ def test_who_has_no_program_is_told_which(
     programs.answer("xclip")
     assert clipboard.missing_program_hint() is None
     monkeypatch.delenv("DISPLAY")
-    assert "no clipboard can be reached" in (clipboard.missing_program_hint() or "")
+    assert "no clipboard found" in (clipboard.missing_program_hint() or "")
 
 
 # -- in the prompt -----------------------------------------------------------------------------
@@ -154,5 +154,5 @@ def test_an_empty_clipboard_is_told_of(programs: Programs) -> None:
     told = run_steps(flow).notices
     assert [text.split(",")[0] for text in told] == [
         "to paste images",
-        "the clipboard holds neither an image nor text",
+        "the clipboard contains no image and no text",
     ]

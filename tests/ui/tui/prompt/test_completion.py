@@ -1,4 +1,4 @@
-"""What is offered while somebody types, and what becomes of a choice."""
+"""Suggestions while the user types, and the effect of accepting one."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ def test_at_most_eight_rows_are_shown_above_the_prompt_and_scroll() -> None:
         await pilot.pause()
         assert len(app.offered) == 8
         more = f"… {len(SLASH_COMMANDS) - 8} more"
-        assert app.below_offers == f"  {more} · Tab/Enter take · Esc close"
+        assert app.below_offers == f"  {more} · Tab/Enter accept · Esc close"
         assert app.popup.region.bottom == app.prompt.region.y
         first = app.offered[0]
         await pilot.press("up")

@@ -1,4 +1,4 @@
-"""While keys go elsewhere, the prompt invites nobody to type, and says how to come back."""
+"""While another widget has the focus, the prompt shows how to return to it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from textual.widgets import Static
 
 from tests.ui.tui.prompt.prompt_app import PromptApp, run_steps, type_in
 
-_BACK = "keys go above · Esc comes back here"
+_BACK = "focus is above · Esc back to the prompt"
 
 
 def hint(app: PromptApp) -> str:
-    """Return what stands in the prompt."""
+    """Return the text that the prompt shows."""
     region = app.prompt.region
     row = app.screen._compositor.render_strips()[region.y]
     return row.text.strip()
@@ -20,11 +20,11 @@ def hint(app: PromptApp) -> str:
 
 def test_the_hint_says_where_keys_go_until_they_come_back() -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
-        app.prompt.hint = "say what to do"
+        app.prompt.hint = "type a prompt"
         above = app.query_one("#above", Static)
         above.can_focus = True
         await pilot.pause()
-        assert hint(app) == "> say what to do"
+        assert hint(app) == "> type a prompt"
         above.focus()
         await pilot.pause()
         assert hint(app) == f"> {_BACK}"
@@ -52,12 +52,12 @@ def test_what_is_typed_already_stays_to_be_seen() -> None:
 
 def test_a_terminal_that_nobody_looks_at_has_lost_no_keys() -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
-        app.prompt.hint = "say what to do"
+        app.prompt.hint = "type a prompt"
         app.post_message(AppBlur())
         await pilot.pause()
-        assert hint(app) == "> say what to do"
+        assert hint(app) == "> type a prompt"
         app.post_message(AppFocus())
         await pilot.pause()
-        assert hint(app) == "> say what to do"
+        assert hint(app) == "> type a prompt"
 
     run_steps(flow)

@@ -1,4 +1,4 @@
-"""What was typed before: kept in a file, walked through, searched."""
+"""The prompt history: stored in a file, browsed, searched."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_file_that_cannot_be_written_is_told_of_once(tmp_path: Path) -> None:
     history = PromptHistory(tmp_path / "file" / "history.jsonl")
     told = history.add("one")
     assert told is not None
-    assert "not kept" in told
+    assert "cannot be saved" in told
     assert history.add("two") is None
     assert history.entries() == ["one", "two"]
 
@@ -249,4 +249,4 @@ def test_a_search_without_history_says_so() -> None:
         await pilot.press("ctrl+r")
         assert not app.prompt.has_class("-search")
 
-    assert run_steps(flow).notices == ["history: nothing was typed before"]
+    assert run_steps(flow).notices == ["the prompt history is empty"]

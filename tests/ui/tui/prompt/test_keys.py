@@ -1,4 +1,4 @@
-"""What each key does where a person types."""
+"""The keys of the prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of something pasted: words, marks for what is long, images."""
+"""Pasted text, placeholders for long text, and images."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_paste_cannot_send_or_press_keys() -> None:
 
     app = run_steps(flow)
     assert (app.sent, app.interrupts) == ([], 0)
-    assert app.notices == ["left out of what you pasted: 2 characters that cannot be seen"]
+    assert app.notices == ["removed 2 invisible characters from the pasted text"]
 
 
 # -- images ------------------------------------------------------------------------------------

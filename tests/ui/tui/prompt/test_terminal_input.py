@@ -1,4 +1,4 @@
-"""What a terminal sends: keys are keys, and what is pasted never becomes one."""
+"""Terminal input: pasted text never becomes a key."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ Host(driver_class=TerminalDriver).run()
 
 
 class Terminal:
-    """A terminal of our own, with a program in it."""
+    """A pseudo-terminal that runs a program."""
 
     def __init__(self, command: list[str]) -> None:
         self._ours, theirs = pty.openpty()
@@ -97,7 +97,7 @@ class Terminal:
         os.write(self._ours, text.encode())
 
     def wait(self, is_done: Callable[[], bool]) -> None:
-        """Read what is shown until something is so."""
+        """Read the output until a condition is true."""
         deadline = time.monotonic() + 60
         with selectors.DefaultSelector() as selector:
             selector.register(self._ours, selectors.EVENT_READ)

@@ -1,4 +1,4 @@
-"""Blocks drawn for tests, without a terminal."""
+"""Items drawn for tests, without a terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def drawing_of(
 
 
 def lines_of(item: TranscriptItem, width: int = 60) -> list[str]:
-    """Return what is drawn of a block, without blanks at the ends of lines."""
+    """Return the lines of an item, without trailing blanks."""
     return [line.text.rstrip() for line in drawing_of(item, width).lines]
 
 

@@ -1,4 +1,4 @@
-"""What each kind of block looks like, without colours."""
+"""The lines of each kind of item, without colours."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def test_words_of_the_person_have_a_bar_beside_every_line() -> None:
 
 
 def test_a_hint_names_the_keys_and_commands_of_this_interface() -> None:
-    unsent = TranscriptItem(ItemKind.USER, "not sent", "Hello", hint=ItemHint.EDIT)
-    assert lines_of(unsent)[1] == "▎ • not sent · Alt+Up and e take it to the prompt"
+    unsent = TranscriptItem(ItemKind.USER, "not said", "Hello", hint=ItemHint.EDIT)
+    assert lines_of(unsent)[1] == "▎ • not said · Alt+Up then e edit"
     assert copied_text(unsent) == "Hello"
     failed = TranscriptItem(ItemKind.ERROR, body="busy", hint=ItemHint.RETRY)
     assert lines_of(failed)[0] == "✗ busy; /retry tries again"
@@ -234,19 +234,19 @@ def test_tabs_are_as_wide_as_they_look() -> None:
 def test_of_much_output_the_beginning_and_the_end_are_drawn_and_the_rest_is_counted() -> None:
     lines = lines_of(call(body="x\n" * 2_500 + "end", is_folded=False))
     assert len(lines) == 2_003
-    assert lines[1_001] == "  … 501 lines left out; y copies all"
+    assert lines[1_001] == "  … 501 lines omitted · y copy all"
     assert lines[-2] == "  end"
 
 
 def test_of_a_long_line_the_beginning_and_the_end_are_drawn_and_the_rest_is_counted() -> None:
     text = text_of(call(body="x" * 1_000_000, is_folded=False))
     assert text.count("x") == 200_000
-    assert "… 800,000 characters left out; y copies all" in text
+    assert "… 800,000 characters omitted · y copy all" in text
 
 
 def test_of_a_long_text_the_beginning_is_drawn_and_the_rest_counted() -> None:
     lines = lines_of(TranscriptItem(ItemKind.USER, body="x\n" * 2_500 + "end"))
-    assert lines[-2] == "▎ … 501 more lines; y copies all"
+    assert lines[-2] == "▎ … 501 more lines · y copy all"
 
 
 def test_what_a_person_pasted_is_folded_where_it_is_long_and_says_so() -> None:
@@ -255,7 +255,7 @@ def test_what_a_person_pasted_is_folded_where_it_is_long_and_says_so() -> None:
     )
     lines = lines_of(pasted)
     assert len(lines) == 22
-    assert lines[-2] == "▎ … 100 more lines (Enter unfolds)"
+    assert lines[-2] == "▎ … 100 more lines (Ctrl+O unfold all)"
     pasted.is_folded = False
     assert len(lines_of(pasted)) == 121
     short = TranscriptItem(ItemKind.USER, body="a\nb", is_folded=True)
@@ -268,7 +268,7 @@ def test_of_a_long_command_of_the_person_both_ends_are_seen() -> None:
         TranscriptItem(ItemKind.SHELL, "$ make", body, state=CallState.DONE, is_folded=True)
     )
     assert lines[0] == "✓ $ make"
-    assert lines[11] == "  … 100 more lines (Enter unfolds)"
+    assert lines[11] == "  … 100 more lines (Ctrl+O unfold all)"
     assert lines[-2] == "  line 119"
 
 

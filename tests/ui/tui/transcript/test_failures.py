@@ -1,4 +1,4 @@
-"""A call that failed says why, if that takes a few lines; whoever does not want it folds it."""
+"""A failed call shows its reason if that is short; it can be folded."""
 
 from __future__ import annotations
 

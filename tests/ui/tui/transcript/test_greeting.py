@@ -1,4 +1,4 @@
-"""Where nobody has said anything yet, it is said how to begin; with the first words that is gone."""
+"""The greeting: an empty transcript shows how to start, until there is an item."""
 
 from __future__ import annotations
 

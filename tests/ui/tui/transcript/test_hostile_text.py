@@ -1,4 +1,4 @@
-"""Whatever a block holds, nothing of it acts on the terminal."""
+"""No text of an item can act on the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images in characters, and what is shown of those that nobody should open."""
+"""Images as characters, and captions in place of hostile or damaged images."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def image(size: tuple[int, int], kind: str = "PNG", mode: str = "RGB") -> bytes:
 
 
 def claimed(width: int, height: int) -> bytes:
-    """Return a small PNG that says it is larger than it is."""
+    """Return a small PNG whose header claims a larger size."""
     header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
     chunk = b"IHDR" + header
     ending = b"IEND"
@@ -80,7 +80,7 @@ def test_a_jpeg_that_is_drawn_over_and_over_is_not_opened() -> None:
 
 @pytest.mark.parametrize("data", [image((64, 64))[:90], b"\x89PNG", b"\xff\xd8\xff", b"RIFF1234"])
 def test_a_damaged_image_is_said_to_be_damaged(data: bytes) -> None:
-    assert "it is damaged" in draw_image(data, 40)[-1].text
+    assert "damaged" in draw_image(data, 40)[-1].text
 
 
 def test_what_is_no_image_is_a_line() -> None:

@@ -1,4 +1,4 @@
-"""Heights and where things begin, held against plain sums."""
+"""Heights and offsets of items, compared with plain sums."""
 
 from __future__ import annotations
 

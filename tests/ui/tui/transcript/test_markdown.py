@@ -1,4 +1,4 @@
-"""Markdown that is still being written: it ends up as if it had come at once, at little cost."""
+"""Streamed Markdown: the result is the same as for the whole text, at little cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The conversation on the screen: following, folding, selecting, copying."""
+"""The transcript widget: following the end, folding, selecting, copying."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a long or fast conversation costs, in blocks drawn."""
+"""The cost of a long or fast transcript, as the number of drawings."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def test_an_image_is_read_in_another_thread_and_one_that_cannot_be_is_told_of() 
         readers.append(threading.get_ident())
 
     async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
-        await wait_until(pilot, lambda: "  ▎ [image; it cannot be read]" in screen(transcript))
+        await wait_until(pilot, lambda: "  ▎ [image; cannot be read]" in screen(transcript))
         assert len(readers) == 1
         assert threading.get_ident() not in readers
 

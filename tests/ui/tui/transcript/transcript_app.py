@@ -1,4 +1,4 @@
-"""A conversation on a stage: an app with nothing else in it, for tests that press its keys."""
+"""An app with only a transcript, for tests that press keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from steno.ui.tui.transcript.view import FindImage, Transcript, find_no_image
 
 
 class TranscriptApp(App[None]):
-    """Nothing but a conversation; it notes what that says."""
+    """An app with only a transcript; it records the messages of the transcript."""
 
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "note_escape", "")]
 
@@ -70,14 +70,14 @@ def screen(transcript: Transcript) -> list[str]:
 
 
 def two_line_items(count: int, start: int = 0) -> list[TranscriptItem]:
-    """Return blocks of two lines each."""
+    """Return items of two lines each."""
     return [
         TranscriptItem(ItemKind.NOTICE, body=f"number {start + number}") for number in range(count)
     ]
 
 
 def mixed_items(count: int) -> list[TranscriptItem]:
-    """Return blocks whose heights nobody would guess."""
+    """Return items whose heights cannot be estimated."""
     return [
         TranscriptItem(
             ItemKind.ANSWER,

@@ -49,17 +49,17 @@ _MIN_ROWS: Final = 3
 _CHOICE_META: Final = "choice"
 _CHOICE_GAP: Final = " "
 _PANEL_SHARE: Final = 0.6
-"""The share of the screen that the panel takes at most, unless it is enlarged."""
+"""The maximal share of the screen that the panel takes, unless it is enlarged."""
 _MIN_TRANSCRIPT_ROWS: Final = 4
-"""The rows of the transcript that stay visible even then."""
+"""The number of rows of the transcript that stay visible if the panel is enlarged."""
 _TITLE_ROWS: Final = 1
 _MARGIN_MIN_HEIGHT: Final = 28
-"""The height of the screen from which two rows around the choices stay empty."""
+"""The minimal height of the screen for empty rows around the choices."""
 _MARGIN_ROWS: Final = 2
 _IDLE_S: Final = 1.0
 """The idle time of the prompt after which a request takes the focus."""
 _FOCUS_CHECK_S: Final = 0.1
-"""The pause between two checks whether the panel may take the focus."""
+"""The interval of the check whether the panel may take the focus."""
 
 
 # -- the call ---------------------------------------------------------------------------------
@@ -71,7 +71,7 @@ _WrappedRow: TypeAlias = tuple[tuple[str, str], ...]
 
 @final
 class _CallText(ScrollView, can_focus=False):
-    """Shows lines, as many as there is room for."""
+    """The lines of a call; lines that do not fit are scrolled."""
 
     DEFAULT_CSS: ClassVar[str] = """
     _CallText {
@@ -116,7 +116,7 @@ class _CallText(ScrollView, can_focus=False):
         return len(self._rows)
 
     def limit_rows(self, max_rows: int) -> None:
-        """Limit the height; the rest is scrolled."""
+        """Limit the height; the other rows are scrolled."""
         self._visible_rows = min(len(self._rows), max_rows)
         self.styles.height = self._visible_rows
 
@@ -143,7 +143,7 @@ def _wrap_call_line(line: CallLine, columns: int) -> Iterator[_WrappedRow]:
 def _slice_parts(
     parts: Iterable[tuple[str, LineTone]], start: int, end: int
 ) -> Iterator[tuple[str, str]]:
-    """Yield the parts between two positions of the joined text, cut to them."""
+    """Yield the parts between two positions of the joined text, truncated to them."""
     for text, tone in parts:
         if shown := text[max(start, 0) : max(end, 0)]:
             yield shown, tone.value
@@ -153,14 +153,14 @@ def _slice_parts(
 def _wrap_text(line: str, columns: int) -> Iterator[str]:
     """Yield a line in parts that fit, broken after blanks; no character is omitted.
 
-    A word that fills most of a row is broken all the same, and so is a text after an indent: almost
-    empty rows hide the text that matters.
+    A word that fills most of a row is broken, and so is a word after an indent: with almost empty
+    rows, less of the call would be visible.
     """
     start = 0
     while display_width(line[start : start + columns + 1]) > columns:
         end = start + len(chop_cells(line[start : start + columns], columns)[0])
         if line[end : end + 1] == " ":
-            end += 1  # it is beyond the edge, and invisible
+            end += 1  # the blank is beyond the edge, and invisible
         elif (blank := line.rfind(" ", start, end)) - start > columns // 3:
             end = blank + 1
         yield line[start:end]
@@ -171,7 +171,7 @@ def _wrap_text(line: str, columns: int) -> Iterator[str]:
 
 @final
 class _CallPane(Vertical, can_focus=False):
-    """The lines of a call, as many as fit, and a footer about the rest."""
+    """The lines of a call, and a footer with the number of hidden lines and the keys."""
 
     DEFAULT_CSS: ClassVar[str] = """
     _CallPane {
@@ -184,7 +184,7 @@ class _CallPane(Vertical, can_focus=False):
         super().__init__()
         self.is_large = False
         self._fits_large = True
-        """Whether all rows fit when it is enlarged."""
+        """Whether all rows fit if the pane is enlarged."""
         self._footer_text = ""
         self.text_view = _CallText()
         self._footer = Static(markup=False)
@@ -197,7 +197,7 @@ class _CallPane(Vertical, can_focus=False):
 
     @property
     def can_enlarge(self) -> bool:
-        """Whether enlarging or shrinking makes a difference."""
+        """Whether the pane can be enlarged, or shrunk again."""
         return self._footer.display
 
     def fit_rows(self, width: int, *, share: int, max_rows: int) -> None:
@@ -213,12 +213,12 @@ class _CallPane(Vertical, can_focus=False):
     def _update_footer(self) -> None:
         below, parts = self.text_view.rows_below, list[str]()
         if below:
-            parts += [f"… {format_count(below, 'more line', 'more lines')}", "↓ scrolls"]
+            parts += [f"… {format_count(below, 'more line', 'more lines')}", "↓ scroll"]
         elif self.text_view.scroll_offset.y > 0:
-            parts += ["↑ scrolls"]
-        enlarge_hint = "v shows all" if self._fits_large else "v shows more"
-        footer = " · ".join([*parts, "v less" if self.is_large else enlarge_hint])
-        if footer != self._footer_text:  # else the layout would change again, without end
+            parts += ["↑ scroll"]
+        enlarge_hint = "v show all" if self._fits_large else "v show more"
+        footer = " · ".join([*parts, "v show less" if self.is_large else enlarge_hint])
+        if footer != self._footer_text:  # an update changes the layout, which calls this again
             self._footer_text = footer
             self._footer.update(footer)
 
@@ -228,7 +228,7 @@ class _CallPane(Vertical, can_focus=False):
 
 @final
 class _AnswerInput(LineInput):
-    """Takes one line."""
+    """The input for a rule or a reason."""
 
     DEFAULT_CSS: ClassVar[str] = "_AnswerInput { background: $surface; }"
 
@@ -242,7 +242,7 @@ class _AnswerInput(LineInput):
         super().__init__(select_on_focus=False)
         self._key_guard = key_guard
         self.allows_quick_enter = False
-        """Whether Enter counts right after a key, unless it was pasted: a denial does no harm."""
+        """Whether Enter counts right after a key, unless it was pasted: for a denial, it may."""
 
     def on_key(self, event: Key) -> None:
         if event.key != "enter":  # see action_submit
@@ -274,7 +274,7 @@ class _ChoiceBar(Widget, can_focus=False):
         self._highlighted: ApprovalOffer | None = None
 
     def show(self, offers: tuple[ApprovalOffer, ...], highlighted: ApprovalOffer | None) -> None:
-        """Show the choices that are possible; at most one is highlighted."""
+        """Show the available choices; at most one is highlighted."""
         offers = tuple([offer for offer in offers if not offer.obstacle])
         if (offers, highlighted) != (self._offers, self._highlighted):
             self._offers, self._highlighted = offers, highlighted
@@ -351,16 +351,16 @@ class ApprovalPanel(Widget, can_focus=True):
         now: Callable[[], float] = time.monotonic,
         on_notice: Callable[[str], None] = lambda _: None,
     ) -> None:
-        """Take the session, a clock in seconds, and a function for notices.
+        """Set the session, a clock in seconds, and a function for notices.
 
-        `idle_s` returns how long the prompt has been blank, focused and unused; 0 if it is not.
-        After a while, a new request takes the focus.
+        `idle_s` returns for how long the prompt has been blank, focused and unused; 0 if it is not.
+        If that is long enough, a new request takes the focus.
         """
         super().__init__()
         self._idle_s = idle_s
         self._asked_ids: frozenset[str] = frozenset()
         self._awaits_focus = False
-        """Whether there is a request that the user has not focused yet. A new one takes the focus
+        """Whether there is a request that has not had the focus yet. A new request takes the focus
         once, and never while the user types."""
         self._focus_timer: Timer | None = None
         self._session = session
@@ -439,7 +439,7 @@ class ApprovalPanel(Widget, can_focus=True):
         if pending := self._state.select_preview():
             self._fetch_preview(pending)
 
-    # A failing preview does not end the program: the arguments are visible.
+    # A preview that fails must not end the program: the arguments are visible without it.
     @work(group="preview", exclusive=True, exit_on_error=False)
     async def _fetch_preview(self, pending: PendingCall) -> None:
         if await self._state.load_preview(pending):
@@ -448,12 +448,12 @@ class ApprovalPanel(Widget, can_focus=True):
     # -- keys --------------------------------------------------------------------------------
 
     def on_key(self, event: Key) -> None:
-        """Handle a character: a choice, if it counts as one."""
+        """Select a choice by its letter, if the key counts."""
         if not self.has_focus or not event.is_printable or "+" in event.key:
             return
         event.stop()
         if self._state.edited_choice is not None:
-            # The key was pressed before the input opened.
+            # The key was pressed before the input had the focus.
             self._key_guard.check_key()
             self._answer_input.insert_text_at_cursor(event.character or "")
             return
@@ -463,7 +463,7 @@ class ApprovalPanel(Widget, can_focus=True):
         self._draw()
 
     def on_paste(self, event: Paste) -> None:
-        """Ignore a paste: it decides nothing."""
+        """Ignore a paste: it must not decide about a call."""
         if self.has_focus:
             event.stop()
             self._state.paste()
@@ -475,7 +475,7 @@ class ApprovalPanel(Widget, can_focus=True):
         self._draw()
 
     def action_edit(self) -> None:
-        """Edit the rule before it is stored; without a rule, pass the key on."""
+        """Edit the rule before it is stored; without a rule, the app handles the key."""
         if self._state.is_rule_offered:
             self._key_guard.check_key()
             self._state.begin_answer()
@@ -519,7 +519,7 @@ class ApprovalPanel(Widget, can_focus=True):
 
     def on_focus(self) -> None:
         """Handle the focus; an open input gets it."""
-        self._awaits_focus = False  # a user who leaves is not called back
+        self._awaits_focus = False  # after the user leaves the panel, it does not take the focus
         if self._state.edited_choice is not None:
             self._answer_input.focus()
         self._draw()
@@ -594,7 +594,7 @@ class ApprovalPanel(Widget, can_focus=True):
             self.screen.set_focus(self._answer_input)
 
     def _fit(self, _: object = None) -> None:
-        """Give the call the rows that the other parts leave, up to the share."""
+        """Give the call the rows that the other parts do not need, up to the share."""
         screen = self.app.size
         width = self.content_size.width or screen.width - 2
         parts = (self._calls, self._note, self._choices, self._answer_input, self._hint)
@@ -611,7 +611,7 @@ class ApprovalPanel(Widget, can_focus=True):
         )
 
     def _max_rows(self) -> int:
-        """Return the maximal height of the panel: enough rows of flexible widgets stay visible."""
+        """Return the maximal height of the panel, so that the transcript stays visible."""
         fixed_rows = 0
         for widget in self.screen.children:
             height = widget.styles.height

@@ -1,7 +1,7 @@
-"""Two branches side by side, or one below the other on a narrow screen.
+"""The screen that compares two branches, side by side or, on a narrow screen, one below the other.
 
-One widget draws both, so they cannot scroll apart. It keeps the item and the line at the top, and
-renders only the visible items.
+One widget draws both branches, so they always scroll together. Its scroll position is an item and a
+line of it, and only visible items are rendered.
 """
 
 from __future__ import annotations
@@ -27,12 +27,15 @@ from steno.ui.compare_state import ComparedEntry, CompareState
 from steno.ui.tui.screens.widgets import CURSOR_KEYS, TitledScreen
 
 _TWO_COLUMN_WIDTH: Final = 80
-"""The width from which two columns are drawn."""
+"""The minimal width for two columns."""
 _SIDE_MARKS: Final = ("1 ", "2 ")
-"""Marks the branch, where one is below the other."""
+"""The marks of the branches if one is below the other."""
 _WHEEL_LINES: Final = 3
 _STYLE_NAMES: Final = ("head", "text", "differs", "rule", "cursor", "name", "chosen")
-_COMPARE_KEYS: Final = ("n p differences", "← → side", "Enter go", "s swap", "Esc close")
+_COMPARE_KEYS: Final = (
+    *("n/p next/previous", "←→ select side", "Enter switch"),
+    *("s swap sides", "Esc close"),
+)
 
 
 @final
@@ -64,20 +67,20 @@ class CompareView(Widget, can_focus=True):
 
     cursor: reactive[int] = reactive(1)
     chosen: reactive[int] = reactive(1)
-    """The side that Enter goes to: 0 or 1."""
+    """The side whose branch Enter switches to: 0 or 1."""
 
     def __init__(self, state: CompareState) -> None:
         super().__init__()
         self.state = state
         self._top = (0, 0)
-        """The item at the top, and the line of it."""
+        """The item and the line of it at the top of the view."""
         self._drawn: LRUCache[int, list[Strip]] = LRUCache(256)
         self._window: list[Strip] | None = None
 
     # -- state -------------------------------------------------------------------------------
 
     def redraw(self) -> None:
-        """Draw everything again after a change of the items or the height."""
+        """Draw all items again after a change of the items or of the size."""
         self._drawn.clear()
         self.cursor = self.validate_cursor(self.cursor)
         self._reveal()
@@ -93,7 +96,7 @@ class CompareView(Widget, can_focus=True):
         self._window = None
 
     def validate_cursor(self, cursor: int) -> int:
-        """Stay among the items."""
+        """Return the nearest valid position."""
         return max(0, min(cursor, len(self.state) - 1))
 
     def watch_cursor(self, before: int, now: int) -> None:
@@ -113,7 +116,7 @@ class CompareView(Widget, can_focus=True):
         return len(self._strips(item))
 
     def _ending_with(self, item: int) -> tuple[int, int]:
-        """Return the top position from which an item ends at the bottom."""
+        """Return the top position at which an item ends at the bottom of the view."""
         available = self._visible_line_count
         while (height := self._height(item)) < available:
             if item == 0:
@@ -123,7 +126,7 @@ class CompareView(Widget, can_focus=True):
         return item, height - available
 
     def _show_from(self, top: tuple[int, int]) -> None:
-        """Show an item and line at the top, but do not scroll past the last item."""
+        """Scroll to a top position, but not past the last item."""
         self._top = max((0, 0), min(top, self._ending_with(len(self.state) - 1)))
         self._window = None
         self.refresh()
@@ -146,7 +149,7 @@ class CompareView(Widget, can_focus=True):
         self._show_from((item, max(0, line)))
 
     def action_move(self, step: int) -> None:
-        """Go to the next item or the one before; through one that is too long line by line."""
+        """Go to the next item or the previous one; scroll line by line through a long one."""
         start, end = (self.cursor, 0), self._ending_with(self.cursor)
         if (step > 0 and self._top < end) or (step < 0 and self._top > start):
             self._scroll(step)
@@ -160,7 +163,7 @@ class CompareView(Widget, can_focus=True):
         if before == self._top:
             self.action_edge(pages > 0)
             return
-        # To the first item that begins on the screen, else the one that fills it.
+        # The cursor goes to the first item that starts in the view, else to the one that fills it.
         item, line = top = self._top
         begins_next = line > 0 and self._height(item) - line < self._visible_line_count
         self.cursor = item + begins_next
@@ -171,14 +174,14 @@ class CompareView(Widget, can_focus=True):
         self.cursor = len(self.state) - 1 if is_last else 0
 
     def action_difference(self, step: int) -> None:
-        """Go to the next item where the branches differ, or the one before."""
+        """Go to the next item where the branches differ, or the previous one."""
         item = self.state.next_difference(self.cursor, step)
         if item is not None:
             self.cursor = item
             self._show_from((item, 0))
 
     def action_choose(self, side: int) -> None:
-        """Choose the left branch or the right one."""
+        """Select the left branch or the right one."""
         self.chosen = side
 
     def on_mouse_scroll_down(self) -> None:
@@ -297,14 +300,14 @@ class CompareScreen(TitledScreen[bool | None]):
     def __init__(
         self, session: AgentSession, rows: Sequence[BranchTreeRow], left: str, right: str
     ) -> None:
-        """Compare two branches of a tree by their names. Raises Missing where there is none."""
+        """Compare two branches of a tree by name. Raises Missing if one does not exist."""
         self._session = session
         self._state = CompareState(session, rows, left, right)
         self._view = CompareView(self._state)
         super().__init__(f"Compare · {self._state.summary}", _COMPARE_KEYS)
 
     def compose_content(self) -> ComposeResult:
-        """Yield both branches; the active one is chosen."""
+        """Yield the comparison, with the active branch selected."""
         self._view.chosen = int(self._state.names[1] == self._session.status.branch)
         yield self._view
 
@@ -316,7 +319,7 @@ class CompareScreen(TitledScreen[bool | None]):
             return
         name = self._state.names[self._view.chosen]
         if name == self._session.status.branch:
-            text = "this branch is the active one; ← → chooses the other"
+            text = "this branch is already active; press ← or → to select the other"
             self.show_message(text, is_error=True)
             return
         with self.showing_errors():

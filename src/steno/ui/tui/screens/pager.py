@@ -1,6 +1,6 @@
-"""A long text: it scrolls, and can be searched.
+"""The pager: a screen with a long text that can be scrolled and searched.
 
-The keys are those of `less`: `/` searches, `n` and `N` move between matches, `q` leaves. The text
+The keys are those of `less`: `/` searches, `n` and `N` move between matches, `q` closes. The text
 is drawn as in the transcript.
 """
 
@@ -38,7 +38,7 @@ from steno.ui.tui.transcript.text_lines import (
 )
 
 _MAX_MARKDOWN: Final = 200_000
-"""Characters; more than that takes too long to lay out, and is shown as it is."""
+"""The number of characters from which Markdown is shown as source: rendering would be slow."""
 
 
 def _render_text(content: Report, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
@@ -83,7 +83,7 @@ class _PagerText(ScrollView, can_focus=True):
         self._laid_out_for: tuple[int, str] | None = None
         self._pattern: re.Pattern[str] | None = None
         self._matches: list[int] = []
-        """The lines that match."""
+        """The numbers of the lines that match."""
         self._current_match = -1
 
     @property
@@ -160,7 +160,7 @@ class _PagerText(ScrollView, can_focus=True):
         self.post_message(self.PositionChanged())
 
     def go_to_match(self, step: int) -> None:
-        """Go to the next match, or to the one before; from the last to the first."""
+        """Go to the next match, or to the previous one; wraps around."""
         if not self._matches:
             return
         if self._current_match < 0:
@@ -200,7 +200,7 @@ class PagerScreen(TitledScreen[None]):
         super().__init__(content.title)
         self.title_bar.display = bool(content.title.strip())
         self._text = _PagerText(content)
-        self._input = LineInput(placeholder="words to find", select_on_focus=False)
+        self._input = LineInput(placeholder="text to find", select_on_focus=False)
 
     def compose_content(self) -> ComposeResult:
         """Yield the text and the search input."""
@@ -210,7 +210,7 @@ class PagerScreen(TitledScreen[None]):
     def _update_hints(self) -> None:
         keys = ["/ search", "Esc close"]
         if self._input.value:
-            keys = ["n next", "N before", "Esc ends search", "q close"]
+            keys = ["n next", "N previous", "Esc end search", "q close"]
         self.key_hints.parts = (*self._text.summary, *keys)
 
     @on(Input.Changed)
@@ -230,11 +230,11 @@ class PagerScreen(TitledScreen[None]):
         self._input.focus()
 
     def action_go(self, step: int) -> None:
-        """Go to the next match, or to the one before."""
+        """Go to the next match, or to the previous one."""
         self._text.go_to_match(step)
 
     def action_back(self) -> None:
-        """End the search, or leave."""
+        """End the search; without one, close the screen."""
         if not self._input.has_class("-open") and not self._input.value:
             self.dismiss(None)
             return

@@ -1,7 +1,7 @@
-"""All sessions: search, resume, rename, delete, or start another one.
+"""The list of sessions: search, resume, rename, delete, or start a new session.
 
-The list is read again whenever the user pauses typing; a result for an older search is dropped. A
-session is deleted only after its name was shown and `y` was typed.
+The list is read again when the user pauses typing; the result of an older search is dropped. A
+session is deleted only after the user has seen its name and typed `y`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TYPING_PAUSE_S: Final = 0.15
 _ROW_MARGIN: Final = 3
 """Columns of a row around its cells: the mark before them, and a blank after."""
 _SESSION_KEYS: Final = (
-    *("Enter go on", "F2 rename", "Del delete"),
+    *("Enter resume", "F2 rename", "Del delete"),
     *("Ctrl+N new", "Tab folder/all", "Esc close"),
 )
 
@@ -42,7 +42,7 @@ class _SessionColumn(NamedTuple):
     name: str
     width: int
     from_width: int
-    """The width from which the column is shown."""
+    """The minimal width of the list for this column."""
 
 
 _COLUMNS: Final = (
@@ -54,7 +54,7 @@ _COLUMNS: Final = (
 
 
 def _fit_columns(width: int, title: str, cells: Sequence[str]) -> tuple[str, str]:
-    """Return the title, as wide as there is room for it, and the columns that fit beside it."""
+    """Return the title, padded or truncated to the free width, and the columns that fit."""
     columns = [
         (column, cell)
         for column, cell in zip(_COLUMNS, cells, strict=True)
@@ -120,7 +120,7 @@ class SessionsScreen(TitledScreen[None]):
         & > .sessions--note.-error { color: $text-error; }
     }
     """
-    # With priority, because the line that is typed into has another use for some of the keys.
+    # With priority, because the input also uses some of these keys.
     BINDINGS: ClassVar[list[BindingType]] = [
         ("escape", "dismiss(None)"),
         Binding("tab,shift+tab", "toggle_here", show=False, priority=True),
@@ -133,14 +133,14 @@ class SessionsScreen(TitledScreen[None]):
         super().__init__(keys=_SESSION_KEYS)
         self._session = session
         self._results: Sequence[SessionSummary] = ()
-        """The last result, sessions of this folder first."""
+        """The result of the last search, with sessions of this folder first."""
         self._shown: Sequence[SessionSummary] = ()
         self._search: str | None = None
-        """The search of that result; None before the first one."""
+        """The text of the last search; None before the first one."""
         self._only_this_folder = False
         self._is_busy = False
         self._search_timer: Timer | None = None
-        self._list = FilteredList("type to search titles and what was said", _draw_column_names)
+        self._list = FilteredList("type to search titles and messages", _draw_column_names)
         self._note = Static(markup=False, classes="sessions--note")
 
     def compose_content(self) -> ComposeResult:
@@ -160,7 +160,7 @@ class SessionsScreen(TitledScreen[None]):
         self._search_timer = self.set_timer(_TYPING_PAUSE_S, self._start_search)
 
     def _start_search(self) -> None:
-        self._show_note("looking …")
+        self._show_note("searching …")
         self.run_worker(self._fetch(self._list.typed), group="fetch", exclusive=True)
 
     async def _fetch(self, search: str, selected_id: str | None = None) -> None:
@@ -175,7 +175,7 @@ class SessionsScreen(TitledScreen[None]):
         self._show_sessions(selected_id)
 
     def _show_sessions(self, selected_id: str | None = None, *, index: int = 0) -> None:
-        """Show the result, with the cursor on a session, or on a row."""
+        """Show the result, with the cursor on a session, else on a row."""
         in_this_folder = [summary for summary in self._results if summary.is_in_this_folder]
         self._shown = in_this_folder if self._only_this_folder else self._results
         ids = [summary.id for summary in self._shown]
@@ -191,9 +191,10 @@ class SessionsScreen(TitledScreen[None]):
         if self._shown:
             note = format_count(len(self._shown), "session", "sessions")
         elif self._results:
-            note = f"none in this folder, {len(self._results):,} elsewhere: Tab shows them"
+            count = format_count(len(self._results), "session", "sessions")
+            note = f"no session in this folder, {count} in other folders · Tab show all"
         else:
-            note = "nothing holds these words" if self._search else "nothing is kept yet"
+            note = "no session contains these words" if self._search else "no sessions yet"
         self._show_note(note)
 
     def _show_note(self, text: str, *, is_error: bool = False) -> None:
@@ -215,11 +216,11 @@ class SessionsScreen(TitledScreen[None]):
     def action_new(self) -> None:
         """Start another session."""
         operation = self._session.session_list.new()
-        self._start_operation(self._run_and_close("beginning a session …", operation))
+        self._start_operation(self._run_and_close("starting a session …", operation))
 
     @on(FilteredList.Chosen)
     def _choose(self, event: FilteredList.Chosen) -> None:
-        # The visible list must match the search: no session is resumed by accident.
+        # The list must match the typed text, so that no other session is resumed by accident.
         if not self._is_busy and self._search == self._list.typed:
             summary = self._shown[event.index]
             operation = self._session.session_list.resume(summary.id)
@@ -258,9 +259,7 @@ class SessionsScreen(TitledScreen[None]):
         self.dismiss(None)
 
     async def _rename(self, summary: SessionSummary) -> None:
-        screen = InputScreen(
-            "Another title", str.strip, default=summary.title, replaces_default=False
-        )
+        screen = InputScreen("New title", str.strip, default=summary.title, replaces_default=False)
         if title := await self.app.push_screen_wait(screen):
             await self._session.session_list.rename(summary.id, title)
             await self._fetch(self._list.typed, summary.id)
@@ -268,10 +267,10 @@ class SessionsScreen(TitledScreen[None]):
     async def _delete(self, summary: SessionSummary) -> None:
         name = fit_name(summary.title, 60) or "(no title)"
         facts = f"{format_age(summary.changed_at, utc_now())}, {format_count(summary.entries, 'entry', 'entries')}"
-        question = f"Delete “{name}” ({facts}) for good?"
-        screen = InputScreen(question, str.strip, keys="y and Enter deletes it, all else keeps it")
+        question = f"Delete “{name}” ({facts}) permanently?"
+        screen = InputScreen(question, str.strip, keys="y then Enter delete · Esc cancel")
         if (await self.app.push_screen_wait(screen) or "").lower() not in {"y", "yes"}:
-            self._show_note(f"kept “{name}”")
+            self._show_note(f"“{name}” was not deleted")
             return
         await self._session.session_list.delete(summary.id)
         index = self._list.index or 0

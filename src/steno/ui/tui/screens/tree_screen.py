@@ -1,6 +1,6 @@
-"""The branch tree of a session: switch, fork, label, compare, and edit an earlier message.
+"""The branch tree of a session: switch, fork, label, compare, and edit an earlier prompt.
 
-A refusal is shown at the bottom, and has changed nothing. `ui.tree_state` keeps the tree.
+An error is shown at the bottom; a failed action changes nothing. `ui.tree_state` keeps the tree.
 """
 
 from __future__ import annotations
@@ -45,19 +45,22 @@ from steno.ui.tui.screens.compare_screen import CompareScreen
 from steno.ui.tui.screens.widgets import CURSOR_KEYS, InputScreen, PickerScreen, TitledScreen
 
 T = TypeVar("T")
-_TREE_KEYS: Final = ("Enter go", "f fork", "e edit", "l label", "c compare", "? keys", "Esc close")
+_TREE_KEYS: Final = (
+    *("Enter continue", "f fork", "e edit", "l label"),
+    *("c compare", "? keys", "Esc close"),
+)
 _ALL_TREE_KEYS: Final = """\
-↑ ↓ PgUp PgDn Home End  move     ← →  where branches part
-Enter  go on from here, or show what is folded
-f  fork here      e  say it otherwise, in a new branch
-l  label          b  go over to a branch by its name
-c  compare        a  show all, or fold again
-/  search, n N next and previous
-Space  the entry, Tab into it    Esc q  close    ?  less"""
-_LOADING_TEXT: Final = "loading ..."
-_EMPTY_TEXT: Final = "nothing is on record yet"
+↑ ↓ PgUp PgDn Home End  move     ← →  go to branch point
+Enter  continue from this entry, or unfold entries
+f  fork here      e  edit and resend in a new branch
+l  label          b  switch to a branch by name
+c  compare        a  unfold or fold all
+/  search         n N  go to next or previous match
+Space  toggle entry  Tab  focus it  Esc q  close  ?  less"""
+_LOADING_TEXT: Final = "loading …"
+_EMPTY_TEXT: Final = "this session has no entries yet"
 _TWO_PANE_WIDTH: Final = 100
-"""The width from which the tree and an entry are drawn side by side."""
+"""The minimal width for the tree and an entry side by side."""
 
 
 @final
@@ -104,7 +107,7 @@ class TreeView(ScrollView, can_focus=True):
         self.lines: Final = TreeState()
 
     def show(self, rows: Sequence[BranchTreeRow], active: str) -> None:
-        """Show a tree; the cursor stays at its entry, else at the end of the active branch."""
+        """Show a tree. The cursor stays at its entry, or goes to the end of the active branch."""
         line = self.line
         entry = None if line is None else self.lines.rows[line.first].entry.id
         self.lines.show_rows(rows, active)
@@ -122,7 +125,7 @@ class TreeView(ScrollView, can_focus=True):
 
     @property
     def line(self) -> TreeLine | None:
-        """The line under the cursor; None if there is none."""
+        """The line under the cursor; None if the tree is empty."""
         return self.lines[self.cursor] if self.cursor < len(self.lines) else None
 
     @property
@@ -152,7 +155,7 @@ class TreeView(ScrollView, can_focus=True):
     # -- cursor ------------------------------------------------------------------------------
 
     def validate_cursor(self, cursor: int) -> int:
-        """Stay inside the tree."""
+        """Return the nearest valid position."""
         return max(0, min(cursor, len(self.lines) - 1))
 
     def watch_cursor(self, before: int, now: int) -> None:
@@ -163,7 +166,7 @@ class TreeView(ScrollView, can_focus=True):
         self.post_message(self.CursorMoved())
 
     def on_resize(self) -> None:
-        """Keep the cursor in sight."""
+        """Scroll to the cursor."""
         self._reveal()
 
     def _reveal(self) -> None:
@@ -171,7 +174,7 @@ class TreeView(ScrollView, can_focus=True):
         self.scroll_to_region(region, animate=False, force=True, immediate=True)
 
     def action_move(self, lines: int) -> None:
-        """Go up or down."""
+        """Move the cursor up or down."""
         self.cursor += lines
 
     def action_page(self, pages: int) -> None:
@@ -183,7 +186,7 @@ class TreeView(ScrollView, can_focus=True):
         self.cursor = len(self.lines) - 1 if is_last else 0
 
     def action_branch_point(self, step: int) -> None:
-        """Go to where branches part or end, the next one or the one before."""
+        """Go to the next row where branches diverge or end, or to the previous one."""
         index = nearest_position(self.lines.branch_points, self.index, step)
         if index is not None:
             self.go_to(index)
@@ -199,7 +202,7 @@ class TreeView(ScrollView, can_focus=True):
             return Strip.blank(width, self.rich_style)
 
         def style(part: str) -> Style:
-            # Colours that are made for the background would be hard to read on the cursor.
+            # The colours of the parts are hard to read on the background of the cursor.
             name = "cursor" if number == self.cursor else part
             return self.get_component_rich_style(f"tree-view--{name}")
 
@@ -210,9 +213,9 @@ class TreeView(ScrollView, can_focus=True):
 
 @final
 class TreeScreen(TitledScreen[PromptInput | None]):
-    """The tree of a session, and the entry under the cursor beside it or below.
+    """The tree of a session, with the entry under the cursor beside or below it.
 
-    The result is an earlier prompt to edit, if the user has chosen one.
+    The result is an earlier prompt to edit, or None.
     """
 
     DEFAULT_CSS: ClassVar[str] = """
@@ -270,13 +273,13 @@ class TreeScreen(TitledScreen[PromptInput | None]):
         self.reload()
 
     def reload(self) -> None:
-        """Show the tree as it is now; the cursor stays where it is, if it was somewhere."""
+        """Read and show the tree again; the cursor stays at its entry."""
         if self._view.line is None:
             self.show_message(self._empty_text)
         self.run_worker(self._load(), exclusive=True)
 
     async def _load(self) -> None:
-        """Read the tree, which takes a while where it is long, and show it."""
+        """Read the tree and show it; a long one takes a while."""
         with self.showing_errors():
             rows = await self._session.branches.rows()
             status, names = self._session.status, self._session.branches.names()
@@ -289,10 +292,10 @@ class TreeScreen(TitledScreen[PromptInput | None]):
             self.title_bar.text = f"Tree of {title} · {entries} · {branches}"
 
     def on_tree_view_cursor_moved(self) -> None:
-        """Show the entry that the cursor is at, from top to bottom."""
+        """Show the entry under the cursor from its start."""
         row = self._view.row
         if row is None:
-            folded = "" if self._view.line is None else "Enter shows what is folded here"
+            folded = "" if self._view.line is None else "Enter unfold these entries"
             content = Content(folded)
         else:
             facts = "".join(
@@ -303,17 +306,17 @@ class TreeScreen(TitledScreen[PromptInput | None]):
         self._entry.update(content)
         self._detail.scroll_home(animate=False)
 
-    # -- questions ------------------------------------------------------------------------
+    # -- dialogs --------------------------------------------------------------------------
 
     def _row_at_cursor(self) -> BranchTreeRow | None:
         """Return the row under the cursor; show a message if there is none."""
         row, line = self._view.row, self._view.line
-        missing = self._empty_text if line is None else "several: Enter shows them first"
+        missing = self._empty_text if line is None else "folded; press Enter to unfold"
         self.show_message(missing if row is None else "")
         return row
 
     def _push(self, screen: Screen[T | None], on_result: Callable[[T], object]) -> None:
-        """Show a screen, and call a function with its result unless the user leaves it."""
+        """Show a screen, and call a function with its result unless the user cancels it."""
 
         def done(result: T | None) -> None:
             if result:
@@ -324,7 +327,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
     def _choose(
         self, question: str, names: Sequence[str], on_choice: Callable[[str], None]
     ) -> None:
-        """Call a function with one of several branches; with a single one, without a question."""
+        """Call a function with the branch that the user picks; do not ask if there is only one."""
         if len(names) == 1:
             on_choice(names[0])
         else:
@@ -339,7 +342,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
             self._view.go_to(self._view.line.first)
         elif row := self._row_at_cursor():
             if row.branches:
-                self._choose("Go over to", row.branches, self._switch)
+                self._choose("Switch to branch", row.branches, self._switch)
             else:
                 self.action_fork()
 
@@ -351,30 +354,30 @@ class TreeScreen(TitledScreen[PromptInput | None]):
 
     def action_branch(self) -> None:
         """Switch to a branch by name."""
-        self._choose("Go over to", self._session.branches.names(), self._switch)
+        self._choose("Switch to branch", self._session.branches.names(), self._switch)
 
     def action_fork(self) -> None:
         """Start a branch after the entry under the cursor."""
         if row := self._row_at_cursor():
             entry_id, session = row.entry.id, self._session
             screen = InputScreen(
-                f"A branch from #{row.number} on, called",
+                f"Name of the new branch after #{row.number}",
                 lambda typed: session.branches.fork(_parse_name(typed, "branch"), at=entry_id),
                 default=new_branch_name("", session.branches.names()),
             )
             self._push(screen, lambda _: self.dismiss(None))
 
     def action_edit(self) -> None:
-        """Edit a user message in a new branch before it."""
+        """Edit a prompt in a new branch that starts before it."""
         if row := self._row_at_cursor():
             entry_id, session = row.entry.id, self._session
             try:
                 editable_message(row.entry)
             except StenoError as exc:
-                self.show_message(f"{exc}; f forks here")
+                self.show_message(f"{exc}; press f to fork here")
                 return
             screen = InputScreen(
-                f"Say #{row.number} otherwise, in a branch called",
+                f"Name of the new branch to edit #{row.number} in",
                 lambda typed: session.branches.fork_before(entry_id, _parse_name(typed, "branch")),
                 default=unused_branch_name("edit", session.branches.names()),
             )
@@ -391,7 +394,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
                 self._session.branches.label(entry_id, _parse_name(typed, "label"))
                 return True
 
-            self._push(InputScreen(f"What to call #{row.number}", label), lambda _: self.reload())
+            self._push(InputScreen(f"Label of #{row.number}", label), lambda _: self.reload())
 
     def action_search(self) -> None:
         """Ask for a text, and move to its next match."""
@@ -400,7 +403,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
         self.app.push_screen(InputScreen("Search for", self._find, default=search_text))
 
     def action_next_match(self, step: int) -> None:
-        """Move to the next match, or to the one before."""
+        """Move to the next match, or to the previous one."""
         if not self._view.lines.search_text:
             self.action_search()
             return
@@ -410,12 +413,14 @@ class TreeScreen(TitledScreen[PromptInput | None]):
             self.show_message(str(exc))
 
     def _find(self, typed: str, step: int = 1) -> bool:
-        """Move to the next match of a text, or to the one before. Raises Missing."""
+        """Move to the next match of a text, or to the previous one. Raises Missing."""
         view, text = self._view, terminal_line(typed)
         index = view.lines.find(text, start=view.index, step=step) if text else None
         if index is None:
             raise Missing(
-                "no entry says that; try other words, or press Esc", code="no_match", place="search"
+                "no entry contains this text; try another, or press Esc",
+                code="no_match",
+                place="search",
             )
         view.lines.search_text = text
         view.go_to(index)
@@ -433,37 +438,37 @@ class TreeScreen(TitledScreen[PromptInput | None]):
         self._view.focus()
 
     def action_other_pane(self) -> None:
-        """Go from the tree to the entry beside it, and back."""
+        """Move the focus from the tree to the entry, and back."""
         is_in_tree = self.focused is self._view and self._detail.display
         (self._detail if is_in_tree else self._view).focus()
 
     def action_keys(self) -> None:
-        """Show all keys, or those that matter most."""
+        """Show all keys, or the most important ones."""
         self._shows_keys = not self._shows_keys
         self.key_hints.parts = (_ALL_TREE_KEYS,) if self._shows_keys else _TREE_KEYS
 
     # -- comparison --------------------------------------------------------------------------
 
     def action_compare(self) -> None:
-        """Compare the only two branches, or this one with another that is chosen next."""
+        """Compare the two branches; of more, mark one, and compare it with the next one."""
         names = self._session.branches.names()
         if len(names) == 1:
-            self.show_message("there is only one branch; f begins another")
+            self.show_message("this session has only one branch; press f to fork another")
         elif len(names) == 2:
             self._compare(names[0], names[1])
         elif self._row_at_cursor() is not None:
             through = self._view.lines.branches_through(self._view.index)
-            self._choose("Compare", through or names, self._mark_for_compare)
+            self._choose("Compare branch", through or names, self._mark_for_compare)
 
     def _mark_for_compare(self, name: str) -> None:
-        """Remember a branch, or compare it with the one that was remembered."""
+        """Mark a branch, or compare it with the marked one."""
         state = self._view.lines
         other, state.marked_branch = state.marked_branch, ""
         self._view.refresh()
         if not other:
             state.marked_branch = name
             self.show_message(
-                f"{name} is to be compared: c on another branch, c here again for none"
+                f"compare {name}: press c on another branch, or c here again to cancel"
             )
         elif other == name:
             self.show_message("")
@@ -487,5 +492,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
 def _parse_name(typed: str, kind: str) -> str:
     name = terminal_line(typed)
     if not name:
-        raise InvalidValue("it is blank; type a name, or press Esc", code="blank_name", place=kind)
+        raise InvalidValue(
+            "the name is blank; type one, or press Esc", code="blank_name", place=kind
+        )
     return name

@@ -1,8 +1,8 @@
-"""Widgets that screens share, and small windows: a line to type, and a list to pick from.
+"""Widgets that screens share, and two dialogs: one for a line of text, and one to pick from a list.
 
-`TitledScreen` stacks a title, messages and keys around the content of a screen. Typed text filters
-a list, and the arrow keys move in it at the same time. Rows are drawn when they are visible and for
-the current width, so that thousands cost little.
+`TitledScreen` stacks a title, messages and key hints around the content of a screen. In a
+`FilteredList`, typed text filters the list while the arrow keys move the cursor. Rows are drawn when
+they become visible, so that thousands of rows cost little.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ CURSOR_KEYS: Final[tuple[BindingType, ...]] = (
 """The keys of a widget with a cursor: lines, pages, and both ends."""
 _HINT_SEPARATOR: Final = " · "
 _ASKED_CLASS: Final = "-asked"
-_INPUT_KEYS: Final = "Enter accepts · Esc cancels"
+_INPUT_KEYS: Final = "Enter accept · Esc cancel"
 DrawRow: TypeAlias = Callable[[int, Style], Sequence[Content]]
-"""Returns the lines of a row for a width, of which none may be wider; gets a style for details."""
+"""Returns the lines of a row for a width and a style for details. No line may be wider."""
 _MAX_NAME_LENGTH: Final = 1000
-"""Longer names are cut before they are sanitized, which takes time."""
+"""Longer names are truncated before they are sanitized, which takes time."""
 _DETAIL_OPACITY: Final = 0.8
-_BANNER_TEXT: Final = "steno asks you about a call: Esc leads there"
+_BANNER_TEXT: Final = "A tool call needs your approval · Esc back to it"
 
 
 def balance_rows(widths: Sequence[int], total: int, *, gap: int = 0) -> list[slice]:
@@ -70,7 +70,7 @@ def balance_rows(widths: Sequence[int], total: int, *, gap: int = 0) -> list[sli
 
 
 def _fill_rows(widths: Sequence[int], total: int, gap: int) -> list[slice]:
-    """Return rows of which each takes as many widths as fit, and at least one."""
+    """Return rows that each contain as many widths as fit, and at least one."""
     rows: list[slice] = []
     remaining = 0
     for index, width in enumerate(widths):
@@ -117,9 +117,9 @@ class MessageBar(Static):
 
 @final
 class KeyHints(Widget):
-    """The keys of a screen, at its bottom: parts with a dot between them.
+    """The key hints at the bottom of a screen: parts with a dot between them.
 
-    A part is never broken; it may have several lines.
+    A part is never wrapped; it may have several lines.
     """
 
     DEFAULT_CSS: ClassVar[str] = (
@@ -133,7 +133,7 @@ class KeyHints(Widget):
         self.parts = tuple(parts)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return how many rows it takes."""
+        """Return the number of rows."""
         return self._wrap_hints(width).get_height({}, width)
 
     def render(self) -> RenderResult:
@@ -148,7 +148,7 @@ class KeyHints(Widget):
 
 @final
 class Window(Vertical):
-    """A small window over the screen."""
+    """The frame of a dialog over the screen."""
 
     DEFAULT_CSS: ClassVar[str] = """
     Window {
@@ -159,7 +159,7 @@ class Window(Vertical):
 
 
 class LineInput(Input):
-    """A line to type into."""
+    """An input of one line."""
 
     DEFAULT_CSS: ClassVar[str] = """
     LineInput, LineInput:focus { border: none; }
@@ -170,7 +170,7 @@ class LineInput(Input):
     """
 
     def validate_value(self, value: str) -> str:
-        """Remove characters that a terminal acts on; they may be pasted."""
+        """Replace pasted control characters, which a terminal would act on."""
         return terminal_text(value).replace("\n", " ")
 
 
@@ -182,7 +182,7 @@ def show_approval_banner(app: App[object], *, is_asked: bool) -> None:
 
 @final
 class ApprovalBanner(Static):
-    """A line above the keys of a screen; it is empty unless a request is pending."""
+    """A line above the key hints of a screen, visible while an approval is pending."""
 
     DEFAULT_CSS: ClassVar[str] = f"""
     ApprovalBanner {{
@@ -193,14 +193,14 @@ class ApprovalBanner(Static):
     App.{_ASKED_CLASS} ApprovalBanner {{ display: block; }}
     """
 
-    SCOPED_CSS: ClassVar[bool] = False  # it depends on a class of the app
+    SCOPED_CSS: ClassVar[bool] = False  # the rule depends on a class of the app
 
     def __init__(self) -> None:
         super().__init__(_BANNER_TEXT, markup=False)
 
 
 class TitledScreen(ModalScreen[T]):
-    """A screen with a title, a content, a message about the last action, and its keys."""
+    """A screen with a title, a content, a message about the last action, and key hints."""
 
     def __init__(self, title: str = "", keys: Sequence[str] = ()) -> None:
         super().__init__()
@@ -209,7 +209,7 @@ class TitledScreen(ModalScreen[T]):
         self.key_hints: Final = KeyHints(keys)
 
     def compose(self) -> ComposeResult:
-        """Stack everything; see Widget."""
+        """Yield the parts from top to bottom; see Widget."""
         yield self.title_bar
         yield from self.compose_content()
         yield self._message_bar
@@ -221,7 +221,7 @@ class TitledScreen(ModalScreen[T]):
         raise NotImplementedError
 
     def show_message(self, text: str, *, is_error: bool = False) -> None:
-        """Show a message at the bottom, or none."""
+        """Show a message at the bottom; an empty one hides it."""
         self._message_bar.update(Content(terminal_line(text)))
         self._message_bar.set_class(is_error, "-error")
         self._message_bar.display = bool(text)
@@ -235,12 +235,12 @@ class TitledScreen(ModalScreen[T]):
             self.show_message(str(exc), is_error=True)
 
 
-# -- a line to type ----------------------------------------------------------------------------
+# -- a line of text ----------------------------------------------------------------------------
 
 
 @final
 class InputScreen(ModalScreen[T | None]):
-    """Asks for a line until it is accepted; the result is None if the user leaves."""
+    """A dialog for one line of text. The result is None if the user cancels it."""
 
     DEFAULT_CSS: ClassVar[str] = """
     InputScreen {
@@ -261,10 +261,11 @@ class InputScreen(ModalScreen[T | None]):
         replaces_default: bool = True,
         keys: str = _INPUT_KEYS,
     ) -> None:
-        """Take the question, the function that accepts the line, and a default.
+        """Set the question, the function that accepts the line, and a default.
 
         The result of `accept` is the result of the screen; if it raises StenoError, the screen
-        stays. An offer is replaced by typed text; any other default can be edited.
+        shows the error and stays. With `replaces_default`, the default is selected, so that typed
+        text replaces it.
         """
         super().__init__()
         self._accept = accept
@@ -273,7 +274,7 @@ class InputScreen(ModalScreen[T | None]):
         self._refusal = Static(id="refusal")
 
     def compose(self) -> ComposeResult:
-        """Stack the question, the input, and the refusal."""
+        """Yield the question, the input, the error, and the key hints."""
         with Window():
             yield Static(Content(terminal_line(self._question)), id="question")
             yield LineInput(self._default, select_on_focus=self._replaces_default)
@@ -282,7 +283,7 @@ class InputScreen(ModalScreen[T | None]):
 
     @on(Input.Submitted)
     def accept_line(self, event: Input.Submitted) -> None:
-        """Accept the line, or show the refusal."""
+        """Accept the line, or show the error."""
         event.stop()
         try:
             result = self._accept(event.value)
@@ -293,7 +294,7 @@ class InputScreen(ModalScreen[T | None]):
 
 
 def fit_name(text: str, width: int) -> str:
-    """Return an untrusted name on one line, sanitized, and cut to a width."""
+    """Return an untrusted name on one line, sanitized, and truncated to a width."""
     return truncate_to_width(terminal_line(text[:_MAX_NAME_LENGTH]), width)
 
 
@@ -312,7 +313,7 @@ class ListRow(Visual):
         self, width: int, height: int | None, style: Style, options: RenderOptions
     ) -> list[Strip]:
         """Draw it; see Visual."""
-        # Based on the style of the row, whose colour differs under the cursor.
+        # Derived from the style of the row, whose colour differs under the cursor.
         color = style.foreground and style.foreground.multiply_alpha(_DETAIL_OPACITY)
         lines = self._draw(width, Style(foreground=color))
         return [strip for line in lines for strip in line.render_strips(width, 1, style, options)]
@@ -322,7 +323,7 @@ class ListRow(Visual):
         return container_width
 
     def get_height(self, rules: RulesMap, width: int) -> int:
-        """Return how many lines it has, without drawing it."""
+        """Return the number of lines, without drawing them."""
         return self._height
 
 
@@ -336,7 +337,7 @@ class _ColumnHeader(Widget):
         self._rows = rows
 
     def on_mount(self) -> None:
-        """Follow the rows, which make room for a scrollbar."""
+        """Follow the width of the rows, which changes with the scrollbar."""
         self.watch(self._rows, "show_vertical_scrollbar", self._follow, init=False)
 
     def _follow(self) -> None:
@@ -403,7 +404,7 @@ class FilteredList(Vertical):
 
     @property
     def index(self) -> int | None:
-        """The row that the cursor is on; None where there are no rows."""
+        """The row under the cursor; None if there are no rows."""
         return self._list.highlighted
 
     def show(self, rows: Iterable[ListRow], index: int = 0) -> None:
@@ -432,7 +433,7 @@ class FilteredList(Vertical):
 
 @final
 class PickerScreen(ModalScreen[str | None]):
-    """A list to pick from; the result is the text of the choice, or None."""
+    """A dialog to pick from a list. The result is the text of the choice, or None."""
 
     DEFAULT_CSS: ClassVar[str] = """
     PickerScreen {
@@ -458,12 +459,12 @@ class PickerScreen(ModalScreen[str | None]):
         """Build it; see Widget."""
         with Window() as window:
             window.border_title = Content(terminal_line(self._title))
-            window.styles.height = len(self._all) + 4  # the border, the filter, the note
+            window.styles.height = len(self._all) + 4  # two borders, the filter, the note
             yield self._list
             yield self._note
 
     def on_mount(self) -> None:
-        """Show everything, with the cursor on the current choice."""
+        """Show all choices, with the cursor on the current one."""
         self._filter()
 
     @on(Input.Changed)
@@ -481,8 +482,8 @@ class PickerScreen(ModalScreen[str | None]):
         names = [choice.text for choice in matching]
         index = names.index(self._current) if not words and self._current in names else 0
         self._list.show([ListRow(partial(self._draw_choice, choice)) for choice in matching], index)
-        count = f"{len(matching)} of {len(self._all)}" if matching else "nothing holds these words"
-        self._note.update(f"{count} · Enter picks, Esc leaves things as they are")
+        count = f"{len(matching)} of {len(self._all)}" if matching else "no match"
+        self._note.update(f"{count} · Enter select · Esc cancel")
 
     def _draw_choice(self, choice: Suggestion, width: int, detail: Style) -> Sequence[Content]:
         mark = "● " if choice.text == self._current else "  "

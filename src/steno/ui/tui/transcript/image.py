@@ -1,7 +1,7 @@
-"""An image as lines on the screen: two pixels in each character, the upper half and the lower.
+"""An image as lines on the screen: each character shows two pixels, one above the other.
 
-That works in every terminal with colours, and survives scrolling. The bytes may be hostile: their
-first bytes select the decoder, nothing is decoded before the size is checked, and callers run this
+That works in every terminal with colours, and survives scrolling. The bytes may be hostile: the
+first bytes select the decoder, the size is checked before anything is decoded, and callers run this
 in a thread. This is the only module of the interface that imports Pillow.
 """
 
@@ -24,9 +24,9 @@ from rich.style import Style
 from textual.strip import Strip
 
 MAX_DRAWN_PIXELS: Final = 64_000_000
-"""As many as the largest cameras have."""
+"""The maximal number of pixels of an image that is drawn; large cameras have as many."""
 MAX_SCANS: Final = 100
-"""The number of scans of a JPEG; each one takes as long as the first."""
+"""The maximal number of scans of a JPEG; each scan takes as long as the first."""
 MAX_ROWS: Final = 24
 """The maximal height of an image, so that there is room for text."""
 
@@ -44,7 +44,7 @@ _DECODER_ERRORS: Final = (
 
 
 def draw_image(data: bytes, width: int, *, has_color: bool = True) -> Sequence[Strip]:
-    """Return an image that fits, or one line with its type and the reason why it is not shown."""
+    """Return an image scaled to the width, or one line with the reason why it is not shown."""
     reader_entry = next(
         (reader_entry for first, reader_entry in _READERS.items() if data.startswith(first)), None
     )
@@ -62,7 +62,7 @@ def draw_image(data: bytes, width: int, *, has_color: bool = True) -> Sequence[S
                 return _caption_lines(f"[{caption}]")
             return [*_caption_lines(f"[{caption}]"), *_half_blocks(image, width)]
     except _DECODER_ERRORS:
-        return _caption_lines(f"[image {kind}; it is damaged]")
+        return _caption_lines(f"[image {kind}; damaged]")
 
 
 def _caption_lines(text: str) -> Sequence[Strip]:
@@ -70,11 +70,11 @@ def _caption_lines(text: str) -> Sequence[Strip]:
 
 
 def _half_blocks(image: ImageFile, width: int) -> list[Strip]:
-    # A cell is about twice as high as wide, so that half of one is about a square.
+    # A cell is about twice as high as wide, so half a cell is about a square.
     scale = min(1.0, width / image.width, 2 * MAX_ROWS / image.height)
     columns = max(1, round(image.width * scale))
     pixel_rows = max(2, 2 * round(image.height * scale / 2))
-    image.draft("RGB", (columns, pixel_rows))  # a JPEG is read no finer than that
+    image.draft("RGB", (columns, pixel_rows))  # a JPEG is decoded at a reduced size
     scaled = image.convert("RGBA").resize((columns, pixel_rows))
     raw = scaled.tobytes()
     pixels = [raw[offset : offset + 4] for offset in range(0, len(raw), 4)]
@@ -86,7 +86,7 @@ def _half_blocks(image: ImageFile, width: int) -> list[Strip]:
 
 
 def _cell(upper: bytes, lower: bytes) -> Segment:
-    """Return two pixels; transparent ones show the background."""
+    """Return a character for two pixels; transparent pixels show the background."""
     match upper[3] > 127, lower[3] > 127:
         case True, True:
             return Segment("▀", Style(color=_color(upper), bgcolor=_color(lower)))

@@ -1,10 +1,10 @@
-"""An item as lines on the screen.
+"""An item of the transcript as lines on the screen.
 
-`ItemDrawing` keeps its lines, and draws again only after a change. This module knows no view and no
-scrolling.
+`ItemDrawing` keeps its lines, and draws them again only after a change. This module knows no view
+and no scrolling.
 
-Rich's Markdown and Pygments take longer to import than everything on the first screen together: the
-first item that needs them imports them.
+Rich's Markdown and Pygments take longer to import than the rest of the first paint, so the first
+item that needs them imports them.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from steno.ui.tui.transcript.text_lines import (
 )
 
 LIVE_LINES: Final = 12
-"""The lines of a running command that is folded."""
+"""The number of output lines of a running call that is folded."""
 LIVE_LINES_UNFOLDED: Final = 200
-_UNFOLD_HINT: Final = "Enter unfolds"
+_UNFOLD_HINT: Final = "Ctrl+O unfold all"
 
 _STATE_MARKS: Final[Mapping[CallState | None, tuple[str, str]]] = {
     None: ("•", "head"),
@@ -56,7 +56,7 @@ _STATE_MARKS: Final[Mapping[CallState | None, tuple[str, str]]] = {
     CallState.DENIED: ("⊘", "failed"),
     CallState.STOPPED: ("■", "stopped"),
 }
-"""The marks of the states, also for terminals without colours, and the names of their styles."""
+"""The mark of each state, which also terminals without colours show, and the name of its style."""
 
 DrawImage: TypeAlias = Callable[[TranscriptItem, ImageLocation, int], Sequence[Strip]]
 """Returns an image of an item as lines of a width, or a placeholder until it is drawn."""
@@ -65,14 +65,14 @@ DrawMarkdown: TypeAlias = Callable[[str], Sequence[Strip]]
 
 
 def create_markdown_drawing(width: int, styles: TranscriptStyles) -> DrawMarkdown:
-    """Return a function that draws Markdown of a width."""
+    """Return a function that draws Markdown for a width."""
     from steno.ui.tui.transcript.markdown import StreamedMarkdown  # noqa: PLC0415 - see above
 
     return StreamedMarkdown(width, styles).draw
 
 
 def estimate_height(item: TranscriptItem, width: int) -> int:
-    """Return an estimate of the number of lines, at almost no cost."""
+    """Return a cheap estimate of the number of lines."""
     body = item.body
     max_lines = MAX_LINES
     if is_folded(item):
@@ -84,7 +84,7 @@ def estimate_height(item: TranscriptItem, width: int) -> int:
 
 
 def is_folded(item: TranscriptItem) -> bool:
-    """Return whether an item shows only its head, or only a part of the user's text or command."""
+    """Return whether an item is folded: to its head, or to the first lines of a prompt or shell."""
     return item.is_folded and item.can_fold
 
 
@@ -96,7 +96,7 @@ def copied_text(item: TranscriptItem) -> str:
 
 @final
 class ItemDrawing:
-    """The lines of one item, of one width. `draw` updates them."""
+    """The lines of one item for one width. `draw` updates them."""
 
     def __init__(
         self, item: TranscriptItem, width: int, styles: TranscriptStyles, draw_image: DrawImage
@@ -111,7 +111,7 @@ class ItemDrawing:
         self.is_stale: bool = True
 
     def draw(self) -> None:
-        """Draw the changes since the last time. The last line of an item is empty."""
+        """Draw the current state of the item. The last line is empty."""
         item, styles, width = self._item, self._styles, self._width
         body = item.join_chunks()
         match item.kind:
@@ -192,7 +192,7 @@ class ItemDrawing:
         return lines
 
     def _folded_line(self, count: int) -> Strip:
-        """Return a line with the number of hidden lines, and the key that shows them."""
+        """Return a line with the number of hidden lines, and the key to show them."""
         hidden = format_count(count, "more line", "more lines")
         return styled_strip((f"… {hidden} ({_UNFOLD_HINT})", self._styles.dim))
 
@@ -222,7 +222,7 @@ class ItemDrawing:
         return lines + self._images(self._width)
 
     def _reply(self, body: str) -> list[Strip]:
-        """Return the reply of a command in a frame, with its head in the upper line."""
+        """Return the report of a command in a frame, with its head in the upper line."""
         styles, inner = self._styles, self._width - 4
         title = fit_head(self._item.head, inner - 2)
         title = f" {title} " if title else ""
@@ -278,7 +278,7 @@ class ItemDrawing:
         return lines + self._omission_line(shown.omission)
 
     def _output_lines(self, body: str, width: int) -> list[Strip]:
-        """Return the output of a program: of a long one, the beginning and the end."""
+        """Return the output of a program; of long output, the beginning and the end."""
         beginning, omission, end = head_and_tail(body)
         first, last = [
             styled_strips(break_lines(text, width) if text else (), self._styles.output)
@@ -292,7 +292,7 @@ class ItemDrawing:
         shown = take_excerpt(body)
         lines = self._draw_markdown(shown.text)
         if not lines and body.strip():
-            # "42." is an empty list item in Markdown; to the user it is the whole answer.
+            # "42." is an empty list item in Markdown, but it may be the whole answer.
             lines = styled_strips(break_lines(shown.text.strip(), width), self._styles.base)
         return [*lines, *self._omission_line(shown.omission)]
 
@@ -301,12 +301,12 @@ class ItemDrawing:
         return [line for image in item.images for line in draw(item, image, width)]
 
     def _omission_line(self, omitted: str) -> list[Strip]:
-        return [styled_strip((f"{omitted}; y copies all", self._styles.dim))] if omitted else []
+        return [styled_strip((f"{omitted} · y copy all", self._styles.dim))] if omitted else []
 
 
 @final
 class _WordCounter:
-    """Counts the words of a growing text, each once."""
+    """Counts the words of a growing text; each call reads only the new part."""
 
     def __init__(self) -> None:
         self._read = 0

@@ -1,8 +1,8 @@
-"""The items of a transcript one below the other: their heights, and the lines at a position.
+"""The layout of a transcript: the heights of its items, and the lines at a position.
 
-Only requested items are drawn. The height of the others is an estimate, or their last known one;
-`resolve_top` draws the visible items until no estimate is among them. This module imports no
-widget.
+Only requested items are drawn. The height of any other item is an estimate, or its last known
+height; `resolve_top` draws items until no visible one has an estimated height. This module imports
+no widget.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from steno.ui.tui.transcript.item_drawing import DrawImage, ItemDrawing, estimat
 from steno.ui.tui.transcript.text_lines import TranscriptStyles
 
 MAX_DRAWN_ITEMS: Final = 1_000
-"""The number of items that stay drawn; others are drawn again when the user scrolls there."""
+"""The number of drawings to keep; other items are drawn again when the user scrolls there."""
 
 
 class LinePosition(NamedTuple):
@@ -93,7 +93,7 @@ class HeightIndex:
 
 
 class ScrollAnchor(NamedTuple):
-    """A line of an item and its row, which stays in place while heights become known."""
+    """A line of an item that stays in its row while estimated heights are replaced."""
 
     item: int
     line: int = 0
@@ -111,7 +111,7 @@ class ItemLayout:
         self._heights = HeightIndex()
         self._width = 0
         self._styles: TranscriptStyles | None = None
-        # The width that a height belongs to; 0 where it is a guess.
+        # The width for which each height was measured; 0 if the height is an estimate.
         self._measured_widths: list[int] = []
         self._drawings: LRUCache[int, ItemDrawing] = LRUCache(MAX_DRAWN_ITEMS)
         self.draw_count: int = 0
@@ -169,7 +169,7 @@ class ItemLayout:
             drawing.is_stale = True
 
     def invalidate_heights(self) -> None:
-        """Forget all heights: most of them have changed."""
+        """Replace all heights with estimates: most of them have changed."""
         self._heights = HeightIndex(estimate_height(item, self._width) for item in self._items)
         self._measured_widths = [0] * len(self._items)
         for index in [*self._drawings.keys()]:
@@ -179,7 +179,7 @@ class ItemLayout:
 
     @property
     def height(self) -> int:
-        """The number of lines of all items, as far as it is known."""
+        """The number of lines of all items, measured or estimated."""
         return self._heights.total
 
     def top_of(self, index: int) -> int:
@@ -202,10 +202,10 @@ class ItemLayout:
         return self._heights.find(line)
 
     def resolve_top(self, anchor: ScrollAnchor | None, rows: int) -> int:
-        """Draw the items of so many rows, and return the line at the top.
+        """Draw the items of a view with `rows` rows, and return the line at its top.
 
-        The anchor stays in its row, if enough lines fill the others; without one, the last line is
-        at the bottom.
+        The anchor stays in its row, if there are enough lines for the other rows. Without an anchor,
+        the last line is at the bottom.
         """
         while True:
             limit = max(0, self.height - rows)
@@ -232,7 +232,7 @@ class ItemLayout:
     # -- lines ----------------------------------------------------------------------------
 
     def line_at(self, line: int) -> tuple[LinePosition, Strip]:
-        """Return the item at a line, and its strip. A changed item may still show its old lines."""
+        """Return the item at a line, and its strip. A changed item may still have its old lines."""
         position = self.position_at(line)
         drawing = self._drawings.get(position.item)
         lines = (drawing or self._drawing(position.item)).lines
@@ -241,7 +241,7 @@ class ItemLayout:
     def _drawing(self, index: int) -> ItemDrawing:
         drawing = self._drawings.get(index)
         if drawing is None:
-            assert self._styles is not None, "fit comes first"
+            assert self._styles is not None, "call fit first"
             item = self._items[index]
             drawing = ItemDrawing(item, self._width, self._styles, self._draw_image)
             self._drawings[index] = drawing

@@ -1,10 +1,10 @@
-"""Markdown and code as lines on the screen, also while the text is still growing.
+"""Markdown and code as lines on the screen, also while the text is still streaming.
 
-Rich draws it. No text is hidden: parts that Rich would omit (HTML, link definitions, the source of
-an image) are shown as written. Pygments colours code.
+Rich draws the Markdown. No text is hidden: parts that Rich would omit (HTML, link definitions, the
+source of an image) are shown as source. Pygments colours code.
 
-`StreamedMarkdown` draws a growing text. Everything before its last block (paragraph, list, code)
-cannot change any more; it is drawn once and kept.
+`StreamedMarkdown` draws a growing text. Its blocks (paragraphs, lists, code) before the last one
+cannot change any more; they are drawn once.
 """
 
 from __future__ import annotations
@@ -35,16 +35,17 @@ from steno.ui.tui.transcript.text_lines import (
 )
 
 MAX_HIGHLIGHTED: Final = 60_000
-"""Longer code has no colours: highlighting would take too long."""
+"""The number of characters from which code has no colours: highlighting would take too long."""
 RenderBlock: TypeAlias = Callable[[str, int, TranscriptStyles], Sequence[Strip]]
 _MAX_NESTING: Final = 16
-"""Deeper text would be invisible on a line."""
+"""The nesting from which a block is shown as source: the indent would leave no room for text."""
 _MAX_PARAGRAPH: Final = 8_000
-"""The limit of a paragraph: parsing some texts takes the square of their length."""
+"""The number of characters from which a paragraph is shown as source: for some texts, the time to
+parse is quadratic in their length."""
 
 
 def highlight_code(code: str, language: str, styles: TranscriptStyles) -> Syntax:
-    """Return code to be drawn; an unknown language has no colours."""
+    """Return highlighted code; without colours if the language is unknown."""
     background = styles.code.bgcolor
     has_background = background is not None and not background.is_default
     return Syntax(
@@ -70,7 +71,7 @@ def code_lines(text: str, language: str, width: int, styles: TranscriptStyles) -
 def _create_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "maxNesting": 100})
     parser.enable(["table", "strikethrough"])
-    # These rules hide text from the reader, or write a character in another way.
+    # These rules would hide text, or replace characters.
     return parser.disable(["reference", "entity", "autolink", "image", "html_block", "html_inline"])
 
 
@@ -92,7 +93,7 @@ def split_blocks(markup: str) -> list[str]:
 
 
 def render_block(markup: str, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
-    """Return a block of sanitized Markdown as lines; as written, if it is too long or too deep."""
+    """Return a block of sanitized Markdown as lines; as source if it is too long or too deep."""
     if any(
         token.level > _MAX_NESTING
         or (token.type == "inline" and len(token.content) > _MAX_PARAGRAPH)
@@ -110,7 +111,7 @@ def render_block(markup: str, width: int, styles: TranscriptStyles) -> Sequence[
 
 @final
 class StreamedMarkdown:
-    """A text that grows, as lines. Each call of `draw` gets all of it so far."""
+    """A streaming text as lines. Each call of `draw` gets the whole text so far."""
 
     def __init__(
         self, width: int, styles: TranscriptStyles, render: RenderBlock = render_block
@@ -122,7 +123,7 @@ class StreamedMarkdown:
 
     def _reset(self) -> None:
         self._finished_lines: list[Strip] = []
-        # The text that was read for good: whole lines, as received.
+        # The complete lines that were parsed, as received.
         self._read_text = ""
         # Its last block, sanitized.
         self._last_block = ""
@@ -145,7 +146,7 @@ class StreamedMarkdown:
         return lines
 
     def _draw_blocks(self, lines: list[Strip], blocks: Sequence[str]) -> None:
-        """Draw blocks below the others, with an empty line between."""
+        """Append the lines of blocks, with an empty line between blocks."""
         for block in blocks:
             drawn = self._render(block, self._width, self._styles)
             if lines and drawn:
@@ -155,7 +156,7 @@ class StreamedMarkdown:
 
 @final
 class _HighlightedCode(CodeBlock):
-    """Code in the colours of the theme; Rich only passes on a theme name."""
+    """Code in the colours of the theme; Rich's own element knows only the name of a theme."""
 
     def __init__(self, lexer_name: str, styles: TranscriptStyles) -> None:
         super().__init__(lexer_name, "")

@@ -1,6 +1,6 @@
-"""Text to lines on the screen: styled, sanitized, wrapped, and limited in length.
+"""Text as lines on the screen: styled, sanitized, wrapped, and limited in length.
 
-All text of a model, a tool or a user passes through here or ends in `safe_strips`.
+All text of a model, a tool or a user passes through `terminal_text` or `safe_strips` here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line, terminal_text
 
 MAX_LINES: Final = 2_000
-"""The lines of one body that are drawn."""
+"""The maximal number of lines that are drawn of one body."""
 MAX_CHARACTERS: Final = 200_000
 TAB_SIZE: Final = 4
 
@@ -112,7 +112,7 @@ class Excerpt(NamedTuple):
 
 
 def take_excerpt(body: str) -> Excerpt:
-    """Return the beginning of a body, as much as is drawn of it."""
+    """Return the beginning of a body, up to the limits."""
     shown = body.split("\n", MAX_LINES)
     rest = shown.pop() if len(shown) > MAX_LINES else ""
     text = "\n".join(shown) if rest else body
@@ -127,8 +127,8 @@ def take_excerpt(body: str) -> Excerpt:
 def head_and_tail(body: str) -> tuple[str, str, str]:
     """Return the beginning of a body, a line about the omitted part, and the end.
 
-    For the output of programs, whose end states how they ended. The last two are empty if nothing
-    is omitted.
+    For the output of programs, which usually report the result at the end. The last two texts are
+    empty if nothing is omitted.
     """
     if not take_excerpt(body).omission:
         return body, "", ""
@@ -140,7 +140,7 @@ def head_and_tail(body: str) -> tuple[str, str, str]:
     is_cut = not middle.startswith("\n") or not middle.endswith("\n")
     lines_left = format_count(middle.count("\n") - 1, "line", "lines")
     omitted = f"{len(middle):,} characters" if is_cut else lines_left
-    return beginning, f"… {omitted} left out", end
+    return beginning, f"… {omitted} omitted", end
 
 
 def last_lines(body: str, count: int) -> tuple[str, int]:
@@ -154,7 +154,7 @@ def last_lines(body: str, count: int) -> tuple[str, int]:
 
 
 def break_lines(text: str, width: int) -> list[str]:
-    """Return a text as lines that fit, broken anywhere: for the output of programs."""
+    """Return a text as lines that fit, broken between any characters: for output of programs."""
     return _fit_lines(text, width, lambda line: chop_cells(line, max(width, 2)) or [""])
 
 
@@ -195,9 +195,9 @@ def styled_strips(lines: Iterable[str], style: Style) -> list[Strip]:
 
 
 def safe_strips(lines: Iterable[Iterable[Segment]]) -> list[Strip]:
-    """Return rendered lines as strips, without anything that a terminal acts on.
+    """Return rendered lines as strips, without control characters and links.
 
-    A renderer may restore removed characters: Markdown has several ways to write one.
+    A renderer may restore removed characters: Markdown has several ways to write a character.
     """
     return [
         Strip([_safe_segment(segment) for segment in line if not segment.control]) for line in lines
@@ -219,12 +219,12 @@ def _safe_segment(segment: Segment) -> Segment:
 
 @cache
 def plain_console() -> Console:
-    """Return a console without styles of its own."""
+    """Return a console with the default styles of Rich."""
     return create_console()
 
 
 def create_console(theme: Theme | None = None) -> Console:
-    """Return a console that prints nowhere; Rich needs one to draw."""
+    """Return a console that discards its output; Rich needs one to draw."""
     return Console(
         file=StringIO(),
         theme=theme,

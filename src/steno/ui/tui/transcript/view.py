@@ -1,9 +1,9 @@
 """The transcript widget: items, drawn line by line and scrolled.
 
-It follows the end while that is visible, and stays in place while the user reads further up.
-Changes are drawn a few dozen times a second at most, and only if they are visible. Images are read
-and drawn in a thread when they become visible, and a few are kept. It does not know where items
-come from.
+It follows the end while the end is visible, and stays in place while the user reads further up.
+Changes are drawn at most 30 times a second, and only if they are visible. Images are read and drawn
+in a thread when they become visible, and a few drawings are kept. This module does not know where
+items come from.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ ReadImageBytes: TypeAlias = Callable[[], bytes | None]
 FindImage: TypeAlias = Callable[[str, int], ReadImageBytes | None]
 """Returns a reader of an image, by its entry and its number among the blocks there."""
 _ImageKey: TypeAlias = tuple[ImageLocation, int]
-# Each fits into the narrowest terminal that there is room in.
+# Each line fits into a terminal of 60 columns.
 GREETING_HINTS: Final = (
-    "Say what to do, then Enter; @file points at a file.",
-    "/help tells the rest · Esc interrupts · Ctrl+D leaves",
+    "Type a prompt and press Enter; @file attaches a file.",
+    "/help commands and keys · Esc interrupt · Ctrl+D quit",
 )
 REDRAW_PAUSE_S: Final = 1 / 30
-"""Between two drawings of changing items."""
+"""The minimal pause between two drawings of changed items."""
 LEFT_MARGIN: Final = 2
-"""Columns on the left for the mark of the selected item."""
+"""The number of columns on the left for the mark of the selected item."""
 
 
 def find_no_image(entry: str, number: int) -> ReadImageBytes | None:
@@ -64,7 +64,7 @@ def find_no_image(entry: str, number: int) -> ReadImageBytes | None:
 
 @final
 class _ImageCache:
-    """Draws the images of a transcript, and redraws its items when one is ready."""
+    """Draws the images of a transcript in a thread, and redraws items when an image is ready."""
 
     def __init__(self, view: Transcript) -> None:
         self.find_image: FindImage = find_no_image
@@ -97,7 +97,7 @@ def _read_and_draw(read: ReadImageBytes, width: int, has_color: bool) -> Sequenc
     """Read and draw an image; the first call imports the decoders."""
     data = read()
     if data is None:
-        return [Strip([Segment("[image; it cannot be read]")])]
+        return [Strip([Segment("[image; cannot be read]")])]
     try:
         from steno.ui.tui.transcript.image import draw_image  # noqa: PLC0415 - slow and optional
     except ImportError:
@@ -134,13 +134,13 @@ class Transcript(ScrollView, can_focus=True):
         self._item_layout = ItemLayout(self._image_cache.draw)
         self._item_styles: TranscriptStyles | None = None
         self.selected: TranscriptItem | None = None
-        """The selected item; None while keys only scroll."""
+        """The selected item, or None."""
         self._has_content = False
         self._greeting_text = ""
         self._changed_items: set[TranscriptItem] = set()
         self._unseen_items: set[TranscriptItem] = set()
         self.is_at_end: bool = True
-        """Whether the end is visible, so that new items are."""
+        """Whether the end is visible. The view then follows new items."""
         self._is_laying_out = False
         self._awaits_redraw = False
         self._pause_s = REDRAW_PAUSE_S
@@ -158,7 +158,7 @@ class Transcript(ScrollView, can_focus=True):
         return self._item_layout.draw_count
 
     def set_image_source(self, find_image: FindImage) -> None:
-        """Set the source of images; it is used when an image is drawn, and not before."""
+        """Set the source of images, which is used when an image is drawn."""
         self._image_cache.find_image = find_image
 
     def redraw_item(self, item: TranscriptItem) -> None:
@@ -227,7 +227,7 @@ class Transcript(ScrollView, can_focus=True):
                 self._item_layout.invalidate(index)
         self._changed_items.clear()
         self._lay_out_visible(self._anchor())
-        # A slow drawing is repeated less often, to leave time for everything else.
+        # If drawing is slow, draw less often, to leave time for everything else.
         self._pause_s = max(REDRAW_PAUSE_S, 3 * (process_time() - started_at))
 
     def _anchor(self) -> ScrollAnchor | None:
@@ -239,7 +239,7 @@ class Transcript(ScrollView, can_focus=True):
     def _lay_out_visible(self, anchor: ScrollAnchor | None) -> None:
         """Draw the visible items, and update the scroll position."""
         width, rows = self.size
-        if not width or not rows:  # it comes again with its size
+        if not width or not rows:  # `on_resize` calls this again once the size is known
             return
         self._fit_styles()
         top = self._item_layout.resolve_top(anchor, rows)
@@ -298,8 +298,8 @@ class Transcript(ScrollView, can_focus=True):
             self.vertical_scrollbar.position = self.scroll_y
 
     def _scroll_to(self, x: float | None = None, y: float | None = None, **options: Any) -> bool:
-        # All scrolling ends here. No animation: while it runs, estimated heights become known, and
-        # its target moves.
+        # All scrolling goes through this method. Without animation: measured heights replace
+        # estimates while it runs, and its target would move.
         options["animate"] = False
         return super()._scroll_to(x, y, **options)
 
@@ -333,7 +333,7 @@ class Transcript(ScrollView, can_focus=True):
     # -- selection ------------------------------------------------------------------------
 
     def action_select(self, delta: int) -> None:
-        """Select an item further down or up; the first time, a visible one."""
+        """Select the next or previous item; without a selection, a visible one."""
         if not self.items or not self.size.height:
             return
         top, rows = self.scroll_offset.y, self.size.height
@@ -342,7 +342,7 @@ class Transcript(ScrollView, can_focus=True):
         else:
             index = max(0, min(index + delta, len(self.items) - 1))
         self.selected = self.items[index]
-        # Scroll to it, its head first; move as little as possible.
+        # Scroll as little as possible; of a long item, show its head.
         height = self._item_layout.height_of(index)
         row = self._item_layout.top_of(index) - top
         self._lay_out_visible(ScrollAnchor(index, row=max(0, min(row, rows - height))))
@@ -387,7 +387,7 @@ class Transcript(ScrollView, can_focus=True):
         self.post_message(self.EditRequested(self._selected_item()))
 
     def action_leave(self) -> None:
-        """Deselect; without a selection, pass the key on."""
+        """Deselect; without a selection, the app handles the key."""
         if not self.deselect():
             raise SkipAction
 
