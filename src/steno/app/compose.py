@@ -295,10 +295,9 @@ def environment_notices(environment: AgentEnvironment, folder: Path) -> Iterator
     if model.searched:
         text = f"no model named; using {model.name} ({model.reason})"
         if model.vendor in (EMBEDDED, OFFLINE):  # only a weak model was found
-            text = (
-                f"no API key or local server found; using {model.name}. For real work, set a key "
-                "such as ANTHROPIC_API_KEY, start a server such as Ollama, or name a model with "
-                "--model (`steno models` lists them)"
+            text += (
+                "; for real work, set a key such as ANTHROPIC_API_KEY, start a server such as "
+                "Ollama, or name a model with --model (`steno models` lists them)"
             )
         yield SetupNotice("model_not_named", text)
     if settings.max_cost is not None and find_price(model.name) is None:

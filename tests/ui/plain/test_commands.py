@@ -136,7 +136,7 @@ def test_the_tree_has_numbers_to_fork_label_and_edit_by() -> None:
 
 def test_only_what_the_person_said_can_be_said_again() -> None:
     output = through_a_pipe("/tree edit 2\n/tree fork 99\n", FakeSession(EXCHANGES)).said
-    assert "Trouble: fork: only what you have said can be said otherwise" in output
+    assert "Trouble: fork: only your own messages can be edited" in output
     assert "Trouble: /tree: there is no entry 99" in output
 
 
