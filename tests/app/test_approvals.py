@@ -299,7 +299,7 @@ def test_a_question_survives_the_death_of_the_program(project: Path, home: Path)
             assert session.is_unfinished
             assert not session.is_running
             assert list(session.pending_calls) == []
-            assert (await session.run_command("retry")).plain_text == "Goes on."
+            assert (await session.run_command("retry")).plain_text == "Continuing."
             first, second = await user.asked("c1", "c2")
             assert first.request is not None
             assert second.request is None

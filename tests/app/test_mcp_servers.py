@@ -92,10 +92,10 @@ def test_one_s_own_server_counts_before_that_of_a_trusted_project(places: Config
     project = '[mcp_servers.time]\ncommand = "b"\n'
     servers = found(places, places.trusting(USER), project)
     assert [spec.command for spec in servers.specs] == ["mine"]
-    counts = f"this server is not used; that of {places.user_file} counts"
+    overridden = f"this server is ignored; {places.user_file} has one with this name"
     assert servers.notices == (
-        ("server_overridden", f"{places.project_file}: mcp_servers.time: {counts}"),
-        ("server_overridden", f"{file}: time: {counts}"),
+        ("server_overridden", f"{places.project_file}: mcp_servers.time: {overridden}"),
+        ("server_overridden", f"{file}: time: {overridden}"),
     )
 
 
@@ -193,7 +193,7 @@ def test_a_file_that_makes_no_sense_is_an_error_unless_a_stranger_wrote_it(
     file.write_bytes(text.encode(errors="surrogateescape"))
     with pytest.raises(InvalidValue) as caught:
         found(places, places.trusting())
-    problem, _, remedy = str(caught.value).partition("; --no-mcp ")
+    problem, _, remedy = str(caught.value).partition("; use --no-mcp ")
     assert (caught.value.code, problem.startswith(f"{file}: ")) == (code, True)
     assert remedy
     servers = found(places, USER)

@@ -29,9 +29,9 @@ OPEN = McpOptions()
 TOOLS = ["mcp__slow__good"]
 HELLO, BRIEF = PromptInput("Hello?"), PromptInput("And be brief.")
 WAITING = "waiting for MCP server slow"
-TAKE_BACK = "interrupt it to take back what you said"
-WITHOUT = "mcp slow: it has not answered yet; what you said goes without its tools"
-THERE = "mcp slow: it is there now; what you say next goes with its tools"
+TAKE_BACK = "interrupt to take back your prompt"
+WITHOUT = "mcp slow: not ready yet; your prompt is sent without its tools"
+THERE = "mcp slow: ready; its tools are available from the next prompt on"
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def test_the_first_prompt_waits_for_a_server_and_offers_its_tools(
             assert model.seen == []
             await let_in(gate)
             await user.end()
-            assert notices(user).count(f"{WAITING}, 10 s at most; {TAKE_BACK}") == 1
+            assert notices(user).count(f"{WAITING}, at most 10 s; {TAKE_BACK}") == 1
             assert WITHOUT not in notices(user)
 
     with scripted_model(home, "Hello.", settings=trust_settings(project)) as model:
@@ -337,8 +337,8 @@ def test_a_server_that_exceeds_the_wait_is_left_out(tmp_path: Path) -> None:
 
     run(main())
     assert progress == ["waiting for MCP servers b, plain"]
-    without = "it has not answered yet; what you said goes without its tools"
-    waiting = f"{progress[0]}, 0.01 s at most; {TAKE_BACK}"
+    without = "not ready yet; your prompt is sent without its tools"
+    waiting = f"{progress[0]}, at most 0.01 s; {TAKE_BACK}"
     assert noted == [
         ("waiting_for_servers", waiting),
         ("server_not_ready", f"mcp b: {without}"),
@@ -417,7 +417,7 @@ def test_a_failed_server_is_reported_and_used_once_it_answers(project: Path, hom
             await user.send("Hello?")
             repaired.touch()
             listed = (await user.session.run_command("mcp")).body
-            assert "`slow` | stdio | answers" in listed
+            assert "`slow` | stdio | responds" in listed
             assert "mcp slow\\: " in listed
             await user.send("And now?")
 

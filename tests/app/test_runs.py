@@ -172,7 +172,7 @@ def test_a_run_that_failed_is_tried_again_from_where_it_was(project: Path, home:
             ended = await user.send("Hello?")
             assert ended.result.end_reason is EndReason.FAILED
             assert user.session.is_unfinished
-            assert (await user.session.run_command("retry")).plain_text == "Tries again."
+            assert (await user.session.run_command("retry")).plain_text == "Retrying."
             await user.end(1)
             assert user.texts == ["Hello?", "Hello."]
 
@@ -327,18 +327,18 @@ def test_nothing_is_exchanged_while_the_agent_works(project: Path, home: Path) -
             await user.session.send(PromptInput("Hello?"))
             await user.until(lambda: user.texts == ["Hello?"])
             session = user.session
-            for refused in (
-                session.change_model("offline"),
-                session.session_list.new(),
-                session.session_list.resume("last"),
-                session.run_command("retry"),
-                session.run_command("compact"),
-                session.run_command("fork"),
-                session.run_command("label", "here"),
+            for refused, place in (
+                (session.change_model("offline"), ""),
+                (session.session_list.new(), ""),
+                (session.session_list.resume("last"), ""),
+                (session.run_command("retry"), "/retry"),
+                (session.run_command("compact"), "/compact"),
+                (session.run_command("fork"), "/fork"),
+                (session.run_command("label", "here"), "/label"),
             ):
                 with pytest.raises(StenoError) as caught:
                     await refused
-                assert (caught.value.code, caught.value.place) == ("agent_busy", "")
+                assert (caught.value.code, caught.value.place) == ("agent_busy", place)
             gate.set()
             await user.end()
 

@@ -48,7 +48,7 @@ def test_tools_of_servers_are_offered_allowed_and_run_also_after_another_model_c
             assert "T21:00" in await convert(user, "c1")
             assert "time" in (await user.session.run_command("mcp")).body
             await user.session.change_model("offline")
-            assert "`time` | stdio | answers" in (await user.session.run_command("mcp")).body
+            assert "`time` | stdio | responds" in (await user.session.run_command("mcp")).body
             await user.session.change_model("lab/tester")
             assert "T21:00" in await convert(user, "c2")
 

@@ -226,7 +226,7 @@ def test_a_session_that_is_resumed_brings_its_own_model_if_it_can_be_had(
             await user.session.session_list.resume(first)
             assert user.session.status.model == "offline/assistant"
             [texts] = [notice.text for notice in user.events_of(Notice)]
-            assert texts.startswith("openai/gpt-5, ")
+            assert texts.startswith("recorded model openai/gpt-5: ")
             assert "offline/assistant" in texts
 
     write_settings(home, 'model = "offline"\n')

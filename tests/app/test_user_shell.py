@@ -95,7 +95,7 @@ def test_a_signal_is_a_status_as_shells_have_it(tmp_path: Path) -> None:
 def test_background_processes_are_ended_and_reported(tmp_path: Path) -> None:
     result, _ = ran("sleep 600 & echo $!", tmp_path)
     pid, note = result.output.splitlines()
-    assert note == "[1 process that it left behind was ended with it]"
+    assert note == "[1 process that it left running was ended with it]"
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid), 0)
 

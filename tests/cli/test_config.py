@@ -109,8 +109,8 @@ def test_path_prints_both_files(here: ConfigFolders, capsys: pytest.CaptureFixtu
     assert run("path") == 0
     assert capsys.readouterr().out.splitlines() == [
         f"user     {here.user_file}",
-        f"project  {here.project_file} (not there)",
-        f"servers  {here.project / '.mcp.json'} (not there)",
+        f"project  {here.project_file} (not found)",
+        f"servers  {here.project / '.mcp.json'} (not found)",
     ]
 
 

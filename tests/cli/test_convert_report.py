@@ -52,7 +52,9 @@ def is_like(line: str, start: str, end: str) -> bool:
 
 def is_model_notice(line: str, model: str = "m-1") -> bool:
     """Whether a line reports that the request still names its model."""
-    return line.startswith(f"steno: request: the model is {model}, ") and "--model NAME" in line
+    return (
+        line.startswith(f"steno: request: the model is still {model}; ") and "--model NAME" in line
+    )
 
 
 CONVERT = ("convert", "--from", "openai_chat", "--to", "chat")
@@ -133,7 +135,7 @@ def test_an_added_limit_is_reported() -> None:
     limit = json.loads(output.out)["max_tokens"]
     lost, notice = output.err.splitlines()
     assert is_like(lost, *LOST)
-    assert notice.startswith(f"steno: request: max_tokens is {limit}")
+    assert notice.startswith(f"steno: request: max_tokens is set to {limit}")
     assert "anthropic_messages" in notice
     [line] = convert("anthropic_messages", "--model", "m-2").err.splitlines()
     assert is_like(line, *LOST)
@@ -414,7 +416,7 @@ def test_a_report_does_not_take_the_place_of_what_is_read(tmp_path: Path) -> Non
             check=False,
         )
     assert (output.returncode, output.stdout) == (2, b"")
-    assert b"is the file that is read" in output.stderr
+    assert b"is the input file" in output.stderr
     assert json.loads(file.read_text()) == REQUEST
 
 

@@ -254,13 +254,13 @@ def test_the_envelope_of_a_whole_answer_is_the_answer() -> None:
 def test_further_choices_are_not_ignored_in_silence() -> None:
     output = run_steno("decode", "--wire", "openai_chat", "--stream", data=CHOICES)
     assert output.status == 0
-    assert (output.named_place, output.err[-4:]) == ("answer", ": 1\n")
+    assert (output.named_place, output.err[-4:]) == ("response", ": 1\n")
     part = {"content": {"parts": [{"text": "Hi"}]}, "finishReason": "STOP"}
     candidates = [part, {**part, "index": 1}, {**part, "index": 2}]
     answer = json.dumps({"candidates": candidates}).encode()
     output = run_steno("decode", "--wire", "gemini", data=answer)
     assert output.status == 0
-    assert (output.named_place, output.err[-4:]) == ("answer", ": 2\n")
+    assert (output.named_place, output.err[-4:]) == ("response", ": 2\n")
     assert run_steno("decode", "--wire", "openai_chat", "--stream", data=STREAM).err == ""
 
 
@@ -290,7 +290,7 @@ def test_a_request_is_translated_and_what_is_lost_is_listed(tmp_path: Path) -> N
     lost, model = output.err.splitlines(keepends=True)
     assert lost.startswith("messages[1]: ")
     assert lost.endswith(": name (extras)\n")
-    assert model.startswith("steno: request: the model is m-1, ")
+    assert model.startswith("steno: request: the model is still m-1; ")
     report = tmp_path / "report.json"
     again = run_steno(*arguments, "--report", report, "--strict", data=data)
     assert again.status == 3

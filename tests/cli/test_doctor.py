@@ -55,13 +55,16 @@ def test_with_nothing_configured_everything_is_listed_and_nothing_is_broken(
     assert found["user settings"][0] == "ok"
     assert found["project"] == ("ok", f"none ({project / '.steno' / 'config.toml'})")
     assert found["instructions"] == ("ok", "none (AGENTS.md)")
-    assert found["store"] == ("ok", f"sqlite:{home}/.local/share/steno/steno.db (will be made)")
+    assert found["store"] == (
+        "ok",
+        f"sqlite:{home}/.local/share/steno/steno.db (created on first use)",
+    )
     assert found["model anthropic"] == ("missing", "no key; set ANTHROPIC_API_KEY")
     assert found["model ollama"][0] == "missing"
     assert found["model offline"][0] == "ok"
     assert found["model in use"][0] == "ok"
     assert {"steno", "sandbox", "search", "aiohttp", "genai-prices"} <= found.keys()
-    assert "in a process of its own" in found["xllamacpp"][1]
+    assert "in a separate process" in found["xllamacpp"][1]
     assert found["grants"] == ("ok", f"none ({home}/.config/steno/grants.toml)")
     assert not (home / ".local").exists()
 
@@ -73,11 +76,11 @@ def test_vendors_without_a_key_take_one_line_after_the_local_setup(
     (project / ".mcp.json").write_text('{"mcpServers": {"lab": {"command": "no-such-program"}}}')
     shown = run_steno("doctor").out.splitlines()
     [keyless] = [line for line in shown if "no key for" in line]
-    assert keyless.startswith("models elsewhere  ")
+    assert keyless.startswith("hosted models  ")
     assert "anthropic, " in keyless
     assert "openai" in keyless
     order = [line.split("  ")[0] for line in shown]
-    assert order.index("sandbox") < order.index("mcp lab") < order.index("models elsewhere")
+    assert order.index("sandbox") < order.index("mcp lab") < order.index("hosted models")
     assert len(shown) < 45
 
 
@@ -134,7 +137,7 @@ def test_a_store_that_cannot_be_written_is_broken(home: Path, place: str, no_ser
     assert output.status == 1
     assert findings(output)["store"] == (
         "broken",
-        f"{place}: may not be written; name another by --store, or use --no-session",
+        f"{place}: not writable; choose another with --store, or use --no-session",
     )
 
 

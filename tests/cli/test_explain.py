@@ -24,7 +24,7 @@ def test_what_a_model_would_see_is_printed_with_its_report(address: str) -> None
     output = run_steno("explain", "talk", "--branch", "main", "--model", "anthropic/claude-x")
     assert (output.status, output.err) == (0, "")
     assert output.out.splitlines() == [
-        "session talk, branch main, as seen by anthropic/claude-x",
+        "session talk, branch main, context for anthropic/claude-x",
         "6 messages, about 61 tokens",
         "",
         "#1 system  You mend code.",
@@ -34,7 +34,7 @@ def test_what_a_model_would_see_is_printed_with_its_report(address: str) -> None
         "#6 assistant  All green.",
         "#13 user  Once more",
         "",
-        "nothing is seen otherwise than it is on record",
+        "the context is the same as the log",
     ]
 
 
@@ -92,7 +92,7 @@ def test_without_a_model_the_one_on_record_sees_it(address: str) -> None:
     conversation = sample_session(made)
     conversation.change_model("openai/gpt-5")
     copy_to_store(made, address)
-    assert "as seen by openai/gpt-5" in run_steno("explain", "talk").out
+    assert "context for openai/gpt-5" in run_steno("explain", "talk").out
 
 
 def test_without_a_known_model_no_vendor_is_assumed(address: str) -> None:
@@ -100,14 +100,14 @@ def test_without_a_known_model_no_vendor_is_assumed(address: str) -> None:
     conversation = sample_session(made)
     copy_to_store(made, address)
     output = run_steno("explain", "last")
-    assert "as seen by any model" in output.out
+    assert "context for any model" in output.out
     assert output.err == ""
     with_model = MemoryStore()
     conversation = with_model.new([ChatMessage.user("u")], id="own")
     conversation.change_model("house/own")
     copy_to_store(with_model, address)
     output = run_steno("explain", "own")
-    assert "as seen by house/own" in output.out
+    assert "context for house/own" in output.out
     assert (output.err.count("\n"), "--model" in output.err) == (1, True)
 
 
@@ -135,8 +135,8 @@ def test_a_model_that_cannot_be_meant_is_refused(
 
 def test_models_that_run_here_see_a_session_too(address: str) -> None:
     store_sample_session(address)
-    assert "as seen by offline" in run_steno("explain", "talk", "--model", "offline").out
-    assert "as seen by embedded" in run_steno("explain", "talk", "--model", "embedded").out
+    assert "context for offline" in run_steno("explain", "talk", "--model", "offline").out
+    assert "context for embedded" in run_steno("explain", "talk", "--model", "embedded").out
 
 
 @pytest.mark.requirement("S1-12")
@@ -180,7 +180,7 @@ def test_a_model_with_little_room_is_shown_what_fits(address: str) -> None:
     assert "messages left out here" in output.out.splitlines()[3]
     assert "(left_out)" in output.out
     output = run_steno("explain", "long", "--context-tokens", "10")
-    assert output.out.endswith("this is more than the model can read\n")
+    assert output.out.endswith("the context does not fit the context window of the model\n")
 
 
 def left_out(*options: str) -> bool:
@@ -242,7 +242,7 @@ def test_the_file_of_a_model_on_record_is_not_opened(address: str, path: str) ->
     copy_to_store(made, address)
     output = run_steno("explain", "talk")
     assert (output.status, output.err) == (0, "")
-    assert "as seen by embedded:/" in output.out
+    assert "context for embedded:/" in output.out
 
 
 def test_long_results_are_brought_back_and_shown_as_one_line(address: str) -> None:

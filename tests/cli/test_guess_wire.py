@@ -234,7 +234,7 @@ def test_a_request_that_several_wires_can_read_is_reported_with_all_of_them() ->
     output = convert(b'{"model":"m","messages":[{"role":"user","content":"Hi"}]}', "gemini")
     names = "ollama_chat or openai_chat"
     assert f" {names}: " in output.err
-    assert " --from " in output.err
+    assert " --from" in output.err
     output = decode(
         b'{"model":"m","messages":[{"role":"user","content":"Hi"}]}', "--wire", "gemini"
     )
@@ -354,7 +354,7 @@ def test_a_request_that_another_wire_knows_more_of_is_doubted(
         if source == wire:
             assert "--from" not in first
         else:
-            assert first.endswith(f" {wire}: --from {wire}?")
+            assert first.endswith(f" {wire}: try --from {wire}")
 
 
 def test_a_doubt_changes_only_the_notice() -> None:
@@ -369,7 +369,7 @@ def test_a_doubt_changes_only_the_notice() -> None:
     assert output.status == 0
     assert json.loads(output.out)["model"] == "g-1"
     assert output.err.count("\n") == 1
-    assert output.err.endswith(" openai_chat: --from openai_chat?\n")
+    assert output.err.endswith(" openai_chat: try --from openai_chat\n")
 
 
 def test_a_doubt_names_all_wires_that_know_as_much() -> None:
@@ -381,7 +381,7 @@ def test_a_doubt_names_all_wires_that_know_as_much() -> None:
     }
     first = convert_from(body, "ollama_chat").err.partition("\n")[0]
     names = "anthropic_messages or openai_chat"
-    assert f" {names}: --from " in first
+    assert f" {names}: try --from " in first
 
 
 @pytest.mark.parametrize("member", ["top_k", "think", "provider"])

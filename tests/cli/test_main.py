@@ -13,7 +13,7 @@ def test_without_a_terminal_and_a_prompt_the_usage_is_printed() -> None:
     output = run_steno()
     assert (output.status, output.out) == (2, "")
     assert "steno -p" in output.err
-    assert "steno --help" in output.err
+    assert "steno run --help" in output.err
 
 
 def test_help_begins_with_the_ways_to_work_with_a_model() -> None:
@@ -29,7 +29,7 @@ def test_help_begins_with_the_ways_to_work_with_a_model() -> None:
         ("sesions", " sessions?"),
         ("aprovals", " approvals?"),
         ("mend", "steno -p PROMPT"),
-        ("\x1b[2J\nx", " \\x1b[2J x; steno -p PROMPT"),
+        ("\x1b[2J\nx", " \\x1b[2J x; use steno -p PROMPT"),
     ],
 )
 def test_an_unknown_command_is_answered_with_what_may_be_meant(name: str, hint: str) -> None:
@@ -47,7 +47,7 @@ def test_an_unknown_command_is_answered_with_what_may_be_meant(name: str, hint: 
         (["-p", "x", "-z"], "run", [" -z"]),
         (["-p", "x", "--\x1b[2J"], "run", [" --\\x1b[2J"]),
         (["-p", "hi", "extra"], "run", ["steno: extra: "]),
-        (["-p", "x", "--mode", "dream"], "run", ["steno: --mode: ", " plan or act", " dream"]),
+        (["-p", "x", "--mode", "dream"], "run", ["steno: --mode: ", " plan, act, ", " dream"]),
         (["-p", "x", "--max-cost", "much"], "run", ["steno: --max-cost: ", " much"]),
         (["-p", "x", "--max-turns", "0"], "run", ["steno: --max-turns: ", " 1 or more"]),
         (["sessions", "lst"], "sessions", [" lst", " list?"]),

@@ -377,7 +377,7 @@ def test_resources_are_listed_with_templates(everything: None) -> None:
     assert output.status == 0
     assert FEATURES in output.out
     [template] = [line for line in output.out.splitlines() if "dynamic/text" in line]
-    assert template.endswith("(fill in what is in braces)")
+    assert template.endswith("(template: fill in the braces)")
     listed = lines(run_steno("mcp", "resources", "everything", "--json"))
     for line in listed:
         names = {"server", "uri", "name", "description", "mime_type", "size", "is_template"}
@@ -428,7 +428,9 @@ def test_errors_are_printed_below_the_table_on_one_terminal(home: Path, project:
         check=False,
     )
     shown = run.stdout.decode()
-    assert 0 < shown.index("fails, see below") < shown.index("steno: mcp absent: cannot be started")
+    assert (
+        0 < shown.index("failed, see below") < shown.index("steno: mcp absent: cannot be started")
+    )
 
 
 def test_bytes_are_not_written_to_a_terminal(everything: None, project: Path) -> None:
@@ -472,7 +474,7 @@ def test_help_has_examples_for_every_command() -> None:
     for command in ("list", "tools", "resources", "prompts", "read", "call"):
         output = run_steno("mcp", command, "--help")
         assert output.status == 0
-        assert f"example: steno mcp {command} " in output.out
+        assert f"example:\n  steno mcp {command} " in output.out
 
 
 def test_a_file_that_is_named_brings_its_servers(tmp_path: Path) -> None:

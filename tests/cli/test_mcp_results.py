@@ -53,7 +53,7 @@ def test_a_terminal_is_shown_nothing_of_a_resource_with_parts_it_cannot_show(
 ) -> None:
     output = on_terminal("mcp", "read", "own", "own://mixed", "--mcp-config", str(servers))
     assert output.status == 1
-    assert "own://mixed: holds 3 bytes" in output.out
+    assert "own://mixed: contains 3 bytes" in output.out
     assert "noted" not in output.out
 
 

@@ -112,7 +112,7 @@ def test_a_person_can_read_it(project: Path, settings: Path) -> None:
     GrantsFile(project).add("bash(git log *)", USER)
     GrantsFile(project).add(r"bash(echo \(\"\))".replace('\\"', '"'), PROJECT)
     text = (settings / "grants.toml").read_text(encoding="utf-8")
-    assert text.startswith("# What you have allowed steno for good")
+    assert text.startswith("# The permission rules that you have allowed permanently.")
     assert '[user]\nallow = [\n    "bash(git log *)",\n]\n' in text
     assert f'[projects."{project}"]\nallow = [\n    "bash(echo \\\\(\\"\\\\))",\n]\n' in text
 

@@ -76,7 +76,7 @@ def test_a_session_is_replayed_and_is_the_same(address: str) -> None:
     digest = store.verify("work").heads["main"]
     assert (output.status, output.err) == (0, "")
     assert output.out.splitlines() == [
-        "same: 8 entries as recorded, 6 made again and 2 taken as they are",
+        "same: 8 entries, 6 replayed and 2 taken from the log",
         "2 turns, 2 calls",
         f"digest {digest}",
     ]
@@ -134,11 +134,11 @@ def test_the_entry_that_was_changed_is_shown_with_what_comes_out(address: str) -
     output = run_steno("replay", "work")
     assert output.status == 1
     lines = output.out.splitlines()
-    assert lines[0].startswith(f"different: {number - 1} entries as recorded")
+    assert lines[0].startswith(f"different: {number - 1} entries, ")
     assert lines[3:] == [
-        f"#{number} ({entries[number - 1].id}) is not what comes out:",
-        "  on record  tool_result [failed\\x1b[2J]  3 passed",
-        "  came out   tool_result [executed]  3 passed",
+        f"#{number} ({entries[number - 1].id}) differs:",
+        "  recorded  tool_result [failed\\x1b[2J]  3 passed",
+        "  replayed  tool_result [executed]  3 passed",
         "  decision: 17 characters recorded, 10 characters replayed",
     ]
     difference = json.loads(run_steno("replay", "work", "--json").out)["difference"]
@@ -156,7 +156,7 @@ def test_an_entry_that_is_not_that_of_its_digest_is_shown(address: str) -> None:
     output = run_steno("replay", "work")
     assert output.status == 1
     assert "#1 (" in output.out
-    assert "is not what its digest was made of" in output.out
+    assert "does not match its digest" in output.out
     assert "steno verify" in output.out
 
 
@@ -184,7 +184,7 @@ def test_another_model_works_on_the_same_in_a_branch_of_its_own(
     copy_to_store(made_session(), address)
     output = run_steno("replay", "work", "--model", "offline")
     assert output.status == 0, output.err
-    assert "different: turn 1 is the first" in output.out
+    assert "different: the first difference is in turn 1" in output.out
     assert "→ read" in output.out
     rows = {line.split("  ")[0]: line.split() for line in output.out.splitlines()}
     assert rows["model"][1:] == ["lab/large", "offline/assistant"]

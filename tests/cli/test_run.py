@@ -128,9 +128,9 @@ def test_a_damaged_session_does_not_stop_continuing_another(tmp_path: Path) -> N
     output = as_json("-c", "-p", "list files", *OFFLINE, "--store", store)
     assert result_of(output)["session"] == good
     [passed_over] = [line for line in output.err.splitlines() if bad in line]
-    assert f"session {bad}: passed over, although it may be the latest" in passed_over
+    assert f"session {bad}: skipped, although it may be the latest" in passed_over
     assert "line 2" in passed_over
-    assert passed_over.endswith(f"; `steno verify {bad}` looks at it")
+    assert passed_over.endswith(f"; run `steno verify {bad}` to check it")
     assert good not in output.err
 
 
@@ -274,7 +274,7 @@ def test_a_session_whose_model_is_gone_is_refused_with_a_remedy(home: Path) -> N
     output = run_steno("-c", "-p", "hello")
     assert output.status == 1
     assert output.code == "provider_unknown"
-    assert output.place.startswith("lab/tester, ")
+    assert output.place == "recorded model lab/tester"
     assert "--model" in output.err
     assert run_steno("-c", "-p", "list files", *OFFLINE).status == 0
 

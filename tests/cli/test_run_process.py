@@ -305,7 +305,7 @@ def test_stdin_that_does_not_end_is_reported() -> None:
     assert process.stderr is not None
     with process:
         assert process.stderr.readline() == (
-            b"steno: reading stdin to its end; if there is none, add < /dev/null\n"
+            b"steno: still reading stdin; if nothing is piped in, add < /dev/null\n"
         )
         out, _ = process.communicate(b"read note.txt", timeout=PATIENCE_S)
     assert b"forty-two" in out

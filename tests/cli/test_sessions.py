@@ -206,7 +206,7 @@ def test_a_session_is_found_by_the_beginning_of_its_id_and_as_the_last(address: 
     assert "session aa-1\n" in run_steno("sessions", "show", "last").out
     output = run_steno("sessions", "show", "a")
     assert (output.status, output.code, output.place) == (1, "name_ambiguous", "session a")
-    assert output.err.endswith(": aa-1, ab-2\n")
+    assert output.err.endswith(" aa-1, ab-2\n")
     assert run_steno("sessions", "show", "").status == 1
 
 
@@ -233,7 +233,7 @@ def test_a_conversation_is_shown_as_it_went(address: str) -> None:
         == """\
 Mend the build
 session talk
-begun TIME, 8 entries, branch main (and 1 more)
+started TIME, 8 entries, branch main (and 1 more)
 
 #1 system  TIME
     You mend code.

@@ -26,7 +26,7 @@ def test_a_branch_begins_where_it_is_asked_for(address: str) -> None:
         output = run_steno("sessions", "fork", "talk", "--at", place, "--name", name)
         assert (output.status, output.out) == (0, f"{name}\n")
         number = "#2" if place == "2" else "#6"
-        assert all(fact in output.err for fact in ("session talk ", f"{number}, ", f" {name}\n"))
+        assert all(fact in output.err for fact in ("session talk ", f" {number}\n", f" {name}, "))
     with open_store(address) as store:
         conversation = store.open("talk")
         assert [
@@ -82,7 +82,7 @@ def test_an_ambiguous_entry_prefix_is_refused(address: str) -> None:
     output = run_steno("sessions", "fork", "talk", "--at", first[:6])
     assert (output.status, output.code) == (1, "name_ambiguous")
     assert output.place == f"entry {first[:6]}"
-    assert f": {first}, " in output.err
+    assert f" {first}, " in output.err
     assert output.err.endswith(", ...\n")
     assert run_steno("sessions", "fork", "talk", "--at", first[:-1]).status == 0
 
@@ -208,7 +208,7 @@ def test_before_something_is_taken_out_there_is_a_question(
     assert "--yes" in output.err
     shown = on_terminal(*command, answer=answer)
     assert "  #2 user  Is it broken?\n" in shown.out
-    assert "Take the content of #2 out for good? [y/N]" in shown.out
+    assert "Permanently delete the content of #2? [y/N]" in shown.out
     assert shown.status == is_left
     assert ("Is it broken?" in run_steno("sessions", "show", "talk").out) == is_left
 
@@ -224,7 +224,7 @@ def test_content_is_taken_out_for_good_and_the_chain_holds(address: str, tmp_pat
     assert "    #2 was redacted by ada: private\n" in run_steno("sessions", "show", "talk").out
     checked = run_steno("verify", "talk")
     assert checked.status == 0
-    assert "the content of 1 taken out" in checked.out
+    assert "1 redacted" in checked.out
     left = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
     assert b"Is it broken" not in left
     again = run_steno("sessions", "redact", "talk", "2", "--reason", "private", "--yes")
@@ -274,7 +274,7 @@ def test_on_a_terminal_there_is_a_question(address: str, answer: str, left: int)
     store_sample_session(address)
     output = on_terminal("sessions", "rm", "talk", answer=answer)
     assert "  talk  Mend the build\n" in output.out
-    assert "Remove 1 session for good? [y/N]" in output.out
+    assert "Permanently delete 1 session? [y/N]" in output.out
     assert output.status == left
     assert len(run_steno("sessions", "list", "--json").out.splitlines()) == left
 
@@ -289,7 +289,7 @@ def test_if_one_name_is_wrong_nothing_is_removed(address: str) -> None:
 def test_a_session_named_twice_is_removed_once(address: str) -> None:
     store_sample_session(address)
     assert run_steno("sessions", "rm", "talk", "ta", "last", "--yes").err == (
-        "steno: removed: 1 session\n"
+        "steno: 1 session deleted\n"
     )
 
 

@@ -32,7 +32,7 @@ def test_what_is_exported_can_be_imported_in_every_format(
     assert file.stat().st_mode & 0o777 == 0o600
     imported = run_steno("sessions", "import", file, "--id", "back", "--title", "Again")
     assert (imported.status, imported.out) == (0, "back\n")
-    assert imported.err.endswith(f" {format}\n")
+    assert imported.err.endswith(f"(format {format})\n")
     with open_store(address) as store:
         assert store.open("back").messages() == _as_imported(conversation.messages(), format)
         assert store.header("back").title == "Again"
@@ -196,7 +196,7 @@ def test_the_format_follows_the_file_name_and_is_reported(
     store_sample_session(address)
     output = run_steno("sessions", "export", "talk", "-o", tmp_path / name)
     assert output.status == 0
-    assert f"steno: written: {tmp_path / name} (format {format})\n" in output.err
+    assert f"steno: wrote {tmp_path / name} (format {format})\n" in output.err
     assert (tmp_path / name).read_bytes().lower().startswith(start)
 
 

@@ -58,9 +58,8 @@ def test_a_long_run_is_folded_and_what_is_special_in_it_is_not(address: str) -> 
 def test_a_branch_with_nothing_in_it_is_drawn_too(address: str) -> None:
     with open_store(address) as store:
         store.new(id="new").fork("start")
-    assert (
-        run_steno("sessions", "tree", "new").out == "session new\n(nothing yet) <- start (active)\n"
-    )
+    drawn = run_steno("sessions", "tree", "new").out
+    assert drawn == "session new\n(no entries yet) <- start (active)\n"
 
 
 def test_the_active_branch_is_the_one_that_a_session_opens_with(address: str) -> None:

@@ -82,7 +82,7 @@ def test_what_the_target_has_is_a_conflict_unless_it_is_to_be_left_out(tmp_path:
     assert (output.status, output.code, output.place) == (1, "session_exists", "session talk")
     assert "--skip-existing" in output.err
     output = run_steno("store", "convert", source, target, "--skip-existing")
-    assert output == (0, "0 sessions copied, 1 left out\n", "")
+    assert output == (0, "0 sessions copied, 1 skipped\n", "")
 
 
 def test_a_source_that_is_not_there_makes_no_target(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_store_info_reports_a_missing_store(home: Path) -> None:
     output = run_steno("store", "info")
     assert output.status == 0
     assert output.out.startswith(
-        f"store     sqlite:{home}/.local/share/steno/steno.db (not there yet)\n"
+        f"store     sqlite:{home}/.local/share/steno/steno.db (does not exist yet)\n"
     )
     assert run_steno("store", "gc").out == "0 bytes freed\n"
     assert list(home.iterdir()) == []

@@ -45,7 +45,7 @@ def test_a_digest_that_was_saved_elsewhere_is_found_again(address: str) -> None:
     for given in (second, second.upper()):
         output = run_steno("verify", "talk", "--head", given)
         assert output.status == 0
-        assert "the digest is that of record 2" in output.out
+        assert "record 2 has the digest" in output.out
     output = run_steno("verify", "talk", "--head", "0" * 64)
     assert (output.status, output.out, output.named_place) == (1, "", "session talk")
     assert run_steno("verify", "talk", "--head", second[:12]).status == 2

@@ -1,4 +1,4 @@
-"""The run of the agent, as a task of its own.
+"""The run of the agent, as a separate task.
 
 Callers do not wait for its end; listeners receive the results.
 """
@@ -38,7 +38,7 @@ from steno.tools import Workspace
 
 _CUT_OFF_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR, StopReason.LENGTH)
 _STOP_TIMEOUT_S: Final = 3.0
-"""How long a cancelled task may take before it is cancelled again."""
+"""The time after which a cancelled task is cancelled again."""
 _MAX_STOP_ATTEMPTS: Final = 3
 
 
@@ -51,13 +51,13 @@ class _ReturnedPrompt(NamedTuple):
 
 
 def _report_start(started: asyncio.Future[StenoError | None], error: StenoError | None) -> None:
-    """Report once how a run started; a run that is cancelled at once does not report it itself."""
+    """Report once whether a run started; a run that is cancelled at once cannot do so itself."""
     if not started.done():
         started.set_result(error)
 
 
 def _report_end(started: asyncio.Future[StenoError | None], run: asyncio.Task[RunResult]) -> None:
-    """Report a run that ended before it started; listeners know its error."""
+    """Report a run that ended before it started; listeners receive its error."""
     _report_start(started, interrupted_before_start())
     if not run.cancelled():
         run.exception()
@@ -102,7 +102,7 @@ class ActiveRun:
 
     @property
     def has_unanswered_prompt(self) -> bool:
-        """Whether the last prompt could not be sent, or no model has answered it."""
+        """Whether the last prompt was not sent, or has no response."""
         state = self._state
         return state.is_recorded and (
             self._unsent_prompt is not None or is_unanswered(state.conversation)
@@ -132,7 +132,8 @@ class ActiveRun:
         environment = self._state.environment
         if not prompt.text.strip() and not prompt.images and not prompt.piped.strip():
             raise InvalidValue(
-                "say what to do, as in: What does this project do?", code="empty_prompt"
+                "the prompt is empty; type one such as: What does this project do?",
+                code="empty_prompt",
             )
         try:
             return await _prepare_prompt(prompt, environment)
@@ -149,7 +150,7 @@ class ActiveRun:
             unsent = self._unsent_prompt
             if unsent is None or unsent.message is None:
                 if not self.is_unfinished and not self.has_unanswered_prompt:
-                    self._rewind_cut_off_answer()
+                    self._rewind_cut_off_response()
                 await self._start(None)
                 return
             message, returned = unsent.message, self._returned
@@ -161,8 +162,8 @@ class ActiveRun:
                 message = _with_image_mode(message, image_mode)
             await self._start(typed._replace(message=message, audit=unsent.audit), followers)
 
-    def _rewind_cut_off_answer(self) -> None:
-        """Rewind an answer that was cut off. Raises Missing if there is none."""
+    def _rewind_cut_off_response(self) -> None:
+        """Rewind a response that was cut off. Raises Missing if there is none."""
         last = last_message(self._state.conversation.entries_view())
         payload = None if last is None else last.payload
         is_cut_off = (
@@ -170,7 +171,7 @@ class ActiveRun:
         )
         if last is None or last.parent is None or not is_cut_off:
             raise Missing(
-                "everything that was said has been answered; say something else",
+                "there is nothing to retry; send a new prompt",
                 code="nothing_to_retry",
                 place="retry",
             )
@@ -179,7 +180,7 @@ class ActiveRun:
         self._state.emit_branch_changed()
 
     async def compact(self) -> Entry | None:
-        """Let the model summarize the conversation; return the entry, None if there is none."""
+        """Let the model summarize the conversation; return the entry, None if nothing was recorded."""
         state = self._state
         async with state.lock:
             state.check_idle()
@@ -235,7 +236,7 @@ class ActiveRun:
             with self._state.explain_conflicts():
                 return await self._state.agent.run(prompt, on_event=self._on_event)
         except asyncio.CancelledError:
-            error = StenoError("it is closed", code="session_closed", place="session")
+            error = StenoError("already closed", code="session_closed", place="session")
             raise
         except Exception as exc:
             error = as_steno_error(exc)
@@ -296,10 +297,10 @@ class ActiveRun:
         """Wait for the end of the last run, and return its result. Raises its error."""
         run = self._run
         if run is None:
-            raise StenoError("there was no run", code="no_run", place="session")
+            raise StenoError("no run was started yet", code="no_run", place="session")
         await asyncio.wait([run])
         if run.cancelled():
-            raise StenoError("it is closed", code="session_closed", place="session")
+            raise StenoError("already closed", code="session_closed", place="session")
         return run.result()
 
     # -- the end -----------------------------------------------------------------------------
@@ -323,7 +324,7 @@ class ActiveRun:
     async def close(self) -> None:
         """Cancel the run and the command, and wait for them for a limited time.
 
-        Unread prompts are recorded without an answer.
+        Unread prompts are recorded without a response.
         """
         tasks = [self._run, self._compaction, self.shell.task]
         for _ in range(_MAX_STOP_ATTEMPTS):
@@ -350,7 +351,7 @@ async def _prepare_prompt(
         )
         notices = parsed.notices
         if command is not None:
-            text = f"{command.command}: there is no server of this name; left as text"
+            text = f"{command.command}: unknown MCP server; sent as text"
             notices += (SetupNotice("command_left_as_text", text),)
         return prompt._replace(message=parsed.message), notices
     expanded = await expand_prompt(command, [servers.get(command.server)])
@@ -371,13 +372,13 @@ def _with_image_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage
 
 
 def _load_image(image: str | bytes, workspace: Workspace) -> str | ImageData:
-    """Return an image that the user names or pastes: an address, a path, or else its bytes.
+    """Return an image that the user names or pastes: a URL, a path, or its bytes.
 
-    The user may name any file that they can read; one in the workspace is named by its path there.
+    The user may name any readable file; one in the workspace is referred to by its path there.
     Raises OSError, InvalidValue.
     """
     if isinstance(image, bytes):
-        return _validate_image(image, "what was pasted")
+        return _validate_image(image, "the pasted data")
     if is_url(image):
         return image
     name = terminal_line(image)
@@ -385,20 +386,22 @@ def _load_image(image: str | bytes, workspace: Workspace) -> str | ImageData:
         real_path = Path(image).expanduser().resolve(strict=True)
     except RuntimeError:  # the home of an unknown user
         raise InvalidValue(
-            f"{name} is in no home folder there is", code="home_unknown", place="image"
+            f"{name} is in the home folder of an unknown user",
+            code="home_unknown",
+            place="image",
         ) from None
     if any(real_path.is_relative_to(root) for root in workspace.roots):
         return workspace.relative_of_real_path(str(real_path))
     if not real_path.is_file():  # a pipe may never have data, and a device may never end
-        raise InvalidValue(f"{name} is no file", code="not_a_file", place="image")
+        raise InvalidValue(f"{name} is not a file", code="not_a_file", place="image")
     with real_path.open("rb") as file:
         return _validate_image(file.read(MAX_IMAGE_FILE_BYTES + 1), name)
 
 
 def _validate_image(data: bytes, name: str) -> ImageData:
-    """Return an image, if it is one and not too large. Raises InvalidValue."""
+    """Return the data as an image. Raises InvalidValue if it is not one, or too large."""
     if len(data) > MAX_IMAGE_FILE_BYTES:
-        text = f"{name} has more than {MAX_IMAGE_FILE_BYTES:,} bytes"
+        text = f"{name} is larger than {MAX_IMAGE_FILE_BYTES:,} bytes"
         raise InvalidValue(text, code="image_too_large", place="image")
     try:
         check_image_type(data)

@@ -1,8 +1,8 @@
 """Approval requests that wait for the user.
 
-A call is requested in its turn; the user may decide about it before, because all calls of a turn
-are recorded by then. A user who allowed a call after reading its preview has allowed that effect:
-if the effect differs at the request, the user is asked again.
+Approval of a call is requested when the call is about to run. The user may decide earlier, because
+all calls of a turn are recorded by then. A user who allowed a call after reading its preview has
+allowed that effect: if the effect differs at the request, the user is asked again.
 
 Nothing is decided or recorded here.
 """
@@ -20,11 +20,11 @@ from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview
 
 
 class PendingCall(NamedTuple):
-    """A call that awaits a decision, or will."""
+    """A call that waits for approval, or will."""
 
     call: ToolCall
     request: ApprovalRequest | None
-    """None: it waits for another call of its turn, and a rule may still decide about it."""
+    """None while it waits for another call of its turn; a rule may still decide about it."""
     decision: ApprovalDecision | None = None
     """The user's decision before the request."""
 
@@ -97,7 +97,7 @@ class ApprovalQueue:
             self._on_change()
 
     def pending_calls(self, waiting: Iterable[ToolCall]) -> list[PendingCall]:
-        """Return the requests, and after them the calls that wait for their turn."""
+        """Return the requests, followed by the calls that wait for their turn."""
         pending = [PendingCall(request.call, request) for request, _ in self._open.values()]
         known = self._open.keys() | self._answered
         decisions = {id: early.decision for id, early in self._early.items()}
@@ -119,14 +119,14 @@ class ApprovalQueue:
         Several calls may be decided together, in any order, until the gate has read the decision of
         the requested one.
 
-        Raises Missing if no call of this id awaits a decision, InvalidValue for an invalid rule.
+        Raises Missing if no call with this ID waits for approval, InvalidValue for an invalid rule.
         """
         open_request = self._open.get(call_id)
         if open_request is None:
             accepts_decisions = bool(self._open or self._answered or call_id in self._early)
             if not accepts_decisions or call_id in self._answered or call_id not in waiting:
                 raise Missing(
-                    "no call of this id awaits a decision",
+                    "no call with this ID waits for approval",
                     code="call_not_pending",
                     place="approval",
                 )
@@ -148,7 +148,7 @@ class ApprovalQueue:
             future.set_result(decision)
 
     def forget(self, call_id: str) -> None:
-        """Drop what is known of a call that has its result: a provider may use its id again."""
+        """Drop the decision and preview of a finished call: a provider may use its ID again."""
         self._early.pop(call_id, None)
         self._previews.pop(call_id, None)
 

@@ -55,7 +55,7 @@ class BranchTree:
         images = [block for block in message.content if isinstance(block, Image)]
         if any(isinstance(image.source, ImageBlob) for image in images):
             raise Missing(
-                "an image of this message is gone; fork behind it, and say it anew",
+                "an image of this message is missing; fork after the message and send it again",
                 code="image_missing",
                 place="fork",
             )
@@ -77,7 +77,7 @@ class BranchTree:
         conversation = self._state.conversation
         if name not in conversation.branches:
             raise Missing(
-                f"there is none of this name, but {', '.join(self.names())}",
+                f"not found; use one of {', '.join(self.names())}",
                 code="branch_missing",
                 place="branch",
             )
@@ -94,14 +94,14 @@ class BranchTree:
         self._state.emit(EntryRecorded(labelled))
 
     def _new_branch_name(self, name: str) -> str:
-        """Return the name of a branch that can be started now. Raises StenoError, Conflict."""
+        """Return the name of the new branch, if one can be started now. Raises StenoError, Conflict."""
         self._state.check_can_move()
         self._check_recorded()
         return new_branch_name(name, self._state.conversation.branches)
 
     def _check_recorded(self) -> None:
         if not self._state.is_recorded:
-            raise Missing("nothing has been said yet", code="empty_session", place="session")
+            raise Missing("this session has no messages yet", code="empty_session", place="session")
 
     def _switch_to(self, name: str) -> None:
         with self._state.explain_conflicts():
@@ -114,7 +114,7 @@ def editable_message(entry: Entry) -> UserMessage:
     message = entry.message
     if not isinstance(message, UserMessage):
         raise InvalidValue(
-            "only what you have said can be said otherwise", code="not_user_message", place="fork"
+            "only your own messages can be edited", code="not_user_message", place="fork"
         )
     return message
 

@@ -4,8 +4,8 @@ Files that models do not search are omitted: hidden ones, those in `.gitignore` 
 and compiler output. A suggestion is read in a prompt as exactly that file
 (`steno.inputs.mentions`).
 
-Servers are asked once in a while; a slow one is omitted until its answer arrives. Nothing here
-raises because of a server or a file.
+The lists of servers are cached for a while; a slow server is omitted until it responds. No error of
+a server or a file is raised here.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ _VISIBLE_PATHS, _ALL_PATHS = [
 
 
 def _with_folders(files: Iterable[str]) -> tuple[_PathName, ...]:
-    """Return files, and the folders that they lie in."""
+    """Return files, and the folders that contain them."""
     folders: dict[str, None] = {}
     found = [file for file in files if not _BUILD_OUTPUT.search(file)]
     for file in found:
@@ -166,7 +166,7 @@ def _path_name(text: str) -> _PathName:
 
 
 def _list_folder(workspace: Workspace, wanted: str) -> list[_PathName]:
-    """Return the content of the typed folder, if it may be read."""
+    """Return the content of the typed folder, if it can be read."""
     folder, _, last = wanted.rpartition("/")
     typed = f"{folder}/" if "/" in wanted else ""
     real = Path(typed).expanduser() if typed.startswith(_HOME_PREFIX) else workspace.root / typed
@@ -180,7 +180,7 @@ def _list_folder(workspace: Workspace, wanted: str) -> list[_PathName]:
                 if not ignored.ignores(entry.path, is_folder=entry.is_dir())
                 and not _BUILD_OUTPUT.search(entry.name)
             ]
-    except (OSError, ToolFailed, RuntimeError):  # the last where there is no home
+    except (OSError, ToolFailed, RuntimeError):  # RuntimeError: the home folder is unknown
         return []
 
 

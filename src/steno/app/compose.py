@@ -80,12 +80,12 @@ class AgentEnvironment(NamedTuple):
         return next((tool for tool in self.tools if tool.definition.name == name), None)
 
     def headline(self, call: AnyToolCall) -> str:
-        """Return the headline of a call: by its tool, or as in a stored session if it is not open."""
+        """Return the headline of a call, from its tool if that is available."""
         tool = self.find_tool(call.name)
         return call_headline(call) if tool is None else tool_headline(tool, call)
 
     def call_content(self, call: ToolCall) -> PreviewPart | None:
-        """Return the text that a call writes: by its tool, or as in a stored session."""
+        """Return the text that a call writes, from its tool if that is available."""
         tool = self.find_tool(call.name)
         return call_content(call) if tool is None else tool_content(tool, call)
 
@@ -221,7 +221,7 @@ def _build_ocr(settings: Settings) -> OcrReader | None:
 
 
 def _build_transport() -> Transport:
-    """Return a transport for HTTP; it raises MissingExtra when it is used and not installed."""
+    """Return a transport for HTTP. Raises MissingExtra if the package is not installed."""
     from steno.transport.http import HttpTransport, TimeLimits  # noqa: PLC0415 - slow to load
 
     limits = TimeLimits(first_byte_s=_FETCH_TIMEOUT_S, idle_s=_FETCH_TIMEOUT_S)
@@ -240,13 +240,13 @@ def _open_telemetry(settings: Settings) -> Telemetry:
 
 
 def target_for(model: ModelSelection, settings: Settings) -> ModelTarget:
-    """Return the target of requests to a model; settings of the user count more than its server."""
+    """Return the target of requests to a model; the user's settings override its server."""
     reported = unknown_model(model.model) if model.known is None else model.known
     return build_target(model.name, model.vendor, reported, settings)
 
 
 def open_settings_store(settings: Settings, *, is_new: bool = True) -> Store:
-    """Open the store of the settings; an empty one if a session is resumed without a store."""
+    """Open the store of the settings; to resume a session, a missing store is an empty one."""
     address = default_address() if settings.store is None else read_address(settings.store)
     if not is_new and not address.exists:
         return MemoryStore()
@@ -254,7 +254,9 @@ def open_settings_store(settings: Settings, *, is_new: bool = True) -> Store:
         return open_store_at(address)
     except Unavailable as exc:
         raise Unavailable(
-            f"{exc.message}; --no-session does without a store", code=exc.code, place=exc.place
+            f"{exc.message}; use --no-session to work without a store",
+            code=exc.code,
+            place=exc.place,
         ) from exc
 
 
@@ -273,7 +275,7 @@ def read_system_prompt(loaded: LoadedSettings, folder: Path) -> tuple[str, tuple
 
 
 def _open_grants(folder: Path) -> tuple[GrantsFile | None, tuple[SetupNotice, ...]]:
-    """Open the file of grants; where it cannot be read, return a notice and no grants."""
+    """Open the file of grants; if it cannot be read, return a notice and no grants."""
     if config_folder(os.environ) is None:
         return None, ()
     grants = GrantsFile(folder)
@@ -291,27 +293,31 @@ def environment_notices(environment: AgentEnvironment, folder: Path) -> Iterator
     """Yield notices about the model and the folder that may surprise the user."""
     settings, model = environment.settings, environment.model_selection
     if model.searched:
-        text = f"no model was named; {model.name} is there ({model.reason})"
+        text = f"no model named; using {model.name} ({model.reason})"
         if model.vendor in (EMBEDDED, OFFLINE):  # only a weak model was found
             text += (
-                "; for real work set a key such as ANTHROPIC_API_KEY, or start Ollama: steno models"
+                "; for real work, set a key such as ANTHROPIC_API_KEY, start a server such as "
+                "Ollama, or name a model with --model (`steno models` lists them)"
             )
         yield SetupNotice("model_not_named", text)
     if settings.max_cost is not None and find_price(model.name) is None:
-        text = f"max_cost: nobody knows the price of {model.name}, so this is no limit"
+        text = f"max_cost: the price of {model.name} is unknown, so the limit has no effect"
         yield SetupNotice("price_unknown", text)
     target = environment.target
     if target.response_tokens != target.max_tokens:
-        text = f"max_tokens: {model.name} says {target.response_tokens:,} at most, so no more is asked for"
+        text = (
+            f"max_tokens: a response of {model.name} has at most {target.response_tokens:,} tokens, "
+            "so the request asks for no more"
+        )
         yield SetupNotice("max_tokens_above_model_limit", text)
     window = target.context_tokens
     if window is not None and (target.response_tokens or 0) > window // 2:
         text = (
-            f"max_tokens: {model.name} reads {window:,} tokens at once, its answer "
-            "included; half of that is kept free for the answer"
+            f"max_tokens: the context window of {model.name} has {window:,} tokens, including the "
+            "response; half of it is reserved for the response"
         )
         yield SetupNotice("max_tokens_above_half_window", text)
     home = home_folder(os.environ)
     if home is not None and home.resolve().is_relative_to(folder):
-        text = f"{folder}: your home folder is in it, with all that it holds; a project is safer"
+        text = f"{folder}: contains your home folder; work in the folder of a project to be safe"
         yield SetupNotice("folder_holds_home", text)

@@ -14,18 +14,20 @@ from steno.errors import Missing
 from steno.render.terminal_text import terminal_line
 
 SETTINGS_FILE: Final = "config.toml"
+UNKNOWN_USER: Final = "unknown user"
+"""The actor of a decision if the system does not know the user."""
 PROJECT_MARKERS: Final = (".git", ".steno")
 """The names that the root folder of a project holds."""
 _SHARED_MODE_BITS: Final = stat.S_ISVTX | stat.S_IWOTH
 
 
 def working_folder() -> Path:
-    """Return the current folder. Raises Missing if it was removed."""
+    """Return the working directory. Raises Missing if it was removed."""
     try:
         return Path.cwd()
     except FileNotFoundError:
         raise Missing(
-            "the working folder is not there any more; go to another",
+            "the working directory was removed; change to another",
             code="folder_missing",
             place="folder",
         ) from None
@@ -41,8 +43,8 @@ def settings_files(folder: Path, environ: Mapping[str, str]) -> tuple[Path, ...]
 def find_project(folder: Path) -> Path:
     """Return the root of the project that a folder is in: the nearest with `.git` or `.steno`.
 
-    That is the folder itself if there is none. A folder that every user may write to, such as
-    /tmp, is not a project.
+    Without one, it is the folder itself. A folder that every user may write to, such as /tmp, is
+    not a project.
     """
     folder = folder.resolve()
     for candidate in (folder, *folder.parents):
@@ -58,7 +60,7 @@ def _is_shared(folder: Path) -> bool:
 
 
 def config_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return the folder of the user's settings; None where no home is known."""
+    """Return the folder of the user's settings; None if the home folder is unknown."""
     path = environ.get("XDG_CONFIG_HOME", "")
     if path.startswith("/"):  # the XDG specification ignores relative paths
         return Path(path) / "steno"
@@ -77,7 +79,7 @@ def home_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def user_name() -> str | None:
-    """Return the login name of the user; None where the system does not know it."""
+    """Return the login name of the user; None if the system does not know it."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
@@ -85,7 +87,7 @@ def user_name() -> str | None:
 
 
 def display_folder(folder: str | None) -> str:
-    """Return a folder as a user writes it: below the home folder with ~."""
+    """Return a folder for display: ~ for the home folder, `-` for None."""
     home = home_folder(os.environ)
     if folder is None:
         return "-"

@@ -45,13 +45,13 @@ from steno.values import replace_lone_surrogates
 
 _logger: Final = logging.getLogger("steno.app")
 _SILENT_WAIT_S: Final = 1.0
-"""How long a wait is not reported."""
+"""The duration of a wait that is not reported."""
 MAX_SERVER_WAIT_S: Final = 10.0
-"""How long a prompt waits after that: most servers are ready by then."""
+"""The further time that a prompt waits; most servers are ready by then."""
 MCP_FILE_NAME: Final = ".mcp.json"
-"""The file of a project that names its servers; other programs read it, too."""
+"""The file of a project that configures its servers; other programs read it, too."""
 NOT_TRUSTED: Final = "not trusted"
-"""The problem of a server that an untrusted project brings."""
+"""The problem of a server of an untrusted project."""
 _CONFIGURED: Final = "configured"
 """The state of a server that can be started; only a request shows whether it responds."""
 _SERVERS_KEY: Final = "mcpServers"
@@ -99,7 +99,7 @@ def find_servers(
 
 @final
 class _ServerCollector:
-    """The servers so far: the first server of a name counts."""
+    """The servers so far; the first of several with the same name is used."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.specs: dict[str, McpServerSpec] = {}
@@ -112,13 +112,16 @@ class _ServerCollector:
             spec = replace(configured, cwd=configured.cwd or fallback_cwd)
             existing = self.specs.setdefault(name, spec)
             if existing is not spec and not existing.disabled:
-                text = f"{spec.origin}: {name}: this server is not used; that of {existing.origin} counts"
+                text = (
+                    f"{spec.origin}: {name}: this server is ignored; {existing.origin} has one with "
+                    "this name"
+                )
                 self.notices.append(SetupNotice("server_overridden", text))
 
     def add_named_file(self, file: Path, *, fallback_cwd: Path | None) -> None:
         table = _read_servers_table(file, inside=None)
         if table is None:
-            raise InvalidValue("there is no such file", code="file_not_found", place=str(file))
+            raise InvalidValue("file not found", code="file_not_found", place=str(file))
         folder = file.absolute().parent
         specs = _read_specs_from(table, file, environ=self._environ, base=folder)
         self.add(specs, fallback_cwd=fallback_cwd)
@@ -130,7 +133,7 @@ class _ServerCollector:
         except InvalidValue as exc:
             if loaded.trusts_project:
                 raise InvalidValue(
-                    f"{exc.message}; --no-mcp does without all servers",
+                    f"{exc.message}; use --no-mcp to start without MCP servers",
                     code=exc.code,
                     place=exc.place,
                 ) from None
@@ -155,7 +158,7 @@ class _ServerCollector:
     def _read_valid_specs(
         self, table: Mapping[str, Any], file: Path, environ: Mapping[str, str]
     ) -> dict[str, McpServerSpec]:
-        """Read the servers of a project one by one; those that steno cannot use are left out."""
+        """Read the servers of a project one by one; invalid ones are skipped."""
         specs: dict[str, McpServerSpec] = {}
         rejected: list[SetupNotice] = []
         for name, row in table.items():
@@ -163,10 +166,10 @@ class _ServerCollector:
                 specs |= _read_specs_from({name: row}, file, environ=environ, base=file.parent)
             except InvalidValue as exc:
                 short = truncate_to_width(terminal_line(name), _MAX_NAME_LENGTH)
-                rejected.append(SetupNotice(exc.code, f"{exc}; {short} is left out"))
+                rejected.append(SetupNotice(exc.code, f"{exc}; server {short} is skipped"))
         self.notices += rejected[:_MAX_NOTICES]
         if extra_count := len(rejected[_MAX_NOTICES:]):
-            text = f"{file}: {extra_count:,} more are left out"
+            text = f"{file}: {extra_count:,} more servers are skipped"
             self.notices.append(SetupNotice("more_servers_left_out", text))
         return specs
 
@@ -192,7 +195,7 @@ def _read_servers_table(file: Path, *, inside: Path | None) -> dict[str, Any] | 
         return msgspec.json.decode(data, type=_McpFile).servers
     except msgspec.ValidationError:
         raise InvalidValue(
-            f'must be an object with a table of servers, "{_SERVERS_KEY}"',
+            f'must be an object with the member "{_SERVERS_KEY}", an object of servers',
             code="not_a_table",
             place=str(file),
         ) from None
@@ -208,21 +211,21 @@ def _read_servers_table(file: Path, *, inside: Path | None) -> dict[str, Any] | 
 
 
 class ServerStatus(NamedTuple):
-    """Whether a server can be used, as far as that is known without starting it."""
+    """The state of a server, as far as it is known without starting it."""
 
     text: str
     is_problem: bool
 
 
 def server_status(spec: McpServerSpec) -> ServerStatus:
-    """Return whether a server can be used, and why not; its program has to be installed."""
+    """Return whether a server can be used, and why not; its program must be installed."""
     if spec.is_usable and spec.command and not _is_program_found(spec):
         return ServerStatus(f"not found: {spec.redact_secrets(spec.command)}", is_problem=True)
     return ServerStatus(_configured_state(spec), bool(spec.problem) and not spec.disabled)
 
 
 def _is_program_found(spec: McpServerSpec) -> bool:
-    """Return whether the program exists, where the system will search for it."""
+    """Return whether the program exists in a place where the system searches for it."""
     command = spec.command
     if "/" in command:
         command = str((spec.cwd or working_folder()) / command)
@@ -235,7 +238,7 @@ def _configured_state(spec: McpServerSpec) -> str:
 
 def describe_server(spec: McpServerSpec) -> dict[str, Any]:
     """Return the public facts of a server: no arguments, variables or headers."""
-    facts: dict[str, Any] = {"kind": ""}  # the file only disables it
+    facts: dict[str, Any] = {"kind": ""}  # a server that the file only disables
     if spec.url:
         facts = {"kind": "http", "url": spec.redact_secrets(strip_url_secrets(spec.url) or "")}
     elif spec.command:
@@ -314,14 +317,14 @@ def unmatched_rule_notices(
             advice = (
                 suggest_name(server.removeprefix(MCP_TOOL_PREFIX), known.values())
                 if known
-                else "none is set up"
+                else "none is configured"
             )
-            text = f"rule {rule}: there is no such MCP server; {advice}"
+            text = f"rule {rule}: unknown MCP server; {advice}"
             yield SetupNotice("server_not_found", text)
             continue
         is_about_tools = rule.tool != server and known[server] in listed_servers
         if is_about_tools and not any(rule.names_tool(tool.definition.name) for tool in tools):
-            text = f"rule {rule}: there is no such tool; steno mcp tools {known[server]} lists them"
+            text = f"rule {rule}: unknown tool; run 'steno mcp tools {known[server]}' to list them"
             yield SetupNotice("tool_unknown", text)
 
 
@@ -343,9 +346,9 @@ class McpStartup:
         """Take the servers; none is started yet.
 
         `prepare_image` prepares images for a model, `on_change` is called when tools have arrived,
-        `on_progress` receives what is waited for, and `on_notice` notices for the user. A wait of
+        `on_progress` receives the reason of a wait, and `on_notice` notices for the user. A wait of
         `silent_wait_s` is not reported; `max_wait_s` is its limit after that. If it is None, every
-        prompt waits until each server has answered or failed.
+        prompt waits until each server is ready or has failed.
         """
         self.server_setup: Final = server_setup
         self._servers, self._notices = drop_ambiguous_servers(server_setup.servers)
@@ -386,24 +389,24 @@ class McpStartup:
         try:
             found = await list_mcp_tools([server], prepare_image=self._prepare_image)
         except Exception as exc:  # a bug of ours must not affect the other servers
-            _logger.exception("session: the tools of an MCP server were not used")
-            text = f"mcp {server.name}: a fault in steno: {exc}"
+            _logger.exception("session: listing the tools of an MCP server failed")
+            text = f"mcp {server.name}: internal error in steno: {exc}"
             found = McpTools((), (SetupNotice("internal_error", text),))
         if not server.is_connected:
             self._failed.add(server.name)
         self._tools_by_server[server.name] = found
         self._on_change()
         if server.name in self._reported_late and found.tools:
-            text = f"mcp {server.name}: it is there now; what you say next goes with its tools"
+            text = f"mcp {server.name}: ready; its tools are available from the next prompt on"
             self._on_notice(SetupNotice("server_ready", text))
 
     @property
     def is_pending(self) -> bool:
-        """Whether a server has not answered yet, so that a prompt would wait."""
+        """Whether a server is not ready yet, so that a prompt would wait."""
         return bool(self._unfinished())
 
     async def wait(self) -> None:
-        """Wait for the servers: shortly for all, and once longer for each of them.
+        """Wait for the servers: briefly for all, and once longer for each of them.
 
         A cancelled wait cancels nothing else.
         """
@@ -419,13 +422,13 @@ class McpStartup:
             self._waited_for |= late.keys()
             text = f"waiting for MCP server{'s' * (len(late) > 1)} {', '.join(late)}"
             self._on_progress(text)
-            limit = f"{self._max_wait_s:g} s at most"
-            text = f"{text}, {limit}; interrupt it to take back what you said"
+            limit = f"at most {self._max_wait_s:g} s"
+            text = f"{text}, {limit}; interrupt to take back your prompt"
             self._on_notice(SetupNotice("waiting_for_servers", text))
             await asyncio.wait(late.values(), timeout=self._max_wait_s)
         for name in self._unfinished(excluding=self._reported_late):
             self._reported_late.add(name)
-            text = f"mcp {name}: it has not answered yet; what you said goes without its tools"
+            text = f"mcp {name}: not ready yet; your prompt is sent without its tools"
             self._on_notice(SetupNotice("server_not_ready", text))
 
     def _unfinished(self, *, excluding: Collection[str] = ()) -> dict[str, asyncio.Task[None]]:

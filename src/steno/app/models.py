@@ -43,18 +43,18 @@ from steno.suggest import suggest_name
 T = TypeVar("T")
 MODEL_FLAG: Final = "--model"
 _ERROR_PLACES: Final = ("model", "embedded")
-"""The places of errors about the name of a model, which is known here."""
+"""The places of errors about the name of a model, which the caller knows."""
 _EMBEDDED_MAX_TOKENS: Final = 512
 """The default length of a response of an embedded model: small models do not stop by themselves."""
 _LOOKUP_TIMEOUTS: Final = DiscoveryTimeouts(local_s=0.5, hosted_s=3)
-"""The user waits for the list."""
+"""Short, because the user waits for the list."""
 
 
 # -- the model of a run -----------------------------------------------------------------------
 
 
 async def choose_model(loaded: LoadedSettings, recorded_model: str = "") -> ModelSelection:
-    """Find the model that the options name, else the recorded one, else one of the settings.
+    """Find the model of the options, else the recorded one, else that of the settings.
 
     Raises UsageError, InvalidValue, NotFound or AuthenticationFailed, with the name of the model.
     """
@@ -65,9 +65,9 @@ async def choose_model(loaded: LoadedSettings, recorded_model: str = "") -> Mode
             return await find_model(recorded_model, vendors=loaded.settings.providers)
         except StenoError as exc:
             raise InvalidValue(
-                f"{exc}; or choose by {MODEL_FLAG}",
+                f"{exc}; or choose another model with {MODEL_FLAG}",
                 code=exc.code,
-                place=f"{terminal_line(recorded_model)}, who spoke last",
+                place=f"recorded model {terminal_line(recorded_model)}",
             ) from exc
     with name_model_in_errors(name, origin if is_explicit else f"{origin}: model"):
         return await find_model(
@@ -101,9 +101,9 @@ def unknown_model(model: str) -> Model:
 
 
 def apply_model_settings(name: str, vendor: str, reported: Model, settings: Settings) -> Model:
-    """Return a model with the facts in force, from its full name and the facts of its server.
+    """Return a model with the facts in effect, from its full name and the facts of its server.
 
-    The settings of the user count most, then the server, then the row of the vendor; the size of
+    The settings of the user come first, then the server, then the row of the vendor; the size of
     the context may come from the price list. The user cannot raise the length of a response:
     `max_tokens` asks for less.
     """
@@ -162,7 +162,7 @@ async def find_models(
 ) -> list[DiscoveryResult]:
     """Ask every provider, or only the named one; the settings are applied to the models.
 
-    Raises UsageError if there is no such provider.
+    Raises UsageError if the provider is unknown.
     """
     results = await _ask_providers(settings.providers, provider, timeouts)
     # The price list is slow to load.
@@ -184,7 +184,7 @@ async def _ask_providers(
     if vendor is None:
         known = [*sorted(vendors), EMBEDDED, OFFLINE]
         raise UsageError(
-            f"there is none; {suggest_name(name, known)}",
+            f"unknown provider; {suggest_name(name, known)}",
             code="provider_unknown",
             place=f"--provider {terminal_line(name)}",
         )

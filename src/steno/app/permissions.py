@@ -1,12 +1,11 @@
 """Permission rules of the user: checks, the file of grants, and the key that signs decisions.
 
 The file of grants is in the user's folder, never in a project: a cloned repository must not be able
-to allow itself anything. It is TOML that a user can read and edit, and it counts as a whole or not
-at all.
+to allow itself anything. It is TOML that a user can read and edit; if any part of it is invalid, the
+whole file is ignored.
 
-The key is readable by the user alone; where it cannot be kept, a key lasts as long as the process,
-and where others could read it, a new one is made: decisions that another key has signed are asked
-about again.
+Only the user can read the key. If it cannot be stored, a key lasts as long as the process; if other
+users could read it, a new one is made. Decisions that another key has signed are asked about again.
 """
 
 from __future__ import annotations
@@ -38,26 +37,26 @@ from steno.values import is_utf8_text
 
 GRANTS_FILE_NAME: Final = "grants.toml"
 SCOPE_NAMES: Final = {GrantScope.PROJECT: "this project", GrantScope.USER: "the user"}
-"""The scopes of stored grants, in words."""
+"""The scopes of stored grants, for texts."""
 _OTHER_RULE_SUBJECTS: Final = ("fetch",)
-"""Actions of steno itself that rules decide about: fetching images."""
+"""Actions of steno itself that need permission: fetching images."""
 _FILE_HEADING: Final = """\
-# What you have allowed steno for good, beside what it asks about each time.
-# `steno permissions` shows and changes it. You may edit it, too, but comments do not last.
+# The permission rules that you have allowed permanently.
+# `steno permissions` lists and changes them. You can edit this file, but comments are not kept.
 """
 _LOCK_TIMEOUT_S: Final = 10.0
 _WRITABLE_BY_OTHERS: Final = 0o022
 KEY_FILE_NAME: Final = "seal.key"
 _KEY_BYTES: Final = 32
 _ACCESSIBLE_TO_OTHERS: Final = 0o077
-_REPAIR_ADVICE: Final = "mend it or remove it; until then nothing in it counts"
+_REPAIR_ADVICE: Final = "fix or delete the file; until then it is ignored"
 
 
 # -- rules ------------------------------------------------------------------------------------
 
 
 def read_rule(text: str) -> PermissionRule:
-    """Read a rule about a known tool. Raises InvalidValue, which names the remedy."""
+    """Read a rule about a known tool for a command. Raises InvalidValue with the place `rule`."""
     try:
         return parse_known_rule(text)
     except InvalidValue as exc:
@@ -79,15 +78,13 @@ def check_rule_tool(rule: PermissionRule) -> None:
     name = rule.tool
     known = (*BUILTIN_TOOL_NAMES, *_OTHER_RULE_SUBJECTS)
     if name not in known and "*" not in name and not name.startswith(MCP_TOOL_PREFIX):
-        raise InvalidValue(
-            f"there is no tool {name}; {suggest_name(name, known)}", code="tool_unknown"
-        )
+        raise InvalidValue(f"unknown tool {name}; {suggest_name(name, known)}", code="tool_unknown")
 
 
 def build_rule_hint(
     event: CallEnded, tool: Tool | None, allow: Sequence[PermissionRule]
 ) -> Notice | None:
-    """Return a notice on a call that the rules allow in part, and that could not be approved."""
+    """Return a notice on a denied call that the rules allow only in part."""
     call, result = event.call, event.result
     is_unasked = result_code(result) == ResultCode.NO_APPROVER
     if tool is None or not isinstance(call, ToolCall) or not is_unasked:
@@ -101,7 +98,7 @@ def build_rule_hint(
     ]
     if not rules or not uncovered:
         return None
-    text = f"{call.name}: what the rules allow does not cover: {', '.join(uncovered)}"
+    text = f"{call.name}: the allow rules do not cover: {', '.join(uncovered)}"
     return Notice(NoticeKind.CONTEXT, text, "allowed_in_part")
 
 
@@ -133,19 +130,19 @@ class StoredGrants(NamedTuple):
 
 @final
 class GrantsFile:
-    """The lasting rules for one project and for the user; a `GrantStore` of `steno.ports`."""
+    """The permanent rules of one project and of the user; a `GrantStore` of `steno.ports`."""
 
     def __init__(self, folder: Path, *, file: Path | None = None) -> None:
         """Take the folder that the agent works in, and optionally another file than the user's.
 
-        Raises InvalidValue where no folder of the user is known.
+        Raises InvalidValue if the home folder is unknown.
         """
         self.folder: Final = os.path.realpath(folder)
         """The folder of the project; paths in its rules are relative to it."""
         file = file or _user_file(GRANTS_FILE_NAME)
         if file is None:
             raise InvalidValue(
-                "no home folder is known; set HOME or XDG_CONFIG_HOME",
+                "the home folder is unknown; set HOME or XDG_CONFIG_HOME",
                 code="home_unknown",
                 place="grants",
             )
@@ -166,8 +163,8 @@ class GrantsFile:
                 return StoredGrants()
         if status.st_uid not in (0, os.geteuid()) or status.st_mode & _WRITABLE_BY_OTHERS:
             raise Unavailable(
-                "others may write to it, so nothing in it counts; look through it, "
-                "and make it yours alone (chmod 600)",
+                "other users can write to this file, so it is ignored; check its content, then "
+                "run chmod 600",
                 code="file_writable_by_others",
                 place=str(self.file),
             )
@@ -196,13 +193,13 @@ class GrantsFile:
             return None
         if scope is not GrantScope.PROJECT:
             raise InvalidValue(
-                "only what is for the project or for the user is kept here",
+                "only grants for the project or the user are stored",
                 code="scope_not_stored",
                 place="grants",
             )
         if not is_utf8_text(self.folder):
             raise InvalidValue(
-                "the path of the project is not UTF-8, allow it for the user",
+                "the path of the project is not UTF-8; allow the rule for the user instead",
                 code="path_not_utf8",
                 place="grants",
             )
@@ -269,13 +266,13 @@ class _GrantsParser(NamedTuple):
 
     def check_names(self, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
         for name in table:
-            if name not in known:  # it may have been meant to deny something
-                problem = f"is not known here, only {' and '.join(known)}"
+            if name not in known:  # it may be meant to deny something
+                problem = f"unknown field {name}; use {' or '.join(known)}"
                 self._refuse(name, problem, "field_unknown")
 
     def _rule(self, rule: object) -> str:
         if not isinstance(rule, str):
-            self._refuse(str(rule), "must be a rule in quotes", "not_a_rule")
+            self._refuse(str(rule), "must be a rule, as a string", "not_a_rule")
         try:
             return str(PermissionRule.parse(rule))
         except InvalidValue as exc:
@@ -316,7 +313,7 @@ class KeyFileSigner:
     """Signs texts for the user of this process (`steno.agent.permissions.grants.SignText`)."""
 
     def __init__(self, file: Path | None = None) -> None:
-        """Take optionally another file than the user's; it is read when it is needed."""
+        """Take the file of the key, by default the user's; it is read when it is needed."""
         self._file = file or _user_file(KEY_FILE_NAME)
         self._secret: bytes | None = None
 
@@ -336,7 +333,7 @@ def _read_secret(file: Path) -> bytes | None:
         with file.open("rb") as stream:
             status = os.fstat(stream.fileno())
             if status.st_uid != os.geteuid():
-                raise PermissionError(f"{file}: belongs to somebody else")
+                raise PermissionError(f"{file}: belongs to another user")
             is_exposed = not stat.S_ISREG(status.st_mode) or bool(
                 status.st_mode & _ACCESSIBLE_TO_OTHERS
             )

@@ -71,7 +71,7 @@ class AgentSession:
     def __init__(self, state: SessionState) -> None:
         """Take the shared state; see `open`."""
         self.state: Final = state
-        """What the parts of the session share: for commands, not for interfaces."""
+        """The state shared by the parts of the session, for commands, not for interfaces."""
         self.active_run: Final = ActiveRun(state)
         self._images = SessionImages(state.read_blob)
         self.branches = BranchTree(state)
@@ -105,10 +105,9 @@ class AgentSession:
         replaces the recorded mode. `approver` decides in place of the user. Without
         `is_interactive`, calls that need a decision are denied, and the first prompt opens the
         store and waits for all MCP servers. `on_progress` receives what the session waits for, and
-        `on_skipped` notices about sessions of the folder that cannot be read, which are events
-        otherwise.
+        `on_skipped` notices about unreadable sessions of the folder; without it they are events.
         """
-        on_progress("looking for a model")
+        on_progress("searching for a model")
         settings, skipped = loaded_settings.settings, list[SetupNotice]()
         is_persistent = is_persistent or not start.is_new
         open_store = partial(open_settings_store, settings, is_new=start.is_new)
@@ -174,17 +173,17 @@ class AgentSession:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the log ends inside a turn: a call or a prompt without an answer."""
+        """Whether the log ends inside a turn: with a call without a result, or an unanswered prompt."""
         return self.active_run.is_unfinished
 
     @property
     def has_unanswered_prompt(self) -> bool:
-        """Whether the last prompt could not be sent, or no model has answered it."""
+        """Whether the last prompt was not sent, or has no response."""
         return self.active_run.has_unanswered_prompt
 
     @property
     def pending_calls(self) -> Sequence[PendingCall]:
-        """The calls that await a decision, requested ones first."""
+        """The calls that wait for approval, requested ones first."""
         return self.state.approvals.pending_calls(self._undecided_calls().values())
 
     def subscribe(self, listener: SessionListener) -> Callable[[], None]:
@@ -208,7 +207,7 @@ class AgentSession:
         """
         if not isinstance(prompt, PromptInput):
             raise InvalidValue(
-                'send takes a prompt, as in PromptInput("List the files.")',
+                'must be a PromptInput, as in PromptInput("List the files.")',
                 code="wrong_type",
                 place="prompt",
             )
@@ -230,7 +229,7 @@ class AgentSession:
         await self.active_run.shell.run(command)
 
     def interrupt(self) -> None:
-        """Interrupt the run and the shell command. Nothing happens if nothing runs.
+        """Interrupt the run and the shell command, if any.
 
         Prompts that no model has read, or that wait for servers, return as `InputReturned`; those
         that are still being prepared, or wait for their turn, are refused. The output of a shell
@@ -242,18 +241,18 @@ class AgentSession:
         """Decide about a pending call, or about one that waits for it. Raises StenoError."""
         if not isinstance(decision, ApprovalDecision):
             raise InvalidValue(
-                "a decision is an ApprovalDecision, which names its actor",
+                "must be an ApprovalDecision, which names its actor",
                 code="wrong_type",
                 place="approval",
             )
         self.state.approvals.decide(call_id, decision, self._undecided_calls())
 
     def headline(self, call: AnyToolCall) -> str:
-        """Return the main part of a call for a list, by its tool if that is open."""
+        """Return the headline of a call, from its tool if that is available."""
         return self.state.environment.headline(call)
 
     def call_content(self, call: ToolCall) -> PreviewPart | None:
-        """Return the text that a call writes, by its tool if that is open; None if it has none."""
+        """Return the text that a call writes, from its tool if that is available; None if it has none."""
         return self.state.environment.call_content(call)
 
     async def preview(self, call: ToolCall) -> CallPreview:
@@ -288,7 +287,7 @@ class AgentSession:
     # -- commands -----------------------------------------------------------------------------
 
     def change_mode(self, mode: Mode) -> None:
-        """Switch between plan and act; it counts from the next decision on."""
+        """Switch between plan and act; it takes effect with the next decision."""
         with self.state.explain_conflicts():
             entry = set_mode(self.state.conversation, mode)
         if entry is not None and self.state.is_recorded:
@@ -306,27 +305,27 @@ class AgentSession:
             with name_model_in_errors(name, "/model"):
                 model = await self._run_interruptible(search)
             if model.name == state.environment.model_selection.name:
-                return Report([Paragraph(code(model.name), " answers already.")])
+                return Report([Paragraph(code(model.name), " is already in use.")])
             await state.use_model(model)
             differences = (
                 await asyncio.to_thread(_context_differences, state) if state.is_recorded else []
             )
-        parts = [Paragraph(code(model.name), " answers from here on.")]
+        parts = [Paragraph("The model is ", code(model.name), " from the next request on.")]
         if differences:
-            parts.append(Paragraph("It sees otherwise than it is on record:"))
+            parts.append(Paragraph("Its context differs from the log:"))
             parts += [Paragraph(line, marker="-") for line in differences[:_MAX_DIFFERENCES]]
         if (omitted := len(differences) - _MAX_DIFFERENCES) > 0:
             parts.append(Paragraph(f"and {format_count(omitted, 'more', 'more')}", marker="-"))
-        return Report(parts, "model")
+        return Report(parts, "Model" if differences else "")
 
     async def list_models(self) -> Sequence[Suggestion]:
-        """Return the models that there are to choose from."""
+        """Return the models to choose from."""
         return await self._run_interruptible(list_models(self.state.config.loaded_settings))
 
     async def _run_interruptible(self, search: Coroutine[Any, Any, T]) -> T:
         """Run a search for models. Raises StenoError if the user interrupts it."""
         name = self.state.environment.model_selection.name
-        refusal = f"/model: interrupted; {name} answers as before"
+        refusal = f"/model: interrupted; still using {name}"
         return await self.state.lock.run_cancellable(search, refusal)
 
     async def run_command(self, name: str, argument: str = "") -> Report:
@@ -372,7 +371,7 @@ class SessionImages:
         self._resolved: dict[tuple[str, int], Image] = {}
         """The resolved references of the branch, by entry and block."""
         self._read_position: tuple[int, Entry | None] = (0, None)
-        """How many entries of the branch were read, and the last of them."""
+        """The number of entries of the branch that were read, and the last of them."""
 
     def find(self, conversation: Conversation, entry: str, block: int) -> ImageReader | None:
         """Return a reader for an image of an entry; None if it is not available."""

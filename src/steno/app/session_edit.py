@@ -1,7 +1,7 @@
-"""Begin and change sessions: branches, titles, labels and removal, with one function for each rule.
+"""Start and change sessions: branches, titles, labels and deletion, with one function for each rule.
 
-Commands and interfaces use the same functions. What an open session reports to its listeners is
-not known here.
+Commands and interfaces use the same functions. This module does not know the listeners of an open
+session.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from steno.store import Store
 def begin_session(
     store: Store, folder: Path, system_prompt: str, mode: Mode, *, title: str = ""
 ) -> Conversation:
-    """Begin a session in a folder."""
+    """Start a session in a folder."""
     messages = [ChatMessage.system(system_prompt)] if system_prompt.strip() else []
     conversation = store.new(messages, title=title or None, about={FOLDER_KEY: str(folder)})
     set_mode(conversation, mode)
@@ -30,7 +30,7 @@ def begin_session(
 
 
 def apply_start(conversation: Conversation, start: SessionStart, mode: str | None) -> None:
-    """Begin the branch and set the mode that a run asks for. Raises Conflict."""
+    """Start the branch and set the mode that the options name. Raises Conflict."""
     if start.fork is not None:
         name = new_branch_name(start.fork, conversation.branches, place="--fork")
         start_branch(conversation, name)
@@ -39,7 +39,7 @@ def apply_start(conversation: Conversation, start: SessionStart, mode: str | Non
 
 
 def set_mode(conversation: Conversation, mode: Mode) -> Entry | None:
-    """Change the mode; return the new entry, or None where the mode is the same already."""
+    """Change the mode; return the new entry, or None if the mode is already set."""
     return None if conversation.mode is mode else conversation.change_mode(mode)
 
 
@@ -49,12 +49,14 @@ def set_mode(conversation: Conversation, mode: Mode) -> Entry | None:
 def new_branch_name(name: str, taken: Container[str], *, place: str = "fork") -> str:
     """Return the name of a new branch: `fork-1`, or the next free number, if it is blank.
 
-    Raises Conflict if there is a branch of this name.
+    Raises Conflict if a branch with this name exists.
     """
     name = name.strip()
     if name in taken:
         raise Conflict(
-            "there is a branch of this name; choose another", code="branch_exists", place=place
+            "a branch with this name already exists; choose another",
+            code="branch_exists",
+            place=place,
         )
     return name or unused_branch_name("fork", taken)
 
@@ -66,7 +68,7 @@ def start_branch(conversation: Conversation, name: str, at: str | None = None) -
 
 
 def clone_session(store: Store, session: str, branch: str | None, at: str | None) -> str:
-    """Copy a session, and start a branch in the copy: all of it, or nothing. Return the new id."""
+    """Copy a session and start a branch in the copy, or do neither; return the new ID."""
     clone = store.clone(session)
     if branch is not None:
         try:
@@ -81,7 +83,7 @@ def clone_session(store: Store, session: str, branch: str | None, at: str | None
 
 
 def clean_label(text: str) -> str:
-    """Return a label without blanks around it. Raises InvalidValue if it cannot be one."""
+    """Return a label without blanks around it. Raises InvalidValue if it is not a valid label."""
     check_label_text(text)
     return text.strip()
 
@@ -91,7 +93,7 @@ def clean_title(title: str, *, place: str = "rename") -> str:
     title = title.strip()
     if not title:
         raise InvalidValue(
-            "the title is blank; say what the session is about", code="blank_title", place=place
+            "the title is blank; give the session a title", code="blank_title", place=place
         )
     return title
 
@@ -104,21 +106,21 @@ def rename_session(store: Store, session: str, title: str) -> str:
     return title
 
 
-# -- removal ---------------------------------------------------------------------------------
+# -- deletion --------------------------------------------------------------------------------
 
 
 def check_not_open(sessions: Collection[str], open_session: str | None) -> None:
-    """Refuse to remove the open session. Raises StenoError."""
+    """Refuse to delete or redact the open session. Raises StenoError."""
     if open_session in sessions:
         raise StenoError(
-            "it is the one at hand; /new or /resume another one before",
+            "this session is open; first switch to another with /new or /resume",
             code="session_in_use",
             place="session",
         )
 
 
 def remove_sessions(store: Store, sessions: Iterable[str]) -> StenoError | None:
-    """Remove sessions with the blobs that only they use.
+    """Delete sessions with the blobs that only they use.
 
     Returns the error if blobs could not be collected; they are collected another time.
     """

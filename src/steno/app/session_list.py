@@ -1,6 +1,6 @@
 """All sessions of the store.
 
-Reads and writes of more than a line run in a thread, so that the screen stays responsive.
+Larger reads and writes run in a thread, so that the screen stays responsive.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from steno.ports import SetupNotice
 from steno.render.terminal_text import terminal_line
 
 _MAX_HITS: Final = 200
-"""How many entries that contain the searched words are read."""
+"""The number of matching entries that a search reads."""
 
 
 class SessionList:
@@ -40,7 +40,7 @@ class SessionList:
         unreadable = UnreadableSessions()
         summaries = await asyncio.to_thread(self._read_summaries, search.strip(), unreadable)
         for label in map(terminal_line, unreadable.sessions):
-            text = f"session {label}: it cannot be read; `steno verify {label}` tells why"
+            text = f"session {label}: cannot be read; run `steno verify {label}` to see why"
             self._state.emit_notices([SetupNotice("session_unreadable", text)])
         return summaries
 
@@ -92,6 +92,6 @@ class SessionList:
     async def delete(self, session: str) -> None:
         """Delete a session with the blobs that only it uses; not the open one."""
         id = await self._find(session)
-        async with self._state.lock:  # it is not opened meanwhile
+        async with self._state.lock:  # so that it is not opened in between
             check_not_open([id], self._state.conversation.id)
             await asyncio.to_thread(remove_sessions, self._state.store, [id])

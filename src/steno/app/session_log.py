@@ -25,7 +25,7 @@ from steno.store.base import BranchHeads
 
 _ENTRY_NUMBER: Final = re.compile(r"#?([1-9][0-9]{0,11})")
 _MAX_UNFOLDED_RUN: Final = 3
-"""A run of rows of this length is not folded."""
+"""The length of the longest run of rows that is not folded."""
 
 
 @final
@@ -71,7 +71,7 @@ class SessionLog:
         return next(reversed(self.heads), MAIN_BRANCH)
 
     def number(self, entry_id: str) -> str:
-        """Return the number of an entry as text; a question mark if there is no such entry."""
+        """Return the number of an entry as text; `#?` if the entry is unknown."""
         number = self.numbers.get(entry_id)
         return "#?" if number is None else f"#{number}"
 
@@ -81,7 +81,7 @@ class SessionLog:
         if name not in self.heads and name != MAIN_BRANCH:
             known = ", ".join(map(terminal_text, self.heads))
             raise Missing(
-                f"there is none of this name, but {known or MAIN_BRANCH}",
+                f"not found; use one of {known or MAIN_BRANCH}",
                 code="branch_missing",
                 place="branch",
             )
@@ -98,16 +98,16 @@ class SessionLog:
     def find_entry(self, name: str) -> Entry:
         """Return an entry by its number, id, label, or the beginning of its id.
 
-        Every command prints numbers, so a number wins over an id or a label that looks like one.
-        Raises Missing if there is none or more than one.
+        Every command prints numbers, so a number wins over an ID or a label that looks like one.
+        Raises Missing if no entry matches, or more than one.
         """
         number = _ENTRY_NUMBER.fullmatch(name)
         if number is not None and int(number[1]) <= len(self.records):
             if int(number[1]) in self._by_number:
                 return self._by_number[int(number[1])]
             raise Missing(
-                "there a branch begins, which takes a number and is no entry; "
-                "`steno sessions tree` shows the entries",
+                "this number is the start of a branch, not an entry; "
+                "run `steno sessions tree` to list the entries",
                 code="not_an_entry",
                 place=f"entry #{number[1]}",
             )
@@ -119,13 +119,13 @@ class SessionLog:
                 return self.entries[self.labels[name]]
             candidates = [id for id in self.entries if name and id.startswith(name)]
         label = f"entry {terminal_line(name)}".rstrip()
-        return self.entries[pick_one(candidates, label, "`steno sessions tree` shows them")]
+        return self.entries[pick_one(candidates, label, "run `steno sessions tree` to list them")]
 
 
 def missing_parent() -> Damaged:
     """Return the error for a session that lacks the parent of an entry."""
     return Damaged(
-        "what came before an entry is not there; see steno verify",
+        "the parent of an entry is missing; run `steno verify` to check the session",
         code="parent_missing",
         place="session",
     )
@@ -155,9 +155,9 @@ class BranchTreeRow(NamedTuple):
     is_active: bool
     """Whether the active branch contains it."""
     is_notable: bool
-    """Whether it is drawn where other rows are folded: a prompt, or a landmark."""
+    """Whether it is drawn while other rows are folded: a prompt, or a landmark."""
     is_landmark: bool = False
-    """Whether a branch, a label or a control entry is there; it is never folded."""
+    """Whether it has a branch or a label, or is a control entry; it is never folded."""
 
 
 class TreeLine(NamedTuple):
@@ -203,7 +203,7 @@ def fold_rows(
 ) -> list[TreeLine]:
     """Return the lines of a tree: each long run of rows that need not be kept is one line.
 
-    The rows of a run have the same graph prefix; `is_unfolded` is asked about its first row.
+    The rows of a run have the same graph prefix; `is_unfolded` receives its first row.
     """
     lines: list[TreeLine] = []
     run_keys = [None if is_kept(row) else row.graph_prefix for row in rows]
@@ -298,7 +298,7 @@ def summarize_entry(entry: Entry, log: SessionLog) -> str:
 
 
 def describe_log_entry(entry: Entry, log: SessionLog) -> str:
-    """Describe an entry that is no message."""
+    """Describe an entry that is not a message."""
 
     def call_label(call_id: str) -> str:
         known = log.calls.get(call_id)

@@ -1,6 +1,6 @@
 """Find, list, search and open the sessions of a store.
 
-One session that cannot be read does not hide the others: it is skipped and named in the end.
+An unreadable session does not hide the others: it is skipped, and named at the end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from steno.store.locate import StoreAddress
 
 LAST_SESSION: Final = "last"
 FOLDER_KEY: Final = "folder"
-"""The member of a session header that holds the folder where the session began."""
+"""The member of a session header with the folder in which the session was started."""
 UNREADABLE_ERRORS: Final = (Damaged, InvalidDocument)
 """Errors that concern one session, and not the others."""
 _NULL_HANDLER: Final = logging.NullHandler()
@@ -44,8 +44,8 @@ _MAX_CANDIDATES: Final = 5
 
 
 def open_store_at(address: StoreAddress, *, create: bool = True) -> Store:
-    """Open the store at an address. Raises Unavailable if what it takes is not installed."""
-    # Unknown content is shown where it is, so the codec need not log it.
+    """Open the store at an address. Raises Unavailable if a package is missing."""
+    # Commands show unknown content in place, so the codec need not log it.
     logging.getLogger("steno.codec").addHandler(_NULL_HANDLER)
     try:
         return open_store(address, create=create)
@@ -63,10 +63,10 @@ def find_session(
     unreadable: UnreadableSessions | None = None,
     show_progress: ShowProgress = no_progress,
 ) -> str:
-    """Return the id of a session, by its id, the beginning of it, or `last`.
+    """Return the ID of a session, by its ID, the start of it, or `last`.
 
-    The last session may be damaged. Where another one cannot be read, it may be the last one:
-    `unreadable` collects it. Raises Missing if there is none or more than one.
+    The last session may be damaged. Another unreadable one may be later: `unreadable` collects it.
+    Raises Missing if no session matches, or more than one.
     """
     try:
         return store.header(name).id
@@ -82,20 +82,20 @@ def find_session(
     return pick_one(
         [id for id in ids if name and id.startswith(name)],
         f"session {terminal_line(name)}".rstrip(),
-        "`steno sessions list` shows them",
+        "run `steno sessions list` to list them",
     )
 
 
 def pick_one(candidates: list[str], label: str, advice: str) -> str:
-    """Return the id if there is exactly one candidate. Raises Missing."""
+    """Return the only candidate. Raises Missing if there is none, or more than one."""
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:
-        raise Missing(f"there is none of this name; {advice}", code="name_unknown", place=label)
+        raise Missing(f"not found; {advice}", code="name_unknown", place=label)
     names = ", ".join(map(terminal_text, sorted(candidates)[:_MAX_CANDIDATES]))
     ellipsis = ", ..." if len(candidates) > _MAX_CANDIDATES else ""
     raise Missing(
-        f"several begin like this, name one of them: {names}{ellipsis}",
+        f"ambiguous; use one of {names}{ellipsis}",
         code="name_ambiguous",
         place=label,
     )
@@ -112,9 +112,9 @@ def _find_last_session(
     ]
     candidates += [(_last_known_write(store, session), session) for session in skipped.sessions]
     if not candidates:
-        raise Missing("there is none yet", code="store_empty", place="session")
+        raise Missing("the store has no sessions yet", code="store_empty", place="session")
     _, last = max(candidates)
-    if last not in skipped.sessions:  # lost entries of the others may be later
+    if last not in skipped.sessions:  # the others may have lost later entries
         unreadable.lines.extend(
             [f"{line}; this session may be the last one" for line in skipped.lines]
         )
@@ -149,7 +149,7 @@ class UnreadableSessions:
         return bool(self.lines)
 
     def add(self, session: str | None, problem: StenoError) -> None:
-        """Add a session with its problem; None stands for one whose id cannot be read."""
+        """Add a session with its problem; None if its ID cannot be read."""
         text = terminal_line(problem.text_unless_at(f"session {session}"))
         if session is not None:
             self.sessions[session] = text
@@ -174,14 +174,16 @@ def explain_damage(session: str) -> Generator[None]:
         name = terminal_line(session)
         text = exc.text_unless_at(f"session {session}", "session")
         raise Damaged(
-            f"{text} (`steno verify {name}` looks at it)", code=exc.code, place=f"session {name}"
+            f"{text} (run `steno verify {name}` to check it)",
+            code=exc.code,
+            place=f"session {name}",
         ) from exc
 
 
 def shortest_unique_length(ids: Iterable[str]) -> int:
-    """Return how many characters distinguish the ids, with a minimum."""
+    """Return the number of characters that distinguish the IDs, with a minimum."""
     pairs = pairwise(sorted(ids))
-    lengths = [len(commonprefix(pair)) + 1 for pair in pairs]  # noqa: RUF071 - ids, and no paths
+    lengths = [len(commonprefix(pair)) + 1 for pair in pairs]  # noqa: RUF071 - IDs, not paths
     return max([_MIN_ID_LENGTH, *lengths])
 
 
@@ -221,7 +223,7 @@ def readable_summaries(
 
 
 def count_entries(store: Store, session: str) -> int | None:
-    """Return how many entries a session has; None where that is slow."""
+    """Return the number of entries of a session; None if counting them is slow."""
     if type(store).summary is Store.summary:
         return None
     with suppress(StenoError):
@@ -236,7 +238,7 @@ def last_changed(summary: SessionOverview) -> datetime | None:
 
 
 def session_folder(header: Header) -> str | None:
-    """Return the folder where a session began; None where it is not recorded."""
+    """Return the folder in which a session was started; None if it is not recorded."""
     folder = (header.about or {}).get(FOLDER_KEY)
     return folder if isinstance(folder, str) else None
 
@@ -385,21 +387,21 @@ def _find_last_in_folder(
     )
     for id, problem in unreadable.sessions.items():
         label = terminal_line(id)
-        text = (
-            f"session {label}: passed over, although it may be the latest of this folder: {problem}"
+        text = f"session {label}: skipped, although it may be the latest of this folder: {problem}"
+        on_skipped(
+            SetupNotice("session_skipped", f"{text}; run `steno verify {label}` to check it")
         )
-        on_skipped(SetupNotice("session_skipped", f"{text}; `steno verify {label}` looks at it"))
     if not summaries and unreadable.sessions:
         raise Missing(
-            "none of this folder can be read; `steno verify --all` tells why, and "
-            "`steno sessions list` shows all others",
+            "no session of this folder can be read; run `steno verify --all` to see why, and "
+            "`steno sessions list` to list all others",
             code="folder_sessions_unreadable",
             place="session",
         )
     if not summaries:
         raise Missing(
-            "none was begun in this folder; `steno sessions list` shows all, "
-            "and --resume takes any of them",
+            "no session was started in this folder; run `steno sessions list` to list all, and "
+            "resume one with --resume ID",
             code="folder_without_session",
             place="session",
         )

@@ -1,7 +1,7 @@
 """The state that the parts of a session share: conversation, model, tools and listeners.
 
-A session is recorded with its first prompt: opening and leaving one stores nothing. Until then
-there is a conversation in memory, which holds only the mode.
+A session is recorded with its first prompt: opening and leaving one stores nothing. Until then its
+conversation is in memory, and contains only the mode.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from steno.app.compose import (
     open_environment_with_servers,
     read_system_prompt,
 )
-from steno.app.folders import display_folder, user_name
+from steno.app.folders import UNKNOWN_USER, display_folder, user_name
 from steno.app.mcp import MAX_SERVER_WAIT_S, McpOptions, McpStartup, set_up_servers
 from steno.app.models import choose_model
 from steno.app.session_edit import begin_session, set_mode
@@ -53,10 +53,8 @@ from steno.store import Store
 from steno.store.base import TITLE_SEARCH_ENTRIES, derive_title
 
 _logger: Final = logging.getLogger("steno.app")
-_CHANGED_ELSEWHERE: Final = (
-    "another program has gone on with it meanwhile, and what it said is kept"
-)
-_REMOVED_ELSEWHERE: Final = "another program has removed it meanwhile"
+_CHANGED_ELSEWHERE: Final = "another program has continued this session; its entries are kept"
+_REMOVED_ELSEWHERE: Final = "another program has deleted this session"
 
 
 T = TypeVar("T")
@@ -132,11 +130,11 @@ class SessionConfig(NamedTuple):
     is_persistent: bool
     mcp_options: McpOptions
     on_progress: Callable[[str], object]
-    """Receives what the session waits for."""
+    """Receives a description of what the session waits for."""
     approver: Approver | None = None
     """Decides in place of the user."""
     is_interactive: bool = True
-    """Whether a user can answer; else undecided calls are denied."""
+    """Whether a user can decide about calls; if not, calls that need approval are denied."""
 
 
 class ResumableSession(NamedTuple):
@@ -152,9 +150,9 @@ class SessionState:
     """The state of the open session: conversation, model, tools, listeners."""
 
     def __init__(self, config: SessionConfig) -> None:
-        """Take the configuration; there is no model yet, and no prompt can be sent."""
+        """Take the configuration; prompts can be sent once there is a model."""
         self.config = config
-        self.actor: str = user_name() or "somebody"
+        self.actor: str = user_name() or UNKNOWN_USER
         self.lock: OperationLock = OperationLock()
         """Held while an operation starts or replaces something, one after the other."""
         self.is_agent_running = False
@@ -186,7 +184,7 @@ class SessionState:
     def store(self) -> Store:
         """The store. Raises StenoError before it is opened."""
         if self._store is None:
-            raise StenoError("it has no store yet", code="store_not_open", place="session")
+            raise StenoError("the store is not open yet", code="store_not_open", place="session")
         return self._store
 
     async def open_store(self) -> None:
@@ -268,18 +266,18 @@ class SessionState:
     def check_open(self) -> None:
         """Refuse an operation on a closed session. Raises StenoError."""
         if self.is_closed:
-            raise StenoError("it is closed", code="session_closed", place="session")
+            raise StenoError("already closed", code="session_closed", place="session")
 
     def check_idle(self) -> None:
         """Refuse an operation while something runs. Raises StenoError."""
         self.check_open()
         if self.is_agent_running:
             raise StenoError(
-                "the agent is at work; interrupt it, or wait until it is done", code="agent_busy"
+                "the agent is running; interrupt it or wait until it is done", code="agent_busy"
             )
         if self.is_shell_running:
             raise StenoError(
-                "your command still runs; interrupt it, or wait until it is done",
+                "your command is still running; interrupt it or wait until it is done",
                 code="shell_running",
             )
 
@@ -288,7 +286,7 @@ class SessionState:
         self.check_idle()
         if self.lock.is_held:  # a prompt that is being prepared belongs to this branch
             raise StenoError(
-                "another request is in progress; wait until it is done", code="session_busy"
+                "another operation is in progress; wait until it is done", code="session_busy"
             )
 
     @property
@@ -328,7 +326,7 @@ class SessionState:
 
     def _count_entry(self, entry: Entry) -> None:
         if isinstance(entry.payload, Rewind):
-            # Entries recorded after it are there already, and will be reported as well.
+            # The view already has later entries, which are reported after this one.
             entries = self.conversation.entries_view()
             self._usage_totals.rebuild(takewhile(lambda earlier: earlier.id != entry.id, entries))
         else:
@@ -355,8 +353,9 @@ class SessionState:
         tokens = estimate_tokens(text if self.is_recorded else self._system_prompt + text)
         if tokens > limit:
             raise InvalidValue(
-                f"it takes about {tokens:,} tokens, and {model.name} reads {limit:,} at once; "
-                "say less, name files instead of their content, or choose another by --model",
+                f"about {tokens:,} tokens do not fit the context window of {model.name} "
+                f"({limit:,} tokens); shorten the prompt, name files instead of their content, or "
+                "choose another model with --model",
                 code="prompt_too_long",
                 place="prompt",
             )
@@ -386,7 +385,7 @@ class SessionState:
         folder, start_folder = str(self.config.folder), session_folder(header)
         notices: list[SetupNotice] = []
         if start_folder is not None and start_folder != folder:
-            text = f"session: it was begun in {start_folder}, and goes on in {folder}"
+            text = f"session: started in {start_folder}, continues in {folder}"
             notices.append(SetupNotice("session_from_other_folder", text))
         return ResumableSession(conversation, title, tuple(notices))
 
@@ -403,7 +402,7 @@ class SessionState:
         self._count_branch()
 
     def emit_branch_changed(self) -> None:
-        """Read the branch again, and report that everything is to be shown again."""
+        """Read the branch again, and tell listeners to show everything again."""
         self._count_branch()
         self.emit(BranchChanged())
 
@@ -412,20 +411,20 @@ class SessionState:
 
     @contextmanager
     def explain_conflicts(self) -> Generator[None]:
-        """Explain errors that arise if another program changes the session: Conflict, Missing."""
+        """Explain Conflict and Missing, which occur if another program has changed the session."""
         is_interactive = self.config.is_interactive
         try:
             yield
         except Conflict as exc:
-            hint = "go on behind it with -c, or beside it with --fork"
+            hint = "continue after them with -c, or in a new branch with -c --fork"
             if is_interactive:
-                hint = "/resume goes on behind it, /fork beside it"
+                hint = "continue after them with /resume, or in a new branch with /fork"
             text = f"{_CHANGED_ELSEWHERE}; {hint}"
             raise Conflict(text, code="session_changed", place="session") from exc
         except Missing as exc:
             if self._session_exists():
                 raise
-            text = _REMOVED_ELSEWHERE + ("; /new begins another" if is_interactive else "")
+            text = _REMOVED_ELSEWHERE + ("; start another with /new" if is_interactive else "")
             raise Missing(text, code="session_removed", place="session") from exc
 
     def _session_exists(self) -> bool:
@@ -461,17 +460,17 @@ class SessionState:
         try:
             await previous.aclose()
         except Exception:
-            _logger.exception("session: resources of the last model were not closed")
+            _logger.exception("session: closing the resources of the previous model failed")
         self.emit_notices((*environment.notices, *environment_notices(environment, config.folder)))
         if environment.supports_tools:
             startup.start()
             self._update_tools()
         else:
-            text = f"{model.name} calls no tools: it can only talk"
+            text = f"{model.name} does not support tools; it can only write text"
             self.emit_notices([SetupNotice("model_without_tools", text)])
 
     def _create_mcp_startup(self) -> McpStartup:
-        """Find the servers that are wanted. Raises InvalidValue."""
+        """Find the configured servers. Raises InvalidValue."""
         config = self.config
         return McpStartup(
             set_up_servers(
@@ -516,7 +515,7 @@ class SessionState:
             if model.name != self.environment.model_selection.name:
                 await self.use_model(model)
         except StenoError as exc:
-            text = f"{exc}; {self.environment.model_selection.name} answers"
+            text = f"{exc}; using {self.environment.model_selection.name} instead"
             self.emit(Notice(NoticeKind.CONTEXT, text, "recorded_model_unavailable"))
 
     async def close(self) -> None:

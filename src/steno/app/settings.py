@@ -1,8 +1,8 @@
 """The settings: their types and defaults, and how they are read.
 
 They come from the user's file, the project's file, the environment and the command line; later ones
-win. Of the file of an untrusted project only harmless settings count; the others are named in the
-notices. Every error names its place, and none is ignored.
+override earlier ones. Of the file of an untrusted project, only harmless settings apply; the others
+are named in the notices. Every error names its place, and none is ignored.
 """
 
 from __future__ import annotations
@@ -95,12 +95,12 @@ class Settings(RedactedRepr, frozen=True, kw_only=True):
     max_seconds: _Amount | None = None
     max_cost: _Amount | None = None
     max_tokens: _Count | None = None
-    """Of one response."""
+    """The limit of one response."""
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     store: _Text | None = None
     """The address of a store."""
     add_dirs: tuple[Path, ...] = ()
-    """Folders in addition to the working folder, as their real absolute paths."""
+    """Folders in addition to the working directory, as their real absolute paths."""
     system_prompt: str | None = None
     append_system_prompt: str | None = None
     sandbox: SandboxSetting = SandboxSetting.AUTO
@@ -118,22 +118,22 @@ class Settings(RedactedRepr, frozen=True, kw_only=True):
     capture_content: bool = False
     """Whether telemetry holds the content of messages."""
     image_mode: RecognitionMode = RecognitionMode.AUTO
-    """How images reach a model, unless a prompt sets it for one of them."""
+    """How images are sent to a model, unless a prompt sets it for one of them."""
     ocr: OcrEngineSetting = OcrEngineSetting.AUTO
     ocr_languages: tuple[_Name, ...] = ()
     """The languages that Tesseract recognises, by its own names; by default all installed ones."""
     resource_ttl_s: Annotated[float, Meta(ge=0)] = 3600
-    """How long the content of a resource is reused, where its server sets no time."""
+    """The time for which the content of a resource is reused, if its server sets none."""
     resource_tokens: _Count | None = None
-    """How many tokens of a conversation all resources together may take."""
+    """The limit of tokens that all resources of a conversation may take together."""
     providers: Mapping[str, Vendor] = MappingProxyType(CATALOG)
     """All vendors: those of the catalog, and those of the user."""
     models: Mapping[str, ModelSettings] = MappingProxyType({})
     """By `provider/model`."""
     mcp_servers: Mapping[str, McpServerSpec] = MappingProxyType({})
-    """By name. Those of a project's `.mcp.json` are not among them."""
+    """By name, without those of a project's `.mcp.json`."""
     trusted_projects: tuple[Path, ...] = ()
-    """Projects whose file counts in full; only the user's file can set this."""
+    """Projects whose settings all apply; only the user's file can set this."""
 
     @property
     def limits(self) -> Limits:
@@ -155,7 +155,7 @@ SCALAR_NAMES: Final = tuple(
 CUMULATIVE_NAMES: Final = frozenset(SETTING_NAMES) - frozenset(SCALAR_NAMES) | {
     "append_system_prompt"
 }
-"""Settings that are merged, not replaced, where they are set twice."""
+"""Settings that are merged, not replaced, if they are set twice."""
 
 
 def variable_name(name: str) -> str:
@@ -212,10 +212,10 @@ ALLOWED_UNTRUSTED: Final[Mapping[str, _TrustCheck]] = {
     "ocr_languages": _allow_always,
     "resource_tokens": _allow_if_lower,
 }
-"""When a setting of an untrusted project counts: if it tightens something, or is harmless.
+"""The settings of an untrusted project that apply: if they restrict something, or are harmless.
 
 The new value, the old one and the root of the project decide. A setting outside of this table could
-spend the user's money, send keys or messages elsewhere, or let commands do more: it never counts.
+spend the user's money, send keys or messages elsewhere, or let commands do more: it is ignored.
 Not even a trusted project can set `trusted_projects`.
 """
 
@@ -228,15 +228,15 @@ _FILE_TYPES: Final = get_type_hints(Settings, include_extras=True) | dict.fromke
 )
 """The type of a setting in a file."""
 _FLAG_SPELLINGS: Final = {"add_dirs": "--add-dir"}
-"""Options that have another name than the setting, since each holds one element."""
-_USER_FILE_ONLY: Final = "only your own file may hold that"
+"""Options that have another name than the setting, because each takes one element."""
+_USER_FILE_ONLY: Final = "only your own settings file can set this"
 _PROVIDER_MARKERS: Final = frozenset({"like", "wire", "base_url"})
-"""Every provider has one of these."""
+"""Fields of which every provider has at least one."""
 _BARE_KEY: Final = re.compile(r"[\w-]+", re.ASCII)
 
 
 class LoadedSettings(NamedTuple):
-    """The settings in force, and where they are from."""
+    """The settings in effect, and their origins."""
 
     settings: Settings
     origins: Mapping[str, tuple[str, ...]]
@@ -246,7 +246,7 @@ class LoadedSettings(NamedTuple):
     project: Path
     project_file: Path
     user_file: Path | None
-    """None where no home folder is known."""
+    """None if the home folder is unknown."""
 
     @property
     def trusts_project(self) -> bool:
@@ -321,14 +321,14 @@ def load_settings_leniently(notify: Callable[[str], object]) -> LoadedSettings:
         return load_settings()
     except InvalidValue as exc:
         loaded = load_settings(reads_untrusted=False)
-        notify(f"{terminal_line(str(exc))}; nothing in this file counts here")
+        notify(f"{terminal_line(str(exc))}; the file is ignored")
         return loaded
 
 
 def _describe_how_to_trust(project: Path, user_file: Path | None) -> str:
     quoted = msgspec.json.encode(replace_lone_surrogates(str(project))).decode()
-    place = user_file or "a configuration file of yours"
-    return f"if you trust this project, put trusted_projects = [{quoted}] into {place}"
+    place = user_file or "your settings file"
+    return f"if you trust this project, add trusted_projects = [{quoted}] to {place}"
 
 
 @final
@@ -372,7 +372,7 @@ class _SettingsBuilder:
         return ignored
 
     def add_value(self, name: str, value: Any, origin: str, *, base: Path | None = None) -> None:
-        """Add one setting from a variable or a flag, where a number may be a text."""
+        """Add one setting from a variable or a flag, in which a number may be text."""
         new = self._read_value(name, value, origin, origin=origin, base=base, is_strict=False)
         if name == "allow":
             for number, rule in enumerate(new):
@@ -417,7 +417,7 @@ class _SettingsBuilder:
                 return self._servers(table, place, origin=origin, base=base)
             case "allow":
                 return self._parse_each(name, value, place, PermissionRule.parse)
-            case "deny":  # a rule that denies nothing would give false safety
+            case "deny":  # a deny rule without effect would give false safety
                 return self._parse_each(name, value, place, parse_known_rule)
             case "add_dirs" | "trusted_projects":
                 return self._parse_each(name, value, place, lambda text: self._path(text, base))
@@ -441,7 +441,7 @@ class _SettingsBuilder:
         for name in specs.keys() & known.keys():
             del specs[name]
             winner = known[name].origin
-            text = f"{place}.{name}: this server is not used; that of {winner} counts"
+            text = f"{place}.{name}: this server is ignored; {winner} has one with this name"
             self.notices.append(SetupNotice("server_overridden", text))
         return {name: replace(spec, origin=origin) for name, spec in specs.items()}
 
@@ -462,7 +462,7 @@ class _SettingsBuilder:
         if base is not None:
             path = base / path
         if not path.is_absolute():
-            raise InvalidValue("must be an absolute path, or begin with ~/", code="path_relative")
+            raise InvalidValue("must be an absolute path, or start with ~/", code="path_relative")
         try:
             return path.resolve()
         except (OSError, RuntimeError, ValueError):
@@ -495,7 +495,7 @@ def _read_toml(path: Path, *, inside: Path | None) -> dict[str, Any]:
 
 
 def read_config_file(path: Path, *, inside: Path | None) -> bytes | None:
-    """Return the content of a file as `read_plain_file` does. Raises InvalidValue if it is large."""
+    """Return the content of a file like `read_plain_file`. Raises InvalidValue if it is too large."""
     data = read_plain_file(path, inside=inside, max_bytes=_MAX_FILE_BYTES)
     if data is not None and len(data) > _MAX_FILE_BYTES:
         text = f"must not be larger than {_MAX_FILE_BYTES:,} bytes"
@@ -506,8 +506,8 @@ def read_config_file(path: Path, *, inside: Path | None) -> bytes | None:
 def read_plain_file(path: Path, *, inside: Path | None, max_bytes: int) -> bytes | None:
     """Return the beginning of a file, up to one byte more than `max_bytes`; None if there is none.
 
-    Links are followed, but not out of `inside`, a folder above the file; where that is None, they
-    may lead anywhere. Raises InvalidValue for what is not a plain file or cannot be read.
+    Links are followed, but not out of `inside`, a folder above the file; if that is None, they may
+    lead anywhere. Raises InvalidValue if it is not a regular file or cannot be read.
     """
     if not os.path.lexists(path):
         return None
@@ -528,11 +528,11 @@ def read_plain_file(path: Path, *, inside: Path | None, max_bytes: int) -> bytes
 
 
 def _check_setting_name(key: str, place: str) -> str:
-    """Return the name of a setting. Raises InvalidValue if there is no such setting."""
+    """Return the name of a setting. Raises InvalidValue if it is unknown."""
     if key in SETTING_NAMES:
         return key
     raise InvalidValue(
-        f"there is no such setting; {suggest_name(key, SETTING_NAMES)}",
+        f"unknown setting; {suggest_name(key, SETTING_NAMES)}",
         code="setting_unknown",
         place=place,
     )
@@ -544,14 +544,14 @@ def _check_misplaced_provider(key: str, value: object, place: str) -> None:
         return
     name = key if _BARE_KEY.fullmatch(key) else msgspec.json.encode(terminal_line(key)).decode()
     raise InvalidValue(
-        f"there is no such setting; write [providers.{name}]",
+        f"unknown setting; to add a provider, write [providers.{name}]",
         code="provider_misplaced",
         place=place,
     )
 
 
 def _convert_value(value: Any, kind: Any, place: str, *, is_strict: bool = True) -> Any:
-    """Return a value of a file in the type that it should have. Raises InvalidValue."""
+    """Convert a value of a file to the type of its setting. Raises InvalidValue."""
     try:
         return msgspec.convert(value, kind, strict=is_strict)
     except msgspec.ValidationError as exc:

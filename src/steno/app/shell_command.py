@@ -1,4 +1,4 @@
-"""The shell commands of the user, each as a task of its own.
+"""The shell commands of the user, each as a separate task.
 
 A command runs in the user's own shell and environment, without a sandbox, and no permission rule
 applies. It ends together with its children, by itself or when its task is cancelled.
@@ -28,9 +28,9 @@ from steno.tools.shell.process import CommandLimits, CommandProcess, ExitCause, 
 from steno.values import is_utf8_text, replace_lone_surrogates
 
 MAX_RECORDED_BYTES: Final = 100_000
-"""How many bytes of the output are recorded: the beginning and the end."""
+"""The number of bytes of the output that are recorded: the beginning and the end."""
 MAX_SHOWN_CHARACTERS: Final = 1_000_000
-"""How many characters are shown while it runs: output without end would fill the memory."""
+"""The number of characters shown while it runs; endless output would fill the memory."""
 _DEFAULT_SHELL: Final = "/bin/sh"
 _SHELL_VARIABLES: Final = {
     # There is no pager here, and cursor movements are shown as escapes.
@@ -60,7 +60,7 @@ class ShellResult(NamedTuple):
 
 @final
 class OutputLimiter:
-    """Passes on the beginning of an output, and a line about the rest."""
+    """Passes on the beginning of an output, and a note that the rest is not shown."""
 
     def __init__(
         self, emit: Callable[[str], None], max_characters: int = MAX_SHOWN_CHARACTERS
@@ -74,7 +74,7 @@ class OutputLimiter:
             return
         head = text[: self._remaining]
         self._remaining -= len(text)
-        gap = "\n[... there is more, which is not shown while it runs ...]\n"
+        gap = "\n[... further output is not shown while the command runs ...]\n"
         self._emit(head if self._remaining > 0 else f"{head}{gap}")
 
 
@@ -96,7 +96,7 @@ class ShellCommandRunner:
                 raise _empty_command()
             if state.is_shell_running:
                 raise StenoError(
-                    "your last command still runs; interrupt it, or wait",
+                    "your last command is still running; interrupt it or wait until it is done",
                     code="shell_running",
                     place="shell",
                 )
@@ -105,7 +105,7 @@ class ShellCommandRunner:
             is_mid_run = state.is_agent_running and not state.agent.is_waiting
             if state.conversation.outstanding and not is_mid_run:
                 raise StenoError(
-                    "calls of the last turn await their results; /retry first",
+                    "calls of the last turn have no results yet; use /retry first",
                     code="calls_outstanding",
                     place="shell",
                 )
@@ -115,9 +115,7 @@ class ShellCommandRunner:
             state.emit(ShellStarted(command))
             if _CD_COMMAND.fullmatch(command):
                 folder = display_folder(str(state.config.folder))
-                text = (
-                    f"cd changes nothing here: each ! starts in the folder of the session, {folder}"
-                )
+                text = f"cd has no effect: each ! command starts in {folder}, the session's folder"
                 state.emit_input_notice(SetupNotice("cd_ignored", text))
 
     def _end_unstarted(self, task: asyncio.Task[None]) -> None:
@@ -199,14 +197,16 @@ async def run_shell_command(
     status = command_exit.exit_code if command_exit.cause is ExitCause.DONE else None
     notes: list[str] = []
     if count := command_exit.leftover_processes:
-        left = "process that it left behind was", "processes that it left were"
+        left = "process that it left running was", "processes that it left running were"
         notes.append(f"{format_count(count, *left)} ended with it")
     return ShellResult(status, append_notes(output, notes))
 
 
 def _empty_command() -> InvalidValue:
     return InvalidValue(
-        "say which command to run, as in !git status", code="empty_command", place="shell"
+        "the command is empty or not valid text; type one such as !git status",
+        code="empty_command",
+        place="shell",
     )
 
 

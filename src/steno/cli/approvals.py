@@ -1,4 +1,4 @@
-"""`steno approvals`: list the calls that wait for a decision, and decide about them one by one."""
+"""`steno approvals`: list the calls that wait for approval, and approve or deny them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import argparse
 from typing import Any
 
 from steno.agent.permissions.gate import decide_later
-from steno.app.commands.arguments import Argument, argument, flag
+from steno.app.commands.arguments import SESSION_NAMES, Argument, argument, flag
 from steno.app.commands.report import Lines, Report, ReportLine
-from steno.app.folders import user_name
+from steno.app.folders import UNKNOWN_USER, user_name
 from steno.app.permissions import KeyFileSigner
 from steno.app.session_lookup import LAST_SESSION, explain_damage, pick_one
 from steno.cli.arguments import STORE, Subparsers, add_command
@@ -29,21 +29,25 @@ def add_commands(commands: Subparsers) -> None:
         commands,
         "approvals",
         _run_approvals,
-        "show the calls that wait for a decision, and decide",
-        "Show the calls of a session that wait for somebody to decide about them: "
-        "those that were asked about when the program ended. What is decided here is acted on "
-        "when the session goes on: steno -r ID -p 'go on'.",
+        "list the calls that wait for approval; approve or deny them",
+        "List the calls of a session that wait for approval: those that were undecided when "
+        "steno ended. Your decisions take effect when you resume the session: "
+        "steno -r ID -p 'continue'.",
         arguments=(
             argument(
-                "session", nargs="?", default=LAST_SESSION, help="the session (default: last)"
+                "session",
+                nargs="?",
+                default=LAST_SESSION,
+                metavar="ID",
+                help=f"{SESSION_NAMES} (default)",
             ),
-            _call_option("--approve", "let this call run"),
-            _call_option("--deny", "do not let this call run"),
-            argument("--reason", metavar="TEXT", help="what the model is told of a denial"),
-            flag("--json", help="a line of JSON for each call"),
+            _call_option("--approve", "approve this call"),
+            _call_option("--deny", "deny this call"),
+            argument("--reason", metavar="TEXT", help="the reason of a denial; the model reads it"),
+            flag("--json", help="print one JSON object per call"),
             STORE,
         ),
-        epilog="example: steno approvals last --approve call_1 --deny call_2 --reason 'not on Fridays'",
+        epilog="example:\n  steno approvals last --approve call_1 --deny call_2 --reason 'not on Fridays'",
     )
 
 
@@ -61,7 +65,7 @@ def _run_approvals(options: argparse.Namespace) -> int:
                     conversation,
                     call_id,
                     allowed=allowed,
-                    actor=user_name() or "somebody",
+                    actor=user_name() or UNKNOWN_USER,
                     reason=options.reason,
                     sign_text=KeyFileSigner(),
                 )
@@ -75,7 +79,7 @@ def _parse_decisions(options: argparse.Namespace, conversation: Conversation) ->
         for name in names:
             call_id = _find_call(conversation, name).id
             if decisions.setdefault(call_id, allowed) is not allowed:
-                options.parser.error("a call is either approved or denied")
+                options.parser.error("--approve and --deny name the same call; choose one of them")
     return decisions
 
 
@@ -84,7 +88,9 @@ def _find_call(conversation: Conversation, name: str) -> AnyToolCall:
     if name in calls:
         return calls[name]
     matching = [id for id in calls if name and id.startswith(name)]
-    return calls[pick_one(matching, f"call {terminal_line(name)}", "`steno approvals` shows them")]
+    return calls[
+        pick_one(matching, f"call {terminal_line(name)}", "run `steno approvals` to list them")
+    ]
 
 
 def _report_waiting(conversation: Conversation) -> Report:
@@ -110,5 +116,5 @@ def _report_waiting(conversation: Conversation) -> Report:
         call_id = (f"{terminal_line(call.id)} ", "cyan")
         lines.append(ReportLine([call_id, heading, summarize_call(call)]))
         lines += [ReportLine([f"{INDENT}{line.text}"]) for line in describe_arguments(call)]
-    notices = () if data else ("no call of this session waits for a decision",)
+    notices = () if data else ("no call of this session waits for approval",)
     return Report([Lines(lines)], data=data, notices=notices)

@@ -20,7 +20,7 @@ class ExitStatus(IntEnum):
     USAGE = 2
     """The command line is invalid."""
     INCOMPLETE = 3
-    """Done, but something was lost or could not be checked, and that was forbidden."""
+    """Done, but something was lost or could not be checked, and the options forbid that."""
     LIMIT = 4
     """The run stopped at a limit."""
     INTERRUPTED = 130
@@ -33,7 +33,7 @@ _RUN_EXIT_STATUSES: Final = {
     "limit": ExitStatus.LIMIT,
     "interrupted": ExitStatus.INTERRUPTED,
 }
-"""By the values of `EndReason`: every command loads this module, and only some need the agent."""
+"""By the values of `EndReason`, which is not imported: most commands do not need the agent."""
 
 
 def exit_status_for(end_reason: str) -> ExitStatus:
@@ -71,8 +71,8 @@ STORE: Final = argument(
     "--store",
     default=argparse.SUPPRESS,  # so that it may come before or after the command
     metavar="ADDRESS",
-    help=f"{STORE_ADDRESSES}; else what the environment variable "
-    "STENO_STORE says, or the setting `store`; else sqlite:~/.local/share/steno/steno.db",
+    help=f"the store: {STORE_ADDRESSES} (default: the variable STENO_STORE, the setting `store`, "
+    "or sqlite:~/.local/share/steno/steno.db)",
 )
 
 

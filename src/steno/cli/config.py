@@ -39,20 +39,20 @@ def add_commands(commands: Subparsers) -> None:
             GroupCommand(
                 "show",
                 _run_show,
-                "print every setting, and where it is from",
-                "Print every setting as it counts in this folder, and where it is from.",
-                (flag("--json", help="print them as one JSON object"),),
+                "print every setting and its origin",
+                "Print every setting in effect in this folder, and its origin.",
+                (flag("--json", help="print one JSON object"),),
             ),
             GroupCommand(
                 "path",
                 _run_path,
-                "print which files are read",
-                "Print which files are read in this folder.",
+                "print the paths of the settings files",
+                "Print the paths of the settings files for this folder.",
             ),
         ),
-        help="show the settings that count",
-        description="Look at the settings, which are read from the user's file, the project's "
-        "file, the environment and the command line; later ones win.",
+        help="show the settings in effect",
+        description="Show the settings. They come from your file, the file of the project, the "
+        "environment and the command line; later ones override earlier ones.",
     )
 
 
@@ -82,7 +82,7 @@ def _run_path(options: argparse.Namespace) -> int:
     )
     for source, path in files:
         if path is not None:
-            missing = "" if os.path.lexists(path) else " (not there)"
+            missing = "" if os.path.lexists(path) else " (not found)"
             printer.line((f"{source:9}", "dim"), terminal_line(str(path)), (missing, "dim"))
     return ExitStatus.OK
 
@@ -105,7 +105,7 @@ def _table_row_value(row: Vendor | ModelSettings | McpServerSpec) -> dict[str, A
         return {
             name: value for name, value in msgspec.structs.asdict(row).items() if value is not None
         }
-    # Its headers may hold secrets.
+    # Other fields are omitted: headers may contain secrets.
     return {"wire": str(row.wire), "base_url": row.base_url, "key_variables": row.key_variables}
 
 

@@ -53,14 +53,14 @@ _KNOWN_ROLES: Final = frozenset(
 )
 """Known roles: an opaque message of one of these is opaque for another reason."""
 _REFUSED_ORDER: Final = {
-    OrderCode.CALL_ID_REPEATED: "has two calls of one id",
+    OrderCode.CALL_ID_REPEATED: "has two calls with the same ID",
     OrderCode.CALL_UNANSWERED: "has a call without a result",
     OrderCode.RESULT_ORPHANED: "is a result without a call",
-    OrderCode.RESULT_REPEATED: "is a second result of one call",
+    OrderCode.RESULT_REPEATED: "is a second result for the same call",
     OrderCode.RESULT_EARLY: "is a result before its call",
-    OrderCode.RESULT_LATE: "is a result too far behind its call",
+    OrderCode.RESULT_LATE: "is a result too long after its call",
 }
-"""Violations of the order of messages that providers refuse."""
+"""Violations of the order of messages that providers reject."""
 
 
 def add_commands(commands: Subparsers) -> None:
@@ -70,30 +70,35 @@ def add_commands(commands: Subparsers) -> None:
         commands,
         "convert",
         _run_convert,
-        "say a request of one protocol in another",
-        "Translate a request. What the other protocol has no words for is listed on "
-        "stderr, one line each: where, what was done, and a code. What it has outside of the "
-        "body is told behind it. The exit status is 1 if there is nothing to send.",
+        "translate a request to another protocol",
+        "Translate a request to another protocol. Content that the target protocol cannot "
+        "express is listed on stderr, one line each: the place, the change and a code. Notices "
+        "after the body name what is sent outside of it, such as the model in a URL. The exit "
+        "status is 1 if nothing is left to send.",
         arguments=(
-            argument("--from", dest="source", help=WIRE_NAMES, **wire),
-            argument("--to", dest="target", help="likewise", **wire),
+            argument(
+                "--from", dest="source", help=f"the protocol of the input: {WIRE_NAMES}", **wire
+            ),
+            argument(
+                "--to", dest="target", help="the protocol to write; same names as --from", **wire
+            ),
             argument(
                 "--model",
                 type=_parse_model,
                 metavar="NAME",
-                help="the model to ask, instead of the recorded one (of gemini none is "
-                "recorded: it has the model in the address)",
+                help="the model of the request (default: the recorded one; a request of gemini has "
+                "none, because its URL names the model)",
             ),
             flag(
                 "--repair",
-                help="first put right what providers refuse: calls without a result, results "
-                "without a call or out of order; what was done is listed like the losses",
+                help="first fix what providers reject: calls without a result, and results without "
+                "a call or out of order; repairs are listed like losses",
             ),
             argument(
                 "--report",
                 type=Path,
                 metavar="FILE",
-                help="write the losses there, as a JSON array",
+                help="write the losses to FILE, as a JSON array",
             ),
             flag(
                 "--strict",
@@ -101,13 +106,13 @@ def add_commands(commands: Subparsers) -> None:
             ),
             body_argument("a request"),
         ),
-        epilog="example: steno convert --from openai_chat --to anthropic_messages request.json",
+        epilog="example:\n  steno convert --from openai_chat --to anthropic_messages request.json",
     )
 
 
 def _parse_model(name: str) -> str:
     if not name.strip():
-        raise argparse.ArgumentTypeError("must be the name of a model; or leave it out")
+        raise argparse.ArgumentTypeError("must not be blank; name a model or omit --model")
     return name
 
 
@@ -151,7 +156,7 @@ def _run_convert(options: argparse.Namespace) -> int:
         is_model_kept = options.model is None and bool(request.model)
         if source is not target and is_other_vendor and is_model_kept:
             model = terminal_line(request.model)
-            print_notice(f"request: the model is {model}, as it was; --model NAME asks another")
+            print_notice(f"request: the model is still {model}; change it with --model NAME")
     else:
         _print_external_body(encoded.body)
     return ExitStatus.INCOMPLETE if options.strict and report else ExitStatus.OK
@@ -168,7 +173,7 @@ def _decode_request(data: bytes, source: Wire) -> Request:
 
 
 def _repair_order(request: Request) -> tuple[Request, list[_ReportLine]]:
-    """Put the messages in order; places are those of the recording."""
+    """Repair the order of the messages; reported places are those of the recording."""
     messages, issues = repair(request.messages)
     if not messages:
         raise InvalidRequest(
@@ -187,13 +192,13 @@ def _print_builtin_body(
     encoded: EncodedRequest, request: Request, *, source: Wire, target: Wire
 ) -> None:
     """Print a body of a built-in wire, and notes about it. Raises InvalidRequest if it is empty."""
-    # Only its members: deep inside may be what Python has no value for.
+    # Only its members are read: nested values may be ones that Python cannot represent.
     body = read_as(encoded.body, RawMembers) or {}
     messages = body.get(messages_field(target.NAME))
     if source is not target and (messages is None or not is_nonempty_json(messages)):
         raise InvalidRequest(
-            "nothing is left to send; add a message, beside the system prompt, that "
-            f"{target.NAME} has words for",
+            "nothing is left to send; besides the system prompt, add a message that "
+            f"{target.NAME} can express",
             code="nothing_to_send",
             place="request",
         )
@@ -205,7 +210,7 @@ def _print_builtin_body(
 def _conversion_notes(
     request: Request, body: RawMembers, *, source: Wire, target: Wire
 ) -> Iterator[str]:
-    """Yield notes on parts of the request that are not in the body, and the other way round."""
+    """Yield notes on parts of the request outside of the body, and on parts that were added."""
     if target.NAME == "gemini":
         if "model" not in body and (request.model or source is not target):
             stream = pop_stream_flag(request, source.NAME)[1]
@@ -214,26 +219,29 @@ def _conversion_notes(
             name = quote(model if "/" in model else f"models/{model or 'MODEL'}")
             method = "streamGenerateContent?alt=sse" if is_stream else "generateContent"
             yield (
-                "request: model and streaming are not in the body but in the address: "
+                "request: the URL names the model and the streaming mode: "
                 f"POST /v1beta/{name}:{method}"
             )
         if source is not target and SIGNATURE_SENTINEL.encode() in bytes(body.get("contents", b"")):
-            yield f"request: calls are signed {SIGNATURE_SENTINEL}, since gemini refuses those without"
+            yield (
+                f"request: calls have the signature {SIGNATURE_SENTINEL}, because gemini rejects "
+                "unsigned calls"
+            )
     elif not request.model and source is not target and target.NAME in _PROVIDER_WIRES:
-        yield "request: it names no model; add --model NAME"
+        yield "request: it has no model; add --model NAME"
     if target.NAME == "anthropic_messages" and source is not target and not request.max_tokens:
         yield (
-            f"request: max_tokens is {raw_text(body['max_tokens'])}, since it names none and "
-            "anthropic_messages wants one"
+            f"request: max_tokens is set to {raw_text(body['max_tokens'])}, because the input has "
+            "none and anthropic_messages requires it"
         )
     if target.NAME in _PROVIDER_WIRES:
         yield from _order_notes(request, is_translated=source is not target)
 
 
 def _order_notes(request: Request, *, is_translated: bool) -> Iterator[str]:
-    """Yield one note on messages that providers refuse and `--repair` fixes.
+    """Yield one note on messages that providers reject and `--repair` fixes.
 
-    Where a request is not translated, the provider may know the call of an orphaned result.
+    If a request is not translated, the provider may know the call of an orphaned result.
     """
     issues = [
         issue
@@ -244,7 +252,7 @@ def _order_notes(request: Request, *, is_translated: bool) -> Iterator[str]:
     if issues:
         first = f"messages[{issues[0].position}] {_REFUSED_ORDER[issues[0].code]}"
         others = f" (and {len(issues) - 1} more)" if len(issues) > 1 else ""
-        yield f"request: {first}{others}; providers refuse that: --repair mends it"
+        yield f"request: {first}{others}; providers reject this; fix it with --repair"
 
 
 def _print_external_body(body: bytes) -> None:
@@ -265,19 +273,19 @@ def _check_report_file(report: Path | None, source_file: str) -> None:
         return
     if str(report) == "-":
         raise UsageError(
-            "must be a file; without it the losses are told on stderr",
+            "must be a file; without --report, losses are printed on stderr",
             code="report_not_a_file",
             place="--report",
         )
     if not is_shared_target(report) and not Path(os.path.realpath(report)).parent.is_dir():
         raise UsageError(
-            "its folder is not there; make it first or write elsewhere",
+            "the folder does not exist; create it or choose another file",
             code="report_folder_missing",
             place="--report",
         )
     if _is_input_file(report, source_file):
         raise UsageError(
-            "is the file that is read; choose another name",
+            "is the input file; choose another name",
             code="report_replaces_file",
             place="--report",
         )
@@ -288,7 +296,7 @@ def _is_input_file(report: Path, source_file: str) -> bool:
     try:
         source = os.fstat(sys.stdin.fileno()) if source_file == "-" else Path(source_file).stat()
         return stat.S_ISREG(source.st_mode) and os.path.samestat(report.stat(), source)
-    except (OSError, ValueError):  # one of them is not there, or stdin is closed
+    except (OSError, ValueError):  # one of them does not exist, or stdin is closed
         return False
 
 
@@ -302,7 +310,7 @@ def _report_losses(encoded: EncodedRequest, request: Request) -> Iterator[_Repor
     for loss in encoded.losses:
         text = describe_change(loss)
         if loss.code is ChangeCode.OPAQUE and loss.place in roles:
-            text = f'left out a message of role "{roles[loss.place]}", which is not understood'
+            text = f'left out a message with the unknown role "{roles[loss.place]}"'
         yield _ReportLine(loss.code, loss.place, text)
 
 

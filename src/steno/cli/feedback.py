@@ -1,4 +1,4 @@
-"""`steno feedback`: give feedback on a message; the model reads it with its next turn."""
+"""`steno feedback`: give feedback on a message; the model reads it in its next turn."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ def add_commands(commands: Subparsers) -> None:
         commands,
         "feedback",
         _run_feedback,
-        "remark on a message; the model reads it with the next turn",
-        "Remark on a message of a session: that it is wrong, or worth another thought. "
-        "The model reads the remark when the session goes on: steno -r ID -p 'go on'.",
+        "give feedback on a message; the model reads it in the next turn",
+        "Give feedback on a message of a session, for example that it is wrong. The model reads "
+        "it when you resume the session: steno -r ID -p 'continue'.",
         arguments=(
             SESSION,
             ENTRY,
-            argument("text", metavar="TEXT", help="what to say about it"),
+            argument("text", metavar="TEXT", help="the feedback"),
             BRANCH,
             STORE,
         ),
-        epilog="example: steno feedback last 12 'Please reconsider: the test is right.'",
+        epilog="example:\n  steno feedback last 12 'Reconsider this: the test is right.'",
     )
 
 
 def _run_feedback(options: argparse.Namespace) -> int:
     if not options.text.strip() or not is_utf8_text(options.text):
         raise InvalidValue(
-            "the remark is blank, or no UTF-8 text", code="remark_invalid", place="feedback"
+            "the feedback is blank or not UTF-8 text", code="remark_invalid", place="feedback"
         )
     with open_existing_store(options) as store:
         log = read_named_log(store, options.session)
@@ -48,14 +48,14 @@ def _run_feedback(options: argparse.Namespace) -> int:
         number = log.number(target.id)
         if target.message is None:
             raise InvalidValue(
-                f"{number} is no message but {entry_type(target)}; name what was said",
+                f"{number} is not a message ({entry_type(target)}); name a message",
                 code="not_a_message",
                 place="feedback",
             )
         if all(entry.id != target.id for entry in log.path(branch)):
             raise InvalidValue(
-                f"{number} is not on branch {terminal_line(branch)}, so its model would not "
-                "know what is meant; name the branch with --branch",
+                f"{number} is not on branch {terminal_line(branch)}, so the model would not see the "
+                "message; choose the branch with --branch",
                 code="not_on_branch",
                 place="feedback",
             )
@@ -65,5 +65,7 @@ def _run_feedback(options: argparse.Namespace) -> int:
             branch=branch,
             audit=None if actor is None else {"actor": actor},
         )
-        print_notice(f"the model reads it with the next turn of branch {terminal_line(branch)}")
+        print_notice(
+            f"the model reads the feedback in the next turn of branch {terminal_line(branch)}"
+        )
     return ExitStatus.OK

@@ -1,7 +1,7 @@
 """`steno -p`: run a prompt without a user at the keyboard.
 
-Stdout holds the response, or JSON and nothing else; everything else goes to stderr. Before a run
-begins, an error is reported like that of any command; from then on there is always a result.
+Stdout receives only the response, or only JSON; everything else goes to stderr. Before a run starts,
+an error is reported like that of any command; from then on there is always a result.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from steno.values import is_utf8_text, replace_lone_surrogates
 
 _MAX_STDIN_BYTES: Final = 10 * 1024 * 1024
 _HINTS: Final[HintTexts] = {
-    ItemHint.CONTINUE: "; -c goes on",
+    ItemHint.CONTINUE: "; -c continues",
     ItemHint.SHOW_IGNORED: "; --verbose shows them",
 }
 _STDIN_WARNING_S: Final = 3.0
@@ -74,7 +74,7 @@ _STDIN_WARNING_S: Final = 3.0
 def run_headless(options: argparse.Namespace) -> int:
     """Run the prompt of the command line, and return the exit status."""
     if options.ask and not has_terminal():
-        options.parser.error(f"--ask: {NO_TERMINAL}; --allow and --yes ask nobody")
+        options.parser.error(f"--ask: {NO_TERMINAL}; use --allow or --yes")
     prompt = None if options.retry else _read_prompt(options)
     reporter: RunReporter
     if options.output_format == "text":
@@ -97,8 +97,7 @@ def _read_prompt(options: argparse.Namespace) -> PromptInput:
     """Return the prompt: the option, followed by stdin."""
     if options.first_prompt is not None and options.prompt not in (None, "-"):
         extra = truncate_to_width(terminal_line(options.first_prompt), 40)
-        reason = "nothing is expected there; what has blanks in it has to be in quotes"
-        options.parser.error(f"{extra}: {reason}")
+        options.parser.error(f"{extra}: unexpected argument; quote a prompt that contains blanks")
     text: str = (options.first_prompt or "") if options.prompt in (None, "-") else options.prompt
     if not is_utf8_text(text):
         raise UsageError("is not UTF-8 text", code="not_utf8", place="--prompt")
@@ -107,20 +106,20 @@ def _read_prompt(options: argparse.Namespace) -> PromptInput:
         text, piped = piped, ""
     if not (text.strip() or piped.strip()):
         options.parser.error(
-            "say what to do, as in: steno -p 'What does this project do?'; steno --help tells more"
+            "the prompt is empty; pass one, as in: steno -p 'What does this project do?'"
         )
     return PromptInput(text, tuple(options.images), piped)
 
 
 def _read_stdin(prompt: str | None) -> str:
-    """Return the content of stdin; a keyboard is read only if the prompt is `-`."""
+    """Return the content of stdin; a terminal is read only if the prompt is `-`."""
     if sys.stdin.isatty() and prompt != "-":
         return ""
     with _warn_if_stdin_stays_open():
         data = sys.stdin.buffer.read(_MAX_STDIN_BYTES + 1)
     if len(data) > _MAX_STDIN_BYTES:
         raise InvalidValue(
-            f"more than {_MAX_STDIN_BYTES:,} bytes; name a file instead",
+            f"larger than {_MAX_STDIN_BYTES:,} bytes; refer to a file in the prompt instead: @FILE",
             code="input_too_large",
             place="stdin",
         )
@@ -133,7 +132,7 @@ def _read_stdin(prompt: str | None) -> str:
 @contextmanager
 def _warn_if_stdin_stays_open() -> Generator[None]:
     """Print a notice if stdin does not end: many programs leave it open for their children."""
-    notice = "reading stdin to its end; if there is none, add < /dev/null"
+    notice = "still reading stdin; if nothing is piped in, add < /dev/null"
     timer = Timer(_STDIN_WARNING_S, print_notice, (notice,))
     timer.daemon = True
     timer.start()
@@ -158,12 +157,12 @@ class HeadlessRun:
         self._notices: list[Notice] = []
         """Notices before the run, which are printed when it starts."""
         self._failure: Exception | None = None
-        """Why nothing more can be reported, such as a reader that is gone."""
+        """The error that ended reporting, such as a closed pipe."""
 
     async def run(self, prompt: PromptInput | None) -> int:
-        """Run the prompt, or without one the last one again; return the exit status.
+        """Run the prompt, or retry the last one if it is None; return the exit status.
 
-        A signal stops it in order.
+        A signal stops the run gracefully.
         """
         with StopSignals() as signals:
             return await signals.run(self._run_session(prompt, signals))
@@ -182,7 +181,7 @@ class HeadlessRun:
                 result = await self._run_prompt(session, prompt)
             except StenoError as exc:
                 if exc.code == "interrupted" and signals.status is not None:
-                    return signals.status  # it was stopped before it began
+                    return signals.status  # it was stopped before it started
                 raise
         if result.error is not None:
             print_notice(terminal_line(f"{result.error}{self._retry_hint(result.error)}"))
@@ -199,14 +198,14 @@ class HeadlessRun:
             if self._failure is not None:
                 raise self._failure
         except asyncio.CancelledError:
-            await session.close()  # what it stops is recorded, and reported
+            await session.close()  # the calls that it stops are recorded and reported
             self._end(self._totals.result(EndReason.INTERRUPTED))
             raise
-        except Exception as exc:  # noqa: BLE001 - it is raised again, once it was reported
+        except Exception as exc:  # noqa: BLE001 - reported, then raised again
             error = self._failure or exc
             is_recorded = bool(session.status.session)
             if isinstance(error, LogError) and is_recorded and not self._has_started:
-                self._begin(session.status)  # the session is there, but takes no prompt
+                self._begin(session.status)  # the session exists, but has refused the prompt
             if not isinstance(error, (BrokenPipeError, OutputError)):
                 self._end(self._totals.result(EndReason.FAILED, error))
             raise error from exc.__cause__
@@ -221,7 +220,7 @@ class HeadlessRun:
             await session.retry(None if image_mode is None else RecognitionMode(image_mode))
         else:
             raise UsageError(
-                "everything that was said last has been sent",
+                "the last prompt already has a response",
                 code="nothing_unsent",
                 place="--retry",
             )
@@ -235,7 +234,7 @@ class HeadlessRun:
             return
         try:
             self._report(session, event)
-        except Exception as exc:  # noqa: BLE001 - nothing runs on that nobody sees
+        except Exception as exc:  # noqa: BLE001 - a run without output must not continue
             self._failure = exc
             session.interrupt()
 
@@ -270,17 +269,17 @@ class HeadlessRun:
         )
         for notice in self._notices:
             is_about_run = notice.code == "model_without_tools"
-            if notice.kind is NoticeKind.INPUT or is_about_run:  # programs read them, too
+            if notice.kind is NoticeKind.INPUT or is_about_run:  # they belong to the JSON output
                 self._reporter.on_event(notice)
             elif not self._options.quiet:
                 print_notice(terminal_line(notice.text))
 
     def _retry_hint(self, error: Exception) -> str:
-        """Return how to retry where a reference could not be opened; the prompt is recorded."""
+        """Return the hint on how to retry a recorded prompt with an unresolved reference."""
         if not isinstance(error, Unresolved) or self._options.no_session:
             return ""
         session = "-c" if self._options.resume is None else "-r last"
-        return f"; {session} --retry tries the same again, {session} -p says something else"
+        return f"; retry with {session} --retry, or send another prompt with {session} -p"
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from steno.agent.resolve_references import ReferenceTracker, TrackedReference
-from steno.app.commands.arguments import BRANCH, argument, flag
+from steno.app.commands.arguments import BRANCH, SESSION_NAMES, argument, flag
 from steno.app.commands.report import Report, Table
 from steno.app.session_log import SessionLog
 from steno.app.session_lookup import LAST_SESSION, session_folder
@@ -59,7 +59,7 @@ class _InputRow(NamedTuple):
     reference: TrackedReference
     facts: ResolutionFacts
     change_status: str
-    """same, changed, gone; fresh, stale; `-` if nothing was shown that could change; `?`."""
+    """same, changed or gone; fresh or stale; `-` if no content was sent; `?` if unknown."""
     changes: tuple[str, ...]
 
     @property
@@ -78,24 +78,24 @@ def add_commands(commands: Subparsers) -> None:
         commands,
         "inputs",
         _run_inputs,
-        "show which files, images and resources a session points at",
-        "Show everything that the messages of a branch point at: files, folders, "
-        "patterns, images and resources of MCP servers; how the model was shown it, and whether it "
-        "has changed since. Nothing is sent, and no server is asked.",
+        "list the files, images and resources that a session refers to",
+        "List the references in the messages of a branch: files, folders, patterns, images and "
+        "resources of MCP servers, with how each was sent to the model, and whether it has "
+        "changed since. No request is sent to a model or a server.",
         arguments=(
             argument(
                 "session",
                 metavar="ID",
                 nargs="?",
                 default=LAST_SESSION,
-                help="an id, the beginning of one, or last (default)",
+                help=f"{SESSION_NAMES} (default)",
             ),
             BRANCH,
-            flag("--all", help="of all branches, and of prompts that could not be sent"),
-            flag("--json", help="print JSON, one object a line"),
+            flag("--all", help="list all branches, and prompts that could not be sent"),
+            flag("--json", help="print one JSON object per reference"),
             STORE,
         ),
-        epilog="example: steno inputs last --json | jq 'select(.since == \"changed\").name'",
+        epilog="example:\n  steno inputs last --json | jq 'select(.since == \"changed\").name'",
     )
 
 
@@ -107,11 +107,11 @@ def _run_inputs(options: argparse.Namespace) -> int:
     rows = asyncio.run(_compare_all(listed, _session_workspace(session_folder(log.header))))
     hidden, notice = len(all_references) - len(listed), ""
     if hidden == 1:
-        notice = "1 was not sent or is not on this branch; --all shows it"
+        notice = "1 reference was not sent or is on another branch; --all lists it"
     elif hidden:
-        notice = f"{hidden:,} were not sent or are not on this branch; --all shows them"
+        notice = f"{hidden:,} references were not sent or are on other branches; --all lists them"
     elif not rows:
-        notice = "nothing is pointed at"
+        notice = "no references found"
     errors = {number: terminal_line(row.error or "") for number, row in enumerate(rows)}
     table = Table(_INPUT_COLUMNS, [_table_cells(row, log) for row in rows], below=errors)
     report = Report(
@@ -123,7 +123,7 @@ def _run_inputs(options: argparse.Namespace) -> int:
 
 
 def _find_references(entries: Iterable[Entry]) -> tuple[TrackedReference, ...]:
-    """Return all references of messages; here none counts as answered, or as summarised."""
+    """Return all references of messages, also answered and summarised ones."""
     tracker = ReferenceTracker()
     ignored = AssistantMessage | Compaction
     tracker.read([entry for entry in entries if not isinstance(entry.payload, ignored)])
@@ -177,7 +177,7 @@ async def _compare(
     changes = await inputs.changes(reference, resolution)
     if not changes:
         return "same", ()
-    if _kind_of(tracked) == "pattern":  # it is not the name of anything
+    if _kind_of(tracked) == "pattern":  # a pattern names no single file that could be gone
         return "changed", changes
     try:
         exists = await asyncio.to_thread(workspace.exists, path)
@@ -187,7 +187,7 @@ async def _compare(
 
 
 def _file_elsewhere(details: Mapping[str, Any] | None, workspace: Workspace) -> Path | None:
-    """Return a recorded file that is in none of the folders: its folder was added for one run."""
+    """Return a recorded file outside of the workspace: its folder was added for one run only."""
     recorded = read_recorded_paths(details) or read_recorded_image(details)
     file = Path(recorded.path) if isinstance(recorded, RecordedFile) else Path()
     is_elsewhere = not any(file.is_relative_to(root) for root in workspace.roots)
@@ -197,20 +197,20 @@ def _file_elsewhere(details: Mapping[str, Any] | None, workspace: Workspace) -> 
 def _with_folder_of(file: Path, workspace: Workspace) -> Workspace | None:
     """Return a workspace in which a file can be compared under its recorded name.
 
-    None if the user may not read it.
+    None if the user cannot read it.
     """
     try:
         if os.path.lexists(file) and not os.access(file, os.R_OK):
             return None
         return Workspace([*workspace.roots, file.parent])
-    except (InvalidValue, ValueError):  # the folder is not there, or no name at all
+    except (InvalidValue, ValueError):  # the folder does not exist, or the path is invalid
         return None
 
 
 async def _refuse_to_open(
     tool: str, capability: Capability, subject: str, *, preview: str = ""
 ) -> str:
-    raise ToolFailed(f"{tool} {subject}: nothing is opened to look at a record")
+    raise ToolFailed(f"{tool} {subject}: this command opens no files and no connections")
 
 
 # -- text output -----------------------------------------------------------------------------

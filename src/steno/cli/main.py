@@ -3,9 +3,9 @@
 0  done
 1  the command failed: the message on stderr gives the reason
 2  the command line is invalid
-3  done, but not without loss (where that was forbidden)
-4  stopped at a limit
-129, 130, 143  ended by a signal: hang-up, Ctrl-C, kill
+3  done, but something was lost or could not be checked, and the options forbid that
+4  the run stopped at a limit
+129, 130, 143  stopped by a signal: hang-up, Ctrl-C, kill
 """
 
 from __future__ import annotations
@@ -26,14 +26,25 @@ from steno.render.terminal_text import terminal_line, terminal_text, truncate_to
 from steno.suggest import closest_name
 
 _EPILOG: Final = """\
-work with a model:
-  steno                           at the terminal; steno "PROMPT" says something first
-  steno -c                        go on with the last session of this folder; -r ID with another
-  steno --plain                   line by line, for screen readers and pipes
-  steno -p "PROMPT"               on one prompt, and print the answer
-  --model NAME  --mode plan  --allow RULE  --no-session        with all of these
+start a session:
+  steno                 open a session at the terminal
+  steno "PROMPT"        open a session and send a first prompt
+  steno -c              continue the last session of this folder (-r ID: any session)
+  steno -p "PROMPT"     run one prompt without a terminal and print the response
+  steno --plain         work line by line, for screen readers and pipes
 
-'steno run --help' tells the rest of it, 'steno COMMAND --help' more about a command.
+common options:
+  --model NAME  --mode plan  --allow RULE  --no-session
+
+exit status:
+  0  success
+  1  the command failed; stderr gives the reason
+  2  the command line is invalid
+  3  something was lost or could not be checked (--strict, verify)
+  4  the run stopped at a limit
+  129, 130, 143  stopped by a signal (hang-up, Ctrl-C, kill)
+
+Run 'steno run --help' for all options of a session, 'steno COMMAND --help' for a command.
 """
 _MAX_NAME_LENGTH: Final = 40
 _POSIX_MODULES: Final = ("fcntl", "resource", "termios")
@@ -76,7 +87,7 @@ def report_error(error: StenoError | MissingExtra | OSError | KeyboardInterrupt)
         case KeyboardInterrupt():
             return ExitStatus.INTERRUPTED
         case BrokenPipeError():
-            _discard_stdout()  # the reader of the output is gone: there is nothing to report
+            _discard_stdout()  # the reader of the output has closed the pipe: no error
         case OutputError() | StenoError():
             if isinstance(error, OutputError) and error.is_stdout:
                 _discard_stdout()
@@ -91,7 +102,7 @@ def report_error(error: StenoError | MissingExtra | OSError | KeyboardInterrupt)
 
 
 def _open_missing_streams() -> None:
-    """Open closed standard streams, so that no file gets their descriptors."""
+    """Open closed standard streams on /dev/null, so that no file gets their descriptors."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
@@ -105,7 +116,7 @@ def _add_default_command(arguments: list[str]) -> list[str]:
     if first.startswith("-"):
         has_command = first in _GLOBAL_OPTIONS
     else:
-        has_command = " " not in first  # no command has a blank in its name
+        has_command = " " not in first  # a text with blanks is a prompt
     return arguments if has_command else ["run", *arguments]
 
 
@@ -113,10 +124,9 @@ def _build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser, with only those commands that these arguments need."""
     parser = CommandLineParser(
         prog="steno",
-        description="Let a model work; keep, translate and replay what a person, a model and tools "
-        "say to each other.",
+        description="A coding agent for the terminal that records, branches and replays every "
+        "session.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"steno {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -140,16 +150,16 @@ def _add_all_commands(commands: Subparsers) -> None:
 
 
 def _check_command(arguments: Sequence[str], parser: argparse.ArgumentParser) -> None:
-    """Exit if there is no such command, and suggest the closest one."""
+    """Exit if the command is unknown, and suggest the closest one."""
     name = arguments[0]
     if name in COMMAND_NAMES or name in _GLOBAL_OPTIONS:
         return
     closest = closest_name(name, COMMAND_NAMES)
-    hint = "steno -p PROMPT lets a model work on something"
+    hint = "use steno -p PROMPT to send a prompt"
     if closest:
         hint = f"do you mean {closest}?"
     parser.error(
-        f"there is no command {truncate_to_width(terminal_line(name), _MAX_NAME_LENGTH)}; {hint}"
+        f"unknown command {truncate_to_width(terminal_line(name), _MAX_NAME_LENGTH)}; {hint}"
     )
 
 

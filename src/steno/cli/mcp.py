@@ -76,13 +76,13 @@ examples:
   steno mcp resources everything
   steno mcp read docs file:///notes.md -o notes.md
 
-Servers stand in your settings ([mcp_servers.NAME]), in the .mcp.json of a project that you trust,
+Servers are configured in your settings ([mcp_servers.NAME]), in the .mcp.json of a trusted project,
 and in files that --mcp-config names.
 """
 
 
 class McpCommandContext(NamedTuple):
-    """The options and servers of a command; a server is started with the first request to it."""
+    """The options and servers of a command; the first request to a server starts it."""
 
     options: argparse.Namespace
     servers: McpServers
@@ -90,16 +90,16 @@ class McpCommandContext(NamedTuple):
 
     @property
     def connections(self) -> tuple[McpConnection, ...]:
-        """The server that is named on the command line, or all that can be used.
+        """The server named on the command line, or all usable servers.
 
-        Raises ServerFailed if the one that is named cannot be used.
+        Raises ServerFailed if the named server cannot be used.
         """
         name: str | None = self.options.server
         if name is not None and name not in self.servers.specs:
             known = self.servers.specs
-            hint = suggest_name(name, known) if known else "there are none"
+            hint = suggest_name(name, known) if known else "none is configured"
             raise ServerFailed(
-                f"no server has this name; {hint}",
+                f"unknown server; {hint}",
                 code="server_not_found",
                 place=f"mcp {terminal_line(name)}",
             )
@@ -108,9 +108,9 @@ class McpCommandContext(NamedTuple):
 
     @contextmanager
     def show_wait(self, activity: str = "") -> Generator[None]:
-        """Show what the command waits for until the block ends, by default the servers."""
+        """Show an activity until the block ends, by default that of waiting for the servers."""
         names = ", ".join([] if activity else [server.name for server in self.connections])
-        self.wait_indicator.start(activity or f"asking {names}")
+        self.wait_indicator.start(activity or f"waiting for {names}")
         try:
             yield
         finally:
@@ -126,13 +126,13 @@ McpCommand: TypeAlias = Callable[[McpCommandContext], Awaitable[int]]
 
 
 def _find_configured_servers(options: argparse.Namespace) -> ConfiguredServers:
-    """Return all configured servers, and print the notes about them."""
+    """Return all configured servers, and print the notices about them."""
     loaded = load_settings(working_folder())
     configured = find_servers(loaded, os.environ, files=options.mcp_config)
     for notice in (*loaded.notices, *configured.notices):
         print_notice(terminal_line(notice.text))
     if not configured.specs:
-        print_notice("no MCP server is configured; name one in .mcp.json or in your settings")
+        print_notice("no MCP server is configured; add one to .mcp.json or to your settings")
     return configured
 
 
@@ -140,7 +140,7 @@ def _run_with_servers(command: McpCommand, options: argparse.Namespace) -> int:
     """Run a command with the configured servers, and return its exit status."""
     configured = _find_configured_servers(options)
     if configured.specs and not any(spec.is_usable for spec in configured.specs):
-        print_notice("no MCP server can be used; 'steno mcp list' says why")
+        print_notice("no MCP server can be used; run 'steno mcp list' to see why")
         if options.server is None:
             return ExitStatus.FAILED
     return asyncio.run(_run_connected(configured, options, command))
@@ -205,9 +205,9 @@ def _find_tool(tools: McpTools, name: str) -> McpTool:
         if name in (tool.definition.name, tool.original_name):
             return tool
     names = [tool.original_name for tool in tools.tools]
-    hint = suggest_name(name, names) if names else "there are none"
+    hint = suggest_name(name, names) if names else "the server has no tools"
     raise Missing(
-        f"the server has none of this name; {hint}",
+        f"unknown tool; {hint}",
         code="tool_unknown",
         place=f"tool {terminal_line(name)}",
     )
@@ -217,20 +217,20 @@ async def _list_resources(context: McpCommandContext) -> int:
     """Print the resources of servers; a server that fails does not affect the others."""
     servers = context.connections
     with context.show_wait():
-        answers = await asyncio.gather(
+        results = await asyncio.gather(
             *[server.resources() for server in servers], return_exceptions=True
         )
     listed: list[tuple[str, ListedResource]] = []
     failures: list[str] = []
-    for server, answer in zip(servers, answers, strict=True):
-        if isinstance(answer, ServerFailed):
-            failures.append(terminal_line(str(answer)))
-        elif isinstance(answer, BaseException):
-            raise answer
+    for server, result in zip(servers, results, strict=True):
+        if isinstance(result, ServerFailed):
+            failures.append(terminal_line(str(result)))
+        elif isinstance(result, BaseException):
+            raise result
         else:
-            listed += [(server.name, resource) for resource in answer]
+            listed += [(server.name, resource) for resource in result]
     report = report_resources(listed)._replace(
-        when_empty="no resources are offered" if servers and not failures else "",
+        when_empty="no resources found" if servers and not failures else "",
         notices=tuple(failures),
         is_failed=bool(failures),
     )
@@ -243,7 +243,7 @@ async def _list_prompts(context: McpCommandContext) -> int:
     with context.show_wait():
         prompts = await list_mcp_prompts(servers)
     is_complete = servers and not prompts.notices
-    when_empty = "no prompts are offered" if is_complete else ""
+    when_empty = "no prompts found" if is_complete else ""
     report = report_prompts(prompts)._replace(when_empty=when_empty)
     return print_report(report, as_json=context.options.json)
 
@@ -288,13 +288,13 @@ def _write_resource(resource: ReadResourceResult, options: argparse.Namespace) -
 
 
 def _print_resource(resource: ReadResourceResult) -> None:
-    """Print a resource of text on the terminal. Raises InvalidValue for other data."""
+    """Print a text resource on the terminal. Raises InvalidValue for other data."""
     for part in resource.contents:
         if part.data is not None:
             size = format_count(len(part.data), "byte", "bytes")
-            kind = terminal_line(part.mime_type or "of no known type")
+            kind = terminal_line(part.mime_type or "unknown type")
             raise InvalidValue(
-                f"holds {size}, {kind}; write them to a file with -o FILE",
+                f"contains {size} that are not text ({kind}); write them to a file with -o FILE",
                 code="output_not_text",
                 place=terminal_line(part.uri),
             )
@@ -354,7 +354,7 @@ async def _call_tool(context: McpCommandContext) -> int:
 
 
 def _parse_tool_arguments(texts: Sequence[str], schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Read one JSON object, or `key=value` each, as a schema wants them (`5`, `true`).
+    """Read one JSON object, or `key=value` pairs with values of the types in a schema.
 
     Raises UsageError.
     """
@@ -363,14 +363,14 @@ def _parse_tool_arguments(texts: Sequence[str], schema: Mapping[str, Any]) -> Ma
             return msgspec.json.decode(texts[0], type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeError, RecursionError) as exc:
             raise UsageError(
-                f"are no JSON object: {exc}", code="argument_malformed", place="arguments"
+                f"must be a JSON object: {exc}", code="argument_malformed", place="arguments"
             ) from None
     values: dict[str, str] = {}
     for text in texts:
         name, separator, value = text.partition("=")
         if not separator or not name:
             raise UsageError(
-                f"{terminal_line(text)}: write key=value for each, or one JSON object",
+                f"{terminal_line(text)}: must be key=value; or pass one JSON object",
                 code="argument_malformed",
                 place="arguments",
             )
@@ -385,7 +385,7 @@ def _parse_tool_arguments(texts: Sequence[str], schema: Mapping[str, Any]) -> Ma
 def _print_result(result: CallToolResult) -> None:
     printer = StdoutPrinter()
     if result.is_error:
-        print_notice("the server says that it failed")
+        print_notice("the server reports that the call failed")
     texts: list[str] = []
     for block in result.content:
         if block.get("type") == "text":
@@ -396,7 +396,7 @@ def _print_result(result: CallToolResult) -> None:
             source = resource if isinstance(resource, Mapping) else block
             facts = [block.get("type"), source.get("mimeType"), source.get("uri")]
             description = terminal_line(" ".join([str(fact) for fact in facts if fact]))
-            print_notice(f"not shown: {description}; --json has all of it")
+            print_notice(f"not shown: {description}; use --json to print it")
     structured = sanitize_json(result.structured)
     if structured is not None and not is_repeated_in_texts(structured, texts):
         print_json(msgspec.json.encode(structured))
@@ -412,95 +412,104 @@ def _parse_seconds(text: str) -> float:
     return seconds
 
 
-_SERVER: Final = argument("server", metavar="SERVER", help="whose it is")
-_SERVER_OR_ALL: Final = argument("server", nargs="?", metavar="SERVER", help="only this one's")
+_SERVER: Final = argument("server", metavar="SERVER", help="the server")
+_SERVER_OR_ALL: Final = argument("server", nargs="?", metavar="SERVER", help="only this server")
 _MCP_CONFIG: Final = argument(
     "--mcp-config",
     action="append",
     default=[],
     metavar="FILE",
-    help="also the servers in this file, which looks like .mcp.json",
+    help="also use the servers in FILE, which has the format of .mcp.json; repeatable",
 )
 _ACTIONS: Final = (
     GroupCommand(
         "list",
         _list_servers,
-        "list the servers, and whether they can be used",
-        "List the servers that are configured, where each is from, and whether it can "
-        "be used. Nothing is started unless --check is given.",
+        "list the configured servers and their state",
+        "List the configured servers, where each is configured, and whether it can be used. No "
+        "server is started without --check.",
         (
-            flag("--check", help="start them, and say whether they answer"),
-            flag("--json", help="a line of JSON for each server"),
+            flag("--check", help="start the servers and report whether they respond"),
+            flag("--json", help="print one JSON object per server"),
         ),
-        "example: steno mcp list --check",
+        "example:\n  steno mcp list --check",
     ),
     GroupCommand(
         "tools",
         partial(_run_with_servers, _list_tools),
         "list tools, or print the schema of one",
-        "List the tools of servers: the name that models and rules know, the server's "
-        "own name, what a tool may do, and the first line of what it says of itself.",
+        "List the tools of servers: the name for models and permission rules, the server's own "
+        "name, the capability, and the first line of the description.",
         (
-            argument("--schema", metavar="TOOL", help="print the schema of its arguments"),
+            argument(
+                "--schema", metavar="TOOL", help="print the JSON schema of the arguments of a tool"
+            ),
             _SERVER_OR_ALL,
-            flag("--json", help="a line of JSON for each tool"),
+            flag("--json", help="print one JSON object per tool"),
         ),
-        "example: steno mcp tools time --schema get_current_time",
+        "example:\n  steno mcp tools time --schema get_current_time",
     ),
     GroupCommand(
         "resources",
         partial(_run_with_servers, _list_resources),
         "list resources",
-        "List the resources of servers. In a prompt, @SERVER:URI points at one.",
-        (_SERVER_OR_ALL, flag("--json", help="a line of JSON for each resource")),
-        "example: steno mcp resources everything --json",
+        "List the resources of servers. In a prompt, refer to one with @SERVER:URI.",
+        (_SERVER_OR_ALL, flag("--json", help="print one JSON object per resource")),
+        "example:\n  steno mcp resources everything --json",
     ),
     GroupCommand(
         "prompts",
         partial(_run_with_servers, _list_prompts),
         "list prompts",
-        "List the prompts of servers, as they are called: /SERVER:PROMPT name=value.",
-        (_SERVER_OR_ALL, flag("--json", help="a line of JSON for each prompt")),
-        "example: steno mcp prompts everything",
+        "List the prompts of servers. In a session, send one with /SERVER:PROMPT name=value.",
+        (_SERVER_OR_ALL, flag("--json", help="print one JSON object per prompt")),
+        "example:\n  steno mcp prompts everything",
     ),
     GroupCommand(
         "read",
         partial(_run_with_servers, _read_resource),
         "print a resource, or write it to a file",
-        "Read a resource from its server. Text is printed; what is no text needs a file or a pipe.",
+        "Read a resource from its server and print it. Data that is not text needs -o FILE or a "
+        "pipe.",
         (
             _SERVER,
-            argument("uri", metavar="URI", help="which one; 'steno mcp resources' lists them"),
+            argument("uri", metavar="URI", help="the resource; 'steno mcp resources' lists them"),
             OneOf(
                 (
-                    argument("-o", "--output", metavar="FILE", help="write there, not to stdout"),
-                    flag("--json", help="one JSON object with all parts"),
+                    argument(
+                        "-o", "--output", metavar="FILE", help="write to FILE instead of stdout"
+                    ),
+                    flag("--json", help="print one JSON object with all parts"),
                 )
             ),
-            flag("--force", help="write over a file that is there"),
+            flag("--force", help="overwrite an existing file"),
         ),
-        "example: steno mcp read everything demo://resource/static/document/features.md",
+        "example:\n  steno mcp read everything demo://resource/static/document/features.md",
     ),
     GroupCommand(
         "call",
         partial(_run_with_servers, _call_tool),
         "call a tool",
-        "Call a tool, with arguments that are checked before the server sees them. "
-        "What it says is printed, its progress on stderr; Ctrl-C cancels the call. It is you who "
-        "calls: rules for models do not count here.",
+        "Call a tool and print its result; progress goes to stderr, and Ctrl-C cancels the call. "
+        "The arguments are checked before they are sent. Permission rules do not apply: you make "
+        "this call, not a model.",
         (
             _SERVER,
-            argument("tool", metavar="TOOL", help="which one, by either of its names"),
+            argument(
+                "tool", metavar="TOOL", help="the tool, by its name for models or the server's own"
+            ),
             argument(
                 "arguments",
                 nargs="*",
                 metavar="KEY=VALUE",
-                help="its arguments, or one JSON object; options stand before or behind all of this",
+                help="the arguments, or one JSON object; put options before or after all of them",
             ),
-            flag("--json", help="all that came of it, as one JSON object"),
-            argument("--timeout", type=_parse_seconds, metavar="S", help="wait so long at most"),
+            flag("--json", help="print the whole result as one JSON object"),
+            argument(
+                "--timeout", type=_parse_seconds, metavar="S", help="the time limit in seconds"
+            ),
         ),
-        "example: steno mcp call time convert_time source_timezone=UTC "
+        "example:\n  steno mcp call time convert_time source_timezone=UTC "
         "target_timezone=Asia/Tokyo time=12:00",
     ),
 )
@@ -512,9 +521,8 @@ def add_commands(commands: Subparsers) -> None:
         commands,
         "mcp",
         [action._replace(arguments=(_MCP_CONFIG, *action.arguments)) for action in _ACTIONS],
-        help="look at MCP servers, and use what they offer",
-        description="Look at servers of the Model Context Protocol: which there are, and which "
-        "tools, resources and prompts they offer; read a resource, or call a tool.",
+        help="list MCP servers, read resources and call tools",
+        description="List the servers of the Model Context Protocol and their tools, resources "
+        "and prompts; read a resource, or call a tool.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -44,28 +44,28 @@ def add_commands(commands: Subparsers) -> None:
         "ocr",
         _run_ocr,
         "print the text in images",
-        "Recognise the text in images (PNG, JPEG, GIF, WebP, BMP, TIFF), whichever "
-        "way up, and print it. Nothing leaves this machine.",
+        "Recognise the text in images (PNG, JPEG, GIF, WebP, BMP, TIFF) of any orientation, and "
+        "print it. Images are read on this machine and sent nowhere.",
         arguments=(
-            argument("files", nargs="+", metavar="FILE", help="images; -: stdin"),
+            argument("files", nargs="+", metavar="FILE", help="the images to read; - for stdin"),
             argument(
                 "--engine",
                 choices=OCR_ENGINES,
                 default="auto",
-                help="what recognises it (default: auto, the first that is installed)",
+                help="the OCR engine (default: auto, the first that is installed)",
             ),
             argument(
                 "--lang",
                 type=_parse_languages,
                 default=(),
                 metavar="LANG,...",
-                help="languages for Tesseract, as it names them: deu,eng; with auto it is used "
-                "if it has data for them",
+                help="languages for Tesseract, by its names: deu,eng; auto uses Tesseract if it has "
+                "data for them",
             ),
-            flag("--json", help="print an object for each file, one a line"),
+            flag("--json", help="print one JSON object per file"),
         ),
-        epilog="It takes pip install 'steno[ocr]', or 'steno[tesseract]' and data for Tesseract. "
-        "example: steno ocr screenshot.png",
+        epilog="example:\n  steno ocr screenshot.png\n\n"
+        "Requires pip install 'steno[ocr]', or 'steno[tesseract]' and data for Tesseract.",
     )
 
 
@@ -82,23 +82,23 @@ def _run_ocr(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         with suppress(OSError):
             sys.stdout.flush()
-        # At once: Python would wait some seconds for the OCR thread.
+        # Exit immediately: Python would wait some seconds for the OCR thread.
         os._exit(ExitStatus.INTERRUPTED)
 
 
 def _select_engine(options: argparse.Namespace) -> OcrEngine:
-    """Return the engine that the options name; only Tesseract needs languages."""
+    """Return the engine that the options name; only Tesseract takes languages."""
     if options.lang and options.engine == "rapidocr":
         raise UsageError(
-            "rapidocr needs no languages; leave it out, or use --engine tesseract",
+            "rapidocr takes no languages; omit --lang or use --engine tesseract",
             code="option_not_for_engine",
             place="--lang",
         )
     engine = choose_ocr_engine(options.engine, languages=options.lang)
     if options.lang and not isinstance(engine, TesseractEngine):
         print_notice(
-            f"--lang: Tesseract is not installed with data for {', '.join(options.lang)};"
-            f" {engine.name} is used, which needs no languages"
+            f"--lang: Tesseract with data for {', '.join(options.lang)} is not installed; "
+            f"using {engine.name}, which takes no languages"
         )
     return engine
 
@@ -148,7 +148,7 @@ def _read_file(file: str) -> bytes:
     """Return the content of a file, up to one byte more than the limit."""
     with open(file, "rb", opener=_open_nonblocking) as opened:
         if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-            raise BadImage("is a device, pipe or socket, not a file; - reads from stdin")
+            raise BadImage("is a device, pipe or socket, not a file; use - to read stdin")
         return opened.read(MAX_IMAGE_FILE_BYTES + 1)
 
 
@@ -169,11 +169,11 @@ def _print_text(name: str, result: OcrResult, *, is_one_of_many: bool) -> None:
     if result.text:
         printer.line(terminal_text(result.text))
     facts = [
-        "no text was found" if not result.text else "",
+        "no text found" if not result.text else "",
         "" if result.confidence is None else f"confidence {format_confidence(result.confidence)}",
         "" if result.language is None else f"language {result.language}",
         result.engine,
         f"{result.duration_s:.1f} s",
     ]
-    sys.stdout.flush()  # both may go to one place, and the text comes first
+    sys.stdout.flush()  # both may go to the same terminal, and the text comes first
     print_notice(f"{name}: {', '.join(filter(None, facts))}")

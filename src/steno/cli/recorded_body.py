@@ -1,7 +1,7 @@
 """Read recorded bodies of requests and responses, for `steno decode` and `steno convert`.
 
 A byte order mark and the headers that `curl -i` prints are removed; packed data is refused with
-advice on how to unpack it. Where a wire cannot decode the data, `steno.wire.guess_wire` finds the
+advice on how to unpack it. If a wire cannot decode the data, `steno.wire.guess_wire` finds the
 wires that can.
 """
 
@@ -34,11 +34,11 @@ from steno.wire.guess_wire import (
 from steno.wire.request_encoder import messages_field
 from steno.wire.tolerant import read_as
 
-WIRE_NAMES: Final = f"{', '.join(WIRES)}, or a module of yours as package.module"
+WIRE_NAMES: Final = f"{', '.join(WIRES)}, or a module such as package.module"
 """The names of wires, as help shows them."""
 _JSON_PREFIXES: Final = (b"{", b"[")
 _KIND_TEXTS: Final = {
-    RecordingKind.RESPONSE: "a whole answer",
+    RecordingKind.RESPONSE: "a complete response",
     RecordingKind.REQUEST: "a request",
     RecordingKind.STREAM: "a stream",
 }
@@ -50,20 +50,20 @@ _ERROR_MEMBERS: Final = ("message", "detail", "details", "errors", "error_descri
 _DECODE_COMMAND: Final = "steno decode --wire {}"
 _CONVERT_COMMAND: Final = "steno convert --from {} --to WIRE"
 _MAX_BYTES: Final = 256 * 1024 * 1024
-"""No body is larger; it would be held in memory more than once."""
+"""The limit of a body, which is held in memory more than once."""
 _HTTP_HEADERS: Final = re.compile(
     rb"(?:(?:HTTP/[\d.]+ \d{3}|[A-Z]+ \S+ HTTP/[\d.]+).*\n(?:.+\n)*?\r?(?:\n|\Z))+"
 )
 """Headers, up to their empty line, also those of a proxy or of `100 Continue` before them."""
 _PACKED_FORMS: Final = {
-    b"\x1f\x8b": "it is compressed (gzip); unpack it first: gzip -dc, or curl --compressed",
-    b"\x28\xb5\x2f\xfd": "it is compressed (zstd); unpack it first: zstd -dc",
-    b"PK\x03\x04": "it is an archive (zip); unpack it first",
-    codecs.BOM_UTF16_LE: "it is UTF-16; save it as UTF-8",
-    codecs.BOM_UTF16_BE: "it is UTF-16; save it as UTF-8",
-    b'"': "it is a JSON string with the body inside; take it out first: jq -r .",
+    b"\x1f\x8b": "the data is compressed (gzip); unpack it first: gzip -dc, or curl --compressed",
+    b"\x28\xb5\x2f\xfd": "the data is compressed (zstd); unpack it first: zstd -dc",
+    b"PK\x03\x04": "the data is a zip archive; unpack it first",
+    codecs.BOM_UTF16_LE: "the data is UTF-16; convert it to UTF-8",
+    codecs.BOM_UTF16_BE: "the data is UTF-16; convert it to UTF-8",
+    b'"': "the data is a JSON string that contains the body; extract it first: jq -r .",
 }
-"""Advice on data by its first bytes, with which no body begins."""
+"""Advice by the first bytes of data that is not a body."""
 
 
 # -- options ----------------------------------------------------------------------------------
@@ -73,7 +73,7 @@ def parse_wire(name: str) -> Wire:
     """Return the wire that an option names."""
     closest = None if name in WIRES or "." in name else closest_name(name, WIRES)
     if closest is not None:
-        raise argparse.ArgumentTypeError(f"there is no wire of that name; do you mean {closest}?")
+        raise argparse.ArgumentTypeError(f"unknown wire; do you mean {closest}?")
     try:
         return load_wire(name)
     except InvalidValue as exc:
@@ -81,8 +81,8 @@ def parse_wire(name: str) -> Wire:
 
 
 def body_argument(content: str) -> Argument:
-    """Return the argument for the file with the body of `content`: a request or a response."""
-    help = f"the body of {content}, as it was sent; - or nothing: stdin"
+    """Return the argument for a file with a body; `content` is "a request" or "a response"."""
+    help = f"the recorded body of {content} (default: -, stdin)"
     return argument("file", nargs="?", default="-", metavar="FILE", help=help)
 
 
@@ -101,7 +101,7 @@ def read_recorded_body(name: str) -> bytes:
             raise InvalidValue(advice, code="input_packed", place="input")
     if not start and not data.strip():
         raise InvalidValue(
-            "there is nothing in it; name a file, or pipe the body in",
+            "the input is empty; name a file or pipe the body in",
             code="input_empty",
             place="input",
         )
@@ -111,14 +111,14 @@ def read_recorded_body(name: str) -> bytes:
 def _read_bytes(name: str) -> bytes:
     if name == "-":
         if sys.stdin.isatty():
-            print_notice("reading stdin; Ctrl-D ends it (to read a file, name it)")
+            print_notice("reading stdin until Ctrl-D; to read a file, name it")
         data = sys.stdin.buffer.read(_MAX_BYTES + 1)
     else:
         with Path(name).open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
         raise InvalidValue(
-            f"more than {_MAX_BYTES:,} bytes; give the body of one answer or request",
+            f"larger than {_MAX_BYTES:,} bytes; pass the body of one request or response",
             code="input_too_large",
             place="input",
         )
@@ -154,7 +154,7 @@ def advice_for_decode(data: bytes, wire: str, *, is_stream: bool) -> str | None:
         description = _KIND_TEXTS[kind] if name == wire else f"{_KIND_TEXTS[kind]} of {name}"
     steps = [f"try {' '.join(options)}"] if options else []
     if kind is RecordingKind.RESPONSE and is_stream:
-        steps.append("leave out --stream")
+        steps.append("omit --stream")
     return f"this looks like {description}: {' and '.join(steps)}" if steps else None
 
 
@@ -172,21 +172,21 @@ def advice_for_convert(data: bytes, wire: str) -> str | None:
         return f"this looks like {_KIND_TEXTS[kind]}: try steno decode --wire {names[0]}{stream}"
     if wire in names:
         return None
-    step = f"try --from {names[0]}" if len(names) == 1 else "say with --from which it is"
+    step = f"try --from {names[0]}" if len(names) == 1 else "choose one with --from"
     return f"this looks like {' or '.join(names)}: {step}"
 
 
 def suggest_other_wire(data: bytes, request: Request, wire: str) -> str | None:
-    """Return which wires know clearly more of a request than `wire`, which decoded it, if any."""
+    """Return advice if other wires know clearly more fields of a decoded request than `wire`."""
     names = find_better_wires(data, request, wire)
     if not names:
         return None
-    step = f"--from {names[0]}?" if len(names) == 1 else "--from one of them?"
+    step = f"try --from {names[0]}" if len(names) == 1 else "try --from with one of them"
     return f"this looks like {' or '.join(names)}: {step}"
 
 
 def _advice_on_several(data: bytes, wire: str, command: str) -> str | None:
-    """Return advice on bodies, one a line, that are not events of one stream."""
+    """Return advice on several bodies, one per line, that are not events of one stream."""
     lines = [line for line in data.split(b"\n", 3) if line.strip()][:2]
     if len(lines) < 2 or not all(read_as(line, dict[str, Any]) for line in lines):
         return None
@@ -198,34 +198,32 @@ def _advice_on_several(data: bytes, wire: str, command: str) -> str | None:
     elif guess_stream_wires(data) or _advice_on_lines(data):
         return None
     command_line = f"sed -n 1p FILE | {command.format(wire)}"
-    return f"these are several values, one a line: give one: {command_line}"
+    return f"the input has several values, one per line; pass one: {command_line}"
 
 
 def _advice_on_lines(data: bytes) -> str | None:
-    """Return advice on events of which only the data was kept, one a line."""
+    """Return advice on the data of SSE events without their framing, one per line."""
     if not data.lstrip().startswith(b"{"):
         return None
     framed = b"".join([b"data: %b\n\n" % line for line in data[:SAMPLE_BYTES].splitlines() if line])
     names = guess_stream_wires(framed)
     if not names:
         return None
-    return (
-        f"these are events of {names[0]} without their frame: put it back: sed 's/^/data: /;G' FILE"
-    )
+    return f"these are events of {names[0]} without SSE framing; add it: sed 's/^/data: /;G' FILE"
 
 
 def _advice_on_list(data: bytes, wire: str) -> str | None:
     """Return advice on messages without a request around them."""
     if wire not in WIRES or not read_as(data, list[dict[str, Any]]):
         return None
-    return f"this is a list: put it into a request: jq '{{{messages_field(wire)}: .}}'"
+    return f"this is a list; wrap it in a request: jq '{{{messages_field(wire)}: .}}'"
 
 
 def _advice_on_error(data: bytes) -> str | None:
     """Return the error that a server sent instead of a response."""
     body = read_as(data, dict[str, Any]) or {}
     if not any(body.get(name) for name in _ERROR_MEMBERS) or isinstance(body.get("message"), dict):
-        return None  # a message with members is a message, and no error
+        return None  # an object is a message, not an error
     match body:
         case {"errors": [dict() as first, *_]}:
             body = first
@@ -239,10 +237,10 @@ def _advice_on_error(data: bytes) -> str | None:
 
 
 def _advice_on_file(data: bytes, wire: str, place: str) -> str | None:
-    """Return advice on data that is no known body."""
+    """Return advice on data that is not a known body."""
     log = (read_as(data, dict[str, Any]) or {}).get("log")
     if isinstance(log, dict) and "entries" in log:
-        return f"this looks like a HAR file: take one body out: jq -r '.log.entries[0]{place}'"
+        return f"this looks like a HAR file; extract one body: jq -r '.log.entries[0]{place}'"
     if wire in WIRES and not data.lstrip().startswith((*STREAM_PREFIXES, *_JSON_PREFIXES)):
-        return "this is neither JSON nor a stream: give the body, and nothing else"
+        return "the input is neither JSON nor a stream; pass only the body"
     return None

@@ -1,4 +1,4 @@
-"""`steno replay`: run a recorded session again, unchanged or on another model, and compare."""
+"""`steno replay`: replay a recorded session, unchanged or on another model, and compare."""
 
 from __future__ import annotations
 
@@ -42,34 +42,42 @@ examples:
   steno replay last --model ollama/qwen3 --allow 'bash(pytest *)'
 
 exit status:
-  0  the same record came out; with --model: the other model is done
-  1  something else came out, or it could not be done
-  2  the command line makes no sense
-  4  with --model: a limit was reached
+  0  the replay is the same; with --model: the run is complete
+  1  the replay differs, or the command failed
+  2  the command line is invalid
+  4  with --model: the run stopped at a limit
 
-Without --model nothing is sent and nothing runs: what models, people and tools said is taken from
-the record, and everything that steno makes of it is compared with the record.
+Without --model, no request is sent and no tool runs: responses, prompts, decisions and tool results
+come from the log, and every entry that steno derives from them is compared with the log.
 """
 _COMPARISON_COLUMNS: Final = (
     Column("", "dim"),
     Column("recorded", may_shrink=True),
     Column("new", may_shrink=True),
 )
-_MAX_ANSWER_LENGTH: Final = 200
+_MAX_RESPONSE_LENGTH: Final = 200
 _MAX_SUMMARY_LENGTH: Final = 200
 
 
 _MODEL_OPTIONS: Final = (
-    argument("--model", metavar="PROVIDER/MODEL", help="who answers; `steno models` lists them"),
+    argument(
+        "--model", metavar="PROVIDER/MODEL", help="the model to run; `steno models` lists them"
+    ),
     argument(
         "--allow",
         action="append",
         metavar="RULE",
-        help="what it may do, such as 'bash(git log *)', 'write(src/**)'",
+        help="allow calls that match this rule, such as 'bash(git log *)' or 'write(src/**)'; "
+        "repeatable",
     ),
-    argument("--deny", action="append", metavar="RULE", help="counts more than any --allow"),
-    flag("--yes", help="allow what would be asked"),
-    flag("-q", "--quiet", help="nothing on stderr but errors"),
+    argument(
+        "--deny",
+        action="append",
+        metavar="RULE",
+        help="deny calls that match this rule; overrides --allow; repeatable",
+    ),
+    flag("--yes", help="allow calls that need approval"),
+    flag("-q", "--quiet", help="print only errors on stderr"),
 )
 
 
@@ -77,11 +85,10 @@ def add_commands(commands: Subparsers) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "replay",
-        help="run a recorded session again and compare",
-        description="Run a recorded session again and prove that the same record comes out; or, "
-        "with --model, let another model work on the same in a new branch, and compare.",
+        help="replay a recorded session and compare",
+        description="Replay a recorded session and check that it produces the same entries. With "
+        "--model, send its prompts to another model in a new branch, and compare.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_arguments(parser, [SESSION, BRANCH, flag("--json", help="print one JSON object")])
     group = parser.add_argument_group("on another model")
@@ -95,7 +102,7 @@ def _run_replay(options: argparse.Namespace) -> int:
     if options.model is not None:
         return rerun_session(options)
     if options.allow or options.deny or options.yes:
-        options.parser.error("--allow, --deny and --yes: need --model; else nothing is run")
+        options.parser.error("--allow, --deny and --yes: need --model; without it no tool runs")
     with open_existing_store(options) as store:
         log = read_named_log(store, options.session)
     branch = log.active if options.branch is None else options.branch
@@ -110,8 +117,8 @@ def _run_replay(options: argparse.Namespace) -> int:
     notices: list[str] = []
     if replayed.redacted:
         numbers = ", ".join(map(log.number, replayed.redacted))
-        missing = format_count(len(replayed.redacted), "entry was", "entries were")
-        notices = [f"the content of {missing} taken out and cannot be replayed: {numbers}"]
+        redacted = format_count(len(replayed.redacted), "entry is", "entries are")
+        notices = [f"{redacted} redacted and cannot be replayed: {numbers}"]
     report = Report(
         [Lines(list(map(ReportLine, lines)))],
         data=[_replay_as_json(replayed, log, branch)],
@@ -121,7 +128,7 @@ def _run_replay(options: argparse.Namespace) -> int:
     return print_report(report, as_json=options.json)
 
 
-# -- the same again ---------------------------------------------------------------------------
+# -- unchanged -------------------------------------------------------------------------------
 
 
 def _replay_as_json(replayed: ReplayResult, log: SessionLog, branch: str) -> dict[str, Any]:
@@ -157,7 +164,7 @@ def _replay_lines(replayed: ReplayResult, log: SessionLog) -> Iterator[list[Styl
     made, unchanged = replayed.made_by_loop, replayed.entries - replayed.made_by_loop
     yield [
         ("same" if difference is None else "different", style),
-        f": {entries} as recorded, {made:,} made again and {unchanged:,} taken as they are",
+        f": {entries}, {made:,} replayed and {unchanged:,} taken from the log",
     ]
     turns = format_count(replayed.turns, "turn", "turns")
     yield [f"{turns}, {format_count(replayed.calls, 'call', 'calls')}"]
@@ -166,13 +173,13 @@ def _replay_lines(replayed: ReplayResult, log: SessionLog) -> Iterator[list[Styl
     if difference is None:
         return
     is_damaged = difference.replayed is None
-    problem = "is not what its digest was made of" if is_damaged else "is not what comes out"
+    problem = "does not match its digest" if is_damaged else "differs"
     yield [f"#{difference.number} ({terminal_line(difference.recorded.id)}) {problem}:"]
-    yield ["  on record  ", *_entry_pieces(difference.recorded, log)]
+    yield ["  recorded  ", *_entry_pieces(difference.recorded, log)]
     if difference.replayed is None:
-        yield ["`steno verify` tells whether it, or what came before it, was changed"]
+        yield ["run `steno verify` to see whether this entry or an earlier one was changed"]
         return
-    yield ["  came out   ", *_entry_pieces(difference.replayed, log)]
+    yield ["  replayed  ", *_entry_pieces(difference.replayed, log)]
     for part in difference.parts:
         yield [f"  {terminal_line(str(part))}"]
 
@@ -201,7 +208,9 @@ def rerun_session(options: argparse.Namespace) -> int:
     stopped = comparison.stopped
     if stopped is None:
         return ExitStatus.OK
-    print_notice(f"not everything was said: {stopped.end_reason}: {terminal_line(stopped.reason)}")
+    print_notice(
+        f"not all prompts were sent: {stopped.end_reason}: {terminal_line(stopped.reason)}"
+    )
     return exit_status_for(stopped.end_reason)
 
 
@@ -212,9 +221,7 @@ async def _compare_models(
     conversation = store.open(session)
     if options.branch is not None and options.branch not in conversation.branches:
         known = ", ".join(map(terminal_line, conversation.branches))
-        raise Missing(
-            f"there is none of this name, but {known}", code="branch_missing", place="branch"
-        )
+        raise Missing(f"not found; use one of {known}", code="branch_missing", place="branch")
     reporter = RunReporter(quiet=options.quiet)
     model = await choose_model(loaded)
     approver = AllowingApprover() if options.yes else None
@@ -257,8 +264,8 @@ def _comparison_as_json(comparison: ModelComparison) -> dict[str, Any]:
         if divergence is None
         else {
             "turn": divergence.turn,
-            "recorded": _answer_as_json(divergence.recorded),
-            "new": _answer_as_json(divergence.new),
+            "recorded": _response_as_json(divergence.recorded),
+            "new": _response_as_json(divergence.new),
         },
         "reused": comparison.reused_results,
         "stopped": None
@@ -280,26 +287,26 @@ def _side_as_json(side: RunSummary) -> dict[str, Any]:
     }
 
 
-def _answer_as_json(answer: AssistantMessage | None) -> dict[str, Any] | None:
-    if answer is None:
+def _response_as_json(response: AssistantMessage | None) -> dict[str, Any] | None:
+    if response is None:
         return None
-    calls = [{"name": call.name, "arguments": call.arguments} for call in answer.tool_calls]
-    return {"text": answer.text, "calls": calls}
+    calls = [{"name": call.name, "arguments": call.arguments} for call in response.tool_calls]
+    return {"text": response.text, "calls": calls}
 
 
 def _comparison_parts(comparison: ModelComparison) -> Iterator[ReportPart]:
     divergence = comparison.divergence
     if divergence is None:
-        yield Lines([ReportLine([("same", "bold green"), ": both gave the same answers"])])
+        yield Lines([ReportLine([("same", "bold green"), ": the responses are the same"])])
     else:
-        turn = f": turn {divergence.turn} is the first"
-        answers = (("recorded", divergence.recorded), ("new", divergence.new))
+        turn = f": the first difference is in turn {divergence.turn}"
+        responses = (("recorded", divergence.recorded), ("new", divergence.new))
         yield Lines(
             [
                 ReportLine([("different", "bold yellow"), turn]),
                 *[
-                    ReportLine([(f"  {name:8}  ", "dim"), _summarize_answer(answer)])
-                    for name, answer in answers
+                    ReportLine([(f"  {name:8}  ", "dim"), _summarize_response(response)])
+                    for name, response in responses
                 ],
             ]
         )
@@ -311,21 +318,21 @@ def _comparison_parts(comparison: ModelComparison) -> Iterator[ReportPart]:
         ("tokens in", [_format_number(side.usage.input_tokens) for side in sides]),
         ("tokens out", [_format_number(side.usage.output_tokens) for side in sides]),
         ("cost", ["?" if side.cost is None else f"{side.cost:.4f}" for side in sides]),
-        ("ended", [_format_endings(side) for side in sides]),
-        ("last words", [truncate_to_width(terminal_line(side.text), 60) for side in sides]),
+        ("stop reason", [_format_endings(side) for side in sides]),
+        ("last text", [truncate_to_width(terminal_line(side.text), 60) for side in sides]),
     ]
     yield Table(_COMPARISON_COLUMNS, [(name, *cells) for name, cells in rows])
-    used = format_count(comparison.reused_results, "result", "results")
+    reused = format_count(comparison.reused_results, "recorded result", "recorded results")
     branch = (terminal_line(comparison.branch), "bold")
-    yield Lines([ReportLine([f"{used} on record used again; branch ", branch])])
+    yield Lines([ReportLine([f"{reused} reused; new branch ", branch])])
 
 
-def _summarize_answer(answer: AssistantMessage | None) -> str:
-    if answer is None:
-        return "(no more)"
-    calls = [f"→ {call.name} {call.arguments}" for call in answer.tool_calls]
-    line = terminal_line(" ".join([answer.text or "", *calls]))
-    return truncate_to_width(line, _MAX_ANSWER_LENGTH) or "(nothing)"
+def _summarize_response(response: AssistantMessage | None) -> str:
+    if response is None:
+        return "(no response)"
+    calls = [f"→ {call.name} {call.arguments}" for call in response.tool_calls]
+    line = terminal_line(" ".join([response.text or "", *calls]))
+    return truncate_to_width(line, _MAX_RESPONSE_LENGTH) or "(empty)"
 
 
 def _format_number(number: int | None) -> str:

@@ -54,7 +54,7 @@ def command_context(options: argparse.Namespace) -> CommandContext:
 
 
 def _ask(question: str, lines: Sequence[str]) -> bool:
-    """Ask on stderr about some lines."""
+    """Print lines and a question on stderr; return whether the answer is yes."""
     for line in lines:
         print(f"  {line}".rstrip(), file=sys.stderr)
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)

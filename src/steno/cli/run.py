@@ -19,7 +19,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from steno.app.commands.arguments import add_arguments, parse_number, positive_int
+from steno.app.commands.arguments import SESSION_NAMES, add_arguments, parse_number, positive_int
 from steno.app.folders import config_folder, home_folder
 from steno.cli.arguments import STORE, Subparsers
 from steno.cli.command_table import (
@@ -34,22 +34,22 @@ OUTPUT_FORMATS: Final = ("text", "json", "stream-json")
 _TRUE_VALUES: Final = ("1", "true", "yes", "on")
 _EPILOG: Final = """\
 examples:
-  steno                                     # work at the terminal; steno -c goes on with the last session
+  steno                                     # open a session; steno -c continues the last one
   steno -p "What does this project do?"
   git diff | steno -p "Review this change." --output-format json
-  steno -p "Mend the failing test." --allow 'write(src/**)' --allow 'edit(src/**)' --allow 'bash(pytest *)'
+  steno -p "Fix the failing test." --allow 'write(src/**)' --allow 'edit(src/**)' --allow 'bash(pytest *)'
   steno -c -p "Now add a test for it." --yes
   steno -p "What is wrong in @src/main.py:10-40, given @docs/ and @'notes/to do.txt'?"
   steno -p "What does this error say?" --image screenshot.png
 
 exit status:
-  0  the model is done
-  1  it could not be done: the message on stderr says why
-  2  the command line makes no sense
-  4  a limit was reached (--max-turns, --max-seconds, --max-cost); -c goes on
-  129, 130, 143  ended by a signal (hang-up, Ctrl-C, kill); -c goes on
+  0  the run is complete
+  1  the run failed; stderr gives the reason
+  2  the command line is invalid
+  4  the run stopped at a limit (--max-turns, --max-seconds, --max-cost); -c continues
+  129, 130, 143  stopped by a signal (hang-up, Ctrl-C, kill); -c continues
 
-What no rule allows and a person would have to be asked about is denied, unless --ask or --yes.
+With -p, calls that need approval are denied unless you pass --ask or --yes.
 """
 
 
@@ -57,14 +57,13 @@ def add_commands(commands: Subparsers) -> None:
     """Add the command."""
     run = commands.add_parser(
         "run",
-        help="let a model work: steno, or steno -p PROMPT",
-        description="Let a model work with the tools it may use: at the terminal, or on one prompt "
-        "(-p). `steno ...` is short for `steno run ...`.",
+        help="work with a model; the default command",
+        description="Work with a model and its tools: in a session at the terminal, or with -p on "
+        "one prompt. `steno ...` is short for `steno run ...`.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     run.add_argument(
-        "first_prompt", nargs="?", metavar="PROMPT", help="what to say first at the terminal"
+        "first_prompt", nargs="?", metavar="PROMPT", help="the first prompt of the session"
     )
     run.add_argument(
         "-p",
@@ -72,19 +71,21 @@ def add_commands(commands: Subparsers) -> None:
         nargs="?",
         const="-",
         metavar="PROMPT",
-        help="what to do without a terminal; stdin is appended; alone or - it is stdin",
+        help="run this prompt without a terminal; stdin is appended to it, or is the prompt if "
+        "PROMPT is omitted or -",
     )
     run.add_argument(
         "--plain",
         action=argparse.BooleanOptionalAction,
         default=None,
-        help="without -p: work line by line, as screen readers and pipes like it",
+        help="without -p: work line by line, for screen readers and pipes",
     )
     run.add_argument(
         "--output-format",
         choices=OUTPUT_FORMATS,
         default="text",
-        help="the answer as text (default), one JSON object, or a line of JSON for each event",
+        help="print the response as text (default), as one JSON object, or as one JSON object "
+        "per event",
     )
     run.add_argument(
         "--image",
@@ -92,17 +93,15 @@ def add_commands(commands: Subparsers) -> None:
         action="append",
         default=[],
         metavar="FILE|URL",
-        help="an image to show with the prompt; may be repeated",
+        help="attach an image to the prompt; repeatable",
     )
     _add_session_options(run)
     _add_model_options(run)
     _add_permission_options(run)
     verbosity = run.add_mutually_exclusive_group()
+    verbosity.add_argument("-q", "--quiet", action="store_true", help="print only errors on stderr")
     verbosity.add_argument(
-        "-q", "--quiet", action="store_true", help="nothing on stderr but errors"
-    )
-    verbosity.add_argument(
-        "-v", "--verbose", action="store_true", help="also all that a server does not look at"
+        "-v", "--verbose", action="store_true", help="also print what the server ignores"
     )
     run.set_defaults(run=_run_command, parser=run)
 
@@ -115,21 +114,21 @@ def _add_session_options(run: argparse.ArgumentParser) -> None:
         "--continue",
         dest="continues",
         action="store_true",
-        help="go on with the last session of this folder",
+        help="continue the last session of this folder",
     )
-    resume.add_argument("-r", "--resume", metavar="ID", help="go on with a session, or `last`")
-    resume.add_argument("--no-session", action="store_true", help="keep nothing on disk")
+    resume.add_argument("-r", "--resume", metavar="ID", help=f"resume a session: {SESSION_NAMES}")
+    resume.add_argument("--no-session", action="store_true", help="store nothing on disk")
     group.add_argument(
         "--fork",
         nargs="?",
         const="",
         metavar="BRANCH",
-        help="with -c or -r: go on in a branch of its own, and leave the other as it is",
+        help="with -c or -r: continue in a new branch",
     )
     group.add_argument(
         "--retry",
         action="store_true",
-        help="with -c or -r: say again what could not be sent, since a file or image was not there",
+        help="with -c or -r: send the last prompt again, for example after a missing file",
     )
     add_arguments(run, [STORE])
 
@@ -137,51 +136,60 @@ def _add_session_options(run: argparse.ArgumentParser) -> None:
 def _add_model_options(run: argparse.ArgumentParser) -> None:
     group = run.add_argument_group("model")
     group.add_argument(
-        "--model", metavar="PROVIDER/MODEL", help="who answers; `steno models` lists them"
+        "--model", metavar="PROVIDER/MODEL", help="the model to use; `steno models` lists them"
     )
-    group.add_argument("--system-prompt", metavar="TEXT", help="in place of the usual one")
-    group.add_argument("--append-system-prompt", metavar="TEXT", help="behind the usual one")
+    group.add_argument("--system-prompt", metavar="TEXT", help="replace the system prompt")
+    group.add_argument("--append-system-prompt", metavar="TEXT", help="append to the system prompt")
     group.add_argument(
-        "--max-turns", type=positive_int, metavar="N", help="answers at most (default 50)"
+        "--max-turns", type=positive_int, metavar="N", help="stop after N responses (default: 50)"
     )
-    group.add_argument("--max-seconds", type=parse_number, metavar="S", help="time at most")
+    group.add_argument("--max-seconds", type=parse_number, metavar="S", help="stop after S seconds")
     group.add_argument(
-        "--max-cost", type=parse_number, metavar="AMOUNT", help="cost at most, in dollars"
+        "--max-cost", type=parse_number, metavar="AMOUNT", help="stop at this cost, in US dollars"
     )
     group.add_argument(
-        "--max-tokens", type=positive_int, metavar="N", help="length of an answer at most"
+        "--max-tokens", type=positive_int, metavar="N", help="limit the length of a response"
     )
-    group.add_argument("--temperature", type=parse_number, metavar="T", help="0 to 2")
+    group.add_argument(
+        "--temperature", type=parse_number, metavar="T", help="the sampling temperature, 0 to 2"
+    )
     group.add_argument(
         "--image-mode",
         choices=("auto", "vision", "ocr"),
-        help="images as they are, as the text in them, or whichever the model can take (default)",
+        help="send images (vision), the text in them (ocr), or what the model supports (auto, "
+        "the default)",
     )
 
 
 def _add_permission_options(run: argparse.ArgumentParser) -> None:
-    group = run.add_argument_group("what it may do")
-    group.add_argument("--mode", choices=("plan", "act"), help="plan reads only; act may do all")
+    group = run.add_argument_group("permissions and tools")
+    group.add_argument(
+        "--mode", choices=("plan", "act"), help="plan only reads; act can do everything (default)"
+    )
     group.add_argument(
         "--allow",
         action="append",
         metavar="RULE",
-        help="such as 'bash(git log *)', 'write(src/**)'",
+        help="allow calls that match this rule, such as 'bash(git log *)' or 'write(src/**)'; "
+        "repeatable",
     )
     group.add_argument(
-        "--deny", action="append", metavar="RULE", help="counts more than any --allow"
+        "--deny",
+        action="append",
+        metavar="RULE",
+        help="deny calls that match this rule; overrides --allow; repeatable",
     )
     approval = group.add_mutually_exclusive_group()
     approval.add_argument(
-        "--ask", action="store_true", help="ask on the terminal what no rule decides"
+        "--ask", action="store_true", help="ask on the terminal about calls that need approval"
     )
-    approval.add_argument("--yes", action="store_true", help="allow what would be asked")
+    approval.add_argument("--yes", action="store_true", help="allow calls that need approval")
     group.add_argument(
         "--add-dir",
         action="append",
         dest="add_dirs",
         metavar="FOLDER",
-        help="another folder that tools may work in",
+        help="let tools work in this folder, too; repeatable",
     )
     servers = group.add_mutually_exclusive_group()
     servers.add_argument(
@@ -189,9 +197,9 @@ def _add_permission_options(run: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="MCP servers beside those that are set up, in the form of .mcp.json",
+        help="also use the MCP servers in FILE, which has the format of .mcp.json",
     )
-    servers.add_argument("--no-mcp", action="store_true", help="start no MCP server")
+    servers.add_argument("--no-mcp", action="store_true", help="start no MCP servers")
 
 
 # -- running ---------------------------------------------------------------------------------
@@ -208,17 +216,17 @@ def _check_session_options(options: argparse.Namespace) -> None:
     """Exit if options contradict each other, before a full screen hides the error."""
     refuse, is_new = options.parser.error, options.resume is None and not options.continues
     if options.fork is not None and is_new:
-        refuse("--fork: needs --continue or --resume, which say what to fork")
+        refuse("--fork: needs --continue or --resume")
     if options.retry and is_new:
-        refuse("--retry: needs --continue or --resume, which say where to try again")
+        refuse("--retry: needs --continue or --resume")
     if options.retry and (options.prompt is not None or options.images):
-        refuse("--retry: says again what was said; leave out -p and --image")
+        refuse("--retry: sends the last prompt again; omit -p and --image")
     if not is_new and (options.system_prompt or options.append_system_prompt):
-        refuse("--system-prompt: a session that goes on has one already")
+        refuse("--system-prompt: the resumed session already has a system prompt")
 
 
 def is_interactive(options: argparse.Namespace) -> bool:
-    """Return whether a user works at a terminal, and no option holds a prompt."""
+    """Return whether a user is at a terminal and no option asks for a single prompt."""
     if options.prompt is not None or options.images or options.retry:
         return False
     if options.output_format != "text":
@@ -241,7 +249,7 @@ def run_interactive(options: argparse.Namespace) -> int:
 
 
 def _read_user_settings(environ: Mapping[str, str]) -> Mapping[str, object]:
-    """Return the settings in the user's file that are needed before it is read and checked."""
+    """Return the user's settings unchecked, for what is needed before the session is loaded."""
     folder = config_folder(environ)
     if folder is None:
         return {}
@@ -252,7 +260,7 @@ def _read_user_settings(environ: Mapping[str, str]) -> Mapping[str, object]:
 
 
 def _history_file(environ: Mapping[str, str]) -> Path | None:
-    """Return the file that keeps the lines a user has typed."""
+    """Return the file of the prompt history."""
     state_folder = environ.get("XDG_STATE_HOME", "")
     home = home_folder(environ)
     if state_folder.startswith("/"):
@@ -274,7 +282,7 @@ def _has_full_screen() -> bool:
     """Return whether the full screen is installed; if not, report it once and work line by line."""
     if find_spec("textual") is not None:
         return True
-    notice = "the full screen is not installed (pip install 'steno[tui]'); line by line, then"
+    notice = "the full screen is not installed (pip install 'steno[tui]'); using --plain"
     print(f"steno: {notice}", file=sys.stderr)
     return False
 
@@ -299,7 +307,7 @@ def _run_full_screen(
         is_verbose=options.verbose,
     )
     for session in sessions:
-        print(f"session {session}: steno -c goes on with it", file=sys.stderr)
+        print(f"session {session}: continue it with steno -c", file=sys.stderr)
     return status
 
 
@@ -307,13 +315,13 @@ def _run_full_screen(
 async def _open_session(
     options: argparse.Namespace, report: Callable[[str], None], sessions: list[str]
 ) -> AsyncGenerator[Any]:
-    """Open the session; its modules are loaded in a thread, so that the screen stays alive.
+    """Open the session; its modules are loaded in a thread, so that the screen stays responsive.
 
-    The id of the last session is added to `sessions`, for the notice that names it.
+    The ID of the last session is appended to `sessions`, for the notice at the end.
     """
     open_session = await asyncio.to_thread(load_session_opener)
     async with open_session(options, report) as session:
-        gc.freeze()  # keep the collector from these objects later, while a user types
+        gc.freeze()  # no collection of these objects later, while the user types
         gc.enable()
         try:
             yield session

@@ -62,12 +62,12 @@ def _export_session(options: argparse.Namespace) -> int:
 
 
 def _import_session(options: argparse.Namespace) -> int:
-    """Add a session from a file, and print its id."""
+    """Add a session from a file, and print its ID."""
     if options.format in WRITE_ONLY:
         readable = ", ".join([name for name in SESSION_FORMATS if name not in WRITE_ONLY])
         raise UsageError(
-            f"{options.format} is for people, and no program reads it back; "
-            f"export the session in another one ({readable})",
+            f"{options.format} can only be written; export the session in another format "
+            f"({readable})",
             code="format_write_only",
             place="--format",
         )
@@ -93,13 +93,13 @@ def _import_session(options: argparse.Namespace) -> int:
                 store.add_session(header, progress.track(records))
         except Conflict as exc:
             raise Conflict(
-                "there is a session of this id; give another by --id",
+                "a session with this ID already exists; choose another with --id",
                 code="session_exists",
                 place="import",
             ) from exc
     print(terminal_line(header.id))
     count = format_count(len(records), "record", "records")
-    print_notice(f"imported {count} from the format {name}")
+    print_notice(f"imported {count} (format {name})")
     return ExitStatus.OK
 
 
@@ -112,13 +112,13 @@ def _read_stdin() -> bytes:
 
 
 def _apply_import_options(header: Header, options: argparse.Namespace) -> Header:
-    """Return the header with the id and title of the options."""
+    """Return the header with the ID and title of the options."""
     if options.id is not None and options.id != header.id:
         header = replace(header, id=options.id)
     if options.title is not None:
         header = replace(header, title=clean_title(options.title, place="--title"))
     if header.about is not None and FOLDER_KEY in header.about:
-        # The folder of another user is no reason to continue it here.
+        # Else `steno -c` would continue an imported session whose folder happens to exist here.
         about = {name: value for name, value in header.about.items() if name != FOLDER_KEY}
         header = replace(header, about=about or None)
     return header if header.created_at is not None else replace(header, created_at=utc_now())
@@ -129,25 +129,25 @@ _FILE_COMMANDS: Final = (
         "export",
         _export_session,
         "write a session to a file",
-        "Write a session in one of several formats. What a format has no words for is listed on "
-        "stderr, one line for each kind of loss.",
+        "Write a session to stdout or to a file, in one of several formats. Content that the "
+        "format cannot hold is listed on stderr, one line per kind.",
         (NAMED_SESSION, *EXPORT_ARGUMENTS),
     ),
     GroupCommand(
         "import",
         _import_session,
-        "read a session from a file",
-        "Add a session from a file and print its id. A file that cannot be read adds nothing.",
+        "add a session from a file",
+        "Add a session from a file and print its ID. If the file is invalid, nothing is added.",
         (
-            argument("file", metavar="FILE", help="what to read; - is stdin"),
+            argument("file", metavar="FILE", help="the file to read; - for stdin"),
             argument(
                 "--format",
                 choices=SESSION_FORMATS,
                 metavar="F",
-                help=f"{FORMATS_HELP}; else it is found out",
+                help=f"{FORMATS_HELP} (default: detected)",
             ),
-            argument("--title", metavar="T", help="give the session this title"),
-            argument("--id", metavar="ID", help="give the session this id"),
+            argument("--title", metavar="T", help="set the title of the session"),
+            argument("--id", metavar="ID", help="set the ID of the session"),
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Signals that stop a run: the first one in order, the next one immediately."""
+"""Signals that stop a run: the first one gracefully, the next one immediately."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @final
 class StopSignals:
-    """Handles signals while a block runs, inside of a task, which it cancels."""
+    """Handles signals while a block runs inside a task, and cancels that task."""
 
     def __init__(self, signals: Iterable[signal.Signals] = _SIGNALS) -> None:
         """Take the current task, and the signals to handle."""
@@ -42,7 +42,7 @@ class StopSignals:
     def __enter__(self) -> Self:
         loop = asyncio.get_running_loop()
         for number in self._signals:
-            # A process in the background, or under nohup, ignores it.
+            # A process in the background, or under nohup, is started with the signal ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, self._on_signal, number)
                 self._handled.append(number)

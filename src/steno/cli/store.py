@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from steno.app.commands.arguments import UsageError, argument, flag
+from steno.app.commands.arguments import SESSION_NAMES, UsageError, argument, flag
 from steno.app.commands.report import Lines, Report, ReportLine
 from steno.app.session_lookup import (
     UNREADABLE_ERRORS,
@@ -50,44 +50,44 @@ def add_commands(commands: Subparsers) -> None:
                 "convert",
                 _run_convert,
                 "copy sessions from one store to another",
-                "Copy sessions, with their digests and blobs, to another store, which is made "
-                "if there is none. Each session arrives as a whole or not at all; one that is "
-                "damaged does not, and is named.",
+                "Copy sessions with their digests and blobs to another store, which is created if "
+                "it does not exist. A session is copied as a whole or not at all. Damaged "
+                "sessions are skipped and reported.",
                 (
                     argument("source", metavar="SOURCE", help=STORE_ADDRESSES),
-                    argument("target", metavar="TARGET", help="likewise"),
+                    argument("target", metavar="TARGET", help="same forms as SOURCE"),
                     argument(
                         "--session",
                         action="append",
                         metavar="ID",
-                        help="only this one: an id, the beginning of one, or last; may be given "
-                        "several times",
+                        help=f"copy only this session: {SESSION_NAMES}; repeatable",
                     ),
                     flag(
                         "--skip-existing",
-                        help="leave out the sessions that the target has already, as after an "
-                        "interruption",
+                        help="skip sessions that the target already has, for example to continue "
+                        "an interrupted copy",
                     ),
                 ),
-                "example: steno store convert sqlite:work.db postgresql://host/db",
+                "example:\n  steno store convert sqlite:work.db postgresql://host/db",
             ),
             GroupCommand(
                 "gc",
                 _run_gc,
-                "remove blobs that no session refers to",
-                "Remove the blobs that no session refers to and that are older than an hour.",
+                "delete blobs that no session refers to",
+                "Delete the blobs that no session refers to and that are older than one hour.",
                 (STORE,),
             ),
             GroupCommand(
                 "info",
                 _run_info,
-                "tell what is in a store",
-                "Tell what is in a store.",
-                (flag("--json", help="print it as one JSON object"), STORE),
+                "describe a store",
+                "Print the address of a store, its size, and its number of sessions, entries and "
+                "blobs.",
+                (flag("--json", help="print one JSON object"), STORE),
             ),
         ),
-        help="convert and tidy up stores",
-        description="Look after whole stores.",
+        help="copy, clean up and describe stores",
+        description="Copy, clean up and describe whole stores.",
     )
 
 
@@ -95,7 +95,7 @@ def _run_convert(options: argparse.Namespace) -> int:
     address, unreadable = parse_store_address(options.target, "TARGET"), UnreadableSessions()
     if address.kind == "memory":
         raise UsageError(
-            "what is copied to memory: is gone at once; name another store",
+            "a store in memory is lost when the command ends; name another store",
             code="store_not_kept",
             place="convert",
         )
@@ -111,21 +111,21 @@ def _run_convert(options: argparse.Namespace) -> int:
             if len(missing) < len(names) and not options.skip_existing:
                 repeated = terminal_text(next(name for name in names if name in existing))
                 raise Conflict(
-                    "the target has one of this id; --skip-existing leaves it out",
+                    "the target already has this session; skip such sessions with --skip-existing",
                     code="session_exists",
                     place=f"session {repeated}",
                 )
             copied = _copy_sessions(source, target, missing, unreadable)
-    left_out = len(names) - copied
+    skipped = len(names) - copied
     text = f"{format_count(copied, 'session', 'sessions')} copied"
-    print(text + (f", {left_out:,} left out" if left_out else ""))
+    print(text + (f", {skipped:,} skipped" if skipped else ""))
     return report_unreadable(unreadable)
 
 
 def _copy_sessions(
     source: Store, target: Store, sessions: list[str], unreadable: UnreadableSessions
 ) -> int:
-    """Copy sessions to the target, except those that cannot be read; return how many."""
+    """Copy the readable sessions to the target; return their number."""
     copied: set[str] = set()
     remaining = sessions
     try:
@@ -139,13 +139,15 @@ def _copy_sessions(
                 try:
                     convert_store(source, target, remaining, on_session=on_copied)
                     break
-                except (*UNREADABLE_ERRORS, Missing) as exc:  # a blob may be Missing, too
+                except (*UNREADABLE_ERRORS, Missing) as exc:  # Missing: a blob
                     failed = next(name for name in remaining if name not in copied)
                     unreadable.add(failed, exc)
                     remaining = remaining[remaining.index(failed) + 1 :]
     except BaseException:
         count = f"{len(copied):,} of {len(sessions):,}"
-        print_notice(f"{count} sessions copied; --skip-existing goes on from there")
+        print_notice(
+            f"{count} sessions copied; repeat the command with --skip-existing to continue"
+        )
         raise
     return len(copied)
 
@@ -156,10 +158,12 @@ def _run_gc(options: argparse.Namespace) -> int:
         try:
             freed = store.collect_garbage()
         except UNREADABLE_ERRORS:
-            print_notice("gc: nothing was removed: what cannot be read may refer to any blob")
+            print_notice(
+                "gc: nothing was deleted: a session that cannot be read may refer to any blob"
+            )
             _find_unreadable_sessions(store, unreadable)
             if not unreadable:
-                raise  # it is not in a session
+                raise  # the damage is not in a session
             return report_unreadable(unreadable)
     print(f"{freed:,} bytes freed")
     return ExitStatus.OK
@@ -190,7 +194,10 @@ def _run_info(options: argparse.Namespace) -> int:
     }
     size = facts["disk_bytes"]
     rows = [
-        ("store", terminal_text(str(address)) + ("" if address.exists else " (not there yet)")),
+        (
+            "store",
+            terminal_text(str(address)) + ("" if address.exists else " (does not exist yet)"),
+        ),
         ("sessions", f"{facts['sessions']:,}"),
         ("entries", f"{facts['entries']:,}"),
         ("blobs", f"{facts['blobs']:,} ({facts['blob_bytes']:,} bytes)"),
@@ -206,7 +213,7 @@ def _run_info(options: argparse.Namespace) -> int:
 
 
 def _disk_bytes(address: StoreAddress) -> int | None:
-    """Return how much room a store takes on disk; None where it is on a server or not there."""
+    """Return the size of a store on disk; None if it is on a server or does not exist."""
     location = address.location
     if not isinstance(location, Path) or not location.exists():
         return None

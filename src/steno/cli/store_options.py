@@ -31,7 +31,7 @@ def store_address(options: argparse.Namespace) -> StoreAddress:
 
 
 def parse_store_address(text: str, option: str) -> StoreAddress:
-    """Read an address of the command line. Raises UsageError if it is none."""
+    """Read an address of the command line. Raises UsageError if it is invalid."""
     try:
         return read_address(text)
     except InvalidValue as exc:
@@ -41,7 +41,7 @@ def parse_store_address(text: str, option: str) -> StoreAddress:
 def _store_from_settings() -> str:
     """Return the store that the settings name.
 
-    Loading them takes long, so that they are loaded only if there are any.
+    Loading them is slow, so they are loaded only if a settings file exists.
     """
     try:
         folder = working_folder()
@@ -56,7 +56,7 @@ def _store_from_settings() -> str:
 def open_existing_store(options: argparse.Namespace) -> Generator[Store]:
     """Open the store that the options name; no store is created.
 
-    Where no option names one and there is none, an empty store is opened. Raises Missing.
+    Without an explicit address, a missing store is opened as an empty one. Raises Missing.
     """
     address = store_address(options)
     is_named = getattr(options, "store", "") or os.environ.get(STORE_VARIABLE)
@@ -68,12 +68,12 @@ def open_existing_store(options: argparse.Namespace) -> Generator[Store]:
 
 
 def progress_display() -> ShowProgress:
-    """Return how progress is shown: on stderr, if that is a terminal."""
+    """Return the display of progress: on stderr if that is a terminal, else none."""
     return show_progress if sys.stderr.isatty() else no_progress
 
 
 def find_named_session(store: Store, name: str) -> str:
-    """Return the id of a session; notices name those that may be the last one. Raises Missing."""
+    """Return the ID of a session, and print notices on unreadable ones. Raises Missing."""
     unreadable = UnreadableSessions()
     session = find_session(store, name, unreadable=unreadable, show_progress=progress_display())
     report_unreadable(unreadable)

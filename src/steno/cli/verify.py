@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-from steno.app.commands.arguments import argument, flag
+from steno.app.commands.arguments import SESSION_NAMES, argument, flag
 from steno.app.commands.audit import (
     SessionVerification,
     describe_verification,
@@ -24,6 +24,16 @@ from steno.render.progress import show_activity, show_progress
 from steno.render.terminal_text import terminal_line
 
 _DIGEST_PATTERN: Final = re.compile(r"[0-9a-f]{64}")
+_EPILOG: Final = """\
+exit status:
+  0  intact
+  1  a record is bad, or the session cannot be read
+  2  the command line is invalid
+  3  a newer version of steno wrote entries that this version cannot check
+
+Anyone who can write to the store can also compute a new chain. Keep the digest of a head
+elsewhere, and check later with --head that the chain still contains it.
+"""
 
 
 def add_commands(commands: Subparsers) -> None:
@@ -32,40 +42,38 @@ def add_commands(commands: Subparsers) -> None:
         commands,
         "verify",
         _run_verify,
-        "check that nothing in a session was changed",
-        "Check every record of a session against the chain of digests. Exits with 1 "
-        "and names the first bad record if there is one.",
+        "check that a session was not changed",
+        "Check every record of a session against the chain of digests, and name the first bad "
+        "record.",
         arguments=(
-            argument("session", nargs="?", metavar="ID", help="an id, its beginning, or last"),
+            argument("session", nargs="?", metavar="ID", help=SESSION_NAMES),
             flag("--all", help="check all sessions of the store"),
             argument(
                 "--head",
                 metavar="DIGEST",
                 type=_parse_digest,
-                help="check also that the chain holds this digest",
+                help="also check that the chain contains this digest",
             ),
             flag(
                 "--allow-newer",
-                help="do not mind entries of a newer version, which only that can check "
-                f"(else exit {ExitStatus.INCOMPLETE})",
+                help="accept entries of a newer version of steno, which this version cannot check",
             ),
-            flag("--json", help="print an object for each session, one a line"),
+            flag("--json", help="print one JSON object per session"),
             STORE,
         ),
-        epilog="Whoever can write to the store can also compute a new chain: keep the digest of a "
-        "head elsewhere, and check later that it is still there with --head.",
+        epilog=_EPILOG,
     )
 
 
 def _parse_digest(text: str) -> str:
     if _DIGEST_PATTERN.fullmatch(text.lower()) is None:
-        raise argparse.ArgumentTypeError("a digest has 64 hexadecimal digits")
+        raise argparse.ArgumentTypeError("must be a digest of 64 hexadecimal digits")
     return text.lower()
 
 
 def _run_verify(options: argparse.Namespace) -> int:
     if options.all == (options.session is not None) or (options.all and options.head):
-        options.parser.error("name one session, or use --all (without --head)")
+        options.parser.error("name one session, or use --all without --head")
     unreadable, status = UnreadableSessions(), ExitStatus.OK
     with open_existing_store(options) as store:
         if options.all:
@@ -93,7 +101,9 @@ def _run_verify(options: argparse.Namespace) -> int:
             continue
         lines += _verification_lines(verification, is_one_of_many=options.all)
         if chain is not None and chain.foreign and not options.allow_newer:
-            notices.append(f"session {session}: only a newer steno can check all of it")
+            notices.append(
+                f"session {session}: some entries can be checked only by a newer version of steno"
+            )
             status = status or ExitStatus.INCOMPLETE
     if status is not ExitStatus.FAILED:
         notices += unreadable.lines
@@ -113,10 +123,10 @@ def _verification_lines(
     assert chain is not None
     description = describe_verification(chain)
     if verification.head_record is not None:
-        description += f", the digest is that of record {verification.head_record}"
+        description += f", record {verification.head_record} has the digest"
     session = terminal_line(verification.session)
     yield ReportLine([("intact", "bold green"), f"  {session}  {description}"])
     if not is_one_of_many:
         for branch, digest in chain.heads.items():
-            head = (digest or "(nothing yet)", "cyan")
+            head = (digest or "(no entries yet)", "cyan")
             yield ReportLine(["  ", head, f"  {terminal_line(branch)}"])

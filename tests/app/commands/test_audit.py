@@ -210,7 +210,7 @@ def test_of_many_rows_the_last_are_shown_and_all_are_counted(project: Path) -> N
 
     text = run_with_context(project, "audit", begin=begin).body
     assert len(rows(text)) == 200
-    assert "\n300 rows " in text
+    assert "\n300 earlier rows " in text
 
 
 def test_a_changed_record_is_reported(project: Path) -> None:
@@ -223,7 +223,7 @@ def test_a_changed_record_is_reported(project: Path) -> None:
             database.commit()
         return conversation
 
-    assert run_with_context(project, "audit", begin=begin).body.startswith("**The record ")
+    assert run_with_context(project, "audit", begin=begin).body.startswith("**The log was changed")
 
 
 def test_before_the_first_prompt_nothing_is_recorded(project: Path) -> None:

@@ -108,9 +108,9 @@ def test_a_theme_is_answered_with_where_to_write_it_down(
             return (await user.session.run_command("theme", "steno-light")).plain_text
 
     assert run(main()) == (
-        f'theme = "steno-light" in {home / ".config/steno/config.toml"} keeps it'
+        f'To keep this theme, add theme = "steno-light" to {home / ".config/steno/config.toml"}.'
         if variable is None
-        else "STENO_THEME=steno-light keeps it"
+        else "To keep this theme, set STENO_THEME=steno-light."
     )
 
 

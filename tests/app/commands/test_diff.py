@@ -10,6 +10,7 @@ import pytest
 
 from steno import ChatMessage, Conversation, ToolCall
 from steno.app.commands.report import Report
+from steno.errors import Missing
 from steno.messages.outcome import Outcome
 from steno.render.items import TextForm
 from steno.store import Store
@@ -90,8 +91,9 @@ def test_a_path_narrows_it(repository: Path) -> None:
     assert src.title.endswith(" src")
     assert ("+++ src/new.txt" in src.plain_text, "kept" in src.plain_text) == (True, False)
     assert ("+changed" in file.plain_text, "new.txt" in file.plain_text) == (True, False)
-    nothing = shown(repository, "nowhere")
-    assert (nothing.form, " nowhere: " in nothing.plain_text) == (TextForm.PLAIN, True)
+    (repository / "empty").mkdir()
+    nothing = shown(repository, "empty")
+    assert (nothing.form, " empty." in nothing.plain_text) == (TextForm.PLAIN, True)
 
 
 def test_in_a_folder_of_a_repository_only_that_is_shown(repository: Path) -> None:
@@ -221,14 +223,23 @@ def test_without_git_it_is_what_the_agent_has_changed(folder: Path) -> None:
 def test_a_path_narrows_that_as_well(folder: Path) -> None:
     assert shown(folder, "src", begin=changing).plain_text.startswith("--- src/a.py")
     assert shown(folder, "./b.txt", begin=changing).plain_text.startswith("--- /dev/null")
+    (folder / "c.txt").write_text("unchanged\n")
     nothing = shown(folder, "c.txt", begin=changing)
-    assert (nothing.form, " c.txt: " in nothing.plain_text) == (TextForm.PLAIN, True)
+    assert (nothing.form, " c.txt." in nothing.plain_text) == (TextForm.PLAIN, True)
+
+
+def test_an_unknown_path_is_an_error_and_not_an_unchanged_file(folder: Path) -> None:
+    for _ in range(2):  # first without a repository, then in one
+        with pytest.raises(Missing) as caught:
+            shown(folder, "nowhere", begin=changing)
+        assert (caught.value.code, caught.value.place) == ("path_missing", "/diff")
+        git("init", "--quiet")
 
 
 def test_an_error_of_git_is_reported_and_recorded_changes_are_shown(folder: Path) -> None:
     git("init", "--quiet")
     (folder / ".git" / "config").write_text("[core\n")
     reply = shown(folder, begin=changing)
-    assert reply.title.startswith("git: fatal: ")
+    assert reply.title.startswith("Diff: git: fatal: ")
     assert "agent" in reply.title
     assert reply.plain_text.startswith("--- src/a.py")

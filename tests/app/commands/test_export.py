@@ -52,7 +52,7 @@ def test_a_branch_is_written_as_markdown_and_never_over_anything(context: Comman
     assert names(context) == [f"{name}-2.md", f"{name}.md"]
     file = context.folder / f"{name}.md"
     text, *left_out = first.plain_text.splitlines()
-    assert text == f"written: {file} (format markdown)"
+    assert text == f"wrote {file} (format markdown)"
     assert left_out[0] == "session: only this branch is in the file"
     assert left_out[-1].startswith("arguments_sha256: left out (1 entry: #")
     assert f"{name}-2.md" in second.plain_text
@@ -178,7 +178,7 @@ def test_an_unknown_argument_writes_nothing(
 ) -> None:
     with pytest.raises(InvalidValue) as caught:
         exported(context, argument)
-    assert (caught.value.code, caught.value.place) == (code, "export")
+    assert (caught.value.code, caught.value.place) == (code, "/export")
     assert names(context) == []
 
 

@@ -114,7 +114,7 @@ def test_a_server_that_there_is_not_or_that_cannot_be_used_is_refused(
     )
     with pytest.raises(Missing) as caught:
         mcp_text(project, "tme")
-    assert (caught.value.code, caught.value.place) == ("server_not_found", "mcp")
+    assert (caught.value.code, caught.value.place) == ("server_not_found", "/mcp")
     assert "time" in caught.value.message
     with pytest.raises(ServerFailed) as refused:
         mcp_text(project, "time")

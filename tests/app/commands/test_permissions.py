@@ -73,7 +73,7 @@ def test_every_source_of_permission_is_named_with_its_rules(home: Path, project:
     title, _, granted = text.partition("\n\n1. ")
     assert " session**, `/permissions revoke N` " in title.splitlines()[-1]
     assert granted.startswith("`bash(git log *)`")
-    assert ": read, `bash_kill`; " in text.replace("\\:", ":")
+    assert ": read, `bash_kill`. " in text.replace("\\", "")
     assert "| `project` | write(src/\\*\\*) |" in text
     assert "| `user` | bash(ls \\*) |" in text
     assert "/grants\\.toml**\n" in text
@@ -178,7 +178,7 @@ def test_deny_is_refused_with_the_place_of_such_rules(home: Path, project: Path)
     with pytest.raises(InvalidValue) as caught:
         permissions_text(project, "deny bash(rm *)")
     assert caught.value.code == "deny_is_setting"
-    assert caught.value.message.endswith(str(file))
+    assert f" {file} " in caught.value.message
 
 
 def test_a_rule_that_is_no_grant_cannot_be_revoked_and_its_place_is_named(

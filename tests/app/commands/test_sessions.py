@@ -191,7 +191,7 @@ def test_a_blank_title_is_refused(
             before = user.session.status.title
             with pytest.raises(InvalidValue) as caught:
                 await user.session.run_command(command, text)
-            assert (caught.value.code, caught.value.place) == ("blank_title", "rename")
+            assert (caught.value.code, caught.value.place) == ("blank_title", f"/{command}")
             assert user.session.status.title == before
 
     run(main())
@@ -215,7 +215,7 @@ def test_the_open_session_is_neither_removed_nor_redacted(project: Path, action:
 def test_in_a_terminal_a_permanent_change_needs_yes(project: Path) -> None:
     with pytest.raises(UsageError) as caught:
         at_terminal(project, "rm other-talk")
-    assert (caught.value.code, caught.value.place) == ("confirmation_needed", "rm")
+    assert (caught.value.code, caught.value.place) == ("confirmation_needed", "/sessions")
     with stored(project) as store:
         assert len(list(store.headers())) == 2
 

@@ -54,13 +54,13 @@ def test_tokens_and_cost_are_listed_by_model_for_the_branch_and_in_total(
     assert "| `lab/own\\|*x*` | 1 | 2,000 | 1,000 | 500 | – |" in branch
     assert "| `total` | 2 | 1,002,000 | 501,000 | 100,500 | 2\\.8750+ |" in branch
     assert "| `openai/gpt-4o` | 2 | 1,002,000 |" in everything
-    assert " lab/own\\|\\*x\\*; " in everything
+    assert " lab/own\\|\\*x\\* is unknown; " in everything
 
 
 def test_the_context_is_measured_by_the_last_response(project: Path) -> None:
     text = run_with_context(project, "usage", begin=two_branches).body
     last = text.splitlines()[-1]
-    assert all(fact in last for fact in (" 2,500 ", " 10,000 (25%)"))
+    assert all(fact in last for fact in (" 2,500 ", " 10,000 tokens (25%)"))
 
 
 def test_a_single_branch_is_listed_once_and_without_a_total(project: Path) -> None:
@@ -83,7 +83,9 @@ def test_a_summary_makes_room(project: Path) -> None:
         conversation.append(Compaction(through=through, summary="They talked."))
         return conversation
 
-    assert run_with_context(project, "usage", begin=begin).plain_text.endswith(" 10,000 (0%).")
+    assert run_with_context(project, "usage", begin=begin).plain_text.endswith(
+        " 10,000 tokens (0%)."
+    )
 
 
 def test_before_the_first_prompt_nothing_was_used(project: Path) -> None:

@@ -137,7 +137,7 @@ def test_the_tree_has_numbers_to_fork_label_and_edit_by() -> None:
 
 def test_only_what_the_person_said_can_be_said_again() -> None:
     output = through_a_pipe("/tree edit 2\n/tree fork 99\n", FakeSession(EXCHANGES)).said
-    assert "Error: fork: only what you have said can be said otherwise" in output
+    assert "Error: fork: only your own messages can be edited" in output
     assert "Error: /tree: entry 99 not found" in output
 
 

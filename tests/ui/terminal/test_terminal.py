@@ -85,7 +85,7 @@ def test_what_is_said_on_the_command_line_is_said_first_and_leaving_tells_how_to
     window.wait("ship on Friday")
     window.type("", "C-d")
     seen = window.wait("[left with 0]")
-    assert "steno -c" in seen
+    assert "continue it with steno -c" in seen
 
 
 def test_who_opens_it_and_leaves_has_begun_nothing(window: Tmux) -> None:
@@ -275,7 +275,7 @@ def test_options_that_make_no_sense_are_told_before_there_is_a_screen(
 def test_a_wrong_session_is_an_error_on_a_terminal_that_is_as_it_was(window: Tmux) -> None:
     window.start(*OFFLINE, "-r", "nowhere")
     seen = window.wait("[left with 1]")
-    assert "steno: session nowhere: there is none of this name" in seen
+    assert "steno: session nowhere: not found" in seen
 
 
 @pytest.mark.parametrize("how", ["flag", "variable", "dumb"])

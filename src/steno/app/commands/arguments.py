@@ -28,27 +28,43 @@ _TIME_AGO: Final = re.compile(r"([0-9]{1,6})([smhdw])")
 
 @final
 class UsageError(InvalidValue):
-    """The command line makes no sense; the exit status is 2."""
+    """The command line is invalid; the exit status is 2."""
 
     code = "usage_error"
+
+
+@final
+class HelpFormatter(argparse.HelpFormatter):
+    """Wraps a text of one paragraph, and prints one with line breaks as it is."""
+
+    def add_argument(self, action: argparse.Action) -> None:
+        """Add an argument; argparse forgets that the commands of a group are indented."""
+        super().add_argument(action)
+        self._action_max_length += len(_subcommand_names(action)) and self._indent_increment
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if "\n" not in text.strip():
+            return super()._fill_text(text, width, indent)
+        return "".join([f"{indent}{line}" for line in text.splitlines(keepends=True)])
 
 
 class CommandParser(argparse.ArgumentParser):
     """An argument parser that reports an error in one line.
 
     Argparse prints a complete usage first, and for an unknown option that of the wrong command.
-    Here the command that was meant reports the error, with the closest name; its help has the rest.
+    Here the command that was meant reports the error and suggests the closest name.
     """
 
     def __init__(self, **settings: Any) -> None:
         """Take the settings of argparse. Options are written in full: `--all` is not `--allow`."""
+        settings.setdefault("formatter_class", HelpFormatter)
         super().__init__(allow_abbrev=False, **settings)
 
     # The types are those of argparse; only its overloads are not repeated here.
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse, and report an unknown argument: nothing is left over."""
+        """Parse the arguments, and report unknown ones as an error."""
         arguments = sys.argv[1:] if args is None else list(args)
         self._check_options(arguments)
         parsed, unknown = super().parse_known_args(arguments, namespace)
@@ -57,7 +73,7 @@ class CommandParser(argparse.ArgumentParser):
         return parsed, unknown
 
     def parser_for(self, arguments: Sequence[str]) -> argparse.ArgumentParser:
-        """Return the parser of the command of a group that is named first, else this one."""
+        """Return the parser of the group command that the arguments begin with, else this one."""
         for action in self._actions:
             choices: object = action.choices
             if isinstance(choices, Mapping) and arguments[0] in choices:
@@ -84,13 +100,11 @@ class CommandParser(argparse.ArgumentParser):
     def _refuse(self, text: str) -> NoReturn:
         shown = _shorten(text)
         if not text.startswith("-"):
-            self.error(
-                f"{shown}: nothing is expected there; what has blanks in it has to be in quotes"
-            )
+            self.error(f"{shown}: unexpected argument; quote a value that contains blanks")
         closest = closest_name(
             text, [name for name in self._option_string_actions if name[:2] == "--"]
         )
-        self.error(f"there is no option {shown}" + (f"; do you mean {closest}?" if closest else ""))
+        self.error(f"unknown option {shown}" + (f"; do you mean {closest}?" if closest else ""))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a value that is not one of the choices; argparse would print Python literals."""
@@ -99,9 +113,9 @@ class CommandParser(argparse.ArgumentParser):
         names = [str(choice) for choice in action.choices]
         if _subcommand_names(action):
             raise argparse.ArgumentError(
-                None, f"there is no command {_shorten(value)}; {suggest_name(value, names)}"
+                None, f"unknown command {_shorten(value)}; {suggest_name(value, names)}"
             )
-        reason = f"must be {' or '.join(names)}, not {_shorten(value)}"
+        reason = f"must be one of {', '.join(names)}, not {_shorten(value)}"
         raise argparse.ArgumentError(action, reason)
 
 
@@ -170,11 +184,16 @@ def keep_text(text: str) -> list[str]:
 
 
 TEXT: Final = argument("text", nargs="?", default="")
-"""The text after a slash command that takes any."""
-SESSION: Final = argument("session", metavar="ID", help="an id, the beginning of one, or last")
-BRANCH: Final = argument("--branch", metavar="B", help="this branch, not the one written to last")
-ENTRY_NAMES: Final = "its number (as 12 or #12), its id, the beginning of it, or a label"
-ENTRY: Final = argument("entry", metavar="ENTRY", help=ENTRY_NAMES)
+"""The argument of a slash command that takes any text."""
+SESSION_NAMES: Final = "a session ID, the start of one, or last"
+"""The names of a session, as help shows them."""
+SESSION: Final = argument("session", metavar="ID", help=SESSION_NAMES)
+BRANCH: Final = argument(
+    "--branch", metavar="B", help="use this branch (default: the one written to last)"
+)
+ENTRY_NAMES: Final = "the number (12 or #12), the ID or its start, or a label"
+"""The names of an entry, as help shows them."""
+ENTRY: Final = argument("entry", metavar="ENTRY", help=f"an entry: {ENTRY_NAMES}")
 
 
 def with_optional_session(arguments: Iterable[Argument]) -> list[Argument]:
@@ -193,7 +212,7 @@ def with_optional_session(arguments: Iterable[Argument]) -> list[Argument]:
 def positive_int(text: str) -> int:
     """Read a whole number of 1 or more."""
     if not text.isascii() or not text.isdigit() or len(text) > 12 or int(text) < 1:
-        raise argparse.ArgumentTypeError("must be a number of 1 or more")
+        raise argparse.ArgumentTypeError("must be a whole number of 1 or more")
     return int(text)
 
 
@@ -206,7 +225,7 @@ def parse_number(text: str) -> float:
 
 
 def parse_time(text: str) -> datetime:
-    """Read a time: ISO 8601, or how long ago it was (`90m`, `2h`, `3d`, `1w`)."""
+    """Read a time: ISO 8601, or an age (`90m`, `2h`, `3d`, `1w`)."""
     ago = _TIME_AGO.fullmatch(text)
     try:
         if ago is not None:
@@ -215,7 +234,7 @@ def parse_time(text: str) -> datetime:
         return (time.replace(tzinfo=UTC) if time.tzinfo is None else time).astimezone(UTC)
     except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(
-            "a time is written as 2024-05-17, 2024-05-17T06:30:00Z or 2h, 3d (ago)"
+            "must be a time such as 2024-05-17 or 2024-05-17T06:30:00Z, or an age such as 2h or 3d"
         ) from None
 
 
@@ -227,7 +246,7 @@ def check_target(target: str | Path, *, may_replace: bool) -> None:
     path = Path(target)
     if path.exists() and not may_replace and not is_shared_target(path):
         raise InvalidValue(
-            "it is there already; choose another name, or add --force",
+            "the file already exists; choose another name or add --force",
             code="file_exists",
             place=str(target),
         )

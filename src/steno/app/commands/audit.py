@@ -61,11 +61,11 @@ ENTRY_KINDS: Final = (
 )
 """The names of entries in the table, except those that a newer steno wrote."""
 _TYPES_BY_KIND: Final = {"repair": ("repair", "grant_revoked")}
-"""The types of entries that a kind finds, where older versions had one type for several."""
+"""The types of entries of a kind that older versions used for several types."""
 _MAX_REASON_LENGTH: Final = 60
-"""How much of a reason is shown; `steno sessions show` prints all of it."""
+"""The maximal width of a reason; `steno sessions show` prints all of it."""
 _MAX_DETAILS_LENGTH: Final = 200
-"""How much is shown of an entry that is no decision."""
+"""The maximal width of the description of an entry that is not a decision."""
 _BAD_RECORD_KEYS: Final = ("seq", "entry_id", "problem")
 
 
@@ -77,15 +77,17 @@ _ARGUMENTS: Final = (
             f"--{name}",
             type=parse_time,
             metavar="T",
-            help=f"{limit} this time: 2024-05-17T06:30:00Z, or 2h, 3d (ago)",
+            help=f"only entries {limit} this time: 2024-05-17T06:30:00Z, or an age such as 2h or 3d",
         )
-        for name, limit in (("since", "not before"), ("until", "not after"))
+        for name, limit in (("since", "since"), ("until", "until"))
     ],
-    argument("--kind", metavar="K", help=", ".join(ENTRY_KINDS)),
-    argument("--decision", metavar="D", help="what was decided: approved, denied, ..."),
-    argument("--tool", metavar="T", help="calls of this tool, and decisions about them"),
-    argument("--actor", metavar="A", help="what this person or program did"),
-    argument("--branch", metavar="B", help="only what led to the end of this branch"),
+    argument("--kind", metavar="K", help=f"only entries of this kind: {', '.join(ENTRY_KINDS)}"),
+    argument(
+        "--decision", metavar="D", help="only entries with this decision: approved, denied, ..."
+    ),
+    argument("--tool", metavar="T", help="only calls of this tool, and decisions about them"),
+    argument("--actor", metavar="A", help="only entries by this user or program"),
+    argument("--branch", metavar="B", help="only entries of this branch"),
 )
 
 
@@ -97,7 +99,7 @@ def _run_audit(context: CommandContext, options: argparse.Namespace) -> Report:
             try:
                 verification = verify_session(store, session)
             except Missing:
-                return Report([Paragraph("Nothing is on record yet.")], _TITLE)
+                return Report([Paragraph("Nothing is recorded yet.")], _TITLE)
             parts.append(_describe_integrity(context, verification))
         try:
             log = SessionLog.read(store, session, context.show_progress)
@@ -110,7 +112,7 @@ def _run_audit(context: CommandContext, options: argparse.Namespace) -> Report:
         return Report(data=[msgspec.Raw(audit_format.encode(log.header, entries).data)])
     if not entries:
         missing = _describe_missing_decision(options.decision, log)
-        return Report(parts, _TITLE, f"nothing in the session answers to this{missing}")
+        return Report(parts, _TITLE, f"no entry matches{missing}")
     rows = [_entry_row(entry, log) for entry in entries]
     details = [_describe_details(entry, log, context.headline) for entry in entries]
     return Report([*parts, Table(_COLUMNS, rows, details=(_DETAILS_COLUMN, details))], _TITLE)
@@ -120,25 +122,25 @@ COMMAND: CommandDefinition = CommandDefinition(
     _run_audit,
     _ARGUMENTS,
     split_words,
-    help="tell who decided what in a session",
-    description="Tell who decided what: everything in a session in the order it was written, "
-    "also what was left behind. Times are UTC.",
-    epilog="example: steno audit last --tool bash --decision denied --since 2d",
+    help="show who decided what in a session",
+    description="List the entries of a session in the order they were written, with decisions "
+    "and who made them. Abandoned entries are included. Times are UTC.",
+    epilog="example:\n  steno audit last --tool bash --decision denied --since 2d",
     reads_store=True,
 )
 
 
 def _describe_integrity(context: CommandContext, verification: SessionVerification) -> Paragraph:
     if verification.problem is not None:
-        return Paragraph(bold("The record is not as it was written:"), f" {verification.problem}")
+        return Paragraph(bold("The log was changed:"), f" {verification.problem}")
     assert verification.chain is not None
     head = verification.chain.heads.get(context.open_branch_of(verification.session) or "")
     return Paragraph(
-        "The record is ",
-        bold("whole"),
+        "The log is ",
+        bold("intact"),
         f": {describe_verification(verification.chain)}.",
         *((" The digest of this branch is ", code(head), ".") if head else ()),
-        "" if context.is_persistent else " It is kept in memory alone, and gone in the end.",
+        "" if context.is_persistent else " It is only in memory, and lost when steno ends.",
     )
 
 
@@ -146,7 +148,7 @@ def _select_entries(log: SessionLog, options: argparse.Namespace) -> Sequence[En
     all_entries = list(log.entries.values())
     kind: str | None = options.kind
     if kind is not None and kind not in {*ENTRY_KINDS, *map(entry_type, all_entries)}:
-        options.parser.error(f"--kind: it is one of {', '.join(ENTRY_KINDS)}")
+        options.parser.error(f"--kind: must be one of {', '.join(ENTRY_KINDS)}")
     query = EntryQuery(
         since=options.since,
         until=options.until,
@@ -169,8 +171,8 @@ def _describe_missing_decision(decision: str | None, log: SessionLog) -> str:
     if decision is None or decision in decisions:
         return ""
     listed = [terminal_line(decision) for decision in decisions if decision]
-    text = f"there are {', '.join(listed)}" if listed else "there is none"
-    return f"; no decision in it is {terminal_line(decision)}, {text}"
+    text = f"it has {', '.join(listed)}" if listed else "it has no decisions"
+    return f"; no decision of this session is {terminal_line(decision)}, {text}"
 
 
 def _entry_row(entry: Entry, log: SessionLog) -> list[str]:
@@ -221,15 +223,15 @@ class SessionVerification(NamedTuple):
 
     session: str
     chain: Verification | None
-    """None where it cannot be read."""
+    """None if it cannot be read."""
     problem: str | None
-    """None where the session is intact."""
+    """None if the session is intact."""
     head_record: int | None = None
     """The record with the digest that was searched for."""
 
 
 def verify_session(store: Store, session: str, head: str | None = None) -> SessionVerification:
-    """Check a session, and whether it holds the digest of a head if one is given.
+    """Check a session, and if a digest is given, whether the chain contains it.
 
     Raises Missing if there is no such session.
     """
@@ -245,23 +247,24 @@ def verify_session(store: Store, session: str, head: str | None = None) -> Sessi
         if record.digest == head:
             return SessionVerification(session, chain, None, record.seq)
     problem = (
-        "the chain does not hold this digest: it is another session, or its past was rewritten"
+        "the chain does not contain this digest: it belongs to another session, or the log was "
+        "rewritten"
     )
     return SessionVerification(session, chain, problem)
 
 
 def describe_verification(verification: Verification) -> str:
-    """Return how many entries were checked, and which could not be."""
+    """Return the number of entries, and of those that could not be checked."""
     parts = [format_count(verification.entries, "entry", "entries")]
     if verification.redacted:
-        parts.append(f"the content of {verification.redacted:,} taken out")
+        parts.append(f"{verification.redacted:,} redacted")
     if verification.foreign:
-        parts.append(f"{verification.foreign:,} of a newer version, whose content was not checked")
+        parts.append(f"{verification.foreign:,} of a newer version, not checked")
     return ", ".join(parts)
 
 
 def verification_as_json(verification: SessionVerification) -> dict[str, Any]:
-    """Return what verifying a session found, as JSON."""
+    """Return the result of verifying a session, as JSON."""
     chain = verification.chain
     result: dict[str, Any] = {
         "session": verification.session,

@@ -49,11 +49,11 @@ class CommandContext(NamedTuple):
     """Opens the store of the command; that of a session stays open."""
     show_progress: ShowProgress = no_progress
     show_activity: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
-    """Shows that work is going on that cannot be counted."""
+    """Shows an activity whose progress cannot be counted."""
     notify: Callable[[str], object] = lambda _: None
-    """Receives remarks that do not depend on the result."""
+    """Receives notices that do not belong to the report."""
     ask: Callable[[str, Sequence[str]], bool] | None = None
-    """Asks a question about some lines before a permanent change; None where nothing can ask."""
+    """Asks a question about some lines before a permanent change; None if there is no terminal."""
     headline: Headline = call_headline
     """Returns the headline of a call."""
     is_persistent: bool = True
@@ -65,7 +65,7 @@ class CommandContext(NamedTuple):
 
     @property
     def open_session(self) -> app.AgentSession:
-        """The session of a command that only a terminal has."""
+        """The open session, for a command that only a terminal has."""
         assert self.session is not None, "a slash command has an open session"
         return self.session
 
@@ -97,7 +97,7 @@ class CommandContext(NamedTuple):
         except Missing:
             if self.open_branch_of(session) is None:
                 raise
-            text = "nothing is on record yet"
+            text = "nothing is recorded yet"
             raise Missing(text, code="empty_session", place="session") from None
 
     def open_branch_of(self, session: str) -> str | None:

@@ -3,7 +3,7 @@
 Nothing that the repository configures is run. A repository may come from anyone, and its own
 settings can name programs: to watch files, show differences, filter content, or fetch missing
 objects. All of them are switched off; filters in the user's own settings (such as Git LFS) still
-count. Time and size are bounded.
+apply. Time and size are bounded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, final
 
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Report, text_report
-from steno.errors import ToolFailed, Unavailable
+from steno.errors import Missing, ToolFailed, Unavailable
 from steno.messages.message import ToolResultMessage
 from steno.messages.outcome import Outcome
 from steno.records.entry import Entry
@@ -37,7 +37,7 @@ _SET_VARIABLES: Final = {
     "LC_ALL": "C",  # stderr is matched below
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
-    # By no protocol: a partial clone would fetch missing content.
+    # A partial clone would fetch missing content: allow no protocol.
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_ALLOW_PROTOCOL": "none",
 }
@@ -57,7 +57,7 @@ _FILTER_ARGUMENTS: Final = (
     *("--get-regexp", r"^filter\."),
 )
 _NOTHING_SET_STATUS: Final = 1
-"""The status if nothing is set."""
+"""The exit status of `git config` if nothing is set."""
 _NO_REPOSITORY: Final = "not a git repository"
 _UNTRUSTED_SCOPES: Final = ("local", "worktree")
 """Scopes of settings that are not the user's own."""
@@ -110,7 +110,7 @@ class GitWorkTree:
         return (await self._run("rev-parse", "--verify", "--quiet", "HEAD")).status == 0
 
     async def list_files(self, *options: str, path: str) -> list[str]:
-        """Return names of files here and below: `--others` are those that git does not keep."""
+        """Return names of files in this folder and below; `--others` are those git does not track."""
         output = await self._run_checked(
             "ls-files", "-z", "--exclude-standard", *options, "--", path or "."
         )
@@ -122,7 +122,7 @@ class GitWorkTree:
         output = await self._run(*arguments)
         if output.status:
             raise Unavailable(
-                output.stderr or f"it failed ({output.status})", code="git_failed", place="git"
+                output.stderr or f"exit status {output.status}", code="git_failed", place="git"
             )
         return output
 
@@ -142,13 +142,13 @@ class GitWorkTree:
                 await process.wait()
         except TimeoutError:
             raise Unavailable(
-                f"no answer within {_GIT_TIMEOUT_S:g} s; name less of it",
+                f"no response within {_GIT_TIMEOUT_S:g} s; try /diff with a PATH",
                 code="git_timeout",
                 place="git",
             ) from None
         except OSError as exc:
             raise Unavailable(
-                f"cannot be run: {exc.strerror}", code="git_not_started", place="git"
+                f"cannot be started: {exc.strerror}", code="git_not_started", place="git"
             ) from exc
         message = terminal_line(stderr.decode("utf-8", "replace"))
         return GitOutput(data, False, process.returncode, message)
@@ -158,7 +158,7 @@ class GitWorkTree:
         output = await self._run(*_FILTER_ARGUMENTS)
         if output.is_truncated or output.status not in (0, _NOTHING_SET_STATUS):
             raise Unavailable(
-                f"its settings cannot be read: {output.stderr}",
+                f"the settings cannot be read: {output.stderr}",
                 code="git_settings_unreadable",
                 place="git",
             )
@@ -169,7 +169,7 @@ class GitWorkTree:
 
 
 def _git_command(env: Path, git: Path, settings: Mapping[str, str]) -> tuple[str, ...]:
-    """Return how git is run: with few variables, and settings that count before those of files."""
+    """Return the command that runs git with few variables, and with settings that override files."""
     variables = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
     variables |= _SET_VARIABLES | {"GIT_CONFIG_COUNT": str(len(settings))}
     for number, (name, value) in enumerate(settings.items()):
@@ -193,27 +193,38 @@ async def _run_diff(context: CommandContext, options: argparse.Namespace) -> Rep
     """Show the changes, of everything or below one path."""
     path, state = options.text, context.open_session.state
     workspace = state.environment.workspace
-    problem = ""
+    subject, text, problem = "changes since the last commit", None, ""
     try:
         git = await GitWorkTree.find(workspace)
         if git is not None:
             text = await _diff_from_git(git, workspace, path)
-            return _diff_report(text, "Changed since the last commit", path)
     except Unavailable as exc:
         problem = f"{exc}\n"
-    entries = state.conversation.entries()
-    text = await asyncio.to_thread(_diff_from_log, entries, workspace, path)
-    return _diff_report(text, f"{problem}Changed by the agent in this branch", path)
+    if text is None:
+        subject, entries = "changes by the agent in this branch", state.conversation.entries()
+        text = await asyncio.to_thread(_diff_from_log, entries, workspace, path)
+    if not text and path and not await asyncio.to_thread(_exists, workspace, path):
+        raise Missing(f"{terminal_line(path)}: not found", code="path_missing", place="/diff")
+    return _diff_report(text, subject, path, problem)
 
 
 COMMAND: CommandDefinition = CommandDefinition(_run_diff)
 
 
-def _diff_report(text: str, title: str, path: str) -> Report:
+def _diff_report(text: str, subject: str, path: str, problem: str) -> Report:
     suffix = f" in {terminal_line(path)}" if path else ""
     if not text:
-        return text_report(f"{terminal_text(title)}{suffix}: nothing.", "Diff", TextForm.PLAIN)
-    return text_report(terminal_text(text), f"{terminal_line(title)}{suffix}", TextForm.DIFF)
+        nothing = f"{terminal_text(problem)}No {subject}{suffix}."
+        return text_report(nothing, "Diff", TextForm.PLAIN)
+    title = terminal_line(f"Diff: {problem}{subject}")
+    return text_report(terminal_text(text), f"{title}{suffix}", TextForm.DIFF)
+
+
+def _exists(workspace: Workspace, path: str) -> bool:
+    try:
+        return workspace.exists(path)
+    except ToolFailed:  # it is outside of the workspace
+        return True
 
 
 # -- from git ---------------------------------------------------------------------------------
@@ -228,7 +239,7 @@ async def _diff_from_git(git: GitWorkTree, workspace: Workspace, path: str) -> s
     tracked = output.data.decode("utf-8", "replace")
     if output.is_truncated:
         complete, _, _ = tracked.rpartition("\n")
-        return f"{complete}\n[more than {MAX_DIFF_BYTES:,} bytes: the rest is left out; /diff PATH shows less]\n"
+        return f"{complete}\n[truncated at {MAX_DIFF_BYTES:,} bytes; /diff PATH shows less]\n"
     names = await git.list_files("--others", path=path)
     return tracked + await asyncio.to_thread(
         _new_files_text, workspace, names, MAX_DIFF_BYTES - len(tracked)
@@ -236,7 +247,7 @@ async def _diff_from_git(git: GitWorkTree, workspace: Workspace, path: str) -> s
 
 
 def _new_files_text(workspace: Workspace, names: Sequence[str], max_bytes: int) -> str:
-    """Return files that were not there before: in full while there is room, else by name."""
+    """Return new files: in full while there is room, else by name."""
     shown: list[str] = []
     listed: list[str] = []
     for name in names:
@@ -255,7 +266,7 @@ def _new_files_text(workspace: Workspace, names: Sequence[str], max_bytes: int) 
 
 
 def _whole_file_diff(workspace: Workspace, name: str) -> str | None:
-    """Return a small file of text as something added; None for any other, and for links."""
+    """Return the diff that adds a small text file; None for other files and for links."""
     try:
         data = workspace.strict.read_file(name, max_bytes=_MAX_FILE_BYTES)
     except ToolFailed:
@@ -268,7 +279,7 @@ def _whole_file_diff(workspace: Workspace, name: str) -> str | None:
 
 
 def _diff_from_log(entries: Iterable[Entry], workspace: Workspace, path: str) -> str:
-    """Return the changes by the calls of a branch, one after the other."""
+    """Return the changes by the calls of a branch, in order."""
     try:
         prefix = workspace.relative(path or ".")
     except ToolFailed:  # it no longer exists

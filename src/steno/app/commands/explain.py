@@ -39,8 +39,8 @@ from steno.store import Store
 from steno.wire import load_wire
 
 _DEFAULT_WIDTH: Final = 100
-"""The width of a line where there is no terminal."""
-_OVER_BUDGET: Final = "this is more than the model can read"
+"""The width of a line without a terminal."""
+_OVER_BUDGET: Final = "the context does not fit the context window of the model"
 
 
 class _ContextModel(NamedTuple):
@@ -97,14 +97,15 @@ _ARGUMENTS: Final = (
     argument(
         "--model",
         metavar="PROVIDER/MODEL",
-        help="who would see it; else the model on record. `steno models` lists them",
+        help="build the context for this model (default: the recorded one); `steno models` lists "
+        "them",
     ),
     BRANCH,
     argument(
         "--context-tokens",
         type=positive_int,
         metavar="N",
-        help="as if the model could read no more than so many tokens",
+        help="assume a context window of N tokens",
     ),
     flag("--full", help="print messages in full"),
     flag("--json", help="print one JSON object"),
@@ -130,12 +131,11 @@ def _run_explain(context: CommandContext, options: argparse.Namespace) -> Report
 COMMAND: CommandDefinition = CommandDefinition(
     _run_explain,
     _ARGUMENTS,
-    help="show what a model would see of a session",
-    description="Show the messages that a model would get to see of a branch, and report what "
-    "it would see otherwise than it is on record: repairs, summaries, what was left out or "
-    "shortened, and what the protocol of its vendor has no words for. Tools are not counted, "
-    "and nothing is sent.",
-    epilog="example: steno explain last --model anthropic/claude-sonnet-4-5",
+    help="show the context that a model would receive",
+    description="Show the messages of a branch as a model would receive them, and how they differ "
+    "from the log: repairs, summaries, omitted or shortened content, and content that the "
+    "provider's protocol cannot express. Tools are not counted. No request is sent.",
+    epilog="example:\n  steno explain last --model anthropic/claude-sonnet-4-5",
     reads_store=True,
 )
 
@@ -148,7 +148,7 @@ def _explanation_lines(explanation: _ContextExplanation, *, is_full: bool) -> It
     model = terminal_line(explanation.model.name) or "any model"
     session, branch = terminal_line(log.header.id), terminal_line(explanation.branch)
     yield ReportLine(
-        [("session ", "dim"), session, (f", branch {branch}, as seen by ", "dim"), model]
+        [("session ", "dim"), session, (f", branch {branch}, context for ", "dim"), model]
     )
     messages = format_count(len(built.request.messages), "message", "messages")
     yield ReportLine([(f"{messages}, about {built.tokens:,} tokens", "dim")])
@@ -158,7 +158,7 @@ def _explanation_lines(explanation: _ContextExplanation, *, is_full: bool) -> It
         yield from _message_lines(message, _entry_number(log, source), is_full=is_full)
     yield ReportLine([])
     differences = _describe_differences(explanation)
-    for line in differences or ["nothing is seen otherwise than it is on record"]:
+    for line in differences or ["the context is the same as the log"]:
         yield ReportLine([line])
     if built.is_over_budget:
         yield ReportLine([(_OVER_BUDGET, "bold red")])
@@ -187,7 +187,7 @@ def _parse_context_model(name: str, vendors: Mapping[str, Vendor]) -> _ContextMo
     with name_model_in_errors(name, MODEL_FLAG):
         model = _build_context_model(name, vendors)
     if model.vendor_name in vendors and not model.model_id:
-        text = f"name a model, too: {model.vendor_name}/MODEL"
+        text = f"must name a model, too: {model.vendor_name}/MODEL"
         raise UsageError(text, code="model_name_missing", place="--model")
     return model
 
@@ -195,12 +195,12 @@ def _parse_context_model(name: str, vendors: Mapping[str, Vendor]) -> _ContextMo
 def _recorded_context_model(
     path: list[Entry], vendors: Mapping[str, Vendor], notify: Callable[[str], object]
 ) -> _ContextModel:
-    """Return the model in force on a branch, as far as it is known."""
+    """Return the model in use at the end of a branch, as far as it is known."""
     name = current_model(path) or ""
     with suppress(InvalidValue):
         return _build_context_model(name, vendors)
     if name:
-        notify("the model on record is of no provider that is known here; --model names another")
+        notify("the recorded model belongs to an unknown provider; choose another with --model")
     return _ContextModel(name, name)
 
 
@@ -246,7 +246,7 @@ def _describe_loss(change: Change, explanation: _ContextExplanation) -> str:
 
 
 def _entry_number(log: SessionLog, entry_id: str | None) -> str:
-    """Return the number of an entry; a plus for a message that is in no entry."""
+    """Return the number of an entry; a plus for a message that has no entry."""
     return "+" if entry_id is None else log.number(entry_id)
 
 

@@ -1,4 +1,4 @@
-"""Sessions in files: `/export`, `steno sessions export`, and what `steno sessions import` reads.
+"""Sessions in files, for `/export`, `steno sessions export` and `steno sessions import`.
 
 The formats are those of steno and of other programs. Parts of a session that a format cannot hold
 are reported as omissions.
@@ -56,7 +56,10 @@ DOCUMENT_FORMAT: Final = "steno"
 """One branch in one JSON document."""
 LINES_FORMAT: Final = "jsonl"
 SESSION_FORMATS: Final = (DOCUMENT_FORMAT, LINES_FORMAT, *FORMATS, *WRITE_ONLY)
-FORMATS_HELP: Final = "steno (one branch in one document), jsonl (all of the session with its digests), audit, session, rows, chat"
+FORMATS_HELP: Final = (
+    "steno (one branch in one document), jsonl (the whole session with its digests), audit, session, "
+    "rows, chat"
+)
 _SUFFIX_BY_FORMAT: Final = {
     DOCUMENT_FORMAT: ".json",
     LINES_FORMAT: ".jsonl",
@@ -71,7 +74,7 @@ _TYPED_FORMATS: Final = {"json": DOCUMENT_FORMAT, **{name: name for name in SESS
 """The formats by their names in a terminal."""
 _FLAGS: Final = ("--force", "--quiet", "--strict")
 _NAMING_OPTIONS: Final = ("--format", "--output", "-o", "-h", "--help")
-"""Options that say what is written, or explain that."""
+"""Options that name the format or the file, and those for help."""
 _DEFAULT_TYPED_FORMAT: Final = "markdown"
 _SUFFIXES: Final = tuple(_SUFFIX_BY_FORMAT.values())
 _UNSAFE_IN_NAME: Final = re.compile(r"[\W_]+")
@@ -85,15 +88,15 @@ ARGUMENTS: Final = (
         "--format",
         choices=SESSION_FORMATS,
         metavar="F",
-        help=f"{FORMATS_HELP}, or, for people and never read back, {', '.join(WRITE_ONLY)}; "
-        f"else what FILE ends in says ({', '.join(_SUFFIXES)}), or steno",
+        help=f"{FORMATS_HELP}; or, not for import, {', '.join(WRITE_ONLY)} (default: by the "
+        f"suffix of FILE, {', '.join(_SUFFIXES)}; else steno)",
     ),
     BRANCH,
-    argument("-o", "--output", metavar="FILE", help="write there, not to stdout"),
-    flag("--force", help="write over a file that is there"),
+    argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout"),
+    flag("--force", help="overwrite an existing file"),
     flag("--strict", help="exit with 3 if anything was lost"),
-    argument("--report", metavar="FILE", help="write all losses there, as a JSON array"),
-    flag("--quiet", help="do not tell what was lost"),
+    argument("--report", metavar="FILE", help="write all losses to FILE, as a JSON array"),
+    flag("--quiet", help="do not list losses"),
 )
 
 
@@ -114,14 +117,14 @@ def export_session(
 ) -> ExportedSession:
     """Encode a session, and write it to the file that the options name, else to stdout.
 
-    Where there is no stdout, it is written to a new file. Raises InvalidValue if there is a file
-    already, UsageError if options do not fit each other, OutputError if nothing can be written.
+    Without stdout, it is written to a new file. Raises InvalidValue if the file exists already,
+    UsageError if options contradict each other, OutputError if a file cannot be written.
     """
     target = None if options.output in (None, "-") else _resolve_target(context, options.output)
     report = None if options.report is None else _resolve_target(context, options.report)
     if report is not None and report == target:
         raise UsageError(
-            "it is the file of the session; choose another name",
+            "is the same file as --output; choose another name",
             code="report_replaces_file",
             place="--report",
         )
@@ -142,7 +145,7 @@ def export_session(
         write_file(report, _omissions_as_json(exported.losses, log) + b"\n")
     name = terminal_line(options.output or str(target))
     return ExportedSession(
-        f"written: {name} (format {format})" if target is not None else "",
+        f"wrote {name} (format {format})" if target is not None else "",
         tuple(_summarize_omissions(exported.losses, log)),
         is_complete=not exported.losses,
     )
@@ -154,11 +157,11 @@ def export_session(
 def _encode(
     context: CommandContext, store: Store, log: SessionLog, format: str, branch: str | None
 ) -> ExportedFile:
-    """Encode a session in a format. Raises UsageError if the format does not fit the options."""
+    """Encode a session in a format. Raises UsageError if the format contradicts the options."""
     if format == LINES_FORMAT:
         if branch is not None:
             raise UsageError(
-                "jsonl holds all branches; leave it out, or choose a --format",
+                "jsonl contains all branches; omit --branch or choose another --format",
                 code="format_holds_all_branches",
                 place="--branch",
             )
@@ -225,12 +228,12 @@ def _encode_lines(log: SessionLog) -> ExportedFile:
 def _session_omission(
     reason: str, *, names: tuple[str, ...] = (), number: int | None = None
 ) -> Change:
-    """Return the change that reports what an exported file does not hold of a session."""
+    """Return the change that reports content of a session that the exported file lacks."""
     return Change(ChangeCode.NOT_EXPORTED, reason, _SESSION_PLACE, names=names, number=number)
 
 
 def _summarize_omissions(changes: Iterable[Change], log: SessionLog) -> Iterator[str]:
-    """Return each kind of content that an exported file does not hold, those of the whole first."""
+    """Yield a line for each kind of content that the exported file lacks, the session's first."""
     numbers_by_kind: dict[tuple[str, str], dict[str, None]] = {}
     for change in changes:
         if change.entry is None:
@@ -247,7 +250,7 @@ def _summarize_omissions(changes: Iterable[Change], log: SessionLog) -> Iterator
 
 
 def _omissions_as_json(changes: Iterable[Change], log: SessionLog) -> bytes:
-    """Return everything that an exported file does not hold, as a JSON array."""
+    """Return everything that the exported file lacks, as a JSON array."""
     report = [
         {
             "number": None if change.entry is None else log.numbers[change.entry],
@@ -274,7 +277,7 @@ def _resolve_target(context: CommandContext, name: str) -> Path:
 
 def _invalid_file_name() -> InvalidValue:
     return InvalidValue(
-        "no file can have this name; choose another", code="invalid_file_name", place="export"
+        "invalid file name; choose another", code="invalid_file_name", place="export"
     )
 
 
@@ -283,7 +286,7 @@ def _check_targets(targets: Iterable[Path], *, may_replace: bool) -> None:
         check_target(target, may_replace=may_replace)
         if target.is_dir() and not is_shared_target(target):
             raise InvalidValue(
-                "it is not a file; choose another name", code="not_a_file", place=str(target)
+                "is a folder; choose another name", code="not_a_file", place=str(target)
             )
 
 
@@ -324,8 +327,8 @@ def _split_typed(text: str) -> list[str]:
     format = _TYPED_FORMATS.get(first) or _FORMAT_BY_SUFFIX.get(Path(file).suffix.lower())
     if format is None:
         raise InvalidValue(
-            f"a file ends in {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}; "
-            "or name the format first: /export markdown FILE",
+            f"unknown file suffix; use {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]}, or name the "
+            "format first: /export markdown FILE",
             code="unknown_format",
             place="export",
         )
@@ -341,7 +344,7 @@ def _run_export(context: CommandContext, options: argparse.Namespace) -> Report:
     except OutputError as exc:
         raise Unavailable(terminal_line(str(exc)), code="write_failed") from exc
     lines = [exported.notice, *exported.omissions]
-    return text_report("\n".join(lines), "export", TextForm.PLAIN)
+    return text_report("\n".join(lines), "Export", TextForm.PLAIN)
 
 
 COMMAND: CommandDefinition = CommandDefinition(_run_export, (SESSION, *ARGUMENTS), _split_typed)
@@ -366,7 +369,7 @@ def read_session_file(data: bytes, format: str) -> SessionRecords:
             document = decode_document(data)
             header = Header(id=document.id or new_id(), created_at=document.created_at)
             entries = document.entries
-        else:  # our own ids are unique; those of other programs may not be
+        else:  # IDs of other programs may not be unique
             imported = FORMATS[format].decode(data)
             header, entries = replace(imported.header, id=new_id()), imported.entries
         session = SessionRecords(header, _chain_entries(entries))
@@ -387,14 +390,16 @@ def _decode_lines(data: bytes) -> SessionRecords:
             raise InvalidDocument(text, code=exc.code, place=f"line {number}") from None
         if isinstance(content, Header) != (number == 1):
             raise InvalidDocument(
-                "the header comes first, and once", code="header_misplaced", place=f"line {number}"
+                "the header must be the first line, and only that",
+                code="header_misplaced",
+                place=f"line {number}",
             )
         if isinstance(content, Header):
             header = content
         else:
             records.append(content)
     if header is None:
-        raise InvalidDocument("there is nothing in it", code="input_empty")
+        raise InvalidDocument("the file is empty", code="input_empty")
     return SessionRecords(header, tuple(records))
 
 
@@ -403,7 +408,7 @@ def _chain_entries(entries: Sequence[Entry]) -> tuple[Record, ...]:
     redacted_targets = {
         entry.payload.target for entry in entries if isinstance(entry.payload, Redaction)
     }
-    reason = "it was taken out before it was imported"
+    reason = "redacted before the import"
     redactions = [
         Entry(
             id=new_id(),
@@ -417,7 +422,7 @@ def _chain_entries(entries: Sequence[Entry]) -> tuple[Record, ...]:
 
 
 def with_unused_id(store: Store, header: Header) -> Header:
-    """Return the header, with a new id if the store has a session of this id."""
+    """Return the header, with a new ID if the store has a session with this ID."""
     try:
         store.header(header.id)
     except Missing:

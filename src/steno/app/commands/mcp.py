@@ -1,4 +1,4 @@
-"""`/mcp`, and the listings of `steno mcp`: servers, their status, and what they offer."""
+"""`/mcp`, and the listings of `steno mcp`: servers, their status, tools, resources and prompts."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ _SERVER_COLUMNS: Final = (
 )
 _TOOL_COLUMNS: Final = (
     Column("tool", "cyan"),
-    Column("server's name"),
-    Column("may"),
+    Column("server's own name"),
+    Column("capability"),
     Column("description", may_shrink=True),
 )
 _RESOURCE_COLUMNS: Final = (
@@ -59,7 +59,7 @@ _PROMPT_COLUMNS: Final = (Column("prompt", "cyan"), Column("description", may_sh
 
 
 async def _run_mcp(context: CommandContext, options: argparse.Namespace) -> Report:
-    """List all servers, or what one of them offers. Raises Missing, ServerFailed."""
+    """List all servers, or the tools, resources and prompts of one. Raises Missing, ServerFailed."""
     state = context.open_session.state
     loaded, environment = state.config.loaded_settings, state.environment
     if options.text:
@@ -69,9 +69,9 @@ async def _run_mcp(context: CommandContext, options: argparse.Namespace) -> Repo
     checks = await asyncio.gather(*[_check_all(environment.servers.get(name)) for name in usable])
     report = report_servers(list(specs), dict(zip(usable, checks, strict=True)))
     hint = (
-        Paragraph(code("/mcp NAME"), " lists what a server offers.")
+        Paragraph(code("/mcp NAME"), " lists the tools, resources and prompts of a server.")
         if specs
-        else Paragraph("No MCP server is set up.")
+        else Paragraph("No MCP server is configured.")
     )
     hints = [hint, *_setup_hints(environment.servers, loaded)]
     problems = [terminal_line(notice.text) for notice in environment.server_notices]
@@ -87,12 +87,12 @@ COMMAND: CommandDefinition = CommandDefinition(_run_mcp)
 
 
 async def _check_all(server: McpConnection) -> ServerCheck:
-    """Return how many tools, resources and prompts a server offers."""
+    """Return the numbers of tools, resources and prompts of a server."""
     try:
         async with asyncio.timeout(_LIST_TIMEOUT_S):
             listed = await asyncio.gather(server.tools(), server.resources(), server.prompts())
     except TimeoutError:
-        return ServerCheck(error=f"{server.name} has not answered within {_LIST_TIMEOUT_S:g} s")
+        return ServerCheck(error=f"mcp {server.name}: no response within {_LIST_TIMEOUT_S:g} s")
     except ServerFailed as exc:
         return ServerCheck(error=str(exc))
     counts = zip(map(len, listed), ("tool", "resource", "prompt"), strict=True)
@@ -101,19 +101,19 @@ async def _check_all(server: McpConnection) -> ServerCheck:
 
 
 def _setup_hints(servers: McpServers, loaded: LoadedSettings) -> list[ReportPart]:
-    """Return how to add a server, and how to trust the project unless a notice says so."""
+    """Return how to add a server, and how to trust the project unless a notice explains it."""
     file, user_file = code(str(loaded.project / MCP_FILE_NAME)), loaded.user_file
     toml_hint = (", or as ", code("[mcp_servers.time]"), " to ", code(str(user_file)))
     hints: list[ReportPart] = [
         Paragraph(
             *("To add one, write it to ", file),
             *(toml_hint if user_file is not None else ()),
-            ", and start again:",
+            ", and restart steno:",
         ),
         FormattedText(_CONFIG_EXAMPLE, TextForm.CODE, "json"),
     ]
     if not loaded.trusts_project and not any(map(_is_untrusted, servers.specs.values())):
-        text = f"This project is {NOT_TRUSTED}, so nothing in "
+        text = f"This project is {NOT_TRUSTED}, so no server in "
         hints.append(Paragraph(text, file, f" is started; {loaded.trust_advice}."))
     return hints
 
@@ -125,9 +125,9 @@ def _is_untrusted(spec: McpServerSpec) -> bool:
 async def _report_server(servers: McpServers, name: str, loaded: LoadedSettings) -> Report:
     spec = servers.specs.get(name)
     if spec is None:
-        hint = suggest_name(name, servers.specs) if servers.specs else "none is set up"
+        hint = suggest_name(name, servers.specs) if servers.specs else "none is configured"
         raise Missing(
-            f"no server has the name {terminal_line(name)}; {hint}",
+            f"unknown server {terminal_line(name)}; {hint}",
             code="server_not_found",
             place="mcp",
         )
@@ -143,7 +143,7 @@ async def _report_server(servers: McpServers, name: str, loaded: LoadedSettings)
             )
     except TimeoutError:
         raise ServerFailed(
-            f"no answer within {_LIST_TIMEOUT_S:g} s; try again",
+            f"no response within {_LIST_TIMEOUT_S:g} s; try again",
             code="server_timeout",
             place=f"mcp {name}",
         ) from None
@@ -154,9 +154,9 @@ async def _report_server(servers: McpServers, name: str, loaded: LoadedSettings)
     )
     parts = [part for report in reports for part in report.parts]
     if resources:
-        parts.append(Paragraph("In a prompt, ", code(f"@{name}:URI"), " points at a resource."))
+        parts.append(Paragraph("In a prompt, ", code(f"@{name}:URI"), " refers to a resource."))
     return Report(
-        parts or [Paragraph("It offers nothing.")],
+        parts or [Paragraph("This server has no tools, resources or prompts.")],
         f"MCP server {name}",
         notices=tuple([notice for report in reports for notice in report.notices]),
     )
@@ -172,7 +172,7 @@ class ServerCheck(NamedTuple):
     protocol: str | None = None
     error: str | None = None
     offers: str = ""
-    """Everything that it offers, in words; empty if only its tools were listed."""
+    """The numbers of tools, resources and prompts as text; empty if only tools were listed."""
 
 
 async def check_server(server: McpConnection) -> ServerCheck:
@@ -198,11 +198,11 @@ def report_servers(specs: Sequence[McpServerSpec], checks: Mapping[str, ServerCh
 def _server_row(spec: McpServerSpec, check: ServerCheck | None) -> list[str]:
     state = server_status(spec).text
     if check is not None and check.error:
-        state = "fails, see below"
+        state = "failed, see below"
     elif check is not None:
         version = f" ({check.protocol})" if check.protocol else ""
         offers = check.offers or format_count(check.tools or 0, "tool", "tools")
-        state = f"answers{version}, with {offers}"
+        state = f"responds{version}, {offers}"
     kind = describe_server(spec)["kind"]
     return [spec.name, kind, terminal_line(state), terminal_line(spec.origin)]
 
@@ -219,11 +219,11 @@ def _server_as_json(spec: McpServerSpec, check: ServerCheck | None) -> dict[str,
     }
 
 
-# -- offers -----------------------------------------------------------------------------------
+# -- tools, resources and prompts -----------------------------------------------------------------------------------
 
 
 def report_tools(tools: McpTools) -> Report:
-    """List tools: the name that models and rules know, and the server's own."""
+    """List tools: the name for models and permission rules, and the server's own."""
     first_lines = [terminal_line(tool.description.partition("\n")[0]) for tool in tools.tools]
     rows = [
         [
@@ -259,7 +259,7 @@ def report_resources(listed: Sequence[tuple[str, ListedResource]]) -> Report:
 
 
 def _resource_row(server: str, resource: ListedResource) -> list[str]:
-    template = " (fill in what is in braces)" if resource.is_template else ""
+    template = " (template: fill in the braces)" if resource.is_template else ""
     return [
         server,
         terminal_line(resource.uri),

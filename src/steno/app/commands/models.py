@@ -1,4 +1,4 @@
-"""`steno models`: the models that can be used here, and why others cannot."""
+"""`steno models`: the usable models, and why other providers cannot be used."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ _MODEL_COLUMNS: Final = (
     Column("thinking"),
     Column("title", "dim", may_shrink=True),
 )
-_UNUSABLE_COLUMNS: Final = (Column("provider", "cyan"), Column("why not", may_shrink=True))
+_UNUSABLE_COLUMNS: Final = (Column("provider", "cyan"), Column("reason", may_shrink=True))
 _YES_NO: Final = {True: "yes", False: "no", None: "?"}
 
 
 _ARGUMENTS: Final = (
-    argument("--provider", metavar="NAME", help="only those of one provider"),
-    flag("--json", help="a line of JSON for each provider, usable or not"),
+    argument("--provider", metavar="NAME", help="list only the models of this provider"),
+    flag("--json", help="print one JSON object per provider, usable or not"),
 )
 
 
@@ -51,7 +51,7 @@ def _run_models(context: CommandContext, options: argparse.Namespace) -> Report:
     if options.provider is None:  # the first one that can be reached
         default = format_model_name(usable[0].where, usable[0].choice) if usable else ""
         used = terminal_line(loaded.settings.model or default)
-        tables[-1] = tables[-1]._replace(note=f"used without --model: {used}")
+        tables[-1] = tables[-1]._replace(note=f"default without --model: {used}")
     return Report(
         title="Models",
         parts=tables,
@@ -64,12 +64,12 @@ def _run_models(context: CommandContext, options: argparse.Namespace) -> Report:
 COMMAND: CommandDefinition = CommandDefinition(
     _run_models,
     _ARGUMENTS,
-    help="list the models that can be used",
-    description="Ask every provider that there is a key or a server for which models it has, "
-    "and list them with what --model takes. '?' stands where nobody says. "
-    "A server that is spoken to in several protocols is asked in the first of them; "
-    "--provider takes the others too, such as openai-responses.",
-    epilog="example: steno models --provider ollama",
+    help="list the usable models",
+    description="List the models of every provider that has a key or a running server, by the "
+    "names that --model takes. '?' means that the provider does not report it. A server with "
+    "several protocols is queried in the first; name another with --provider, such as "
+    "openai-responses.",
+    epilog="example:\n  steno models --provider ollama",
 )
 
 

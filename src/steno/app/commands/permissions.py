@@ -2,13 +2,14 @@
 
 `allow` adds a lasting rule, `revoke` removes one. In a terminal the rules of the session and those
 of the settings are listed, too; there `revoke` also removes a rule of the session, on all of its
-branches, and `revoke 2` the second one, as listed. It counts from the next decision on.
+branches, and `revoke 2` the second one, as listed. Changes take effect with the next decision.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,7 @@ from steno.agent.permissions.rules import MODE_CAPABILITIES, ROLE_CAPABILITIES, 
 from steno.app.commands.arguments import OneOf, UsageError, add_arguments, argument, flag
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Paragraph, Report, Table, bold, code
+from steno.app.folders import SETTINGS_FILE, config_folder
 from steno.app.permissions import SCOPE_NAMES, GrantsFile, read_rule
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.ports import Capability, GrantScope
@@ -30,50 +32,48 @@ from steno.values import replace_lone_surrogates
 _TITLE: Final = "Permissions"
 _GRANT_COLUMNS: Final = (Column("for", "cyan", may_shrink=True), Column("rule"))
 _SCOPES_IN_TERMINAL: Final = {GrantScope.SESSION: "this session", **SCOPE_NAMES}
-_DENY_HINT: Final = (
-    'deny rules are settings, and count from the next start: write deny = ["RULE"] into'
-)
-_REVOKE_HINT: Final = (code("/permissions revoke N"), " takes one back")
+_REVOKE_HINT: Final = (code("/permissions revoke N"), " removes one")
 _CHANGE_HINT: Final = Paragraph(
     code("/permissions allow RULE [project|user]"),
-    " allows more, ",
+    " adds a rule, ",
     code("/permissions revoke RULE"),
-    " takes back what you have allowed.",
+    " removes one.",
 )
 
 
 def _add_actions(parser: argparse.ArgumentParser, in_terminal: bool) -> None:
     parser.set_defaults(action="list", all=False, json=False, folder=None)
     actions = parser.add_subparsers(title="commands", metavar="COMMAND")
-    rule = argument("rule", metavar="RULE", help="a tool, or bash(git log *), write(src/**)")
-    folder = argument("--folder", type=Path, help="the folder of the project; else this one")
+    rule = argument(
+        "rule", metavar="RULE", help="a tool, or a pattern: bash(git log *), write(src/**)"
+    )
+    folder = argument(
+        "--folder", type=Path, help="the folder of the project (default: this folder)"
+    )
     in_revoke = _SCOPES_IN_TERMINAL if in_terminal else SCOPE_NAMES
     listing = actions.add_parser(
-        "list", help="list what is allowed", description="List what is allowed for good."
+        "list",
+        help="list the allowed rules",
+        description="List the rules that are allowed permanently.",
     )
-    all_projects = flag("--all", help="that of other projects, too")
-    add_arguments(
-        listing, [all_projects, flag("--json", help="print it as one JSON object"), folder]
-    )
+    all_projects = flag("--all", help="include the rules of other projects")
+    add_arguments(listing, [all_projects, flag("--json", help="print one JSON object"), folder])
     allow = actions.add_parser(
         "allow",
-        help="allow what a rule covers",
-        description="Allow what a rule covers from now on, without a question.",
-        epilog="example: steno permissions allow 'bash(git log *)' --project",
+        help="allow calls that match a rule",
+        description="Allow calls that match a rule from now on, without asking.",
+        epilog="example:\n  steno permissions allow 'bash(git log *)' --project",
     )
     add_arguments(allow, [rule, _scope_options(SCOPE_NAMES, is_required=not in_terminal), folder])
     allow.set_defaults(action="allow")
     revoke = actions.add_parser(
         "revoke",
-        help="ask again about what a rule covers",
-        description="Take back what was allowed, for this project and for you unless told which.",
+        help="no longer allow a rule",
+        description="Revoke a rule, for this project and for the user unless you choose one of "
+        "them.",
     )
     add_arguments(revoke, [rule, _scope_options(in_revoke), folder])
     revoke.set_defaults(action="revoke")
-    if in_terminal:
-        deny = actions.add_parser("deny", add_help=False)
-        deny.add_argument("rule", nargs="?")
-        deny.set_defaults(action="deny")
 
 
 def _scope_options(names: Mapping[GrantScope, str], *, is_required: bool = False) -> OneOf:
@@ -87,10 +87,22 @@ def _scope_options(names: Mapping[GrantScope, str], *, is_required: bool = False
 
 
 def _split_typed(text: str) -> list[str]:
-    """Turn `allow RULE [SCOPE]` into arguments; a rule may contain blanks and dashes."""
+    """Turn `allow RULE [SCOPE]` into arguments; a rule may contain blanks and dashes.
+
+    Raises InvalidValue for `deny`, which other programs have.
+    """
     action, _, rest = text.partition(" ")
     rest = rest.strip()
-    if action not in ("allow", "revoke", "deny") or not rest:
+    if action == "deny":
+        folder = config_folder(os.environ)
+        file = "your settings file" if folder is None else str(folder / SETTINGS_FILE)
+        raise InvalidValue(
+            f'deny rules are settings; add deny = ["RULE"] to {terminal_line(file)} and restart '
+            "steno",
+            code="deny_is_setting",
+            place="permissions",
+        )
+    if action not in ("allow", "revoke") or not rest:
         return text.split()
     rule, _, last = rest.rpartition(" ")
     scope = last.removeprefix("--")
@@ -107,10 +119,6 @@ async def _run_permissions(context: CommandContext, options: argparse.Namespace)
             return await asyncio.to_thread(_allow_rule, grants, options)
         case "revoke":
             return await _revoke(context, grants, options)
-        case "deny":
-            loaded = context.open_session.state.config.loaded_settings
-            file = terminal_line(str(loaded.user_file or loaded.project_file))
-            raise InvalidValue(f"{_DENY_HINT} {file}", code="deny_is_setting", place="permissions")
         case _ if context.session is not None and not options.json:
             return await _list_in_session(context.session, grants, options)
         case _:
@@ -121,10 +129,10 @@ COMMAND: CommandDefinition = CommandDefinition(
     _run_permissions,
     (),
     _split_typed,
-    help="show and change what is allowed for good",
-    description="Show and change what the agent may do without asking, for the project in this "
-    "folder and for you in all of them. It is kept in your own folder, not in the project.",
-    epilog="'steno permissions COMMAND --help' tells more about a command; without one it lists.",
+    help="list and change permanent permission rules",
+    description="List and change the rules that allow calls without asking, for the project in "
+    "this folder and for you in all projects. They are stored in your settings folder, not in the "
+    "project. Without a command, the rules are listed.",
     add_actions=_add_actions,
 )
 
@@ -148,7 +156,7 @@ def _list_grants(grants: GrantsFile, options: argparse.Namespace) -> Report:
     return Report(
         title=_TITLE,
         parts=[Table(_GRANT_COLUMNS, rows)] if rows else [],
-        when_empty="nothing is allowed for good",
+        when_empty="no rule is allowed permanently",
         data=[members],
     )
 
@@ -156,7 +164,7 @@ def _list_grants(grants: GrantsFile, options: argparse.Namespace) -> Report:
 def _allow_rule(grants: GrantsFile, options: argparse.Namespace) -> Report:
     if not Path(grants.folder).is_dir():
         raise UsageError(
-            f"there is no folder {terminal_line(str(options.folder))}",
+            f"folder not found: {terminal_line(str(options.folder))}",
             code="folder_missing",
             place="--folder",
         )
@@ -191,22 +199,25 @@ async def _revoke(
 
 
 def _not_granted(context: CommandContext, rule: str) -> Missing:
-    """Return the error about a rule that is not allowed in the wanted scope: where it is."""
+    """Return the error about a rule that the scope does not allow, with the place that does."""
     if context.session is None:
         return Missing(
-            "this rule is not allowed here; `steno permissions list` shows which",
+            "this rule is not allowed here; run `steno permissions list` to list the rules",
             code="rule_not_granted",
             place="revoke",
         )
     state, found = context.session.state, read_rule(rule)
-    code, hint = "rule_not_allowed", "/permissions shows which are"
+    code, hint = "rule_not_allowed", "/permissions lists the rules"
     if found in (session_rules := _session_rules(context.session)):
         number = session_rules.index(found) + 1
-        code, hint = "rule_in_session", f"it is in this session: /permissions revoke {number}"
+        code, hint = (
+            "rule_in_session",
+            f"it is allowed in this session: use /permissions revoke {number}",
+        )
     elif found in state.environment.settings.allow:
         origins = ", ".join(state.config.loaded_settings.origins.get("allow", ()))
         code, hint = "rule_is_setting", f"it is a setting ({origins})"
-    return Missing(f"this rule is not allowed there; {hint}", code=code, place="revoke")
+    return Missing(f"this rule is not allowed in that scope; {hint}", code=code, place="revoke")
 
 
 # -- rules of the open session ----------------------------------------------------------------
@@ -217,14 +228,14 @@ def _session_rules(session: app.AgentSession) -> tuple[PermissionRule, ...]:
 
 
 def _find_rule(session: app.AgentSession, text: str) -> PermissionRule:
-    """Return a rule, or the rule of the session with a number of the list. Raises Missing."""
+    """Return a rule by its text, or a rule of the session by its number. Raises Missing."""
     if not text.isdecimal():
         return read_rule(text)
     session_rules, number = _session_rules(session), int(text)
     if not 1 <= number <= len(session_rules):
         count_text = format_count(len(session_rules), "rule is", "rules are")
         raise Missing(
-            f"{count_text} allowed in this session; /permissions lists them",
+            f"no rule has this number: {count_text} allowed in this session",
             code="no_such_number",
             place="revoke",
         )
@@ -252,7 +263,7 @@ async def _list_in_session(
         for name, files in state.config.loaded_settings.origins.items()
     }
     parts = [
-        Paragraph("No rule allows more than both of these do:"),
+        Paragraph("Rules can allow only what both the mode and the role permit:"),
         _limit_item("mode", mode, MODE_CAPABILITIES[mode]),
         _limit_item("role", settings.role, ROLE_CAPABILITIES[settings.role]),
         *_rule_section("Denied by settings", settings.deny, origins.get("deny", ())),
@@ -263,15 +274,15 @@ async def _list_in_session(
     ]
     try:
         listed = await asyncio.to_thread(_list_grants, grants, options)
-        title = f"Allowed for good, in {terminal_line(str(grants.file))}"
+        title = f"Allowed permanently, in {terminal_line(str(grants.file))}"
         tables = [table._replace(title=title) for table in listed.tables]
         notices: tuple[str, ...] = ()
     except StenoError as exc:
-        tables, notices = [], (terminal_line(f"Nothing is allowed for good: {exc}"),)
+        tables, notices = [], (terminal_line(f"No rule is allowed permanently: {exc}"),)
     default_text = Paragraph(
-        f"Without any rule: {_capability_list(defaults.default_allow)}, ",
+        f"Allowed without a rule: {_capability_list(defaults.default_allow)}, ",
         *_separate([code(str(rule)) for rule in defaults.default_rules]),
-        "; the rest is asked about.",
+        ". All other calls need approval.",
     )
     return Report([*parts, *tables, default_text, _CHANGE_HINT], _TITLE, notices=notices)
 

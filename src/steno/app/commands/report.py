@@ -29,7 +29,7 @@ from steno.render.table_output import Column, StyledText
 from steno.render.terminal_text import display_width, terminal_line, terminal_text
 
 _MAX_MARKDOWN_ROWS: Final = 200
-"""The last rows of a table are shown; laying out more of them takes too long."""
+"""The number of rows that are shown, the last ones; laying out more takes too long."""
 _WHITE_SPACE: Final = re.compile(r"\s+")
 
 
@@ -66,7 +66,7 @@ class ReportLine(NamedTuple):
     is_cut: bool = False
     """Whether it is cut at the width of the terminal."""
     max_width: int | None = None
-    """Where it is cut without a terminal; None for nowhere."""
+    """The width at which it is cut without a terminal; None for no limit."""
 
 
 class Lines(NamedTuple):
@@ -95,9 +95,9 @@ class Table(NamedTuple):
     details: tuple[Column, Sequence[str]] | None = None
     """A last column that is never cut: on a terminal its cells are on lines of their own."""
     below: Mapping[int, str] = MappingProxyType({})
-    """Remarks below rows, by their numbers."""
+    """Notes below rows, by the index of the row."""
     sizes: Sequence[Decimal] = ()
-    """The length of a bar for each row, where there is a terminal to draw them."""
+    """The length of a bar for each row, which only a terminal draws."""
 
     @property
     def complete_rows(self) -> tuple[Sequence[Column], list[Sequence[str]]]:
@@ -119,11 +119,11 @@ class Report(NamedTuple):
     parts: Sequence[ReportPart] = ()
     title: str = ""
     when_empty: str = ""
-    """A remark in place of tables."""
+    """A notice that replaces empty tables."""
     notices: tuple[str, ...] = ()
-    """Remarks; the command line prints them on stderr."""
+    """Notices; the command line prints them on stderr."""
     data: Iterable[Any] = ()
-    """The JSON values of `--json`, one a line."""
+    """The JSON values of `--json`, one per line."""
     is_failed: bool = False
 
     @property
@@ -224,7 +224,9 @@ def _join_table(table: Table, title: str, write_rows: _WriteRows, note: str) -> 
     used = [index for index in range(len(columns)) if any(row[index] for row in rows)]
     shown = [[row[index] for index in used] for row in rows[-_MAX_MARKDOWN_ROWS:]]
     omitted = len(rows) - len(shown)
-    count_text = f"{format_count(omitted, 'row', 'rows')} before these." if omitted else ""
+    count_text = (
+        f"{format_count(omitted, 'earlier row', 'earlier rows')} not shown." if omitted else ""
+    )
     written = write_rows([columns[index] for index in used], shown)
     return "\n\n".join(filter(None, [title, count_text, written, note]))
 

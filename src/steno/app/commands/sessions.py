@@ -21,6 +21,7 @@ from steno.app.commands.arguments import (
     BRANCH,
     ENTRY,
     ENTRY_NAMES,
+    SESSION_NAMES,
     UsageError,
     add_arguments,
     argument,
@@ -90,7 +91,7 @@ _HIT_COLUMNS: Final = (
     Column("text", may_shrink=True),
 )
 _MAX_SUMMARY_LENGTH: Final = 100
-"""How much of an entry is shown where a line may be of any length."""
+"""The maximal width of a summary on a line of unlimited length."""
 _MAX_REDACTED_SUMMARY: Final = 60
 _DETAIL_LIMITS: Final = (12, 2_000)
 """Lines and characters of a printed detail, such as a tool result."""
@@ -120,7 +121,7 @@ def _list_sessions(context: CommandContext, options: argparse.Namespace) -> Repo
     if any(summary.folder for summary in listed):
         columns = (*columns, Column("folder", "dim", may_shrink=True))
     rows = [_session_row(summary, length)[: len(columns)] for summary in listed]
-    empty = "there are no sessions yet" if folder is None else "no session was begun in this folder"
+    empty = "no sessions yet" if folder is None else "no session was started in this folder"
     return Report(
         title=_TITLE,
         parts=[Table(columns, rows)] if rows else [],
@@ -177,11 +178,11 @@ def _search_sessions(context: CommandContext, options: argparse.Namespace) -> Re
         number = numbers.get((session, entry.id))
         found.append(_Hit(session, number, entry.id, entry.time, entry_type(entry), snippet))
     rows = [list(map(terminal_line, hit.row(length))) for hit in found]
-    more = f"there are more than {format_count(len(hits), 'entry', 'entries')}; see --limit"
+    more = f"more than {format_count(len(hits), 'entry matches', 'entries match')}; raise --limit"
     return Report(
         title=_TITLE,
         parts=[Table(_HIT_COLUMNS, rows)] if rows else [],
-        when_empty="" if unreadable else "no entry and no title holds all of these words",
+        when_empty="" if unreadable else "no entry and no title contains all of these words",
         data=[hit._asdict() for hit in found],
         notices=(*([more] if len(search.hits) > len(hits) else []), *unreadable.lines),
         is_failed=bool(unreadable),
@@ -189,7 +190,7 @@ def _search_sessions(context: CommandContext, options: argparse.Namespace) -> Re
 
 
 class _Hit(NamedTuple):
-    """A title or an entry that holds all search terms."""
+    """A title or an entry that contains all search terms."""
 
     session: str
     number: int | None
@@ -249,11 +250,11 @@ def _session_lines(
     if title := terminal_line(header.title or derive_title(path)):
         yield ReportLine([(title, "bold")])
     yield ReportLine([("session ", "dim"), terminal_line(header.id)])
-    began = f"begun {format_time(header.created_at)}, " if header.created_at else ""
+    started = f"started {format_time(header.created_at)}, " if header.created_at else ""
     others = len(log.heads) - 1
     more = f" (and {others} more)" if others > 0 else ""
     entries = format_count(len(path), "entry", "entries")
-    yield ReportLine([(f"{began}{entries}, branch {terminal_line(branch)}{more}", "dim")])
+    yield ReportLine([(f"{started}{entries}, branch {terminal_line(branch)}{more}", "dim")])
     for entry in path:
         yield ReportLine([])
         yield from _entry_lines(log, entry, is_whole=is_whole)
@@ -311,7 +312,7 @@ def _tree_lines(
             yield ReportLine(_row_pieces(log, row), is_cut=True)
     for name, head in log.heads.items():
         if head is None:
-            yield ReportLine([("(nothing yet)", "dim"), _branch_piece(log, name)])
+            yield ReportLine([("(no entries yet)", "dim"), _branch_piece(log, name)])
 
 
 def _row_pieces(log: SessionLog, row: BranchTreeRow) -> list[StyledText]:
@@ -355,7 +356,7 @@ def _fork_session(context: CommandContext, options: argparse.Namespace) -> _AnyR
     """Start a branch, or copy a session."""
     if options.name is not None and not options.name.strip():
         raise InvalidValue(
-            "it is blank; give the branch a name, or leave it out",
+            "the name is blank; name the branch or omit --name",
             code="blank_name",
             place="--name",
         )
@@ -367,12 +368,14 @@ def _fork_session(context: CommandContext, options: argparse.Namespace) -> _AnyR
         if options.clone:
             branch = name if options.at is not None or options.name is not None else None
             clone = clone_session(store, session, branch, at)
-            begun = "" if branch is None else f", with a branch {terminal_line(branch)}"
-            return _report_name(clone, f"is a copy of {terminal_line(session)}{begun}", clone)
+            suffix = "" if branch is None else f", with the new branch {terminal_line(branch)}"
+            return _report_name(clone, f"is a copy of {terminal_line(session)}{suffix}", clone)
         open_branch = context.open_branch_of(session)
         head = at or log.heads.get(open_branch or log.active)
-        place = "with nothing before it" if head is None else f"behind {log.number(head)}"
-        report = _report_name(name, f"goes on {place}, in branch {terminal_line(name)}", session)
+        place = "before the first entry" if head is None else f"after {log.number(head)}"
+        report = _report_name(
+            name, f"has the new branch {terminal_line(name)}, which starts {place}", session
+        )
         if open_branch is not None:
             fork = partial(context.open_session.branches.fork, name, at=head)
             return _change_open_session(context, session, fork, report)
@@ -380,19 +383,19 @@ def _fork_session(context: CommandContext, options: argparse.Namespace) -> _AnyR
     return report
 
 
-def _report_name(name: str, remark: str, session: str) -> Report:
-    """Return a report of the name of something new, and a remark about its session."""
-    notice = f"session {terminal_line(session)} {remark}"
+def _report_name(name: str, fact: str, session: str) -> Report:
+    """Return a report with the name of a new branch or session, and a notice about it."""
+    notice = f"session {terminal_line(session)} {fact}"
     return Report([Lines([ReportLine([terminal_line(name)])])], _TITLE, notices=(notice,))
 
 
 def _label_entry(context: CommandContext, options: argparse.Namespace) -> _AnyReport:
-    """Give an entry a name."""
+    """Label an entry."""
     text = clean_label(options.text)
     with context.open_store() as store:
         log = context.read_log(store, options.session)
         entry = log.find_entry(options.entry).id
-        report = _notice(f"{log.number(entry)} is called {terminal_line(text)}")
+        report = _notice(f"{log.number(entry)} has the label {terminal_line(text)}")
         if context.open_branch_of(log.header.id) is not None:
             label = partial(context.open_session.branches.label, entry, text)
             return _change_open_session(context, log.header.id, label, report)
@@ -401,15 +404,15 @@ def _label_entry(context: CommandContext, options: argparse.Namespace) -> _AnyRe
 
 
 def _rename_session(context: CommandContext, options: argparse.Namespace) -> _AnyReport:
-    """Give a session another title."""
+    """Change the title of a session."""
     title = clean_title(options.title)
     with context.open_store() as store:
         session = context.find_session(store, options.session)
         is_open = context.open_branch_of(session) is not None
         name = f"session {terminal_line(session)}"
         if is_open and not context.open_session.status.session:
-            name = "this session"  # it gets its id when it is recorded
-        report = _notice(f"{name} is called {terminal_line(title)}")
+            name = "this session"  # it gets its ID when it is recorded
+        report = _notice(f"{name} has the title {terminal_line(title)}")
         if is_open:
             rename = partial(context.open_session.session_list.rename_current, title)
             return _change_open_session(context, session, rename, report)
@@ -425,7 +428,9 @@ async def _change_open_session(
     Raises Conflict if another session was opened while this one was read in a thread.
     """
     if context.open_session.state.conversation.id != session:
-        raise Conflict("another session was opened meanwhile", code="session_switched")
+        raise Conflict(
+            "another session was opened in the meantime; try again", code="session_switched"
+        )
     result = change()
     if isinstance(result, Awaitable):
         await result
@@ -442,11 +447,13 @@ def _notice(*lines: str, is_failed: bool = False) -> Report:
 def _redact_entry(context: CommandContext, options: argparse.Namespace) -> Report:
     """Remove the content of an entry permanently."""
     if not options.reason.strip():
-        raise InvalidValue("it is blank; say why", code="reason_blank", place="--reason")
+        raise InvalidValue("the reason is blank", code="reason_blank", place="--reason")
     actor = options.actor or user_name()
     if actor is None:
         raise InvalidValue(
-            "nobody knows who you are; say so with --actor", code="user_unknown", place="redact"
+            "your user name is unknown; name the actor with --actor",
+            code="user_unknown",
+            place="redact",
         )
     with context.open_store() as store:
         log = context.read_log(store, options.session)
@@ -455,13 +462,13 @@ def _redact_entry(context: CommandContext, options: argparse.Namespace) -> Repor
         number = log.number(target.id)
         summary = truncate_to_width(summarize_entry(target, log), _MAX_REDACTED_SUMMARY)
         entry_line = f"{number} {entry_type(target)}  {summary}"
-        question = f"Take the content of {number} out for good?"
+        question = f"Permanently delete the content of {number}?"
         if not _is_confirmed(context, options, "redact", question, [entry_line]):
             return _NOTHING_CHANGED
         store.redact(log.header.id, target.id, actor=actor, reason=options.reason)
     if isinstance(target.payload, Redacted):
-        return _notice(f"{number} had been taken out before; it was erased once more")
-    return _notice(f"{number} was taken out, by {terminal_line(actor)}")
+        return _notice(f"{number} was already redacted; its content was deleted again")
+    return _notice(f"{number} was redacted by {terminal_line(actor)}")
 
 
 def _is_confirmed(
@@ -471,7 +478,7 @@ def _is_confirmed(
     question: str,
     lines: Sequence[str],
 ) -> bool:
-    """Ask before a permanent change. Raises UsageError where there is no terminal to ask on."""
+    """Ask before a permanent change. Raises UsageError if there is no terminal to ask on."""
     if options.yes:
         return True
     if context.ask is None:
@@ -487,17 +494,17 @@ _NOTHING_CHANGED: Final = _notice("nothing was changed", is_failed=True)
 
 
 def _remove_sessions(context: CommandContext, options: argparse.Namespace) -> Report:
-    """Remove sessions, and the blobs that no other refers to."""
+    """Delete sessions, and the blobs that no other session refers to."""
     with context.open_store() as store:
         sessions = dict.fromkeys([context.find_session(store, name) for name in options.sessions])
         check_not_open(sessions, context.open_session_id)
         count = format_count(len(sessions), "session", "sessions")
         lines = [f"{terminal_line(name)}  {_session_title(store, name)}" for name in sessions]
-        if not _is_confirmed(context, options, "rm", f"Remove {count} for good?", lines):
+        if not _is_confirmed(context, options, "rm", f"Permanently delete {count}?", lines):
             return _NOTHING_CHANGED
         error = remove_sessions(store, sessions)
-    left = [] if error is None else [f"its blobs are still there: {error}"]
-    return _notice(f"removed: {count}", *left)
+    left = [] if error is None else [f"blobs were not deleted: {error}"]
+    return _notice(f"{count} deleted", *left)
 
 
 def _session_title(store: Store, session: str) -> str:
@@ -510,20 +517,19 @@ def _session_title(store: Store, session: str) -> str:
 # -- the group --------------------------------------------------------------------------------
 
 
-NAMED_SESSION: Final = argument(
-    "session", metavar="ID", help="an id, the beginning of one, or last (the one written to last)"
-)
-_JSON: Final = flag("--json", help="print JSON, one object a line (`jq -s` makes an array of them)")
-_YES: Final = flag("--yes", help="do not ask")
+_SESSION_HELP: Final = f"{SESSION_NAMES} (the one written to last)"
+NAMED_SESSION: Final = argument("session", metavar="ID", help=_SESSION_HELP)
+_JSON: Final = flag("--json", help="print one JSON object per line (`jq -s` makes an array)")
+_YES: Final = flag("--yes", help="do not ask for confirmation")
 ACTIONS: Final = (
     GroupAction(
         "list",
         _list_sessions,
         "list the sessions, the latest first",
-        "List the sessions of a store, the one written to last first.",
+        "List the sessions of a store, the latest first.",
         (
-            argument("--limit", type=positive_int, metavar="N", help="print so many at most"),
-            flag("--here", help="only those begun in this folder"),
+            argument("--limit", type=positive_int, metavar="N", help="list at most N sessions"),
+            flag("--here", help="only sessions that were started in this folder"),
             _JSON,
         ),
     ),
@@ -531,37 +537,38 @@ ACTIONS: Final = (
         "show",
         _show_session,
         "print a conversation",
-        "Print what was said, called, returned and decided on a branch. Long results are cut. "
-        "Control characters are shown as escapes. Times are UTC.",
+        "Print the messages, calls, results and decisions of a branch. Long results are "
+        "truncated, control characters are escaped, and times are UTC.",
         (
             NAMED_SESSION,
             BRANCH,
             flag("--all", help="print long results and texts in full"),
-            flag("--json", help="print the entries as they are stored, one JSON object a line"),
+            flag("--json", help="print the stored entries, one JSON object per line"),
         ),
     ),
     GroupAction(
         "tree",
         _draw_tree,
         "draw the branches of a session",
-        "Draw all entries of a session, with branches, labels and what was left behind. Long runs "
-        "are folded.",
-        (NAMED_SESSION, flag("--all", help="draw every entry, fold nothing"), _JSON),
+        "Draw the entries of a session as a tree, with branches, labels and abandoned entries. "
+        "Long runs of entries are folded.",
+        (NAMED_SESSION, flag("--all", help="draw every entry"), _JSON),
     ),
     GroupAction(
         "search",
         _search_sessions,
-        "find entries and titles by their words",
-        "Find the titles and then the entries of all sessions that hold all the words, the newest "
-        "first. Words are whole ones, in any order and in any case: 'test' does not find 'tests'.",
+        "search entries and titles for words",
+        "List the titles and then the entries of all sessions that contain all the words, the "
+        "newest first. Words are matched as a whole, in any order and case: 'test' does not find "
+        "'tests'.",
         (
-            argument("terms", nargs="+", metavar="WORD", help="a whole word; all of them"),
+            argument("terms", nargs="+", metavar="WORD", help="a whole word"),
             argument(
                 "--limit",
                 type=positive_int,
                 default=20,
                 metavar="N",
-                help="print so many at most (20)",
+                help="list at most N entries (default: 20)",
             ),
             _JSON,
         ),
@@ -569,69 +576,73 @@ ACTIONS: Final = (
     GroupAction(
         "fork",
         _fork_session,
-        "begin a branch, or copy a session",
-        "Begin a branch that shares everything up to an entry, and print its name; with --clone "
-        "copy the whole session and print the id of the copy.",
+        "start a branch, or copy a session",
+        "Start a branch after an entry, and print its name. With --clone, copy the whole session "
+        "and print the ID of the copy.",
         (
             NAMED_SESSION,
-            argument("--at", metavar="ENTRY", help=f"go on behind this entry: {ENTRY_NAMES}"),
-            argument("--name", metavar="NAME", help="the branch; else fork-1, fork-2, ..."),
-            flag("--clone", help="copy the session, and leave it alone"),
+            argument(
+                "--at",
+                metavar="ENTRY",
+                help=f"branch after this entry: {ENTRY_NAMES} (default: the last entry)",
+            ),
+            argument(
+                "--name",
+                metavar="NAME",
+                help="the name of the branch (default: fork-1, fork-2, ...)",
+            ),
+            flag("--clone", help="copy the session instead of changing it"),
         ),
     ),
     GroupAction(
         "label",
         _label_entry,
-        "give an entry a name",
-        "Give an entry a name, by which other commands find it.",
+        "label an entry",
+        "Label an entry. Other commands accept the label as the name of the entry.",
         (
             NAMED_SESSION,
             ENTRY,
-            argument("text", metavar="TEXT", help="what it is called; no number"),
+            argument("text", metavar="TEXT", help="the label; not a number"),
         ),
     ),
     GroupAction(
         "rename",
         _rename_session,
-        "give a session another title",
-        "Give a session another title. Its id and everything in it stay as they are.",
+        "change the title of a session",
+        "Change the title of a session. Its ID and its entries stay the same.",
         (
             NAMED_SESSION,
-            argument("title", metavar="TITLE", help="what the list shows of it from now on"),
+            argument("title", metavar="TITLE", help="the new title"),
         ),
     ),
     GroupAction(
         "redact",
         _redact_entry,
-        "take the content out of an entry",
-        "Take the content out of an entry for good. That it was done, by whom and why is recorded, "
-        "and the chain of digests stays valid.",
+        "delete the content of an entry",
+        "Permanently delete the content of an entry. The actor and the reason are recorded, and "
+        "the chain of digests stays valid.",
         (
             NAMED_SESSION,
             ENTRY,
-            argument("--reason", required=True, metavar="TEXT", help="why; it is recorded"),
-            argument("--actor", metavar="NAME", help="who; else the user of this machine"),
+            argument(
+                "--reason", required=True, metavar="TEXT", help="the reason, which is recorded"
+            ),
+            argument(
+                "--actor", metavar="NAME", help="who redacts the entry (default: your user name)"
+            ),
             _YES,
         ),
     ),
     GroupAction(
         "rm",
         _remove_sessions,
-        "remove sessions",
-        "Remove sessions for good, and the images that only they refer to.",
-        (
-            argument(
-                "sessions",
-                nargs="+",
-                metavar="ID",
-                help="an id, the beginning of one, or last (the one written to last)",
-            ),
-            _YES,
-        ),
+        "delete sessions",
+        "Permanently delete sessions, and the blobs that only they refer to.",
+        (argument("sessions", nargs="+", metavar="ID", help=_SESSION_HELP), _YES),
     ),
 )
 DEFAULTS: Final = {"run_action": _list_sessions, "limit": None, "here": False, "json": False}
-"""The options of the group without a command: it lists."""
+"""The options of the group without a command, which lists the sessions."""
 
 
 def _add_actions(parser: argparse.ArgumentParser, in_terminal: bool) -> None:
@@ -655,9 +666,9 @@ COMMAND: CommandDefinition = CommandDefinition(
     _run_sessions,
     (),
     split_words,
-    help="look at, search, copy and change kept conversations",
-    description="Look at the conversations that are kept in a store, and work with them.",
-    epilog="'steno sessions COMMAND --help' tells more about a command; without one it lists.",
+    help="list, search, show, copy and change stored sessions",
+    description="List, search, show, copy and change the sessions of a store. Without a command, "
+    "the sessions are listed.",
     add_actions=_add_actions,
     reads_store=True,
 )

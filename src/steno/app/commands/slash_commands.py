@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from inspect import iscoroutinefunction
 from types import MappingProxyType
@@ -30,6 +31,10 @@ from steno.suggest import suggest_name
 from steno.values import replace_lone_surrogates
 
 _HELP_OPTIONS: Final = frozenset({"-h", "--help"})
+_ACTION_PLACES: Final = frozenset(
+    {"", "session", "fork", "label", "rename", "redact", "rm", "rule", "revoke"}
+)
+"""Places of errors that name the action or the open session, which the command names better."""
 
 
 async def run_slash_command(context: CommandContext, name: str, text: str) -> Report:
@@ -37,10 +42,27 @@ async def run_slash_command(context: CommandContext, name: str, text: str) -> Re
 
     Raises StenoError, and Missing for an unknown command.
     """
+    with _name_command_in_errors(name):
+        return await _run_command(context, name, text)
+
+
+@contextmanager
+def _name_command_in_errors(name: str) -> Generator[None]:
+    """Begin errors with the command, as in `/rename: ...`, unless they name a place of their own."""
+    try:
+        yield
+    except StenoError as exc:
+        if exc.place == name or exc.place in _ACTION_PLACES:
+            exc.place = f"/{name}"
+            exc.args = (f"{exc.place}: {exc.message}",)
+        raise
+
+
+async def _run_command(context: CommandContext, name: str, text: str) -> Report:
     command = SLASH_COMMANDS_BY_NAME.get(name)
     if command is None:
         hint = suggest_name(name, SLASH_COMMANDS_BY_NAME)
-        raise Missing(f"there is no such command; {hint}", code="no_such_command", place=f"/{name}")
+        raise Missing(f"unknown command; {hint}", code="no_such_command", place=f"/{name}")
     if command.is_interface:
         raise _terminal_only(name)
     definition = command.load()
@@ -73,7 +95,7 @@ async def run_slash_command(context: CommandContext, name: str, text: str) -> Re
 def _terminal_only(name: str) -> StenoError:
     """Return the error for a command that only an interface itself can run."""
     return StenoError(
-        "the terminal does this, and nobody else", code="terminal_only", place=f"/{name}"
+        "this command works only in a terminal", code="terminal_only", place=f"/{name}"
     )
 
 
@@ -91,16 +113,16 @@ async def _run_model(session: app.AgentSession, name: str) -> Report:
     row_hint = (
         ()
         if user_file is None
-        else (", or write ", code("[providers.NAME]"), " to ", code(str(user_file)))
+        else (", or add ", code("[providers.NAME]"), " to ", code(str(user_file)))
     )
     return _sentence(
-        "To add one, set a key such as ",
+        "To add a model, set a key such as ",
         code("ANTHROPIC_API_KEY"),
         ", start a server such as Ollama",
         *row_hint,
-        "; ",
+        ". ",
         code("steno models"),
-        " tells which are looked for.",
+        " lists all providers.",
     )
 
 
@@ -111,7 +133,7 @@ async def _run_mode(session: app.AgentSession, name: str) -> Report:
                 f"must be one of {', '.join(Mode)}", code="no_such_mode", place="/mode"
             )
         session.change_mode(Mode(name))
-    return _sentence("mode ", code(session.state.conversation.mode))
+    return _sentence("The mode is ", code(session.state.conversation.mode), ".")
 
 
 # -- sessions and branches -------------------------------------------------------------------
@@ -119,33 +141,35 @@ async def _run_mode(session: app.AgentSession, name: str) -> Report:
 
 async def _run_new(session: app.AgentSession, title: str) -> Report:
     await session.session_list.new(title)
-    return _sentence("A new session begins with what you say next.")
+    return _sentence("The next prompt starts a new session.")
 
 
 async def _run_resume(session: app.AgentSession, name: str) -> Report:
     if not name:
         raise InvalidValue(
-            "say which session: by its id, or last", code="session_not_named", place="/resume"
+            "name a session: its ID, the start of its ID, or last",
+            code="session_not_named",
+            place="/resume",
         )
     await session.session_list.resume(name)
-    return _sentence("Goes on with ", code(session.state.conversation.id), ".")
+    return _sentence("Resumed session ", code(session.state.conversation.id), ".")
 
 
 async def _run_rename(session: app.AgentSession, title: str) -> Report:
     await session.session_list.rename_current(title)
-    return _sentence(f"This session is called {session.state.title}.")
+    return _sentence(f"This session has the title {session.state.title}.")
 
 
 async def _run_fork(session: app.AgentSession, name: str) -> Report:
-    return _sentence("Goes on in the branch ", code(session.branches.fork(name)), ".")
+    return _sentence("Switched to the new branch ", code(session.branches.fork(name)), ".")
 
 
 async def _run_label(session: app.AgentSession, text: str) -> Report:
     last = last_message(session.state.conversation.entries_view(), with_shell=True)
     if last is None:
-        raise Missing("nothing has been said yet", code="empty_session", place="/label")
+        raise Missing("this session has no messages yet", code="empty_session", place="/label")
     session.branches.label(last.id, text)
-    return _sentence(f"The last message is called {text}.")
+    return _sentence(f"The last message has the label {text}.")
 
 
 # -- runs ------------------------------------------------------------------------------------
@@ -158,35 +182,35 @@ async def _run_retry(session: app.AgentSession, _: str) -> Report:
     await session.retry()
     # After a call nothing is sent again: the turn continues.
     continues = is_open or (last is not None and isinstance(last.payload, ToolResultMessage))
-    return _sentence("Goes on." if continues else "Tries again.")
+    return _sentence("Continuing." if continues else "Retrying.")
 
 
 async def _run_compact(session: app.AgentSession, _: str) -> Report:
     if session.state.environment.model_selection.vendor == OFFLINE:
         raise StenoError(
-            "the offline assistant cannot sum up what was said; "
-            "choose a model that can with /model",
+            "the offline assistant cannot summarise; choose another model with /model",
             code="offline_model",
             place="/compact",
         )
     entry = await session.active_run.compact()
     if entry is None or not isinstance(entry.payload, Compaction):
-        return _sentence("Nothing was summed up.")
-    return text_report(entry.payload.summary, "summary: this is what the model sees from here on")
+        return _sentence("Nothing was summarised.")
+    return text_report(entry.payload.summary, "Summary, which the model receives from here on")
 
 
 async def _run_theme(session: app.AgentSession, name: str) -> Report:
-    """Return where to write down a theme; the terminal has changed it."""
+    """Return how to keep a theme, which the terminal has already applied."""
     if not name:
         raise _terminal_only("theme")
     loaded, variable = session.state.config.loaded_settings, variable_name("theme")
     if variable in loaded.origins.get("theme", ()):  # which takes precedence over the file
-        hint = f"{variable}={name} keeps it"
+        hint = f"To keep this theme, set {variable}={name}."
     elif loaded.user_file is None:
-        hint = f"{variable}={name} in your environment keeps it"
+        hint = f"To keep this theme, set {variable}={name} in your environment."
     else:  # only the user's own file has settings of a terminal
         user_file = terminal_line(str(loaded.user_file))
-        hint = f"theme = {msgspec.json.encode(replace_lone_surrogates(name)).decode()} in {user_file} keeps it"
+        value = msgspec.json.encode(replace_lone_surrogates(name)).decode()
+        hint = f"To keep this theme, add theme = {value} to {user_file}."
     return text_report(hint, form=TextForm.PLAIN)
 
 
@@ -213,4 +237,4 @@ SESSION_COMMANDS: Final[Mapping[str, CommandDefinition]] = MappingProxyType(
         "theme": _session_command(_run_theme),
     }
 )
-"""Each takes any text, and reads it as its argument."""
+"""Each takes any text as its argument."""

@@ -28,7 +28,7 @@ class Command(NamedTuple):
     on_command_line: bool = False
     """Whether `steno NAME` runs it, too."""
     is_interface: bool = False
-    """Whether each interface has it itself, as `/quit`."""
+    """Whether each interface implements it itself, such as `/quit`."""
 
     def load(self) -> commands.CommandDefinition:
         """Load the module of the command; those that change the session share one."""
@@ -59,35 +59,38 @@ class Command(NamedTuple):
 
 
 COMMANDS: Final = (
-    Command("help", "what can be typed, and which keys do what", is_interface=True),
-    Command("model", "who answers; with a name, another model from here on", "[NAME]"),
-    Command("mode", "plan reads only, act may do all", "[plan|act]", ("plan", "act")),
-    Command("new", "begin another session", "[TITLE]", aliases=("clear",)),
-    Command("resume", "go on with another session; pick, search, rename, delete", "[ID]"),
+    Command("help", "list commands and keys", is_interface=True),
+    Command("model", "list the models, or switch to another one", "[NAME]"),
+    Command(
+        "mode",
+        "show or change the mode: plan only reads, act can do everything",
+        "[plan|act]",
+        ("plan", "act"),
+    ),
+    Command("new", "start a new session", "[TITLE]", aliases=("clear",)),
+    Command("resume", "resume another session; search, rename or delete sessions", "[ID]"),
     Command(
         "sessions",
-        "list, search, show, draw, copy and change sessions",
+        "list, search, show, copy and change sessions",
         "[COMMAND]",
         ("list", "show", "tree", "search", "fork", "label", "rename", "redact", "rm"),
         on_command_line=True,
     ),
-    Command("rename", "give this session another title", "TITLE"),
-    Command("fork", "go on in a branch of its own", "[NAME]"),
-    Command(
-        "tree", "branches and where they part: move, fork, label, compare, edit", is_interface=True
-    ),
-    Command("label", "give the last message a name", "NAME"),
-    Command("retry", "try again what failed or was cut off, or go on where it stopped"),
-    Command("compact", "let a summary take the place of what was said so far"),
+    Command("rename", "change the title of this session", "TITLE"),
+    Command("fork", "continue in a new branch", "[NAME]"),
+    Command("tree", "show the branches; switch, fork, label, compare or edit", is_interface=True),
+    Command("label", "label the last message", "NAME"),
+    Command("retry", "retry a failed or truncated response, or continue an interrupted turn"),
+    Command("compact", "replace the conversation so far with a summary"),
     Command(
         "permissions",
-        "what is allowed and denied, and by which rule",
+        "list and change permission rules",
         "[allow|revoke RULE]",
         on_command_line=True,
     ),
     Command(
         "audit",
-        "who decided what, and whether the record is whole",
+        "show who decided what, and check the log",
         "[OPTIONS]",
         on_command_line=True,
     ),
@@ -97,11 +100,11 @@ COMMANDS: Final = (
         "[markdown|json|html] [FILE]",
         ("markdown", "json", "html"),
     ),
-    Command("mcp", "servers of the Model Context Protocol, and what they offer", "[SERVER]"),
-    Command("diff", "what has changed in the files here", "[PATH]"),
-    Command("usage", "tokens and cost, by model", "[OPTIONS]", on_command_line=True),
-    Command("theme", "dark, light, or another look", "[NAME]"),
-    Command("quit", "leave; everything is on record", aliases=("exit",), is_interface=True),
+    Command("mcp", "list MCP servers, or the tools, resources and prompts of one", "[SERVER]"),
+    Command("diff", "show the changes in the files of this folder", "[PATH]"),
+    Command("usage", "show tokens and cost", "[OPTIONS]", on_command_line=True),
+    Command("theme", "change the colours", "[NAME]"),
+    Command("quit", "leave; the session is recorded", aliases=("exit",), is_interface=True),
     Command("explain", on_command_line=True),
     Command("models", on_command_line=True),
 )
@@ -114,7 +117,7 @@ COMMAND_ALIASES: Final = {
     alias: command.name for command in SLASH_COMMANDS for alias in command.aliases
 }
 QUIT_WORDS: Final = frozenset({"exit", "quit"})
-"""A prompt of just this word means to leave."""
+"""Prompts that are probably meant as `/quit`."""
 QUIT_HINT: Final = "type /quit to leave"
 
 
@@ -128,9 +131,9 @@ class TypedCommand(NamedTuple):
 def parse_slash_command(text: str) -> TypedCommand | None:
     """Return the slash command of a text; None if it is a prompt for the model.
 
-    `/server:prompt` and `/usr/bin` are no commands; nor is a text of several lines. An alias
-    becomes the name here. `/retry/help` is an unknown command: the first may have been left in the
-    prompt, and neither is meant for the model.
+    `/server:prompt` and `/usr/bin` are not commands; nor is a text of several lines. An alias is
+    replaced by the name. `/retry/help` is an unknown command: one of them was left in the prompt,
+    and neither is meant for the model.
     """
     if not text.startswith("/") or "\n" in text.strip():
         return None

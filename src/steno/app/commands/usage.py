@@ -1,4 +1,4 @@
-"""`steno usage` and `/usage`: how many tokens sessions used, and about what they cost.
+"""`steno usage` and `/usage`: the tokens that sessions used, and their approximate cost.
 
 Every response counts, also those of abandoned branches: they were paid for.
 """
@@ -12,7 +12,13 @@ from decimal import Decimal
 from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
-from steno.app.commands.arguments import argument, flag, parse_time, split_words
+from steno.app.commands.arguments import (
+    SESSION_NAMES,
+    argument,
+    flag,
+    parse_time,
+    split_words,
+)
 from steno.app.commands.context import CommandContext, CommandDefinition, OpenBranch
 from steno.app.commands.report import Paragraph, Report, Table
 from steno.app.session_lookup import UnreadableSessions, readable_headers, shortest_unique_length
@@ -49,27 +55,32 @@ _MIN_SHOWN_COST: Final = Decimal("0.0001")
 
 
 _ARGUMENTS: Final = (
-    argument("sessions", nargs="*", metavar="ID", help="ids, their beginnings, or last; else all"),
-    flag("--all", help="all sessions, as without any ID"),
+    argument(
+        "sessions",
+        nargs="*",
+        metavar="ID",
+        help=f"{SESSION_NAMES} (default: all sessions; in a session, the open one)",
+    ),
+    flag("--all", help="all sessions"),
     argument(
         "--since",
         type=parse_time,
         metavar="T",
-        help="only turns not before this time: 2024-05-17, or 12h, 7d (ago)",
+        help="only turns since this time: 2024-05-17, or an age such as 12h or 7d",
     ),
     argument(
         "--by",
         choices=tuple(_GROUP_COLUMNS),
         default="model",
-        help="what to add up by (default: model)",
+        help="the group of a sum (default: model)",
     ),
-    flag("--json", help="print an object for each sum, one a line"),
+    flag("--json", help="print one JSON object per sum"),
 )
 
 
 def _run_usage(context: CommandContext, options: argparse.Namespace) -> Report:
     if options.all and options.sessions:
-        options.parser.error("name sessions, or use --all")
+        options.parser.error("name sessions or use --all, not both")
     unreadable = UnreadableSessions()
     with context.open_store() as store:
         if context.branch is not None and not options.all and not options.sessions:
@@ -97,7 +108,7 @@ def _report_branch(branch: OpenBranch, store: Store, options: argparse.Namespace
         all_turns = branch_turns
     groups = [(f"Branch {terminal_line(branch.name)}", branch_turns)]
     if len(all_turns) != len(branch_turns):
-        groups.append(("All branches, with what was left behind", all_turns))
+        groups.append(("All branches, with abandoned turns", all_turns))
     report = _build_report(
         [(title, _turns_since(turns, options.since)) for title, turns in groups], options
     )
@@ -122,7 +133,7 @@ def _build_report(
         sums = _group_usage(all_turns, options.by)
         return Report(data=[_usage_as_json(usage_sum, options.by) for usage_sum in sums])
     if not all_turns:
-        return Report(title=_TITLE, when_empty="no model has said how many tokens it used")
+        return Report(title=_TITLE, when_empty="no usage is recorded")
     total = _sum_usage("total", all_turns)
     return Report(
         title=_TITLE,
@@ -149,27 +160,27 @@ def _usage_table(title: str, turns: list[TurnUsage], by: str, id_length: int | N
 
 
 def _describe_context(limit: int | None, entries: Sequence[Entry]) -> str:
-    """Return how much of the context window is used."""
+    """Describe how much of the context window is used."""
     totals = UsageTotals(find_price)
     totals.rebuild(entries)
     used = totals.context_tokens
-    limit_text = "nobody says how much it can read" if limit is None else f"it can read {limit:,}"
+    window = "of unknown size" if limit is None else f"of {limit:,} tokens"
     if used is None:
-        return f"Context: not counted yet; {limit_text}{'' if limit is None else ' tokens'}."
+        return f"Context: not counted yet, in a context window {window}."
     share = "" if not limit else f" ({used / limit:.0%})"
-    return f"Context: about {used:,} tokens were taken last; {limit_text}{share}."
+    return f"Context: about {used:,} tokens in the last turn, in a context window {window}{share}."
 
 
 COMMAND: CommandDefinition = CommandDefinition(
     _run_usage,
     _ARGUMENTS,
     split_words,
-    help="tell how many tokens were used, and what they cost",
-    description="Add up the tokens that models read and wrote, and about what that cost, in "
-    "some sessions or all of them. Days are those of UTC.",
-    epilog="Prices are those of the package genai-prices, for short requests (pip install "
-    "'steno[prices]'); the bill of a vendor may differ. "
-    "example: steno usage --since 7d --by day",
+    help="show tokens and cost",
+    description="Add up the tokens that models read and wrote, and their approximate cost, in some "
+    "or all sessions. Days are in UTC.",
+    epilog="example:\n  steno usage --since 7d --by day\n\n"
+    "Prices come from the package genai-prices (pip install 'steno[prices]') and are those for\n"
+    "short requests; the bill of a provider may differ.",
     reads_store=True,
 )
 
@@ -288,7 +299,7 @@ def _usage_as_json(group: UsageSum, by: str) -> dict[str, Any]:
 
 
 def _usage_row(group: UsageSum) -> list[str]:
-    """Return what a table shows of a sum: its name, and a cell for each of `_USAGE_COLUMNS`."""
+    """Return the row of a sum: its name, and a cell for each of `_USAGE_COLUMNS`."""
     usage = group.usage
     counts = (usage.input_tokens, usage.cache_read_tokens, usage.output_tokens)
     cells = [_UNKNOWN_NUMBER if count is None else f"{count:,}" for count in counts]
@@ -304,8 +315,8 @@ def _format_cost(group: UsageSum) -> str:
 
 
 def _describe_unpriced(total: UsageSum) -> str:
-    """Return why a part of a sum has no price."""
+    """Describe why a part of a sum has no price."""
     if not has_prices():
-        return "prices are not known here: pip install 'steno[prices]'"
-    names = [terminal_line(model) or "a model that was not recorded" for model in total.unpriced]
-    return f"no price is known for {', '.join(names)}; such turns are in no sum of costs"
+        return "prices are unknown: pip install 'steno[prices]'"
+    names = [terminal_line(model) or "an unrecorded model" for model in total.unpriced]
+    return f"the price of {', '.join(names)} is unknown; costs do not include these turns"

@@ -457,6 +457,8 @@ class _ListCommands:
     def model_named(self, argument: str) -> str:
         """Return a model by its name, or by its number in the list."""
         number = _parse_number(argument, len(self._models))
+        if number is None and _is_number(argument):
+            raise _no_such_number(argument, len(self._models), "/model")
         return argument if number is None else self._models[number]
 
     # -- sessions ----------------------------------------------------------------------------
@@ -475,7 +477,15 @@ class _ListCommands:
                 await self._session.session_list.delete(session)
                 self._writer.write("Session", "deleted")
         else:
+            await self._resume(argument)
+
+    async def _resume(self, argument: str) -> None:
+        try:
             await self._session.session_list.resume(self._find_session_id(argument))
+        except Missing as exc:
+            if exc.code == "name_unknown" and _is_number(argument):  # IDs may be digits, too
+                raise _no_such_number(argument, len(self._sessions), "/resume") from exc
+            raise
 
     async def _list_sessions(self, search: str) -> None:
         self._sessions = list(await self._session.session_list.summaries(search))
@@ -576,8 +586,20 @@ class _ListCommands:
 
 def _parse_number(argument: str, count: int) -> int | None:
     """Return the index of a number in a list. An ID may consist of digits, but is longer."""
-    is_number = argument.isascii() and argument.isdigit() and not argument.startswith("0")
-    return int(argument) - 1 if is_number and int(argument) <= count else None
+    return int(argument) - 1 if _is_number(argument) and int(argument) <= count else None
+
+
+def _is_number(argument: str) -> bool:
+    return argument.isascii() and argument.isdigit() and not argument.startswith("0")
+
+
+def _no_such_number(argument: str, count: int, command: str) -> Missing:
+    listed = f"the list has {count}" if count else "nothing is listed yet"
+    return Missing(
+        f"there is no number {argument}: {listed}; type {command} to list them",
+        code="no_such_number",
+        place=command,
+    )
 
 
 def _describe(name: str, *facts: str) -> str:

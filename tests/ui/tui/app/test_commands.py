@@ -44,7 +44,7 @@ async def model(user: ScreenUser) -> None:
     await user.enter("/model")
     await user.sees("type to filter", "● offline")
     await closed(user)
-    await user.sees("To add one, set a key such as ANTHROPIC_API_KEY")
+    await user.sees("To add a model, set a key such as ANTHROPIC_API_KEY")
     await user.enter("/model offline")
     await user.sees("answers already")
 
@@ -128,7 +128,7 @@ async def permissions(user: ScreenUser) -> None:
 async def audit(user: ScreenUser) -> None:
     await begun(user)
     await user.enter("/audit")
-    await user.sees("Audit", "The record is whole")
+    await user.sees("Audit", "The log is intact")
 
 
 async def export(user: ScreenUser) -> None:
@@ -201,7 +201,7 @@ def test_a_command_that_there_is_not_names_the_nearest_and_stays_in_the_prompt(
 ) -> None:
     async def steps(user: ScreenUser) -> None:
         await user.enter("/modle")
-        await user.sees("✗ /modle: there is no such command", "model")
+        await user.sees("✗ /modle: unknown command", "model")
         assert user.typed == "/modle"
 
     run_with_screen(opens_real_session(project, flags=OFFLINE), steps)
@@ -213,7 +213,7 @@ def test_commands_and_files_are_offered_while_they_are_typed(project: Path) -> N
 
     async def steps(user: ScreenUser) -> None:
         await user.type("/th")
-        await user.sees("/theme", "dark, light, or another look")
+        await user.sees("/theme", "change the colours")
         await user.press("tab")
         assert user.typed == "/theme "
         await user.press("ctrl+c")

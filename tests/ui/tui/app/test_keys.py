@@ -196,7 +196,7 @@ def test_what_was_said_can_be_edited_from_where_it_stands() -> None:
 
     async def steps(user: ScreenUser) -> None:
         await user.press("alt+up", "e")
-        await user.sees("only what you have said can be said otherwise")
+        await user.sees("only your own messages can be edited")
         await user.press("alt+up", "e")
         await user.until(lambda: user.typed == "and hidden ones")
         assert session.asked[0][0] == "fork_before"

@@ -349,7 +349,7 @@ def test_another_model_is_picked_from_a_list(project: Path, home: Path) -> None:
         await user.sees("● lab/tester", "type to filter")
         await user.type("offline")
         await user.press("enter")
-        await user.sees("offline/assistant answers from here on")
+        await user.sees("The model is offline/assistant from the next request on")
         await user.until(lambda: "offline/assistant" in user.status)
 
     with scripted_model(home, "Hello."):
