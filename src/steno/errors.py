@@ -369,8 +369,13 @@ class ServerFailed(StenoError):
 # -- optional parts --------------------------------------------------------------------------
 
 
+def install_command(extra: str) -> str:
+    """Return the command that installs an optional part of steno."""
+    return f"pip install 'steno-agent[{extra}]'"  # the distribution is not named like the package
+
+
 class MissingExtra(ImportError):
-    """An optional part of steno is not installed; `extra` names it, as in `steno[http]`.
+    """An optional part of steno is not installed; `extra` names it, as in `steno-agent[http]`.
 
     It is not a StenoError: no caller handles an error of the installation.
     """
@@ -378,7 +383,7 @@ class MissingExtra(ImportError):
     code = "missing_extra"
 
     def __init__(self, message: str, *, extra: str) -> None:
-        super().__init__(f"{message}: pip install 'steno[{extra}]'")
+        super().__init__(f"{message}: {install_command(extra)}")
         self.message = message
         self.extra = extra
 

@@ -178,7 +178,7 @@ def test_a_refused_image_that_cannot_be_read_either_ends_the_run_with_both_reaso
     result = run(harness.run(prompt))
     assert isinstance(result.error, Unresolved)
     assert "image input is not supported" in result.reason
-    assert "steno[ocr]" in result.reason
+    assert "steno-agent[ocr]" in result.reason
     assert statuses(harness) == [RESOLVED, FAILED]
     assert unsent_prompt(harness.conversation) == prompt
     assert run(harness.run("Never mind.")).end_reason is EndReason.DONE

@@ -257,7 +257,7 @@ def without_aiohttp(*arguments: str) -> ProgramOutput:
 def test_what_is_not_installed_is_an_error_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
     output = without_aiohttp("-p", "x", "--model", "anthropic/claude", "-q")
-    extra = "pip install 'steno[http]'"
+    extra = "pip install 'steno-agent[http]'"
     assert (output.status, output.out, output.err.count("\n")) == (1, "", 1)
     assert output.err.endswith(f": {extra}\n")
     output = without_aiohttp("-p", "list files")

@@ -163,7 +163,7 @@ def test_without_an_engine_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) ->
     output = run_steno("ocr", "gone.png")
     assert output.status == 1
     assert output.code == "no_engine_installed"
-    assert "pip install 'steno[ocr]'" in output.err
+    assert "pip install 'steno-agent[ocr]'" in output.err
 
 
 def test_without_pillow_the_error_names_the_extra(
@@ -173,4 +173,4 @@ def test_without_pillow_the_error_names_the_extra(
         monkeypatch.setitem(sys.modules, f"PIL.{plugin}ImagePlugin", None)
     output = run_steno("ocr", shot)
     assert output.status == 1
-    assert "pip install 'steno[images]'" in output.err
+    assert "pip install 'steno-agent[images]'" in output.err

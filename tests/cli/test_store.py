@@ -131,7 +131,7 @@ def test_a_missing_driver_is_reported_in_one_line(command: str) -> None:
         timeout=60,
     )
     assert (output.returncode, output.stdout, output.stderr.count(b"\n")) == (1, b"", 1)
-    assert output.stderr.endswith(b": pip install 'steno[postgres]'\n")
+    assert output.stderr.endswith(b": pip install 'steno-agent[postgres]'\n")
 
 
 def test_nothing_is_copied_to_where_it_is_gone_at_once(address: str) -> None:

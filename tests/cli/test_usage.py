@@ -290,5 +290,5 @@ def test_without_a_price_list_the_extra_is_named(address: str) -> None:
     program = "import sys; sys.modules['genai_prices'] = None; from steno.cli.main import main; sys.exit(main())"
     output = on_terminal("usage", command=[sys.executable, "-c", program])
     assert output.status == 0
-    assert "prices are unknown: pip install 'steno[prices]'" in output.out
+    assert "prices are unknown: pip install 'steno-agent[prices]'" in output.out
     assert "3.0060" not in output.out

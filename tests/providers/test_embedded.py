@@ -263,7 +263,7 @@ def test_without_the_extra_the_error_names_the_install_command(
     with pytest.raises(NotFound) as caught:
         EmbeddedProvider(PUPPET)
     assert (caught.value.code, caught.value.place) == ("engine_missing", "embedded")
-    assert "pip install 'steno[local]'" in caught.value.message
+    assert "pip install 'steno-agent[local]'" in caught.value.message
 
 
 def test_without_the_package_the_error_names_the_install_command() -> None:

@@ -455,7 +455,7 @@ def test_a_key_that_cannot_be_used_without_the_extra_is_reported(
         assert unused.code == "missing_extra"
         assert found.reason == f"anthropic: {unused.outcome}"
         assert "ANTHROPIC_API_KEY" in unused.outcome
-        assert "pip install 'steno[http]'" in unused.outcome
+        assert "pip install 'steno-agent[http]'" in unused.outcome
 
     run(main())
 

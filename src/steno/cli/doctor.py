@@ -26,7 +26,7 @@ from steno.app.system_prompt import read_instructions
 from steno.cli.arguments import STORE, Subparsers, add_command
 from steno.cli.report_command import print_report
 from steno.cli.store_options import store_address
-from steno.errors import StenoError
+from steno.errors import StenoError, install_command
 from steno.providers.model_discovery import discover_models
 from steno.render.quantities import format_count
 from steno.render.table_output import Column
@@ -252,7 +252,7 @@ def _check_ocr(setting: OcrEngineSetting) -> DoctorCheck:
             return DoctorCheck(subject, CheckState.OK, f"{name} {version(package)}")
     state = CheckState.MISSING if setting is OcrEngineSetting.AUTO else CheckState.BROKEN
     extra, _ = _OPTIONAL_PACKAGES[next(iter(engines.values()))]
-    return DoctorCheck(subject, state, f"no OCR engine: pip install 'steno[{extra}]'")
+    return DoctorCheck(subject, state, f"no OCR engine: {install_command(extra)}")
 
 
 def _check_package(package: str) -> DoctorCheck:
@@ -260,4 +260,4 @@ def _check_package(package: str) -> DoctorCheck:
     try:
         return DoctorCheck(package, CheckState.OK, f"{version(package)}: {purpose}")
     except PackageNotFoundError:
-        return DoctorCheck(package, CheckState.MISSING, f"{purpose}: pip install 'steno[{extra}]'")
+        return DoctorCheck(package, CheckState.MISSING, f"{purpose}: {install_command(extra)}")

@@ -17,7 +17,7 @@ import msgspec
 
 from steno.app.commands.arguments import UsageError, argument, flag
 from steno.cli.arguments import ExitStatus, Subparsers, add_command
-from steno.errors import Unrecognised
+from steno.errors import Unrecognised, install_command
 from steno.inputs.images.prepare import MAX_IMAGE_FILE_BYTES, BadImage, prepare_for_ocr
 from steno.inputs.ocr.cancellable_thread import run_in_cancellable_thread
 from steno.inputs.ocr.engine import OcrEngine, OcrResult, format_confidence
@@ -65,7 +65,7 @@ def add_commands(commands: Subparsers) -> None:
             flag("--json", help="print one JSON object per file"),
         ),
         epilog="example:\n  steno ocr screenshot.png\n\n"
-        "Requires pip install 'steno[ocr]', or 'steno[tesseract]' and data for Tesseract.",
+        f"Requires {install_command('ocr')}, or {install_command('tesseract')} and data for Tesseract.",
     )
 
 

@@ -28,6 +28,7 @@ from steno.cli.command_table import (
     load_plain_mode,
     load_session_opener,
 )
+from steno.errors import install_command
 from steno.render.terminal_text import is_dumb_terminal
 
 OUTPUT_FORMATS: Final = ("text", "json", "stream-json")
@@ -282,7 +283,7 @@ def _has_full_screen() -> bool:
     """Return whether the full screen is installed; if not, report it once and work line by line."""
     if find_spec("textual") is not None:
         return True
-    notice = "the full screen is not installed (pip install 'steno[tui]'); using --plain"
+    notice = f"the full screen is not installed ({install_command('tui')}); using --plain"
     print(f"steno: {notice}", file=sys.stderr)
     return False
 

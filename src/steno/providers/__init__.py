@@ -9,7 +9,7 @@
         message = stream.message()
 
 `CATALOG` lists the known vendors, `read_vendors` adds those of a configuration file.
-Needs the extra `steno[http]`, unless another transport is passed in.
+Needs the extra `steno-agent[http]`, unless another transport is passed in.
 """
 
 from steno.providers.catalog import CATALOG, read_vendors

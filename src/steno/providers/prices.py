@@ -1,4 +1,4 @@
-"""Prices and context windows of models, from the package `genai-prices` (`steno[prices]`).
+"""Prices and context windows of models, from the package `genai-prices` (`steno-agent[prices]`).
 
 The package contains the price lists of vendors at the time of its release; steno sends and fetches
 nothing. Without the package, and for models that are not in it, prices are unknown.

@@ -137,7 +137,7 @@ def print_notice(text: str) -> None:
 
 
 def _load_rich() -> Callable[[Sequence[tuple[str, str]]], None] | None:
-    """Return a function that prints a styled line with rich; None without rich (`steno[cli]`)."""
+    """Return a function that prints a styled line with rich; None without rich (`steno-agent[cli]`)."""
     try:
         text = importlib.import_module("rich.text").Text
         console = importlib.import_module("rich.console").Console(

@@ -11,7 +11,7 @@ a server, and `ScriptedTool` returns scripted results. They need only steno.
     @given(messages())
     def test_my_store_keeps_every_message(message): ...
 
-The strategies need the extra `steno[testing]`, and are imported when the first of them is used.
+The strategies need the extra `steno-agent[testing]`, and are imported when the first of them is used.
 `steno.testing.conformance` has the cases that every wire and every provider must pass,
 `steno.testing.stores` those for stores.
 """

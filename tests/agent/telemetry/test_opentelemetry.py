@@ -532,4 +532,4 @@ def test_the_error_names_what_to_install() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
     )
     assert ran.returncode == 1
-    assert "pip install 'steno[telemetry]'" in ran.stderr
+    assert "pip install 'steno-agent[telemetry]'" in ran.stderr

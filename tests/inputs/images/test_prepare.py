@@ -356,4 +356,4 @@ def test_without_pillow_the_extra_is_named() -> None:
     done = subprocess.run(
         [sys.executable, "-c", program], check=True, capture_output=True, text=True
     )
-    assert "pip install 'steno[images]'" in done.stdout
+    assert "pip install 'steno-agent[images]'" in done.stdout

@@ -93,4 +93,4 @@ def test_sdk_is_loaded_when_it_is_needed_and_named_if_it_is_missing() -> None:
     loaded, failure = ran.stdout.splitlines()
     assert loaded == "[]"
     assert failure.startswith("ServerFailed missing_extra ")
-    assert "steno[mcp]" in failure
+    assert "steno-agent[mcp]" in failure

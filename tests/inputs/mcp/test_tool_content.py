@@ -255,7 +255,7 @@ def test_without_image_preparation_no_image_is_shown_and_a_hint_is_given(
         called, server="s", context=FakeToolContext(), prepare_image=prepare_image
     ).content
     assert isinstance(note, Text)
-    assert "that nobody can look at here: pip install 'steno[images]'" in note.text
+    assert "that cannot be prepared: pip install 'steno-agent[images]'" in note.text
     assert isinstance(kept, Opaque)
 
 

@@ -68,7 +68,7 @@ def test_a_missing_part_is_named_with_the_way_to_get_it(
     monkeypatch.setitem(sys.modules, missing, None)
     with raises_code(Unrecognised, "missing_extra") as raised:
         RapidOcrEngine().recognise(encode_png(draw_text("no")))
-    assert raised.value.message.endswith(f"{missing}: pip install 'steno[ocr]'")
+    assert raised.value.message.endswith(f"{missing}: pip install 'steno-agent[ocr]'")
 
 
 def test_models_that_are_not_installed_are_not_downloaded(

@@ -226,8 +226,8 @@ def test_without_any_engine_the_error_names_both_ways(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "tesserocr", None)
     with raises_code(Unrecognised, "no_engine_installed") as raised:
         choose_ocr_engine("auto")
-    assert "pip install 'steno[ocr]'" in str(raised.value)
-    assert "pip install 'steno[tesseract]'" in str(raised.value)
+    assert "pip install 'steno-agent[ocr]'" in str(raised.value)
+    assert "pip install 'steno-agent[tesseract]'" in str(raised.value)
 
 
 def test_the_engine_interface_loads_no_engine() -> None:

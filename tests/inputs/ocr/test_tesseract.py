@@ -30,7 +30,7 @@ def test_without_tesserocr_the_error_says_how_to_get_it(monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "tesserocr", None)
     with raises_code(Unrecognised, "missing_extra") as raised:
         TesseractEngine().recognise(IMAGE)
-    assert "pip install 'steno[tesseract]'" in raised.value.message
+    assert "pip install 'steno-agent[tesseract]'" in raised.value.message
 
 
 def test_without_data_the_error_names_the_folder(data: Path) -> None:

@@ -499,4 +499,7 @@ open_store("postgresql://localhost/x")
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
     )
-    assert "MissingExtra: PostgresStore needs psycopg: pip install 'steno[postgres]'" in done.stderr
+    assert (
+        "MissingExtra: PostgresStore needs psycopg: pip install 'steno-agent[postgres]'"
+        in done.stderr
+    )

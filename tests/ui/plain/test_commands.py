@@ -309,7 +309,7 @@ def test_a_table_of_a_reply_is_said_in_columns() -> None:
 
 def test_nothing_that_is_said_has_the_backslashes_of_markdown() -> None:
     session = FakeSession()
-    told = "prices are not known here: pip install 'steno[prices]'; `c`"
+    told = "prices are not known here: pip install 'steno-agent[prices]'; `c`"
     parts: list[ReportPart] = [
         Paragraph(told),
         FormattedText("re\\.match", TextForm.CODE),

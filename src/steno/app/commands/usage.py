@@ -23,7 +23,7 @@ from steno.app.commands.context import CommandContext, CommandDefinition, OpenBr
 from steno.app.commands.report import Paragraph, Report, Table
 from steno.app.session_lookup import UnreadableSessions, readable_headers, shortest_unique_length
 from steno.app.usage_totals import UsageTotals
-from steno.errors import Missing
+from steno.errors import Missing, install_command
 from steno.log.queries import cost_of
 from steno.log.tree import EntryNode, add_node
 from steno.messages.message import AssistantMessage
@@ -179,7 +179,7 @@ COMMAND: CommandDefinition = CommandDefinition(
     description="Add up the tokens that models read and wrote, and their approximate cost, in some "
     "or all sessions. Days are in UTC.",
     epilog="example:\n  steno usage --since 7d --by day\n\n"
-    "Prices come from the package genai-prices (pip install 'steno[prices]') and are those for\n"
+    f"Prices come from the package genai-prices ({install_command('prices')}) and are those for\n"
     "short requests; the bill of a provider may differ.",
     reads_store=True,
 )
@@ -317,6 +317,6 @@ def _format_cost(group: UsageSum) -> str:
 def _describe_unpriced(total: UsageSum) -> str:
     """Describe why a part of a sum has no price."""
     if not has_prices():
-        return "prices are unknown: pip install 'steno[prices]'"
+        return f"prices are unknown: {install_command('prices')}"
     names = [terminal_line(model) or "an unrecorded model" for model in total.unpriced]
     return f"the price of {', '.join(names)} is unknown; costs do not include these turns"

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, assert_never, final
 from urllib.parse import unquote, urlsplit
 
 from steno.context.notes import frame_text
-from steno.errors import MissingExtra, ToolFailed, Unrecognised
+from steno.errors import MissingExtra, ToolFailed, Unrecognised, install_command
 from steno.inputs.file_references import find_changes, read_recorded_image, workspace_name
 from steno.inputs.images.fetch import HostLookup, fetch_image, resolve_host
 from steno.inputs.images.prepare import (
@@ -288,8 +288,8 @@ _IMAGE_REFUSED: Final = "refused"
 _NOT_PREPARABLE: Final = "unfit"
 _MAX_NAME_CHARACTERS: Final = 80
 _NO_OCR_HINT: Final = (
-    "there is nothing to recognise text with; install it with pip install 'steno[ocr]', or use mode"
-    " vision with a model that takes images, or leave the image out"
+    f"no OCR engine is installed: {install_command('ocr')}, or use mode vision with a model that "
+    "accepts images, or remove the image"
 )
 
 

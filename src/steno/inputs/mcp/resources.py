@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, final
 from msgspec.structs import replace
 
 from steno.bounded_text import truncate_middle
-from steno.errors import InvalidValue, ServerFailed, ToolFailed
+from steno.errors import InvalidValue, ServerFailed, ToolFailed, install_command
 from steno.ids import utc_now
 from steno.inputs.mcp.protocol import McpServer, ResourceContents
 from steno.inputs.mcp.server_spec import matches_wildcard
@@ -366,10 +366,12 @@ class _ResourceBlockBuilder:
 
     def _image(self, data: bytes) -> Image | None:
         if self._prepare_image is None:
-            self.notices.append("an image of it is not shown: pip install 'steno[images]'")
+            self.notices.append(
+                f"an image of the resource is not shown: {install_command('images')}"
+            )
             return None
         if not self._images:
-            self.notices.append(f"only {_MAX_IMAGES} of its images are shown")
+            self.notices.append(f"only {_MAX_IMAGES} images of the resource are shown")
             return None
         self._images -= 1
         try:

@@ -9,7 +9,7 @@ import logging
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from steno.errors import ServerFailed
+from steno.errors import ServerFailed, install_command
 
 MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
 """The size limit of one message of a server."""
@@ -49,7 +49,7 @@ def load_mcp_sdk() -> McpSdk:
         from mcp.shared.message import SessionMessage
         from pydantic import ValidationError
     except ImportError as exc:
-        message = "servers need a part more: pip install 'steno[mcp]'"
+        message = f"MCP servers need the MCP SDK: {install_command('mcp')}"
         raise ServerFailed(message, code="missing_extra", place="mcp") from exc
     # Log records of the SDK quote servers. Without a handler, Python would print them unescaped.
     for name in ("mcp", "client"):

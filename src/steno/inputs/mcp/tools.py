@@ -16,7 +16,14 @@ from typing import Any, Final, NamedTuple, TypeVar, final
 
 import msgspec
 
-from steno.errors import InvalidArguments, InvalidTool, InvalidValue, ServerFailed, ToolFailed
+from steno.errors import (
+    InvalidArguments,
+    InvalidTool,
+    InvalidValue,
+    ServerFailed,
+    ToolFailed,
+    install_command,
+)
 from steno.inputs.mcp.protocol import CallToolResult, ListedTool, McpServer
 from steno.inputs.mcp.server_spec import matches_wildcard
 from steno.inputs.mcp.untrusted_data import (
@@ -261,7 +268,7 @@ _MIN_BYTES: Final = 500
 """The minimum that is shown of every text, however much text came before it."""
 _MAX_WORD_CHARACTERS: Final = 100
 _MAX_LINK_CHARACTERS: Final = 500
-_NO_IMAGES_HINT: Final = "that nobody can look at here: pip install 'steno[images]'"
+_NO_IMAGES_HINT: Final = f"that cannot be prepared: {install_command('images')}"
 
 
 def build_call_output(

@@ -12,7 +12,7 @@ from io import BytesIO
 from math import dist, hypot
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias, final
 
-from steno.errors import Unrecognised
+from steno.errors import Unrecognised, install_command
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -188,7 +188,7 @@ def decode_rgb_image(image: bytes) -> Image:
     try:
         from PIL import Image  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as exc:
-        message = "OCR needs Pillow: pip install 'steno[ocr]'"
+        message = f"OCR needs Pillow: {install_command('ocr')}"
         raise Unrecognised(message, code="missing_extra") from exc
     try:
         with Image.open(BytesIO(image), formats=("PNG", "JPEG")) as image_file:

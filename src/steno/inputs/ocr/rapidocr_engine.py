@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, final
 
-from steno.errors import Unrecognised
+from steno.errors import Unrecognised, install_command
 from steno.inputs.ocr.cancellable_thread import check_not_cancelled
 from steno.inputs.ocr.engine import (
     LineCorners,
@@ -52,7 +52,7 @@ _MIN_CONFIDENCE: Final = 0.5
 
 @final
 class RapidOcrEngine:
-    """Recognises Chinese, English and most languages in Latin letters (extra: `steno[ocr]`)."""
+    """Recognises Chinese, English and most languages in Latin letters (extra: `steno-agent[ocr]`)."""
 
     def __init__(self) -> None:
         """Create the engine; models are loaded with the first image."""
@@ -88,7 +88,7 @@ class RapidOcrEngine:
                 import_module("onnxruntime").disable_telemetry_events()  # Windows needs both
             rapidocr = import_module("rapidocr")
         except ModuleNotFoundError as exc:
-            message = f"OCR needs {exc.name}: pip install 'steno[ocr]'"
+            message = f"OCR needs {exc.name}: {install_command('ocr')}"
             raise Unrecognised(message, code="missing_extra") from exc
         except ImportError as exc:
             message = f"rapidocr cannot be loaded: {exc}"

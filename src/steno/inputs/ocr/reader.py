@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from threading import Lock
 from typing import Any, Final, final
 
-from steno.errors import Unrecognised
+from steno.errors import Unrecognised, install_command
 from steno.inputs.ocr.cancellable_thread import check_not_cancelled, run_in_cancellable_thread
 from steno.inputs.ocr.engine import OcrEngine, OcrEngineFailed, OcrResult
 from steno.inputs.ocr.rapidocr_engine import RapidOcrEngine
@@ -82,8 +82,8 @@ def _choose_installed(languages: tuple[str, ...]) -> str:
     if has_tesseract:
         return "tesseract"
     raise Unrecognised(
-        "OCR is not installed: pip install 'steno[ocr]', or with Tesseract "
-        "pip install 'steno[tesseract]'",
+        f"OCR is not installed: {install_command('ocr')}, or with Tesseract "
+        f"{install_command('tesseract')}",
         code="no_engine_installed",
     )
 

@@ -20,7 +20,7 @@ from statistics import median
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
-from steno.errors import Unrecognised
+from steno.errors import Unrecognised, install_command
 from steno.inputs.ocr.cancellable_thread import check_not_cancelled
 from steno.inputs.ocr.engine import (
     OcrLine,
@@ -76,7 +76,7 @@ class _RecognisedLines(NamedTuple):
 
 @final
 class TesseractEngine:
-    """Recognises the languages whose data are installed (extra: `steno[tesseract]`)."""
+    """Recognises the languages whose data are installed (extra: `steno-agent[tesseract]`)."""
 
     def __init__(self, languages: tuple[str, ...] = ()) -> None:
         """Create the engine for languages by Tesseract's codes (`deu`); none for the default."""
@@ -149,7 +149,7 @@ class TesseractEngine:
             with temporary_environment_variable("OMP_THREAD_LIMIT", "1"):
                 tesserocr = import_module("tesserocr")
         except ModuleNotFoundError as exc:
-            message = "OCR with Tesseract needs tesserocr: pip install 'steno[tesseract]'"
+            message = f"OCR with Tesseract needs tesserocr: {install_command('tesseract')}"
             raise Unrecognised(message, code="missing_extra") from exc
         except ImportError as exc:
             message = f"tesserocr cannot be loaded: {exc}"

@@ -8,9 +8,9 @@ doubles need only steno.
 try:
     import hypothesis as _hypothesis
 except ModuleNotFoundError as _exc:
-    raise ImportError(
-        "steno.testing: strategies need hypothesis: pip install 'steno[testing]'"
-    ) from _exc
+    from steno.errors import MissingExtra as _MissingExtra
+
+    raise _MissingExtra("steno.testing: strategies need hypothesis", extra="testing") from _exc
 
 from steno.testing.strategies.block_strategies import (
     blocks,

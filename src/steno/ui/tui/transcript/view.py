@@ -27,6 +27,7 @@ from textual.scroll_view import ScrollView
 from textual.selection import Selection
 from textual.strip import Strip
 
+from steno.errors import install_command
 from steno.render.items import ImageLocation, TranscriptItem
 from steno.render.terminal_text import terminal_text
 from steno.ui.tui.transcript.item_drawing import copied_text
@@ -101,7 +102,7 @@ def _read_and_draw(read: ReadImageBytes, width: int, has_color: bool) -> Sequenc
     try:
         from steno.ui.tui.transcript.image import draw_image  # noqa: PLC0415 - slow and optional
     except ImportError:
-        return [Strip([Segment("[image; to see it: pip install 'steno[images]']")])]
+        return [Strip([Segment(f"[image; to see it: {install_command('images')}]")])]
     return draw_image(data, width, has_color=has_color)
 
 
