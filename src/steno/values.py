@@ -44,6 +44,8 @@ PRECHECKED: Final = ContextVar("steno_prechecked", default=False)
 """True while values are made of parts that msgspec's decoder, or steno, has already checked.
 
 Types, UTF-8 and the constraints of annotations are not checked again then, only the other rules.
+It is set inside of `try` and set back to the value before: an interrupt may arrive as soon as
+`set` returns, and a token that is not stored yet cannot be reset.
 """
 is_prechecked: Callable[[], bool] = PRECHECKED.get
 

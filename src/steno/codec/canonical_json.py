@@ -29,7 +29,7 @@ from steno.messages.message import ChatMessage, Message, as_messages
 from steno.messages.tool import ToolDefinition
 from steno.records.entry import BASE_VERSION, Entry, Payload
 from steno.records.stored_record import Header, Record
-from steno.values import PRECHECKED, Value
+from steno.values import PRECHECKED, Value, is_prechecked
 
 T = TypeVar("T")
 
@@ -290,11 +290,12 @@ def _prechecked_decoder(decode: Callable[[bytes | str], T]) -> Callable[[bytes |
     """Return a decoder whose values skip the checks that msgspec's decoder has made."""
 
     def load(data: bytes | str) -> T:
-        token = PRECHECKED.set(True)
+        before = is_prechecked()
         try:
+            PRECHECKED.set(True)
             return decode(data)
         finally:
-            PRECHECKED.reset(token)
+            PRECHECKED.set(before)
 
     return load
 

@@ -19,7 +19,7 @@ from steno.json_object import JsonObject, raw_members
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import OWN_FORMAT, Opaque
 from steno.records.entry import BASE_VERSION, FORMAT_VERSION, Entry
-from steno.values import PRECHECKED, RawJson, Value, union_members
+from steno.values import PRECHECKED, RawJson, Value, is_prechecked, union_members
 
 ValueT = TypeVar("ValueT", bound=Value)
 _ENTRY_VERSIONS: Final = [b"%d" % version for version in range(BASE_VERSION, FORMAT_VERSION + 1)]
@@ -123,13 +123,14 @@ def read_value(
                 unknown.append(key + b":" + content)
     if unknown:
         known["unknown"] = RawJson(b",".join(unknown).decode())
-    token = PRECHECKED.set(is_trusted)  # every part was decoded as its type
+    before = is_prechecked()
     try:
+        PRECHECKED.set(is_trusted)  # every part was decoded as its type
         value = cls(**known)
     except (InvalidValue, TypeError) as exc:
         raise UnreadablePart(str(exc)) from None
     finally:
-        PRECHECKED.reset(token)
+        PRECHECKED.set(before)
     if unknown:
         warn(place, "unknown_members", f"kept unknown members ({len(unknown)})")
     return value

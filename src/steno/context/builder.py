@@ -32,7 +32,7 @@ from steno.messages.order import CallPairing, OrderCode, repair
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.records.entry import Entry, Mode, Payload, Resolution
-from steno.values import PRECHECKED, RedactedRepr
+from steno.values import PRECHECKED, RedactedRepr, is_prechecked
 
 _RestoreBlobs: TypeAlias = Callable[[Message], Message]
 _PLACEHOLDER_MESSAGES: Final = (ChatMessage.user("?"),)
@@ -458,11 +458,12 @@ def _response_reserve(target: ModelTarget, context_tokens: int) -> int:
 
 def _with_messages(request: Request, messages: tuple[Message, ...]) -> Request:
     """Return a request with other messages; these were checked when they were read."""
-    token = PRECHECKED.set(True)
+    before = is_prechecked()
     try:
+        PRECHECKED.set(True)
         return replace(request, messages=messages)
     finally:
-        PRECHECKED.reset(token)
+        PRECHECKED.set(before)
 
 
 # -- repair ----------------------------------------------------------------------------------------

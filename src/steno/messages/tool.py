@@ -138,11 +138,12 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
             ) from None
         if not (is_utf8_text(name) and is_utf8_text(description) and type(strict) is bool):
             return cls(name=name, description=description, parameters=parameters, strict=strict)
-        token = PRECHECKED.set(True)
+        before = is_prechecked()
         try:
+            PRECHECKED.set(True)
             return cls(name=name, description=description, parameters=parameters, strict=strict)
         finally:
-            PRECHECKED.reset(token)
+            PRECHECKED.set(before)
 
     def check(self, call: AnyToolCall) -> tuple[Problem, ...]:
         """Return every way in which the call's arguments do not fit the parameters.

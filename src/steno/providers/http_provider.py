@@ -47,7 +47,7 @@ from steno.providers.vendor import (
     find_key_variable,
 )
 from steno.transport.http import HttpTransport
-from steno.values import PRECHECKED
+from steno.values import PRECHECKED, is_prechecked
 from steno.wire import EncodedRequest, load_wire
 
 FIRST_EVENT_S: Final = 1800
@@ -308,11 +308,12 @@ class HttpProvider:
 
 def _with_settings(request: Request, **settings: Any) -> Request:
     """Return a request with other settings, without checking its messages again."""
-    token = PRECHECKED.set(True)
+    before = is_prechecked()
     try:
+        PRECHECKED.set(True)
         return replace(request, **settings)
     finally:
-        PRECHECKED.reset(token)
+        PRECHECKED.set(before)
 
 
 @final

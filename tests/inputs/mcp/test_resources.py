@@ -334,7 +334,10 @@ def test_an_image_that_is_none_or_cannot_be_made_to_fit_is_kept_as_bytes() -> No
             resolve(library, prepare_image=prepare_image),
             "one of its images cannot be shown: no image",
         ),
-        (resolve(library), "an image of the resource is not shown: pip install 'steno-agent[images]'"),
+        (
+            resolve(library),
+            "an image of the resource is not shown: pip install 'steno-agent[images]'",
+        ),
     ):
         (part,) = found.content
         assert isinstance(part, Resource)
