@@ -226,3 +226,24 @@ def test_a_read_only_store_is_left_alone(read_only: str, command: list[str]) -> 
     assert err.startswith("steno: ")
     assert err.count("\n") == 1
     assert run_process("sessions", "show", "talk", "--json", "--store", read_only) == before
+
+
+def test_errors_of_slash_commands_begin_with_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    script = "/model 99\n/resume 99\n/rename\n/retry\n/fork\n/diff nosuch\n/permissions deny\n"
+    output = run_process("--plain", "--model", "offline", data=script.encode())
+    assert output.status == 0
+    places = [line.split()[1] for line in output.out.splitlines() if line.startswith("Trouble: /")]
+    commands = ("/model:", "/resume:", "/rename:", "/retry:", "/fork:", "/diff:", "/permissions:")
+    assert places == list(commands)
+
+
+def test_help_offers_no_command_that_only_reports_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    output = run_process("--plain", "--model", "offline", data=b"/permissions nosuch\n")
+    assert "revoke" in output.out
+    assert "deny" not in output.out

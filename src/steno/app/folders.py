@@ -17,7 +17,7 @@ SETTINGS_FILE: Final = "config.toml"
 UNKNOWN_USER: Final = "unknown user"
 """The actor of a decision if the system does not know the user."""
 PROJECT_MARKERS: Final = (".git", ".steno")
-"""The names that the root folder of a project holds."""
+"""The names that mark the root folder of a project."""
 _SHARED_MODE_BITS: Final = stat.S_ISVTX | stat.S_IWOTH
 
 

@@ -5,7 +5,7 @@ an untrusted project are listed with a problem that keeps them from being starte
 servers are not started in its folder either: most programs take settings, and some their own code,
 from their working directory.
 
-Each server is listed by a task of its own. A slow one delays only the first prompt, for a while;
+Each server is listed by a separate task. A slow one delays only the first prompt, for a while;
 its tools are available to later prompts. A server that failed is not started again here; if it
 connects for another reason, it is listed again.
 """

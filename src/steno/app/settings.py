@@ -116,7 +116,7 @@ class Settings(RedactedRepr, frozen=True, kw_only=True):
     steering: SteeringPolicy = SteeringPolicy.AFTER_CALLS
     telemetry: bool = False
     capture_content: bool = False
-    """Whether telemetry holds the content of messages."""
+    """Whether telemetry contains the content of messages."""
     image_mode: RecognitionMode = RecognitionMode.AUTO
     """How images are sent to a model, unless a prompt sets it for one of them."""
     ocr: OcrEngineSetting = OcrEngineSetting.AUTO

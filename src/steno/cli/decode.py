@@ -39,7 +39,7 @@ from steno.wire.guess_wire import STREAM_PREFIXES, count_understood
 from steno.wire.tolerant import read_as
 
 _CHOICE_MEMBERS: Final = ("choices", "candidates")
-"""The members that hold several responses to one request; steno reads the first."""
+"""The members with several responses to one request; steno reads the first."""
 
 
 def add_commands(commands: Subparsers) -> None:
@@ -161,7 +161,7 @@ def _encode_event(event: Event) -> bytes:
 
 
 def _count_other_choices(envelope: Mapping[str, Any]) -> int:
-    """Return the number of responses besides the first in the envelope, which may hold anything."""
+    """Return the number of responses besides the first in the envelope, which may have any form."""
     values = [envelope.get(f"other_{name}") for name in _CHOICE_MEMBERS]
     others = [other for value in values if isinstance(value, list) for other in value]
     return len({str(other.get("index")) for other in others if isinstance(other, dict)})

@@ -45,7 +45,7 @@ def add_commands(commands: Subparsers) -> None:
         _run_ocr,
         "print the text in images",
         "Recognise the text in images (PNG, JPEG, GIF, WebP, BMP, TIFF) of any orientation, and "
-        "print it. Images are read on this machine and sent nowhere.",
+        "print it. Images stay on this machine.",
         arguments=(
             argument("files", nargs="+", metavar="FILE", help="the images to read; - for stdin"),
             argument(

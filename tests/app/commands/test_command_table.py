@@ -108,9 +108,9 @@ def test_a_theme_is_answered_with_where_to_write_it_down(
             return (await user.session.run_command("theme", "steno-light")).plain_text
 
     assert run(main()) == (
-        f'To keep this theme, add theme = "steno-light" to {home / ".config/steno/config.toml"}.'
+        f'to keep it, add theme = "steno-light" to {home / ".config/steno/config.toml"}'
         if variable is None
-        else "To keep this theme, set STENO_THEME=steno-light."
+        else "to keep it, set STENO_THEME=steno-light"
     )
 
 

@@ -443,7 +443,7 @@ def test_only_what_the_person_said_can_be_edited() -> None:
 
     async def steps(user: TreeUser) -> None:
         await user.press("e")
-        assert "only what you have said" in user.text
+        assert "only your own messages" in user.text
         await user.press("up", "e")
         assert isinstance(user.app.screen, InputScreen)
         await user.press("escape")

@@ -171,8 +171,9 @@ def _describe_missing_decision(decision: str | None, log: SessionLog) -> str:
     if decision is None or decision in decisions:
         return ""
     listed = [terminal_line(decision) for decision in decisions if decision]
-    text = f"it has {', '.join(listed)}" if listed else "it has no decisions"
-    return f"; no decision of this session is {terminal_line(decision)}, {text}"
+    if not listed:
+        return "; this session has no decisions"
+    return f"; this session has no decision {terminal_line(decision)}, only {', '.join(listed)}"
 
 
 def _entry_row(entry: Entry, log: SessionLog) -> list[str]:

@@ -126,7 +126,7 @@ class CommandDefinition(NamedTuple):
     run: RunCommand
     """Raises StenoError.
 
-    A terminal runs a plain function in a thread, beside a run of the agent: it reads the store and
+    A terminal runs a plain function in a thread, while the agent may run: it reads the store and
     `context.branch`, and not the state of the session. A coroutine function runs on the event loop
     and may read and change that state; what blocks, it runs in a thread itself. A plain function
     that changes the state returns a coroutine, which is awaited on the event loop.

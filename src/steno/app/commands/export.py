@@ -106,7 +106,7 @@ class ExportedSession(NamedTuple):
     notice: str
     """The file that was written; empty if none was."""
     omissions: tuple[str, ...]
-    """A line for each kind of content that the format does not hold."""
+    """A line for each kind of content that the file lacks."""
     is_complete: bool
 
 

@@ -68,7 +68,7 @@ def _add_actions(parser: argparse.ArgumentParser, in_terminal: bool) -> None:
     allow.set_defaults(action="allow")
     revoke = actions.add_parser(
         "revoke",
-        help="no longer allow a rule",
+        help="stop allowing a rule",
         description="Revoke a rule, for this project and for the user unless you choose one of "
         "them.",
     )

@@ -204,13 +204,13 @@ async def _run_theme(session: app.AgentSession, name: str) -> Report:
         raise _terminal_only("theme")
     loaded, variable = session.state.config.loaded_settings, variable_name("theme")
     if variable in loaded.origins.get("theme", ()):  # which takes precedence over the file
-        hint = f"To keep this theme, set {variable}={name}."
+        hint = f"to keep it, set {variable}={name}"
     elif loaded.user_file is None:
-        hint = f"To keep this theme, set {variable}={name} in your environment."
+        hint = f"to keep it, set {variable}={name} in your environment"
     else:  # only the user's own file has settings of a terminal
         user_file = terminal_line(str(loaded.user_file))
         value = msgspec.json.encode(replace_lone_surrogates(name)).decode()
-        hint = f"To keep this theme, add theme = {value} to {user_file}."
+        hint = f"to keep it, add theme = {value} to {user_file}"
     return text_report(hint, form=TextForm.PLAIN)
 
 

@@ -72,7 +72,7 @@ _ARGUMENTS: Final = (
         "--by",
         choices=tuple(_GROUP_COLUMNS),
         default="model",
-        help="the group of a sum (default: model)",
+        help="group by model, session or day (default: model)",
     ),
     flag("--json", help="print one JSON object per sum"),
 )
@@ -127,7 +127,7 @@ def _build_report(
     options: argparse.Namespace,
     id_length: int | None = None,
 ) -> Report:
-    """Return a table for each group of turns under its title; the last group holds all turns."""
+    """Return a table for each group of turns under its title; the last group has all turns."""
     _, all_turns = groups[-1]
     if options.json:
         sums = _group_usage(all_turns, options.by)

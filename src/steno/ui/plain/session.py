@@ -426,7 +426,8 @@ class _PlainSession:
 
     def _write_report(self, report: Report) -> None:
         if (text := report.plain_text).strip():
-            self._writer.write(report.title.capitalize() or "Reply", text)
+            title = report.title[:1].upper() + report.title[1:]  # not "Mcp servers"
+            self._writer.write(title or "Reply", text)
 
 
 # -- lists and choices from them ------------------------------------------------------------------

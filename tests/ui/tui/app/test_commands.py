@@ -46,7 +46,7 @@ async def model(user: ScreenUser) -> None:
     await closed(user)
     await user.sees("To add a model, set a key such as ANTHROPIC_API_KEY")
     await user.enter("/model offline")
-    await user.sees("answers already")
+    await user.sees("is already in use")
 
 
 async def mode(user: ScreenUser) -> None:
@@ -111,7 +111,7 @@ async def label(user: ScreenUser) -> None:
 async def retry(user: ScreenUser) -> None:
     await begun(user)
     await user.enter("/retry")
-    await user.sees("✗ retry:")
+    await user.sees("✗ /retry:")
 
 
 async def compact(user: ScreenUser) -> None:
@@ -134,7 +134,7 @@ async def audit(user: ScreenUser) -> None:
 async def export(user: ScreenUser) -> None:
     await begun(user)
     await user.enter("/export markdown out.md")
-    await user.sees("export", "written:")
+    await user.sees("Export", "wrote ")
     assert "forty-two" in written("out.md")
 
 
@@ -145,7 +145,7 @@ async def mcp(user: ScreenUser) -> None:
 
 async def diff(user: ScreenUser) -> None:
     await user.enter("/diff")
-    await user.sees("Diff", "nothing")
+    await user.sees("Diff", "No changes")
 
 
 async def usage(user: ScreenUser) -> None:
@@ -159,7 +159,7 @@ async def theme(user: ScreenUser) -> None:
     await user.until(lambda: user.app.theme == "steno-light")
     (told,) = user.said(ItemKind.NOTICE)
     assert re.fullmatch(
-        r'theme steno-light; theme = "steno-light" in /.*/config.toml keeps it', told
+        r'theme steno-light; to keep it, add theme = "steno-light" to /.*/config.toml', told
     )
     await user.enter("/theme")
     await user.sees("● steno-light", "steno-dark")
