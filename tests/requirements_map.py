@@ -109,7 +109,9 @@ def _read_module(
     for node in ast.walk(module):
         if _is_marker(node) and node not in read:
             assert isinstance(node, ast.Attribute)
-            faults.append(f"{place}:{node.lineno}: a marker needs ids and belongs on a test that runs")
+            faults.append(
+                f"{place}:{node.lineno}: a marker needs ids and belongs on a test that runs"
+            )
 
 
 def _marked(owner: _Owner, name: str) -> Iterator[tuple[str, ast.expr]]:

@@ -108,7 +108,9 @@ TestTwo.pytestmark = pytest.mark.requirement("F")
         "def test_it(:",
     ],
 )
-def test_marker_without_ids_or_without_a_running_test_is_a_fault(tmp_path: Path, source: str) -> None:
+def test_marker_without_ids_or_without_a_running_test_is_a_fault(
+    tmp_path: Path, source: str
+) -> None:
     coverage = coverage_of(tmp_path, source)
     assert coverage.tests == {}
     assert len(coverage.faults) == 1
