@@ -1,4 +1,4 @@
-"""What holds for every test: known requirement ids, and the settings of hypothesis."""
+"""Configuration of all tests: a check of the requirement ids, and the Hypothesis profiles."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ settings.register_profile(
     "default",
     deadline=None,
     max_examples=100,
-    # The same examples on every run in CI: a red build then means a change, not a lucky find.
+    # CI runs the same examples every time, so that a failure comes from the change under test.
     derandomize=bool(os.environ.get("CI")),
-    # Measures the clock, so it fails on a busy machine whatever the test does.
+    # This check measures wall-clock time and fails on a busy machine.
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.register_profile(
@@ -25,7 +25,7 @@ settings.load_profile("default")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Stop before the first test if one of them names a promise that does not exist."""
+    """Stop the run before the first test if a test names an unknown requirement."""
     catalog = load_catalog()
     wrong = [
         f"  {key!r} in {item.nodeid}"

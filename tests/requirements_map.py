@@ -1,10 +1,11 @@
-"""Which test keeps which promise: `requirements.toml` held against the markers in the tests.
+"""The map from requirements to tests: `requirements.toml` and the markers in the test files.
 
-The tests are parsed, not imported, so the map of the whole suite costs a fraction of a second
-and is the same whatever part of the suite is being run. That only works while ids are written
-out, on the test itself: a marker that cannot be read that way is reported as a fault.
+The test files are parsed, not imported. Reading the whole suite takes a fraction of a second, and
+the result does not depend on which tests are run. This requires ids as string literals in the
+markers of tests; any other marker is reported as a fault.
 
-Run as a program, it prints the map and ends with 1 if a promise that is due has no test.
+Run as a program, this module prints the map. It exits with 1 if a due requirement has no test, or
+if a marker is wrong.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ CATALOG = TESTS / "requirements.toml"
 
 
 class Requirement(NamedTuple):
-    """One promise."""
+    """One requirement."""
 
     id: str
     source: str
@@ -30,28 +31,28 @@ class Requirement(NamedTuple):
 
 
 class Catalog(NamedTuple):
-    """Every promise, in the order of the file."""
+    """All requirements, in the order of the file."""
 
     done_through_step: int
     sources: Mapping[str, str]
     requirements: Mapping[str, Requirement]
 
     def due(self) -> Iterator[Requirement]:
-        """Yield the promises that must have a test by now."""
+        """Yield the requirements that must have a test."""
         return (r for r in self.requirements.values() if r.step <= self.done_through_step)
 
 
 class Coverage(NamedTuple):
-    """What the markers in the tests say."""
+    """The markers in the test files."""
 
     tests: Mapping[str, tuple[str, ...]]
-    """Id to the tests that carry it; a module that carries it stands for all its tests."""
+    """The marked tests, classes and modules of each id."""
     faults: tuple[str, ...]
-    """Markers that cannot be read, each with file and line."""
+    """Markers that cannot be read, each with its file and line."""
 
 
 def load_catalog(path: Path = CATALOG) -> Catalog:
-    """Read the promises; a missing or mistyped field raises."""
+    """Read the requirements. Raises an error if a field is missing or has the wrong type."""
     document = tomllib.loads(path.read_text("utf-8"))
     sources = {str(key): str(title) for key, title in document["sources"].items()}
     requirements = {
@@ -78,12 +79,12 @@ def read_coverage(root: Path = TESTS) -> Coverage:
 
 
 def unknown_ids(ids: Iterable[str], catalog: Catalog) -> list[str]:
-    """Return the ids that no promise has, sorted."""
+    """Return the ids that are not in the catalog, sorted."""
     return sorted(set(ids) - catalog.requirements.keys())
 
 
 def find_gaps(catalog: Catalog, coverage: Coverage) -> list[Requirement]:
-    """Return the promises that are due and have no test."""
+    """Return the due requirements that have no test."""
     return [r for r in catalog.due() if r.id not in coverage.tests]
 
 
@@ -104,32 +105,34 @@ def _read_module(
                     for key in ids:
                         tests.setdefault(key, []).append(name)
                 else:
-                    faults.append(f"{place}:{node.lineno}: ids must be written out as strings")
+                    faults.append(f"{place}:{node.lineno}: ids must be string literals")
     for node in ast.walk(module):
         if _is_marker(node) and node not in read:
             assert isinstance(node, ast.Attribute)
-            faults.append(f"{place}:{node.lineno}: a marker belongs, with ids, on a test that runs")
+            faults.append(
+                f"{place}:{node.lineno}: a marker needs ids and belongs on a test that runs"
+            )
 
 
 def _marked(owner: _Owner, name: str) -> Iterator[tuple[str, ast.expr]]:
-    """Yield each expression that can mark a test, with the name of what it marks."""
+    """Yield each expression that can mark a test, with the name of the test, class or module."""
     for node in owner.body:
         match node:
             case ast.Assign(targets=[ast.Name("pytestmark")], value=value):
                 yield name, value
             case ast.Assign(targets=[ast.Attribute(ast.Name(of), "pytestmark")], value=value):
                 yield f"{name}::{of}", value
-            case ast.ClassDef() if _proves(node):
+            case ast.ClassDef() if _counts_as_test(node):
                 yield from ((f"{name}::{node.name}", mark) for mark in node.decorator_list)
                 yield from _marked(node, f"{name}::{node.name}")
-            case ast.FunctionDef() | ast.AsyncFunctionDef() if _proves(node):
+            case ast.FunctionDef() | ast.AsyncFunctionDef() if _counts_as_test(node):
                 yield from ((f"{name}::{node.name}", mark) for mark in node.decorator_list)
             case _:
                 pass
 
 
-def _proves(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Tell whether pytest collects `node`, runs it, and minds if it fails."""
+def _counts_as_test(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Return whether pytest collects and runs `node`, and fails if it fails."""
     if not node.name.lower().startswith("test"):
         return False
     marks = (mark.func if isinstance(mark, ast.Call) else mark for mark in node.decorator_list)
@@ -155,11 +158,11 @@ def _literal_ids(call: ast.Call) -> list[str]:
 
 
 def render(catalog: Catalog, coverage: Coverage) -> Iterator[str]:
-    """Yield the map line by line: per source every promise and its tests, then what is wrong."""
+    """Yield the lines of the map: the requirements of each source with their tests, then the errors."""
     for source, title in catalog.sources.items():
         rows = [r for r in catalog.requirements.values() if r.source == source]
-        kept = sum(r.id in coverage.tests for r in rows)
-        yield f"{source}  {title}: {len(rows)} promises, {kept} with tests"
+        tested = sum(r.id in coverage.tests for r in rows)
+        yield f"{source}  {title}: {len(rows)} requirements, {tested} with tests"
         for row in rows:
             yield f"  {row.id:<13} {row.behaviour}"
             names = coverage.tests.get(row.id, ())
@@ -171,7 +174,7 @@ def render(catalog: Catalog, coverage: Coverage) -> Iterator[str]:
     due = list(catalog.due())
     gaps = find_gaps(catalog, coverage)
     yield (
-        f"{len(due)} of {len(catalog.requirements)} promises are due "
+        f"{len(due)} of {len(catalog.requirements)} requirements are due "
         f"(through step {catalog.done_through_step}); {len(due) - len(gaps)} of them have a test."
     )
     yield from (f"gap: {gap.id} {gap.behaviour}" for gap in gaps)
@@ -181,7 +184,7 @@ def render(catalog: Catalog, coverage: Coverage) -> Iterator[str]:
 
 
 def main() -> int:
-    """Print the map; 1 if a promise is due without a test or a marker is wrong."""
+    """Print the map, and return 1 if a due requirement has no test or a marker is wrong."""
     catalog, coverage = load_catalog(), read_coverage()
     print("\n".join(render(catalog, coverage)))
     wrong = find_gaps(catalog, coverage) or unknown_ids(coverage.tests, catalog) or coverage.faults

@@ -1,4 +1,4 @@
-"""The public surface: frozen in a file, explained in docstrings, and light to import."""
+"""The public names: listed in a file, documented, and imported without side effects."""
 
 from __future__ import annotations
 
@@ -36,34 +36,34 @@ PUBLIC = (
     *("steno.testing.conformance.in_pytest", "steno.testing.conformance.servers"),
     *(f"steno.wire.{name}" for name in WIRES),
 )
-"""The modules that users import from; what is in no `__all__` of these may change at any time."""
+"""The modules that users import from. A name outside the `__all__` of these may change at any time."""
 
 
 # -- names ---------------------------------------------------------------------------------------
 
 
 def public_names() -> list[str]:
-    """Return every public name, with the module that it is imported from."""
+    """Return every public name with its module."""
     return [f"{module}.{name}" for module in PUBLIC for name in import_module(module).__all__]
 
 
-def test_the_public_names_are_those_of_the_snapshot() -> None:
-    """A change here is a change for users: it needs a line in CHANGELOG.md.
+def test_the_public_names_equal_the_snapshot() -> None:
+    """A changed public name needs a line in CHANGELOG.md.
 
-    To update the list after a change on purpose, run `python -m tests.test_public_api`.
+    Run `python -m tests.test_public_api` to update the list after an intended change.
     """
     assert public_names() == SNAPSHOT.read_text("utf-8").split()
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
-def test_every_public_name_is_there_once_and_in_order(module: ModuleType) -> None:
+def test_all_is_sorted_without_duplicates_and_every_name_exists(module: ModuleType) -> None:
     names: list[str] = module.__all__
     assert names == sorted(set(names))
     assert all(hasattr(module, name) for name in names)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
-def test_nothing_public_is_missing_from_the_list(module: ModuleType) -> None:
+def test_all_lists_every_public_name(module: ModuleType) -> None:
     visible = {
         name
         for name, value in vars(module).items()
@@ -72,13 +72,13 @@ def test_nothing_public_is_missing_from_the_list(module: ModuleType) -> None:
     assert visible | LOADED_LATE.intersection(module.__all__) == set(module.__all__)
 
 
-def test_the_surface_is_small_enough_to_read() -> None:
-    """A small surface is the aim; this is where a review begins, not where it ends."""
+def test_the_package_exports_at_most_75_names() -> None:
+    """A small public surface is a goal; raise the limit only after a review."""
     assert len(steno.__all__) <= 75
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_a_public_module_lists_its_names_and_has_them(name: str) -> None:
+def test_every_name_in_the_all_of_a_public_module_exists(name: str) -> None:
     module = import_module(name)
     names: list[str] = module.__all__
     assert len(names) == len(set(names))
@@ -86,14 +86,14 @@ def test_a_public_module_lists_its_names_and_has_them(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_no_public_name_is_that_of_a_submodule(name: str) -> None:
+def test_no_public_name_shadows_a_submodule(name: str) -> None:
     module = import_module(name)
     submodules = {found.name for found in pkgutil.iter_modules(getattr(module, "__path__", []))}
     assert [each for each in module.__all__ if each in submodules] == []
 
 
 def imports_of(code: str) -> Iterator[tuple[str, str]]:
-    """Yield the module and the name of everything that code imports from steno."""
+    """Yield the module and the name of each import from steno in a program."""
     for node in ast.walk(ast.parse(code)):
         match node:
             case ast.ImportFrom(module=str(module), names=names) if module.startswith("steno"):
@@ -105,10 +105,10 @@ def imports_of(code: str) -> Iterator[tuple[str, str]]:
 
 
 def code_for_users() -> Iterator[tuple[str, str]]:
-    """Yield every program in the documentation, with its place."""
+    """Yield every program in the documentation and the examples, with the name of its file."""
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     for page in pages:
-        if "adr" not in page.parts:  # a record of what was decided then
+        if "adr" not in page.parts:  # decisions keep the names of their time
             for block in re.findall(r"(?ms)^```python\n(.*?)^```", page.read_text("utf-8")):
                 yield page.name, block
     for file in (ROOT / "examples").rglob("*.py"):
@@ -132,15 +132,15 @@ def test_guides_and_examples_import_public_names_only() -> None:
     assert private == set()
 
 
-def test_an_import_of_a_private_name_is_noticed() -> None:
+def test_an_import_of_a_private_name_is_found() -> None:
     found = list(imports_of("from steno.agent.loop import AgentLoop\nimport steno.store"))
     assert [is_public(*each) for each in found] == [False, True]
 
 
 @pytest.mark.requirement("FR-004a-01", "FR-004a-11", "FR-004a-36", "FR-004a-56", "FR-004a-71")
 @pytest.mark.requirement("FR-004a-91", "FR-004a-101")
-def test_the_names_that_people_write_every_day_are_there() -> None:
-    """Names that people write every day stay as they are."""
+def test_the_core_names_and_methods_exist() -> None:
+    """These names are in most programs that use steno, so they must not change."""
     for name in (
         *("MessageRole", "ChatMessage", "ToolCall", "ToolResult", "ToolDefinition"),
         *("ToolCallDelta", "ConversationHistory", "Text", "Image", "Opaque", "Usage", "Request"),
@@ -161,13 +161,13 @@ def test_the_names_that_people_write_every_day_are_there() -> None:
 
 
 def documented() -> Iterator[tuple[str, Any]]:
-    """Yield everything public that can have a docstring, with its full name."""
+    """Yield every public object that can have a docstring, with its full name."""
     for module in MODULES:
         yield module.__name__, module
         for name in module.__all__:
             thing = getattr(module, name)
             if not inspect.isclass(thing) and not inspect.isroutine(thing):
-                continue  # the alias of a union; its members are documented
+                continue  # an alias of a union: its members have the docstrings
             yield f"{module.__name__}.{name}", thing
             if inspect.isclass(thing):
                 yield from members_of(thing, f"{module.__name__}.{name}")
@@ -177,31 +177,31 @@ def members_of(cls: type, place: str) -> Iterator[tuple[str, Any]]:
     ours = [base for base in cls.__mro__ if base.__module__.startswith("steno")]
     for base in reversed(ours):
         for name, member in vars(base).items():
-            if not name.startswith("_") and is_explained(member):
+            if not name.startswith("_") and needs_docstring(member):
                 yield f"{place}.{name}", member
 
 
-def is_explained(member: object) -> bool:
+def needs_docstring(member: object) -> bool:
     kinds = (property, classmethod, staticmethod)
     return isinstance(member, kinds) or inspect.isfunction(member)
 
 
-THINGS = dict(documented())
+DOCUMENTED = dict(documented())
 
 
 @pytest.mark.requirement("NFR-004a-34")
-@pytest.mark.parametrize("name", THINGS)
+@pytest.mark.parametrize("name", DOCUMENTED)
 def test_every_public_name_has_a_docstring(name: str) -> None:
-    doc = inspect.getdoc(THINGS[name]) or ""
+    doc = inspect.getdoc(DOCUMENTED[name]) or ""
     assert doc, f"{name} has no docstring"
     first, _, rest = doc.partition("\n")
     assert first[0].isupper() or first[0] in "`-" or first.startswith("steno")
-    # The first line is a full sentence, and stands alone.
+    # The first line is a full sentence, followed by an empty line.
     assert first.rstrip().endswith((".", ":")) or "." in first
     assert not rest or rest.startswith("\n")
 
 
-def test_the_walk_over_public_names_finds_methods_and_properties() -> None:
+def test_documented_objects_include_methods_and_properties() -> None:
     assert {
         "steno.ChatMessage.user",
         "steno.UserMessage.text",
@@ -212,7 +212,7 @@ def test_the_walk_over_public_names_finds_methods_and_properties() -> None:
         "steno.MessageRole.parse",
         "steno.codec.decode_message",
         "steno.codec.Document.of",
-    } <= THINGS.keys()
+    } <= DOCUMENTED.keys()
 
 
 FACTORIES = [
@@ -234,7 +234,7 @@ def test_a_factory_documents_its_parameters_and_errors(factory: Any) -> None:
 
 IMPORT = """
 import json, sys
-import msgspec  # what it loads, if it finds it, is its own affair
+import msgspec  # imported first: the modules that it loads are not counted
 before = set(sys.modules)
 events = []
 sys.addaudithook(lambda event, args: events.append((event, str(args[:3]))))
@@ -248,9 +248,9 @@ sys.stderr.write(json.dumps({"files": files, "events": seen}))
 
 @pytest.fixture(scope="module")
 def fresh_import() -> dict[str, Any]:
-    """Import steno in a new process; return the modules it loaded besides msgspec, and its effects."""
+    """Import steno in a new process, and return the loaded modules and the audit events."""
     run = subprocess.run(
-        # -I: no user site and no environment; -B: Python itself would write its bytecode.
+        # -I ignores the user site and the environment; -B stops Python from writing bytecode.
         [sys.executable, "-I", "-B", "-W", "error", "-c", IMPORT],
         capture_output=True,
         text=True,
@@ -264,7 +264,7 @@ def fresh_import() -> dict[str, Any]:
 
 
 def test_importing_loads_no_third_party_module_but_msgspec(fresh_import: dict[str, Any]) -> None:
-    """`import steno` imports msgspec and the standard library."""
+    """`import steno` loads msgspec and the standard library only."""
     foreign = {
         name.partition(".")[0]
         for name, file in fresh_import["files"].items()
@@ -274,9 +274,9 @@ def test_importing_loads_no_third_party_module_but_msgspec(fresh_import: dict[st
     assert not any(name.startswith("steno.testing") for name in fresh_import["files"])
 
 
-@pytest.mark.parametrize("heavy", ["logging", "inspect", "asyncio", "ssl", "socket", "pydantic"])
-def test_importing_loads_nothing_heavy(heavy: str, fresh_import: dict[str, Any]) -> None:
-    assert heavy not in fresh_import["files"]
+@pytest.mark.parametrize("slow", ["logging", "inspect", "asyncio", "ssl", "socket", "pydantic"])
+def test_importing_loads_no_slow_module(slow: str, fresh_import: dict[str, Any]) -> None:
+    assert slow not in fresh_import["files"]
 
 
 @pytest.mark.requirement("NFR-004a-16", "NFR-004a-17", "NFR-004a-15")
@@ -294,7 +294,7 @@ def test_importing_writes_nothing_starts_nothing_and_opens_no_connection(
     assert all("'w" not in mode and "'a" not in mode and "+" not in mode for mode in modes)
 
 
-def test_the_version_is_one() -> None:
+def test_the_version_has_three_numbers() -> None:
     major, minor, patch = steno.__version__.split(".")
     assert all(part.isdigit() for part in (major, minor, patch))
 

@@ -1,4 +1,4 @@
-"""The list of promises is whole, every promise that is due has a test, and no test names another."""
+"""The list of requirements is complete, every due requirement has a test, and every id is known."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ def coverage_of(tmp_path: Path, source: str) -> Coverage:
 # -- this project ---------------------------------------------------------------------------------
 
 
-def test_every_promise_that_is_due_has_a_test() -> None:
+def test_every_due_requirement_has_a_test() -> None:
     gaps = find_gaps(load_catalog(), read_coverage())
     if gaps:
         pytest.fail("no test for: " + ", ".join(gap.id for gap in gaps), pytrace=False)
 
 
-def test_every_id_in_a_test_is_a_promise() -> None:
+def test_every_id_in_a_test_is_a_requirement() -> None:
     coverage = read_coverage()
     assert not unknown_ids(coverage.tests, load_catalog())
     assert not coverage.faults
 
 
-def test_list_of_promises_is_complete() -> None:
+def test_list_of_requirements_is_complete() -> None:
     expected = {f"{stem}-{n:02d}" for stem, count in COUNTS.items() for n in range(1, count + 1)}
     expected |= {f"S0-V{n}" for n in range(1, 8)}
     assert load_catalog().requirements.keys() == expected
 
 
-def test_every_requirement_has_a_source_a_step_and_its_own_text() -> None:
+def test_every_requirement_has_a_source_a_step_and_a_unique_text() -> None:
     catalog = load_catalog()
     rows = catalog.requirements.values()
     assert {row.source for row in rows} == catalog.sources.keys()
@@ -61,7 +61,7 @@ def test_every_requirement_has_a_source_a_step_and_its_own_text() -> None:
     assert len({row.behaviour for row in rows}) == len(rows)
 
 
-# -- the map itself -------------------------------------------------------------------------------
+# -- the map --------------------------------------------------------------------------------------
 
 
 def test_markers_are_read_from_functions_classes_modules_and_parameters(tmp_path: Path) -> None:
@@ -108,27 +108,29 @@ TestTwo.pytestmark = pytest.mark.requirement("F")
         "def test_it(:",
     ],
 )
-def test_marker_that_proves_nothing_is_a_fault(tmp_path: Path, source: str) -> None:
+def test_marker_without_ids_or_without_a_running_test_is_a_fault(
+    tmp_path: Path, source: str
+) -> None:
     coverage = coverage_of(tmp_path, source)
     assert coverage.tests == {}
     assert len(coverage.faults) == 1
     assert coverage.faults[0].startswith("tests/test_it.py:")
 
 
-def test_only_promises_that_are_due_are_gaps() -> None:
+def test_only_due_requirements_are_gaps() -> None:
     rows = [Requirement("A", "S0", 1, "Now."), Requirement("B", "S0", 2, "Later.")]
     catalog = Catalog(1, {"S0": "Source"}, {row.id: row for row in rows})
     nothing = Coverage({}, ())
     assert [gap.id for gap in find_gaps(catalog, nothing)] == ["A"]
     assert find_gaps(catalog, Coverage({"A": ("tests/test_it.py::test_a",)}, ())) == []
     assert list(render(catalog, nothing)) == [
-        "S0  Source: 2 promises, 0 with tests",
+        "S0  Source: 2 requirements, 0 with tests",
         "  A             Now.",
         "      GAP",
         "  B             Later.",
         "      step 2",
         "",
-        "1 of 2 promises are due (through step 1); 0 of them have a test.",
+        "1 of 2 requirements are due (through step 1); 0 of them have a test.",
         "gap: A Now.",
     ]
 

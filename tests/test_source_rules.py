@@ -1,4 +1,4 @@
-"""The source keeps the agreed shape, and a test breaks every rule in it."""
+"""The source follows the rules of CONTRIBUTING, and a test breaks every validation rule in it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def parse(path: Path) -> ast.Module:
 
 
 def imported(node: ast.AST) -> Iterator[str]:
-    """Yield the modules that one statement imports."""
+    """Yield the modules that a statement imports."""
     match node:
         case ast.Import(names):
             yield from (alias.name for alias in names)
@@ -78,18 +78,21 @@ LOADED_LATE = {
     "ui/tui/transcript/item_drawing.py": {"steno.ui.tui.transcript.markdown"},
     "ui/tui/transcript/view.py": {"steno.ui.tui.transcript.image"},
 }
-"""Modules with functions that import modules of ours when they are called, and which."""
+"""Modules whose functions import our own modules when they are called, and the modules they import.
+
+The command starts faster because these modules are loaded only when they are needed.
+"""
 
 
 def is_lazy_export(path: Path, node: ast.stmt, module: ast.Module) -> bool:
-    """Whether an import is one of `if TYPE_CHECKING` in an `__init__`, beside `lazy_exports`."""
+    """Return whether an import is under `if TYPE_CHECKING` in an `__init__`, next to `lazy_exports`."""
     return path.name == "__init__.py" and any(
         isinstance(block, ast.If) and node in block.body for block in module.body
     )
 
 
-def test_our_own_modules_are_imported_at_the_top_only() -> None:
-    """No import from steno inside a function or under TYPE_CHECKING, except lazy exports."""
+def test_our_own_modules_are_imported_at_the_top_of_a_file() -> None:
+    """Imports of steno inside functions or under TYPE_CHECKING are lazy exports or in LOADED_LATE."""
     hidden = [
         f"{name_of(path)}:{node.lineno}: {name}"
         for path, module in MODULES.items()
@@ -102,18 +105,18 @@ def test_our_own_modules_are_imported_at_the_top_only() -> None:
     assert hidden == []
 
 
-def test_no_module_has_a_meaningless_name() -> None:
-    empty = {"utils", "util", "helpers", "helper", "common", "misc"}
-    assert [name_of(path) for path in FILES if path.stem in empty] == []
+def test_no_module_has_a_vague_name() -> None:
+    vague = {"utils", "util", "helpers", "helper", "common", "misc"}
+    assert [name_of(path) for path in FILES if path.stem in vague] == []
 
 
-def test_nothing_is_left_for_later() -> None:
+def test_source_has_no_todo_comments() -> None:
     unfinished = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
     assert [name_of(path) for path in FILES if unfinished.search(path.read_text("utf-8"))] == []
 
 
-def test_every_exception_to_a_tool_has_its_reason_beside_it() -> None:
-    """No `noqa` or `type: ignore` without its reason beside it."""
+def test_every_ignored_lint_or_type_error_has_a_reason() -> None:
+    """A `noqa` or `type: ignore` gives its reason in the same comment or in the line above."""
     bare = [
         f"{name_of(path)}:{line}: {comment}"
         for path in FILES
@@ -127,14 +130,14 @@ def test_every_exception_to_a_tool_has_its_reason_beside_it() -> None:
 
 
 NAMES_OF_INTERFACES = {
-    *("Entry", "Mode", "unused_branch_name"),  # shown by `render`, changed by `app`
+    *("Entry", "Mode", "unused_branch_name"),  # `render` shows and `app` changes these
     *("AnyToolCall", "MessageRole", "TextDelta", "ThinkingDelta", "ToolCall", "Usage"),
 }
-"""Names of `records` and `messages` that an interface may import: none of a single payload."""
+"""Names of `records` and `messages` that an interface may import: no payload types."""
 
 
-def test_interfaces_know_no_payloads() -> None:
-    """`render` phrases entries; an interface that knows their types would do so itself."""
+def test_interfaces_import_no_payload_types() -> None:
+    """Only `render` writes the text for entries, so interfaces do not need the types of payloads."""
     known = {
         f"{name_of(path)}: {alias.name}"
         for path, module in MODULES.items()
@@ -148,9 +151,9 @@ def test_interfaces_know_no_payloads() -> None:
     assert known == set()
 
 
-def test_interfaces_know_no_tools() -> None:
-    """A tool gives the headline, the preview and the content of its calls."""
-    ordinary_words = {"edit", "read", "write"}  # also the names of actions and capabilities
+def test_interfaces_name_no_tools() -> None:
+    """Each tool provides the headline, the preview and the content of its calls."""
+    ordinary_words = {"edit", "read", "write"}  # also names of actions and capabilities
     named = {
         f"{name_of(path)}:{node.lineno}: {node.value}"
         for path, module in MODULES.items()
@@ -191,7 +194,7 @@ def test_the_schema_package_imports_no_messages_and_tools() -> None:
     assert ours <= {"steno.errors", "steno.values", "steno.json_object"}
 
 
-# -- rules ---------------------------------------------------------------------------------------
+# -- validation rules -----------------------------------------------------------------------------
 
 
 class Rule(NamedTuple):
@@ -200,14 +203,14 @@ class Rule(NamedTuple):
     path: Path
     lines: range
     code: str | None
-    """The code that it gives, where it is written out."""
+    """The code of the error, if the statement contains it as a literal."""
 
     def __str__(self) -> str:
         return f"{name_of(self.path)}:{self.lines.start} {self.code or ''}"
 
 
 class Reached(NamedTuple):
-    """A line that an error passed on its way, and the code of the error."""
+    """A line in the traceback of an error, and the code of the error."""
 
     path: str
     line: int
@@ -236,7 +239,7 @@ def lines_of(node: ast.stmt | ast.expr) -> range:
 
 
 def code_of(call: ast.Call) -> str | None:
-    """Return the code that a call passes, if it is a literal."""
+    """Return the `code` argument of a call if it is a literal."""
     for keyword in call.keywords:
         match keyword:
             case ast.keyword(arg="code", value=ast.Constant(value=str(code))):
@@ -247,7 +250,7 @@ def code_of(call: ast.Call) -> str | None:
 
 
 def reached_by(exc: InvalidValue) -> Iterator[Reached]:
-    """Yield the lines that an error, and those that led to it, passed on their way."""
+    """Yield the lines in the tracebacks of an error and its causes."""
     error: BaseException | None = exc
     seen: list[BaseException] = []
     while error is not None and error not in seen:
@@ -260,14 +263,14 @@ def reached_by(exc: InvalidValue) -> Iterator[Reached]:
 
 @pytest.mark.requirement("NFR-004a-39")
 def test_every_rule_is_broken_by_a_test() -> None:
-    """A rule is a `raise` of the vocabulary; `invalid_values` must make each of them happen."""
+    """A rule is a statement of the vocabulary that raises; `invalid_values` must reach each of them."""
     reached: set[Reached] = set()
     for make in BROKEN.values():
         try:
             make()
         except InvalidValue as exc:
             reached.update(reached_by(exc))
-        except Exception:  # noqa: BLE001 - reported by the tests of values, one by one
+        except Exception:  # noqa: BLE001 - the tests of values report each of these
             continue
     found = list(rules())
     unbroken = [

@@ -1,7 +1,9 @@
 """Run the `console` blocks of a page in one shell, and compare or replace the output they show.
 
-A block has four backticks, since output may hold three. It holds commands after `$ ` (continued
-after `> `), each followed by its output. Run as a program, `python -m tests.docs.console_blocks PAGE`, it writes the output of today to the page.
+A block is fenced with four backticks, because output may contain three. Each command follows `$ `,
+continuation lines follow `> `, and the output comes after the command.
+
+`python -m tests.docs.console_blocks PAGE` runs the commands and writes their output to the page.
 """
 
 from __future__ import annotations
@@ -24,15 +26,15 @@ VARYING: Final = (
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)?Z?"), "<time>"),
     (re.compile(r"(?<=Ran 1 test in )[\d.]+s"), "<seconds>"),
     (re.compile(r"\b(?:now|\d+ s ago)\b"), "<age>"),
-    # Every Python points to the place of an error in its own way.
+    # The marks below a line of a traceback differ between versions of Python.
     (re.compile(r"^ +[~^]+\n", re.MULTILINE), ""),
     (re.compile(r" {2,}"), "  "),
 )
-"""What differs between two runs, and what takes its place in a comparison."""
+"""Patterns of text that differs between two runs, each with its replacement in a comparison."""
 
 
 class Command(NamedTuple):
-    """A command of a page and the output below it."""
+    """A command of a page and its output."""
 
     text: str
     output: str
@@ -57,7 +59,7 @@ def _split_block(block: str) -> Iterator[Command]:
 
 def run_commands(commands: list[Command], folder: Path) -> list[Command]:
     """Run commands in one shell with an empty home, and return them with their real output."""
-    script = folder / "script"  # a file: stdin belongs to the commands
+    script = folder / "script"  # a file, because the commands may read stdin
     script.write_text("".join(f"{command.text}\nprintf '{_END}'\n" for command in commands))
     programs = sysconfig.get_path("scripts")
     home = folder / "home"
@@ -80,14 +82,14 @@ def run_commands(commands: list[Command], folder: Path) -> list[Command]:
 
 
 def without_varying(text: str) -> str:
-    """Return a text with fixed names for what differs between two runs."""
+    """Return a text in which placeholders replace the parts that differ between two runs."""
     for pattern, name in VARYING:
         text = pattern.sub(name, text)
     return text
 
 
 def replace_outputs(page: str, commands: list[Command]) -> str:
-    """Return a page whose console blocks show these commands with their output."""
+    """Return the page with these commands and their output in its console blocks."""
     remaining = iter(commands)
 
     def replace(block: re.Match[str]) -> str:
@@ -98,6 +100,7 @@ def replace_outputs(page: str, commands: list[Command]) -> str:
 
 
 def main(path: Path) -> None:
+    """Run the commands of a page and write their output to it."""
     page = path.read_text("utf-8")
     with TemporaryDirectory() as folder:
         commands = run_commands(read_commands(page), Path(folder))

@@ -1,4 +1,4 @@
-"""`make demo` shows what its kept output shows, and leaves nothing behind."""
+"""`make demo` prints the recorded output and leaves no files."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Final
 import pytest
 
 DEMO: Final = Path(__file__).parents[2] / "examples" / "00_demo.py"
-KEPT: Final = DEMO.parent / "output" / "00_demo.txt"
-DIFFERS: Final = (
+RECORDED: Final = DEMO.parent / "output" / "00_demo.txt"
+VARYING: Final = (
     (re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "<id>"),
     (re.compile(r"\b[0-9a-f]{64}\b"), "<digest>"),
     (re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ"), "<time>"),
@@ -21,17 +21,17 @@ DIFFERS: Final = (
     (re.compile(r"(?:now|\d+ s ago) +(?=resolved)"), "<age> "),
     (re.compile(r"(?<=Ran 1 test in )[\d.]+s"), "<seconds>"),
     (re.compile(r"(?<=That was all, in )\d+ s"), "<seconds>"),
-    # Every Python points to the place in its own way.
+    # The marks below a line of a traceback differ between versions of Python.
     (re.compile(r"^ +[~^]+\n", re.MULTILINE), ""),
 )
-"""What no two runs have in common."""
-ANSWER: Final = re.compile(r"(?<=embedded · act mode · no session\n).+?\n(?=\n\[)", re.DOTALL)
-"""What the real model says; another processor may round otherwise."""
+"""Patterns of text that differs between two runs, each with its replacement in a comparison."""
+RESPONSE: Final = re.compile(r"(?<=embedded · act mode · no session\n).+?\n(?=\n\[)", re.DOTALL)
+"""The response of the real model, which may differ between processors (rounding)."""
 
 
 @pytest.mark.requirement("NFR-004a-40")
-def test_the_demo_shows_what_is_kept_beside_it_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    """`python examples/00_demo.py > examples/output/00_demo.txt` after a wanted change."""
+def test_the_demo_prints_the_recorded_output_and_leaves_no_files(tmp_path: Path) -> None:
+    """After an intended change: `python examples/00_demo.py > examples/output/00_demo.txt`."""
     run = subprocess.run(
         [sys.executable, DEMO],
         capture_output=True,
@@ -43,14 +43,14 @@ def test_the_demo_shows_what_is_kept_beside_it_and_leaves_nothing_behind(tmp_pat
     )
     assert run.returncode == 0, run.stdout.decode()
     assert run.stderr == b""
-    shown, answers = ANSWER.subn("<answer>\n", without_chance(run.stdout.decode()))
-    assert answers == 1
-    kept = ANSWER.sub("<answer>\n", without_chance(KEPT.read_text(encoding="utf-8")))
-    assert shown == kept
+    shown, responses = RESPONSE.subn("<response>\n", without_varying(run.stdout.decode()))
+    assert responses == 1
+    recorded = RESPONSE.sub("<response>\n", without_varying(RECORDED.read_text(encoding="utf-8")))
+    assert shown == recorded
     assert list(tmp_path.iterdir()) == []
 
 
-def without_chance(text: str) -> str:
-    for pattern, name in DIFFERS:
+def without_varying(text: str) -> str:
+    for pattern, name in VARYING:
         text = pattern.sub(name, text)
     return text
