@@ -134,8 +134,8 @@ def test_a_file_that_a_rule_denies_is_not_read_for_a_reference(
 @pytest.mark.parametrize(
     ("prompt", "name", "facts"),
     [
-        ("@notes.md:4", "notes.md", (" 3 lines", " line 4 ")),
-        ("@notes.md:2-9", "notes.md", (" 3 lines", " 2-9 ", " 2-3")),
+        ("@notes.md:4", "notes.md", (" 3 lines", " line 4;")),
+        ("@notes.md:2-9", "notes.md", (" 3 lines", " line 4;", " 2-3")),
         ("@data.bin", "data.bin", (" text ",)),
         ("@link.md", "link.md", ()),
     ],

@@ -210,7 +210,7 @@ def test_a_run_killed_during_a_call_resumes_and_runs_nothing_twice(
         assert becomes_true(lambda: not is_running(nap))
         assert result_of(go_on())["text"] == "I see."
     (answer,) = [texts for texts in model.seen[-1]["messages"] if texts["role"] == "tool"]
-    assert "look before you repeat it" in answer["content"]
+    assert "check before you repeat it" in answer["content"]
     assert (project / "log").read_text() == "once\n"
 
 
