@@ -41,7 +41,7 @@ def test_a_wire_that_splits_at_u_2028_fails() -> None:
 
 
 def test_a_wire_that_loses_events_before_an_error_fails() -> None:
-    assert "error_keeps_what_came" in of("LosesWhatCameBefore")
+    assert "events_before_error_kept" in of("LosesWhatCameBefore")
 
 
 def test_a_wire_that_needs_whole_events_fails() -> None:
@@ -52,18 +52,18 @@ def test_a_wire_that_needs_whole_events_fails() -> None:
 
 def test_a_wire_that_sends_seals_to_any_target_fails() -> None:
     found = of("SendsAnything").keys()
-    assert {"seal_only_to_its_maker", "foreign_seal", "foreign_block", "foreign_call_ids"} <= found
+    assert {"seal_only_to_its_model", "foreign_seal", "foreign_block", "foreign_call_ids"} <= found
 
 
 def test_a_wire_whose_encoder_ignores_changed_messages_fails() -> None:
     found = of("RemembersTooMuch")
-    assert found.keys() == {"kept_encoder"}
-    assert found["kept_encoder"].reason.startswith("requests[10], 8 messages for model-2")
+    assert found.keys() == {"reused_encoder"}
+    assert found["reused_encoder"].reason.startswith("requests[10], 8 messages for model-2")
 
 
 def test_a_wire_without_an_encoder_is_not_tested_on_one() -> None:
     results = run_wire_cases(server_for(BrokenWire(good=anthropic_messages)))
-    [found] = [result for result in results if result.case == "kept_encoder"]
+    [found] = [result for result in results if result.case == "reused_encoder"]
     assert found.outcome is CaseOutcome.NOT_APPLICABLE
 
 

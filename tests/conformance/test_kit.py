@@ -162,7 +162,7 @@ def test_a_protocol_without_token_counts_is_tested_on_all_other_cases() -> None:
     usual, without = (run_wire_cases(server) for server in (ChatServer(), CountsNothing()))
     pairs = zip(usual, without, strict=True)
     differing = {one.case for one, other in pairs if one.outcome is not other.outcome}
-    assert differing == {"usage", "usage_inclusive"}
+    assert differing == {"usage", "usage_totals"}
 
 
 @pytest.mark.parametrize(

@@ -171,8 +171,8 @@ def test_the_wire_in_the_examples_passes_every_case_that_its_protocol_can_expres
         *("thinking", "thinking_with_seal", "redacted_thinking", "refusal_or_filter"),
         *("interleaved_calls", "shared_index", "missing_index", "late_name", "late_id"),
         *("empty_ids", "missing_ids", "many_fragments", "unknown_stop_reason"),
-        *("usage", "usage_inclusive", "usage_alone", "unknown_member", "unknown_block"),
-        *("no_final_mark", "kept_encoder", "seal_only_to_its_maker", "seal_with_two_calls"),
+        *("usage", "usage_totals", "usage_after_end", "unknown_member", "unknown_block"),
+        *("missing_end_marker", "reused_encoder", "seal_only_to_its_model", "seal_with_two_calls"),
     }
     reasons = ask_the_kit("--reasons")
     assert reasons.keys() == unasked

@@ -83,7 +83,7 @@ class WritesLate(Wrapped):
 
     fails = (
         "two_processes_same_branch full_disk torn_last_record nul_padding truncated_files "
-        "read_only_place crash"
+        "read_only_store crash"
     )
 
     def __init__(self, good: Store) -> None:
@@ -124,7 +124,7 @@ class WritesLate(Wrapped):
 class LetsOsErrorsThrough(Wrapped):
     """Raises OSError when the disk is full."""
 
-    fails = "full_disk read_only_place"
+    fails = "full_disk read_only_store"
 
     def append(self, session: str, entry: Entry, **place: Any) -> None:
         try:
@@ -137,8 +137,8 @@ class LocksOthersOut(Wrapped):
     """Belongs to the process that opened it first."""
 
     fails = (
-        "seen_by_others two_processes_same_branch two_processes_two_branches full_disk "
-        "read_only_place crash"
+        "writes_visible_to_others two_processes_same_branch two_processes_two_branches full_disk "
+        "read_only_store crash"
     )
 
 

@@ -59,12 +59,12 @@ class LosesTheLastRecord(Wrapped):
     """Loses the record in its buffer when it is closed."""
 
     fails = (
-        "append_and_read_back reopen_goes_on many_sessions remove_forgets closed_store "
-        "heads_order branch_begins_with_nothing odd_branch_names fork_shares_the_past "
-        "rewind_keeps_what_was_left switch_is_recorded every_payload odd_text large_text "
-        "records_are_numbered convert_keeps_digests images_lie_beside "
-        "replaced_record_is_read_everywhere redaction_keeps_the_chain"
-        " results_lie_beside rename_changes_the_title_only"
+        "append_and_read_back reopen_and_continue many_sessions remove_session closed_store "
+        "heads_order branch_in_empty_session odd_branch_names fork_shares_entries "
+        "rewind_keeps_later_entries switch_is_recorded every_payload odd_text large_text "
+        "records_are_numbered convert_keeps_digests images_as_blobs "
+        "read_replaced_record redaction_keeps_chain_valid"
+        " long_results_as_blobs rename_changes_only_title"
     )
 
     def __init__(self, good: Store) -> None:
@@ -87,7 +87,7 @@ class LosesTheLastRecord(Wrapped):
 class BeginsWhatItIsAskedFor(Wrapped):
     """Creates a session when a missing one is read."""
 
-    fails = "missing_session remove_forgets failed_write_leaves_nothing"
+    fails = "missing_session remove_session failed_write_changes_nothing"
 
     def header(self, session: str) -> Header:
         with suppress(Conflict):
@@ -110,7 +110,7 @@ class FindsNothing(Wrapped):
 class WritesOverSessions(Wrapped):
     """Replaces a session when another one with its id is added."""
 
-    fails = "session_taken"
+    fails = "duplicate_session_id"
 
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
         found = list(records)
@@ -122,7 +122,7 @@ class WritesOverSessions(Wrapped):
 class AddsByHalves(Wrapped):
     """Writes the header before it reads the records."""
 
-    fails = "failed_write_leaves_nothing"
+    fails = "failed_write_changes_nothing"
 
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
         super().add_session(header)
@@ -134,7 +134,7 @@ class AddsByHalves(Wrapped):
 class RenamesByHeart(Wrapped):
     """Rewrites the header without its unknown members."""
 
-    fails = "rename_changes_the_title_only"
+    fails = "rename_changes_only_title"
 
     def rename(self, session: str, title: str | None) -> None:
         header, records = self.header(session), list(self.records(session))
@@ -145,7 +145,7 @@ class RenamesByHeart(Wrapped):
 class FoldsSessionNames(Wrapped):
     """Maps two session ids to the same name."""
 
-    fails = "odd_session_names"
+    fails = "odd_session_ids"
 
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
         super().add_session(replace(header, id=header.id.replace("/", "_").lower()), records)
@@ -181,7 +181,7 @@ class CountsRecords(Wrapped):
 class HidesWhatIsRemoved(Wrapped):
     """Hides a removed session instead of deleting it."""
 
-    fails = "remove_forgets unknown_entry_kept convert_keeps_digests search_follows_what_is_written"
+    fails = "remove_session unknown_entry_kept convert_keeps_digests search_finds_new_entries"
 
     hidden: ClassVar[set[str]] = set()
 
@@ -229,7 +229,7 @@ class SortsHeads(Wrapped):
 class AcceptsALostRace(Wrapped):
     """Appends without comparing the last entry with `expected`."""
 
-    fails = "failed_write_leaves_nothing conflict_on_lost_race two_threads"
+    fails = "failed_write_changes_nothing conflict_on_lost_race threads_on_one_session"
 
     def append(self, session: str, entry: Entry, **place: Any) -> None:
         place["expected"] = self.heads(session).get(place["branch"])
@@ -239,7 +239,10 @@ class AcceptsALostRace(Wrapped):
 class SwallowsConflicts(Wrapped):
     """Ignores conflicts: the entry of the later writer is lost."""
 
-    fails = "failed_write_leaves_nothing conflict_on_lost_race id_taken two_threads"
+    fails = (
+        "failed_write_changes_nothing conflict_on_lost_race duplicate_entry_id "
+        "threads_on_one_session"
+    )
 
     def append(self, session: str, entry: Entry, **place: Any) -> None:
         with suppress(Conflict):
@@ -249,7 +252,7 @@ class SwallowsConflicts(Wrapped):
 class TakesIdsTwice(Wrapped):
     """Overwrites an entry with another of the same id: an upsert instead of an insert."""
 
-    fails = "id_taken"
+    fails = "duplicate_entry_id"
 
     def append(self, session: str, entry: Entry, **place: Any) -> None:
         known = {record.entry.id for record in self.records(session) if record.entry is not None}
@@ -261,10 +264,10 @@ class BeginsAnyBranch(Wrapped):
     """Appends to branches that were not begun."""
 
     fails = (
-        "append_and_read_back failed_write_leaves_nothing missing_branch "
-        "fork_shares_the_past verify_names_the_first_bad "
-        "replaced_record_is_read_everywhere redaction_keeps_the_chain "
-        "threads_with_sessions"
+        "append_and_read_back failed_write_changes_nothing missing_branch "
+        "fork_shares_entries verify_reports_first_bad_record "
+        "read_replaced_record redaction_keeps_chain_valid "
+        "threads_with_own_sessions"
     )
 
     def append(self, session: str, entry: Entry, **place: Any) -> None:
@@ -276,7 +279,7 @@ class BeginsAnyBranch(Wrapped):
 class GivesNamesTwice(Wrapped):
     """Accepts a second branch with the same name."""
 
-    fails = "begin_branch_taken"
+    fails = "duplicate_branch_name"
 
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
         with suppress(Conflict):
@@ -286,7 +289,7 @@ class GivesNamesTwice(Wrapped):
 class NeedsAPast(Wrapped):
     """Refuses a branch that begins in an empty session: a column that must not be null."""
 
-    fails = "branch_begins_with_nothing"
+    fails = "branch_in_empty_session"
 
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
         if at is None and name not in self.heads(session):
@@ -308,7 +311,7 @@ class FoldsBranches(Wrapped):
 class ForgetsWhereBranchesBegan(Wrapped):
     """Begins every branch at the last entry instead of the given one."""
 
-    fails = "missing_entry odd_branch_names fork_shares_the_past convert_keeps_digests"
+    fails = "missing_entry odd_branch_names fork_shares_entries convert_keeps_digests"
 
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
         heads = list(self.heads(session).values())
@@ -318,7 +321,7 @@ class ForgetsWhereBranchesBegan(Wrapped):
 class DropsWhatWasLeft(Wrapped):
     """Drops entries that no branch leads to."""
 
-    fails = "rewind_keeps_what_was_left"
+    fails = "rewind_keeps_later_entries"
 
     def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
         heads = [head for head in self.heads(session).values() if head is not None]
@@ -331,7 +334,7 @@ class DropsWhatWasLeft(Wrapped):
 class ClonesByReference(Wrapped):
     """Returns the original session as the clone."""
 
-    fails = "clone_is_independent search_follows_what_is_written"
+    fails = "clone_is_independent search_finds_new_entries"
 
     def clone(self, session: str, *, title: str | None = None) -> Conversation:
         return self.open(session)
@@ -343,7 +346,7 @@ class ClonesByReference(Wrapped):
 class DropsUnknownMembers(Wrapped):
     """Writes only the members that it knows."""
 
-    fails = "header_is_kept rename_changes_the_title_only unknown_entry_kept"
+    fails = "header_round_trip rename_changes_only_title unknown_entry_kept"
 
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
         known = (replace(record, unknown=NOTHING) for record in records)
@@ -353,7 +356,7 @@ class DropsUnknownMembers(Wrapped):
 class DropsTheAudit(Wrapped):
     """Does not store the audit of an entry."""
 
-    fails = "every_payload odd_text redaction_keeps_the_chain"
+    fails = "every_payload odd_text redaction_keeps_chain_valid"
 
     def append(self, session: str, entry: Entry, **place: Any) -> None:
         super().append(session, replace(entry, audit=None), **place)
@@ -394,14 +397,14 @@ class CountsFromTwo(Wrapped):
     """Numbers records with a gap."""
 
     fails = (
-        "append_and_read_back reopen_goes_on hundred_thousand_entries id_taken "
-        "conflict_on_lost_race branch_begins_with_nothing odd_branch_names "
-        "fork_shares_the_past rewind_keeps_what_was_left switch_is_recorded "
+        "append_and_read_back reopen_and_continue hundred_thousand_entries duplicate_entry_id "
+        "conflict_on_lost_race branch_in_empty_session odd_branch_names "
+        "fork_shares_entries rewind_keeps_later_entries switch_is_recorded "
         "clone_is_independent every_payload unknown_entry_kept odd_text large_text "
-        "odd_ids records_are_numbered convert_keeps_digests images_lie_beside "
-        "verify_names_the_first_bad redaction_keeps_the_chain "
-        "search_follows_what_is_written two_threads threads_with_sessions"
-        " results_lie_beside rename_changes_the_title_only search_finds_words"
+        "odd_ids records_are_numbered convert_keeps_digests images_as_blobs "
+        "verify_reports_first_bad_record redaction_keeps_chain_valid "
+        "search_finds_new_entries threads_on_one_session threads_with_own_sessions"
+        " long_results_as_blobs rename_changes_only_title search_finds_words"
     )
 
     def records(self, session: str) -> Iterator[Record]:
@@ -426,7 +429,7 @@ class LosesForksOnTheWay(Wrapped):
 class ShortensBlobs(Wrapped):
     """Truncates large blobs."""
 
-    fails = "blob_round_trip results_lie_beside"
+    fails = "blob_round_trip long_results_as_blobs"
 
     def blob(self, sha256: str) -> bytes:
         return super().blob(sha256)[:65_536]
@@ -435,7 +438,9 @@ class ShortensBlobs(Wrapped):
 class HasEveryBlob(Wrapped):
     """Returns empty bytes for a missing blob."""
 
-    fails = "blob_round_trip missing_blob hostile_blob_names garbage_collection results_lie_beside"
+    fails = (
+        "blob_round_trip missing_blob hostile_blob_names garbage_collection long_results_as_blobs"
+    )
 
     def blob(self, sha256: str) -> bytes:
         try:
@@ -456,7 +461,7 @@ class TrustsNamesOfBlobs(Wrapped):
 class KeepsImagesInside(Wrapped):
     """Stores no blobs."""
 
-    fails = "images_lie_beside garbage_collection results_lie_beside"
+    fails = "images_as_blobs garbage_collection long_results_as_blobs"
 
     def extract_blobs(self, payload: Any) -> Payload:
         return payload  # type: ignore[no-any-return]
@@ -480,8 +485,8 @@ class KeepsRedactedContent(Wrapped):
     """Ignores `replace`."""
 
     fails = (
-        "garbage_collection verify_names_the_first_bad replaced_record_is_read_everywhere "
-        "redaction_keeps_the_chain"
+        "garbage_collection verify_reports_first_bad_record read_replaced_record "
+        "redaction_keeps_chain_valid"
     )
 
     def replace(self, session: str, record: Record) -> None:
@@ -491,7 +496,7 @@ class KeepsRedactedContent(Wrapped):
 class ReplacesTheCopy(Wrapped):
     """Caches entries that it read back, and does not update them on `replace`."""
 
-    fails = "replaced_record_is_read_everywhere redaction_keeps_the_chain"
+    fails = "read_replaced_record redaction_keeps_chain_valid"
 
     first: ClassVar[dict[tuple[str, str], Entry]] = {}
 
@@ -523,7 +528,7 @@ class FindsPartsOfWords(Wrapped):
 class SearchesItsOwn(Wrapped):
     """Finds only the entries that this open store has written."""
 
-    fails = "search_follows_what_is_written"
+    fails = "search_finds_new_entries"
 
     def __init__(self, good: Store) -> None:
         super().__init__(good)
@@ -549,7 +554,7 @@ class SearchesItsOwn(Wrapped):
 class RemembersHeads(Wrapped):
     """Assumes that it is the only writer."""
 
-    fails = "conflict_on_lost_race heads_order seen_by_others"
+    fails = "conflict_on_lost_race heads_order writes_visible_to_others"
 
     def __init__(self, good: Store) -> None:
         super().__init__(good)
@@ -580,7 +585,7 @@ class RemembersHeads(Wrapped):
 class SharesACursor(Wrapped):
     """Keeps the current session in an attribute that all threads change."""
 
-    fails = "threads_with_sessions"
+    fails = "threads_with_own_sessions"
 
     session = ""
 

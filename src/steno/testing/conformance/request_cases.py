@@ -106,7 +106,7 @@ def request_round_trip(server: ScriptedServer) -> None:
     expect_body(second, first, "an encoded request, decoded and encoded again")
 
 
-def request_says_it_all(server: ScriptedServer) -> None:
+def request_is_complete(server: ScriptedServer) -> None:
     """All text, calls, results and tools of a conversation are in the request."""
     body = server.wire.encode_request(_request(_conversation())).body.decode()
     for part in ("Be brief.", "Read both files.", "I look.", "one", "two", "There is none."):
@@ -137,11 +137,11 @@ def prefix_stable(server: ScriptedServer) -> None:
         require(not left, f"message {count + 1} changes bytes before it: only {same} are the same")
 
 
-def kept_encoder(server: ScriptedServer) -> None:
+def reused_encoder(server: ScriptedServer) -> None:
     """An encoder kept for a conversation returns the same bytes as a new one for every request."""
     build_encoder: Callable[[], Encoder] | None = getattr(server.wire, "Encoder", None)
     if build_encoder is None:
-        raise NotExpressible("a kept encoder: the wire has no Encoder")
+        raise NotExpressible("a reused encoder: the wire has no Encoder")
     encoder = build_encoder()
     for number, request in enumerate(_branching_requests(server)):
         encoded, expected = encoder.encode(request), build_encoder().encode(request)
@@ -193,7 +193,7 @@ def outside_tool_names(server: ScriptedServer) -> None:
     expect(called, [tool.name for tool in read.tools], "names of calls, and of their tools")
 
 
-def failed_result(server: ScriptedServer) -> None:
+def failed_tool_result(server: ScriptedServer) -> None:
     """The text of a failed result is sent; its failure is sent or reported as a loss."""
     call = ToolCall(id="call_1", name="read")
     failure = ToolResultMessage.error("call_1", "no such file")
@@ -222,7 +222,7 @@ def invalid_call_in_history(server: ScriptedServer) -> None:
 # -- seals, blocks and ids of one provider -----------------------------------------------------
 
 
-def seal_only_to_its_maker(server: ScriptedServer) -> None:
+def seal_only_to_its_model(server: ScriptedServer) -> None:
     """A seal is sent to the model that made it, and to no other; the loss is reported."""
     sealed = decode_script(
         server, ThinkingPiece("Let me see."), ThinkingSeal(_SEAL), TextPiece("Four."), TurnEnd()

@@ -323,7 +323,7 @@ def usage(server: ScriptedServer) -> None:
     expect((found.input_tokens, found.output_tokens), (100, 20), "input and output tokens")
 
 
-def usage_inclusive(server: ScriptedServer) -> None:
+def usage_totals(server: ScriptedServer) -> None:
     """Totals include cached and thinking tokens, however the provider counts them."""
     for full in _DETAILED_USAGES:
         script = (TextPiece("Hi"), TurnEnd(usage=full))
@@ -333,14 +333,14 @@ def usage_inclusive(server: ScriptedServer) -> None:
     raise NotExpressible("cache or thinking tokens")
 
 
-def usage_alone(server: ScriptedServer) -> None:
+def usage_after_end(server: ScriptedServer) -> None:
     """Token counts may arrive after the end, in a separate event."""
     decoded = decode_script(server, TextPiece("Hi"), TurnEnd(), UsageOnly(_PLAIN_USAGE))
     expect(decoded.message.usage, _PLAIN_USAGE, "usage")
     expect(decoded.message.stop_reason, StopReason.END_TURN, "stop reason")
 
 
-def end_is_told_once(server: ScriptedServer) -> None:
+def one_finished_event(server: ScriptedServer) -> None:
     """There is one `Finished`, and it is the last event."""
     events = decode_script(
         server, TextPiece("Hi"), usage_if_supported(server, TurnEnd(usage=_PLAIN_USAGE))
@@ -359,7 +359,7 @@ def error_after_200(server: ScriptedServer) -> None:
     expect(decoded.events, (), "events")
 
 
-def error_keeps_what_came(server: ScriptedServer) -> None:
+def events_before_error_kept(server: ScriptedServer) -> None:
     """Events before an error are returned before it is raised, even if they arrive together."""
     failure = ServerFailure("the engine died")
     decoded = decode_script_or_error(server, TextPiece("Hal"), TextPiece("lo"), failure)
@@ -372,7 +372,7 @@ def error_keeps_what_came(server: ScriptedServer) -> None:
         expect(decoded.calls, [("a", "read", '{"path')], "calls")
 
 
-def error_in_place_of_an_answer(server: ScriptedServer) -> None:
+def error_status(server: ScriptedServer) -> None:
     """An error status becomes an error that states whether the request may be retried."""
     for status, is_retryable in _STATUSES.items():
         for body in _ERROR_BODIES:
@@ -395,7 +395,7 @@ def cut_short(server: ScriptedServer) -> None:
     raise CaseFailure("no part of the stream is decoded to text")
 
 
-def fed_after_end(server: ScriptedServer) -> None:
+def feed_after_close(server: ScriptedServer) -> None:
     """A closed decoder refuses more bytes, and closing it again has no effect."""
     decoder = server.wire.StreamDecoder()
     frames = server.frames([TextPiece("Hi"), TurnEnd()])
@@ -550,13 +550,13 @@ def byte_order_mark(server: ScriptedServer) -> None:
     _expect_same_as_whole(server, pieces, body, "with a byte order mark cut in pieces")
 
 
-def no_last_line_end(server: ScriptedServer) -> None:
+def missing_final_newline(server: ScriptedServer) -> None:
     """The last line may lack its line end."""
     body = b"".join(_full_response_frames(server))
     _expect_same_as_whole(server, [body.rstrip(b"\r\n")], body, "without the last line end")
 
 
-def no_final_mark(server: ScriptedServer) -> None:
+def missing_end_marker(server: ScriptedServer) -> None:
     """The end marker of the protocol may be missing if the stop reason has arrived."""
     end = usage_if_supported(server, TurnEnd(usage=_PLAIN_USAGE))
     marked = decode_script(server, TextPiece("Hi"), end)

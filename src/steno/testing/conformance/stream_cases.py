@@ -161,7 +161,7 @@ def _joined_text(events: list[Event]) -> str:
 # -- reading -----------------------------------------------------------------------------------
 
 
-async def end(harness: ProviderHarness) -> None:
+async def complete_stream(harness: ProviderHarness) -> None:
     """A stream is read event by event to its end, which is the last event."""
     events, error = await _read_to_end(
         _stream(harness, TextPiece("Hel"), TextPiece("lo"), TurnEnd())
@@ -182,13 +182,13 @@ async def message_after_end(harness: ProviderHarness) -> None:
     expect(stream.message().stop_reason, StopReason.LENGTH, "stop reason, closed after the end")
 
 
-async def collected(harness: ProviderHarness) -> None:
+async def collect(harness: ProviderHarness) -> None:
     """`collect` reads the stream and returns the message."""
     message = await _stream(harness, TextPiece("Hel"), TextPiece("lo"), TurnEnd()).collect()
     expect((message.text, message.stop_reason), ("Hello", StopReason.END_TURN), "the message")
 
 
-async def message_before_start_is_an_error(harness: ProviderHarness) -> None:
+async def message_before_first_read(harness: ProviderHarness) -> None:
     """Before the first read there is no message."""
     stream = _stream(harness, TextPiece("Hello"), TurnEnd())
     try:
@@ -206,14 +206,14 @@ async def message_while_reading(harness: ProviderHarness) -> None:
     stream.close()
 
 
-async def iterating_after_end_ends(harness: ProviderHarness) -> None:
+async def read_after_end(harness: ProviderHarness) -> None:
     """A stream that has ended yields no more events and raises no error."""
     stream = _stream(harness, TextPiece("Hello"), TurnEnd())
     await _read_to_end(stream)
     expect(await _read_to_end(stream), ([], None), "events after the end")
 
 
-async def one_answer_after_another(harness: ProviderHarness) -> None:
+async def successive_requests(harness: ProviderHarness) -> None:
     """Each request gets its own response."""
     provider = harness.provider([TextPiece("One"), TurnEnd()], [TextPiece("Two"), TurnEnd()])
     first = await provider.stream(REQUEST).collect()
@@ -245,7 +245,7 @@ async def interleaved_tool_call_deltas(harness: ProviderHarness) -> None:
 # -- errors ------------------------------------------------------------------------------------
 
 
-async def error_raised_not_an_event(harness: ProviderHarness) -> None:
+async def error_is_raised(harness: ProviderHarness) -> None:
     """An error of the provider is raised where the next event was expected."""
     events, error = await _read_to_end(
         _stream(harness, TextPiece("Hal"), TextPiece("lo"), ServerFailure("the engine died"))
@@ -286,7 +286,7 @@ async def cancel_while_waiting(harness: ProviderHarness) -> None:
     expect(await _read_to_end(stream), ([], None), "events after the read was cancelled")
 
 
-async def cancel_before_the_first_event(harness: ProviderHarness) -> None:
+async def cancel_before_first_event(harness: ProviderHarness) -> None:
     """A read that waits for the first event can be cancelled as well."""
     stream = _stream(harness, StalledConnection())
     reading = await _start_blocked_read(anext(stream))
@@ -308,7 +308,7 @@ async def close_unblocks_read(harness: ProviderHarness) -> None:
         expect(stream.message().stop_reason, StopReason.ABORTED, "stop reason")
 
 
-async def leaving_early_closes(harness: ProviderHarness) -> None:
+async def early_exit_closes_stream(harness: ProviderHarness) -> None:
     """Leaving the `async with` block early closes the stream; the stop reason is `aborted`."""
     async with _stream(harness, TextPiece("Hal"), TextPiece("lo"), TurnEnd()) as stream:
         await anext(stream)
@@ -316,7 +316,7 @@ async def leaving_early_closes(harness: ProviderHarness) -> None:
     _expect_message(stream, "Hal", StopReason.ABORTED)
 
 
-async def close_before_start(harness: ProviderHarness) -> None:
+async def close_before_first_read(harness: ProviderHarness) -> None:
     """A stream that is closed before it was read yields no events, and may be closed again."""
     stream = _stream(harness, TextPiece("Hello"), TurnEnd())
     stream.close()

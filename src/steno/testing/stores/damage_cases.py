@@ -142,7 +142,7 @@ def _splices(data: bytes, place: int) -> Iterator[tuple[str, bytes]]:
 # -- file permissions --------------------------------------------------------------------------
 
 
-def read_only_place(harness: StoreHarness) -> None:
+def read_only_store(harness: StoreHarness) -> None:
     """A read-only store can be read, and every change raises Unavailable."""
     if sys.platform == "win32" or (sys.platform != "linux" and os.geteuid() == 0):
         raise NotApplicable("file permissions do not prevent writing here")

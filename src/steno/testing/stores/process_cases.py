@@ -34,7 +34,7 @@ _LARGEST_FILE_BYTES: Final = 4_000_000
 # -- several open stores ----------------------------------------------------------------------
 
 
-def seen_by_others(harness: StoreHarness) -> None:
+def writes_visible_to_others(harness: StoreHarness) -> None:
     """An open store sees what other open stores and other processes write."""
     with harness.open() as store, harness.open() as other:
         conversation = new_sample_session(store)
@@ -54,7 +54,7 @@ def seen_by_others(harness: StoreHarness) -> None:
 # -- threads -----------------------------------------------------------------------------------
 
 
-def two_threads(harness: StoreHarness) -> None:
+def threads_on_one_session(harness: StoreHarness) -> None:
     """Threads may share a conversation or each have one: no entry is lost or written twice."""
     writes = harness.scale.writes
     with harness.open() as store:
@@ -73,7 +73,7 @@ def two_threads(harness: StoreHarness) -> None:
         expect_intact(store, session, entries=len(SAMPLE_MESSAGES) + (_THREADS + 2) * writes)
 
 
-def threads_with_sessions(harness: StoreHarness) -> None:
+def threads_with_own_sessions(harness: StoreHarness) -> None:
     """Threads may use one store, each for its own session, and read while others write."""
     writes = harness.scale.writes
     with harness.open() as store:

@@ -326,7 +326,7 @@ def hostile_blob_names(harness: StoreHarness) -> None:
         )
 
 
-def images_lie_beside(harness: StoreHarness) -> None:
+def images_as_blobs(harness: StoreHarness) -> None:
     """Large images are stored as blobs, small ones in the record, and both are read back."""
     large, small = _new_bytes(40_000), _new_bytes(400)
     message = ChatMessage.user([Text("Look:"), _image(large), _image(small)])
@@ -349,7 +349,7 @@ def images_lie_beside(harness: StoreHarness) -> None:
         require(memory.blob(digest) == large, "a blob must be copied with its session")
 
 
-def results_lie_beside(harness: StoreHarness) -> None:
+def long_results_as_blobs(harness: StoreHarness) -> None:
     """A very long result is stored as a blob that the record refers to, and is sent in full."""
     text = "a long line of output\n" * 20_000
     call = ToolCall(id="call", name="run")
@@ -395,7 +395,7 @@ def garbage_collection(harness: StoreHarness) -> None:
 # -- verification and redaction ----------------------------------------------------------------
 
 
-def verify_names_the_first_bad(harness: StoreHarness) -> None:
+def verify_reports_first_bad_record(harness: StoreHarness) -> None:
     """`verify` reports the number and the entry of the first changed record."""
     with harness.open() as store:
         conversation = new_sample_session(store)
@@ -418,7 +418,7 @@ def verify_names_the_first_bad(harness: StoreHarness) -> None:
         expect(list(store.records(session)), records, "records, after all were restored")
 
 
-def replaced_record_is_read_everywhere(harness: StoreHarness) -> None:
+def read_replaced_record(harness: StoreHarness) -> None:
     """Every way of reading returns the new version of a replaced record, also after reopening."""
     with harness.open() as store:
         session = new_sample_session(store).id
@@ -436,7 +436,7 @@ def replaced_record_is_read_everywhere(harness: StoreHarness) -> None:
         expect(dict(store.heads(session)), dict(head), "heads")
 
 
-def redaction_keeps_the_chain(harness: StoreHarness) -> None:
+def redaction_keeps_chain_valid(harness: StoreHarness) -> None:
     """Redacted content is removed everywhere; the chain stays valid and has actor and reason."""
     word = f"secret{new_id().replace('-', '')}"
     with harness.open() as store:
@@ -513,7 +513,7 @@ def search_finds_words(harness: StoreHarness) -> None:
             expect(store.search(wordless), [], f"hits for {wordless!r}, which has no word")
 
 
-def search_follows_what_is_written(harness: StoreHarness) -> None:
+def search_finds_new_entries(harness: StoreHarness) -> None:
     """A search finds a new entry at once, in every session and with every open store."""
     word = f"word{new_id().replace('-', '')}"
     with harness.open() as store, harness.open() as other, MemoryStore() as memory:

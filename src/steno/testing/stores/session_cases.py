@@ -69,7 +69,7 @@ def append_and_read_back(harness: StoreHarness) -> None:
         expect_intact(store, session, entries=5)
 
 
-def reopen_goes_on(harness: StoreHarness) -> None:
+def reopen_and_continue(harness: StoreHarness) -> None:
     """A reopened session continues where it ended, any number of times."""
     with harness.open() as store:
         session = store.new().id
@@ -84,7 +84,7 @@ def reopen_goes_on(harness: StoreHarness) -> None:
         expect_intact(store, session, entries=5)
 
 
-def header_is_kept(harness: StoreHarness) -> None:
+def header_round_trip(harness: StoreHarness) -> None:
     """A header is read back byte for byte, with the members of a newer steno."""
     session = new_id()
     raw = (
@@ -101,7 +101,7 @@ def header_is_kept(harness: StoreHarness) -> None:
         expect(listed, [wanted], "the header in the list")
 
 
-def rename_changes_the_title_only(harness: StoreHarness) -> None:
+def rename_changes_only_title(harness: StoreHarness) -> None:
     """`rename` changes or removes the title and leaves the rest of the header and all records."""
     raw = f'{{"v":2,"id":"{new_id()}","title":"old","about":{{"n":1.50}},"mood":[1.50]}}'
     header = decode_header(raw)
@@ -171,7 +171,7 @@ def missing_entry(harness: StoreHarness) -> None:
             conversation.entry(new_id())
 
 
-def session_taken(harness: StoreHarness) -> None:
+def duplicate_session_id(harness: StoreHarness) -> None:
     """Adding a second session with the same id raises Conflict and leaves the first unchanged."""
     with harness.open() as store:
         session = new_sample_session(store).id
@@ -184,7 +184,7 @@ def session_taken(harness: StoreHarness) -> None:
         expect_stored(store, session, before, "the first session with that id")
 
 
-def odd_session_names(harness: StoreHarness) -> None:
+def odd_session_ids(harness: StoreHarness) -> None:
     """Any text is a valid session id: it is not used as a path, pattern or command."""
     tag = new_id()
     names = [each for name in _HOSTILE_SESSION_IDS for each in (tag + name, name + tag)]
@@ -262,7 +262,7 @@ def summary(harness: StoreHarness) -> None:
         expect((empty.title, empty.entries, empty.updated_at), ("", 0, None), "an empty session")
 
 
-def remove_forgets(harness: StoreHarness) -> None:
+def remove_session(harness: StoreHarness) -> None:
     """A removed session cannot be read, listed or found, and its id can be used again."""
     word = f"word{new_id().replace('-', '')}"
     with harness.open() as store:
@@ -285,7 +285,7 @@ def remove_forgets(harness: StoreHarness) -> None:
         expect(len(store.open(session)), 1, "entries of a new session with the same id")
 
 
-def failed_write_leaves_nothing(harness: StoreHarness) -> None:
+def failed_write_changes_nothing(harness: StoreHarness) -> None:
     """A failed add_session and a refused append leave the store unchanged."""
     header = new_header()
 
@@ -379,7 +379,7 @@ def conflict_on_lost_race(harness: StoreHarness) -> None:
             _append_entry(store, first, id=new_id(), branch=MAIN_BRANCH, expected=stale)
 
 
-def id_taken(harness: StoreHarness) -> None:
+def duplicate_entry_id(harness: StoreHarness) -> None:
     """No two entries of a session have the same id, on any branch."""
     with harness.open() as store:
         conversation = new_sample_session(store)
@@ -408,7 +408,7 @@ def missing_branch(harness: StoreHarness) -> None:
         expect_stored(store, conversation.id, before, "after an entry was refused")
 
 
-def begin_branch_taken(harness: StoreHarness) -> None:
+def duplicate_branch_name(harness: StoreHarness) -> None:
     """Beginning a branch that exists raises Conflict, also for the main branch."""
     with harness.open() as store:
         conversation = new_sample_session(store)
@@ -422,7 +422,7 @@ def begin_branch_taken(harness: StoreHarness) -> None:
         expect_stored(store, session, before, "after a branch was refused")
 
 
-def branch_begins_with_nothing(harness: StoreHarness) -> None:
+def branch_in_empty_session(harness: StoreHarness) -> None:
     """A branch may begin in an empty session."""
     with harness.open() as store:
         conversation = store.new()
@@ -453,7 +453,7 @@ def odd_branch_names(harness: StoreHarness) -> None:
         expect_intact(store, session)
 
 
-def fork_shares_the_past(harness: StoreHarness) -> None:
+def fork_shares_entries(harness: StoreHarness) -> None:
     """A fork writes one record; both branches then continue after the same entries."""
     with harness.open() as store:
         conversation = new_sample_session(store)
@@ -474,7 +474,7 @@ def fork_shares_the_past(harness: StoreHarness) -> None:
         expect_intact(store, session, entries=7)
 
 
-def rewind_keeps_what_was_left(harness: StoreHarness) -> None:
+def rewind_keeps_later_entries(harness: StoreHarness) -> None:
     """After a rewind the branch continues from the target; later entries can still be read."""
     with harness.open() as store:
         conversation = new_sample_session(store)
