@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from steno.errors import install_command
+
 ROOT = Path(__file__).parents[1]
 HINT = re.compile(r"pip install (?:--\S+ )*'?(steno[\w-]*)(?:\[([\w,]+)\])?")
+EXTRA = re.compile(r"""(?:install_command\(|\bextra=)['"](\w+)""")
 TEXTS = [
     *(ROOT / "src").rglob("*.py"),
     *(ROOT / "docs").rglob("*.md"),
@@ -58,5 +61,8 @@ def test_every_hint_to_install_a_part_names_our_distribution_and_an_extra() -> N
     assert len(hints) >= 10
     assert [hint for hint in hints if hint[1] != "steno-agent"] == []
     named = {name for hint in hints for name in hint[2].split(",") if name}
-    assert named <= extras.keys()
+    passed = {name for path in TEXTS for name in EXTRA.findall(path.read_text("utf-8"))}
+    assert len(passed) >= 8
+    assert named | passed <= extras.keys()
+    assert install_command("http") == "pip install 'steno-agent[http]'"
     assert not any("steno[" in path.read_text("utf-8") for path in TEXTS if "adr" not in path.parts)
