@@ -1,18 +1,21 @@
-"""What holds for every test: known requirement ids, and the settings of hypothesis."""
+"""What holds for every test: requirement ids, settings of hypothesis, garbage, one PostgreSQL."""
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.requirements_map import load_catalog, unknown_ids
+from tests.store.postgres.postgres_server import Server
 
 settings.register_profile(
     "default",
     deadline=None,
-    max_examples=100,
+    max_examples=50,  # `make property` is for more
     # The same examples on every run in CI: a red build then means a change, not a lucky find.
     derandomize=bool(os.environ.get("CI")),
     # Measures the clock, so it fails on a busy machine whatever the test does.
@@ -36,3 +39,38 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if wrong:
         lines = "\n".join(dict.fromkeys(wrong))
         raise pytest.UsageError(f"requirement ids missing from tests/requirements.toml:\n{lines}")
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from the tests and the libraries: many objects that stay."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_garbage_left() -> Iterator[None]:
+    """Collect the garbage of a file at its end: what it complains about is blamed on this file.
+
+    What is left then stays, as libraries that were loaded do, and costs no later collection.
+    """
+    yield
+    gc.collect()
+    gc.freeze()
+
+
+# -- PostgreSQL ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """One server for all tests; it is not stopped."""
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def postgres_address(postgres_server: Server) -> Iterator[str]:
+    """The address of an empty database that only this test uses."""
+    address = postgres_server.new_database()
+    yield address
+    postgres_server.empty_database(address)
