@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -25,6 +26,12 @@ settings.register_profile(
     "long", settings.get_profile("default"), max_examples=5_000, derandomize=False
 )
 settings.load_profile("default")
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """Run more tests at once than there are cores: many wait for a process, a clock, a terminal."""
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    return cores + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

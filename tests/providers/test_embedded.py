@@ -200,7 +200,7 @@ def test_a_server_that_died_is_started_again() -> None:
             await provider.stream(say("one")).collect()
             first = process_of(provider)
             first.send_signal(signal.SIGKILL)
-            first.wait(10)
+            first.wait(60)
             assert (await provider.stream(say("two")).collect()).text == "two"
             assert process_of(provider).pid != first.pid
 

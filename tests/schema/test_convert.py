@@ -156,7 +156,7 @@ def test_what_another_thread_makes_during_a_load_is_checked() -> None:
     try:
         thread = Thread(target=make)
         thread.start()
-        thread.join(5)
+        thread.join(60)
     finally:
         PRECHECKED.reset(token)
     assert len(caught) == 1

@@ -312,7 +312,7 @@ def test_whoever_looks_while_a_file_is_written_sees_all_of_one_or_all_of_the_oth
             workspace.write_file("file", after, expected=Fingerprint.of(before))
     finally:
         done.set()
-        looker.join(20)
+        looker.join(60)
     assert seen
     assert seen <= set(contents)
 
@@ -355,11 +355,11 @@ def test_work_that_was_begun_is_over_when_a_cancelled_call_ends() -> None:
 
     def work() -> None:
         begun.set()
-        ended.append(go_on.wait(20))
+        ended.append(go_on.wait(60))
 
     async def cancel() -> None:
         task = asyncio.create_task(run_to_completion(work))
-        assert await asyncio.to_thread(begun.wait, 20)
+        assert await asyncio.to_thread(begun.wait, 60)
         for _ in range(2):  # who is impatient cancels twice
             task.cancel()
             done, _ = await asyncio.wait({task}, timeout=0)
