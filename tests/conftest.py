@@ -1,9 +1,14 @@
-"""What holds for every test: requirement ids, settings of hypothesis, garbage, one PostgreSQL."""
+"""What holds for every test.
+
+Requirement ids are known, the environment is empty, hypothesis has its settings, the garbage of a
+file is collected at its end, and all tests of a process share one PostgreSQL.
+"""
 
 from __future__ import annotations
 
 import gc
 import os
+import re
 import sys
 from collections.abc import Iterator
 
@@ -12,6 +17,15 @@ from hypothesis import HealthCheck, settings
 
 from tests.requirements_map import load_catalog, unknown_ids
 from tests.store.postgres.postgres_server import Server
+
+KEPT_VARIABLES = re.compile(
+    r"PATH|HOME|TMPDIR|CI|LD_LIBRARY_PATH|PYTHONPATH|PYTHONHOME"
+    r"|STENO_CRASH_ROUNDS|STENO_WRITE_GOLDEN"
+    r"|(PYTEST|PYRIGHT|COV|COVERAGE|HYPOTHESIS)_\w+"
+)
+# The environment of a user decides no test: it has keys, proxies, colours, locales, databases.
+for name in [name for name in os.environ if not KEPT_VARIABLES.fullmatch(name)]:
+    del os.environ[name]
 
 settings.register_profile(
     "default",
