@@ -11,6 +11,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -32,7 +33,7 @@ from tests.cli.program import COMMAND, ProgramOutput, loaded_by, run_process, ru
 from tests.cli.running_program import PATIENCE_S, becomes_true, is_running, start_program
 
 CALL = ToolCall(id="c1", name="read", arguments='{"path": "x"}')
-_connect = sqlite3.connect
+_connect: Callable[..., sqlite3.Connection] = sqlite3.connect
 SIGNALS = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
