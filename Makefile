@@ -32,6 +32,8 @@ demo: $(READY) ## show what steno does
 test: $(READY) ## run all tests; FLAGS="-k history" goes to pytest
 	@for program in git tmux; do command -v $$program > /dev/null || \
 	  echo "some tests will fail without $$program. On Debian and Ubuntu: apt install $$program" >&2; done
+	@$(PY) -c 'import xllamacpp' 2> /dev/null || \
+	  echo "some tests will fail without libgomp. On Debian and Ubuntu: apt install libgomp1" >&2
 	@$(PY) -m pytest -n auto --dist loadfile $(FLAGS)
 
 check: $(READY) ## format, lint, layers, types, generated files

@@ -20,7 +20,7 @@ from tests.store.postgres.postgres_server import Server
 
 KEPT_VARIABLES = re.compile(
     r"PATH|HOME|TMPDIR|CI|LD_LIBRARY_PATH|PYTHONPATH|PYTHONHOME"
-    r"|STENO_CRASH_ROUNDS|STENO_WRITE_GOLDEN"
+    r"|STENO_CRASH_ROUNDS|STENO_WRITE_GOLDEN|TEXTUAL_SNAPSHOT_TEMPDIR"
     r"|(PYTEST|PYRIGHT|COV|COVERAGE|HYPOTHESIS)_\w+"
 )
 # The environment of a user decides no test: it has keys, proxies, colours, locales, databases.

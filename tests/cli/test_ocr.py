@@ -143,7 +143,7 @@ def at_terminal(*arguments: str, folder: Path) -> Generator[tuple[subprocess.Pop
 def shows(terminal: int, text: str) -> bool:
     """Wait until a terminal shows a text; it is written to every second."""
     shown = b""
-    while text.encode() not in shown and select.select([terminal], [], [], 20)[0]:
+    while text.encode() not in shown and select.select([terminal], [], [], 60)[0]:
         try:
             shown += os.read(terminal, 65_536)
         except OSError:  # the program has ended

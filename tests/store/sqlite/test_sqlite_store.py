@@ -622,7 +622,8 @@ def test_what_was_acknowledged_survives_a_kill(file: Path) -> None:
         assert process.stdout is not None
         acknowledged += [process.stdout.readline().strip() for _ in range(20 + 7 * attempt)]
         process.kill()
-        acknowledged += process.communicate(timeout=60)[0].split()
+        acknowledged += process.stdout.read().split()  # also what was read ahead
+        process.communicate(timeout=60)
         with SqliteStore(file) as store:
             path = [entry.id for entry in store.open("s").entries()]
             assert store.verify("s").is_intact
