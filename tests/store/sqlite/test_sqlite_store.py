@@ -669,7 +669,8 @@ def test_a_store_that_stays_locked_is_unavailable(file: Path) -> None:
         assert caught.value.code == "locked"
         assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
         assert len(store.open("s").entries()) == 1
-        assert len(SqliteStore(file, timeout_s=0.05).search("hello")) == 1
+        with SqliteStore(file, timeout_s=0.05) as impatient:
+            assert len(impatient.search("hello")) == 1
         other.rollback()
         conversation.append(ChatMessage.user("more"))
 
