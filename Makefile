@@ -10,6 +10,9 @@ NODE  := $(VENV)/node
 CODE  := $(wildcard src tests examples scripts bench)
 PIP   := $(PY) -m pip install --quiet --disable-pip-version-check --no-input -c constraints.txt
 
+# Tests start hundreds of processes: each would compile all of steno where no bytecode is kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 # pyright's launcher would ask the network whether a newer one exists.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
@@ -27,6 +30,10 @@ demo: $(READY) ## show what steno does
 	@$(PY) examples/00_demo.py
 
 test: $(READY) ## run all tests; FLAGS="-k history" goes to pytest
+	@for program in git tmux; do command -v $$program > /dev/null || \
+	  echo "some tests will fail without $$program. On Debian and Ubuntu: apt install $$program" >&2; done
+	@$(PY) -c 'import xllamacpp' 2> /dev/null || \
+	  echo "some tests will fail without libgomp. On Debian and Ubuntu: apt install libgomp1" >&2
 	@$(PY) -m pytest -n auto --dist loadfile $(FLAGS)
 
 check: $(READY) ## format, lint, layers, types, generated files
@@ -60,7 +67,7 @@ coverage: $(READY) ## run all tests and show the lines and branches they miss
 	@$(PY) -m coverage report
 
 property: $(READY) ## run the property tests with many more examples
-	@$(PY) -m pytest tests/property tests/wire/test_fuzz.py tests/context/test_context_laws.py --hypothesis-profile=long $(FLAGS)
+	@$(PY) -m pytest -n auto -m hypothesis --hypothesis-profile=long $(FLAGS)
 
 crash: $(READY) ## kill writers of every store 200 times each; STENO_CRASH_ROUNDS=1000 for more
 	@STENO_CRASH_ROUNDS=$${STENO_CRASH_ROUNDS:-200} $(PY) -m pytest tests/store/test_conformance.py -k crash $(FLAGS)

@@ -34,11 +34,13 @@ def record_calls(code: Callable[[], object]) -> CallLog:
             work.c.append(arg)
 
     previous = sys.getprofile()
+    gc.disable()  # hypothesis is told of every collection, in Python
     sys.setprofile(note)
     try:
         code()
     finally:
         sys.setprofile(previous)
+        gc.enable()
     work.python.remove(code.__name__)
     work.c.remove(sys.setprofile)
     return work

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import steno
@@ -93,6 +94,7 @@ def codes_in(source: str) -> Iterator[str]:
                 pass
 
 
+@cache
 def codes_of_steno() -> list[str]:
     """Return every code; `steno.testing` also writes codes of providers, which are not those of steno."""
     files = [path for path in SOURCE.rglob("*.py") if "testing" not in path.parts]

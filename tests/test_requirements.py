@@ -33,14 +33,19 @@ def coverage_of(tmp_path: Path, source: str) -> Coverage:
 # -- this project ---------------------------------------------------------------------------------
 
 
-def test_every_due_requirement_has_a_test() -> None:
-    gaps = find_gaps(load_catalog(), read_coverage())
+@pytest.fixture(scope="module")
+def coverage() -> Coverage:
+    """The markers of this project."""
+    return read_coverage()
+
+
+def test_every_due_requirement_has_a_test(coverage: Coverage) -> None:
+    gaps = find_gaps(load_catalog(), coverage)
     if gaps:
         pytest.fail("no test for: " + ", ".join(gap.id for gap in gaps), pytrace=False)
 
 
-def test_every_id_in_a_test_is_a_requirement() -> None:
-    coverage = read_coverage()
+def test_every_id_in_a_test_is_a_requirement(coverage: Coverage) -> None:
     assert not unknown_ids(coverage.tests, load_catalog())
     assert not coverage.faults
 

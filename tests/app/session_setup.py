@@ -24,7 +24,7 @@ from steno.render.session_items import ChangeSummarizer
 
 T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 NO_SERVER = McpOptions(is_disabled=True)
 
 

@@ -6,7 +6,7 @@ import resource
 import signal
 import sqlite3
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -53,7 +53,7 @@ def go_on_elsewhere(user: SessionUser) -> None:
 
 def damage_first_record(home: Path) -> None:
     (store,) = home.rglob("*.db")
-    with sqlite3.connect(store) as connection:
+    with closing(sqlite3.connect(store)) as connection, connection:
         connection.execute("UPDATE record SET data = '{' WHERE key = (SELECT min(key) FROM record)")
 
 

@@ -47,7 +47,7 @@ def listing(*models: dict[str, Any]) -> Generator[str]:
             yield f"http://127.0.0.1:{server.server_port}/v1"
         finally:
             server.shutdown()
-            thread.join(5)
+            thread.join(60)
 
 
 def test_models_are_listed_with_what_is_known_of_them_the_offline_assistant_last(

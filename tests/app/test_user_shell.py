@@ -12,7 +12,7 @@ from steno import InvalidValue
 from steno.app.shell_command import MAX_RECORDED_BYTES, ShellResult, run_shell_command
 from steno.errors import Unavailable
 
-LIMIT_S = 20
+LIMIT_S = 60
 
 
 def ran(command: str, folder: Path) -> tuple[ShellResult, list[str]]:

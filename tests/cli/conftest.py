@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from tests.store.postgres.postgres_server import Server
 
 
 @pytest.fixture(autouse=True)
@@ -28,16 +25,3 @@ def address(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     place = f"{kind}:{tmp_path / kind}"
     monkeypatch.setenv("STENO_STORE", place)
     return place
-
-
-@pytest.fixture(scope="session")
-def postgres_server() -> Iterator[Server]:
-    """A server for the tests of this folder."""
-    with Server() as server:
-        yield server
-
-
-@pytest.fixture
-def postgres_address(postgres_server: Server) -> str:
-    """The address of an empty database."""
-    return postgres_server.new_database()

@@ -340,7 +340,7 @@ def test_progress_is_printed_and_a_signal_cancels_the_call(everything: None) -> 
     )
     assert process.stderr is not None
     try:
-        assert select.select([process.stderr], [], [], 20)[0]
+        assert select.select([process.stderr], [], [], 60)[0]
         assert b"/3000" in os.read(process.stderr.fileno(), 1_000)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)

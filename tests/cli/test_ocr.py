@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 import termios
@@ -118,6 +119,12 @@ def test_ctrl_c_ends_it_in_the_middle_of_an_image(tmp_path: Path) -> None:
         assert process.wait(timeout=60) == 130
 
 
+def _take_terminal() -> None:
+    # Where tests run in the background, signals are ignored, and children inherit that.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 @contextmanager
 def at_terminal(*arguments: str, folder: Path) -> Generator[tuple[subprocess.Popen[bytes], int]]:
     """Run the program with a terminal that can interrupt it."""
@@ -129,7 +136,7 @@ def at_terminal(*arguments: str, folder: Path) -> Generator[tuple[subprocess.Pop
         stdout=other_end,
         stderr=other_end,
         start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        preexec_fn=_take_terminal,
     )
     os.close(other_end)
     try:
@@ -143,7 +150,7 @@ def at_terminal(*arguments: str, folder: Path) -> Generator[tuple[subprocess.Pop
 def shows(terminal: int, text: str) -> bool:
     """Wait until a terminal shows a text; it is written to every second."""
     shown = b""
-    while text.encode() not in shown and select.select([terminal], [], [], 20)[0]:
+    while text.encode() not in shown and select.select([terminal], [], [], 60)[0]:
         try:
             shown += os.read(terminal, 65_536)
         except OSError:  # the program has ended

@@ -155,7 +155,7 @@ def test_a_full_disk_is_reported_once_and_leaves_nothing(address: str) -> None:
 AS_UNPRIVILEGED_USER = """\
 import locale, os, sys  # what is loaded late cannot be read by everybody
 import steno.app.commands.audit, steno.cli.report_command, steno.cli.sessions, steno.cli.store
-import steno.store.jsonl.store, steno.store.sqlite.store
+import steno.cli.verify, steno.store.jsonl.store, steno.store.sqlite.store
 from steno.cli.main import main
 if os.getuid() == 0:  # who may write everywhere
     os.setuid(65534)

@@ -11,8 +11,10 @@ import socket
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 
@@ -31,6 +33,7 @@ from tests.cli.program import COMMAND, ProgramOutput, loaded_by, run_process, ru
 from tests.cli.running_program import PATIENCE_S, becomes_true, is_running, start_program
 
 CALL = ToolCall(id="c1", name="read", arguments='{"path": "x"}')
+_connect: Callable[..., sqlite3.Connection] = sqlite3.connect
 SIGNALS = {signal.SIGHUP: 129, signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
@@ -387,10 +390,18 @@ def test_settings_are_loaded_for_a_store_only_where_there_are_any(home: Path) ->
     assert "steno.app.settings" in loaded_by("sessions", "list")
 
 
-def test_a_log_that_cannot_be_written_gives_a_failed_result(project: Path) -> None:
+def test_a_log_that_cannot_be_written_gives_a_failed_result(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = f"sqlite:{project.parent / 'locked.db'}"
     assert run_steno("-p", "list files", *OFFLINE, "--store", store).status == 0
     database = sqlite3.connect(project.parent / "locked.db", isolation_level=None)
+
+    def connect_impatiently(*arguments: Any, timeout: float, **options: Any) -> sqlite3.Connection:
+        """Open a database that waits for a lock for a moment, and not for half a minute."""
+        return _connect(*arguments, timeout=min(timeout, 0.1), **options)
+
+    monkeypatch.setattr(sqlite3, "connect", connect_impatiently)
     try:
         database.execute("BEGIN IMMEDIATE")
         output = run_steno(

@@ -35,7 +35,7 @@ def llama_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             finally:
                 server.stdin.close()
                 try:
-                    server.wait(timeout=10)
+                    server.wait(timeout=60)
                 except subprocess.TimeoutExpired:
                     server.kill()
     pytest.fail(f"llama.cpp did not start:\n{log.read_text(errors='replace')[-2000:]}")

@@ -63,7 +63,7 @@ def test_text_arrives_word_by_word(protocol: str, llama_url: str) -> None:
         assert message.usage.input_tokens
         assert message.usage.output_tokens
 
-    run(main(), 30)
+    run(main())
 
 
 @every_protocol
@@ -88,7 +88,7 @@ def test_a_tool_call_is_answered_and_the_model_responds(protocol: str, llama_url
         assert final.text == "done reading"
         assert final.stop_reason is StopReason.END_TURN
 
-    run(main(), 30)
+    run(main())
 
 
 @pytest.mark.parametrize("protocol", [CHAT, MESSAGES])
@@ -109,7 +109,7 @@ def test_parallel_calls_are_separate(protocol: str, llama_url: str) -> None:
             final = await provider.stream(request(*asked.messages, turn, *results)).collect()
         assert final.text == "both done"
 
-    run(main(), 30)
+    run(main())
 
 
 @every_protocol
@@ -130,7 +130,7 @@ def test_cancelling_in_mid_stream_stops_the_server_too(protocol: str, llama_url:
             again = await provider.stream(request(ChatMessage.user("SAY still here"))).collect()
             assert again.text == "still here"
 
-    run(main(), 30)
+    run(main())
 
 
 async def busy_slots(url: str) -> int:
@@ -161,7 +161,7 @@ def test_cancelling_the_task_during_a_stream_keeps_the_received_text(
                 await reader
             assert stream.message().stop_reason is StopReason.ABORTED
 
-    run(main(), 30)
+    run(main())
 
 
 @every_protocol
@@ -174,7 +174,7 @@ def test_a_turn_cut_by_its_limit_has_the_stop_reason(protocol: str, llama_url: s
         if protocol != RESPONSES:  # this server calls it completed there
             assert message.stop_reason is StopReason.LENGTH
 
-    run(main(), 30)
+    run(main())
 
 
 # -- errors --------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def test_a_request_that_the_server_rejects_raises_with_its_reason(
         assert caught.value.status in (400, 500)
         assert caught.value.message
 
-    run(main(), 30)
+    run(main())
 
 
 @every_protocol
@@ -211,7 +211,7 @@ def test_a_request_beyond_the_context_window_is_an_overflow(protocol: str, llama
         assert not caught.value.retryable
         assert stream.message().stop_reason is StopReason.ERROR
 
-    run(main(), 30)
+    run(main())
 
 
 @every_protocol
@@ -221,7 +221,7 @@ def test_an_unknown_path_is_not_found(protocol: str, llama_url: str) -> None:
             with pytest.raises(NotFound):
                 await provider.stream(request(ChatMessage.user("SAY x"))).collect()
 
-    run(main(), 30)
+    run(main())
 
 
 # -- across protocols ----------------------------------------------------------------------------
@@ -259,7 +259,7 @@ def test_a_conversation_continues_over_another_protocol(
         await turn(third)
         assert messages[-1].text == "second is done"
 
-    run(main(), 30)
+    run(main())
 
 
 # -- connections and models ----------------------------------------------------------------------
@@ -275,7 +275,7 @@ def test_connections_are_used_again_and_models_listed(llama_url: str) -> None:
         assert (await provider.describe("puppet")).id == "puppet"
         await transport.close()
 
-    run(main(), 30)
+    run(main())
 
 
 def test_streams_side_by_side_do_not_mix(llama_url: str) -> None:
@@ -286,4 +286,4 @@ def test_streams_side_by_side_do_not_mix(llama_url: str) -> None:
             messages = await asyncio.gather(*[provider.stream(r).collect() for r in asked])
         assert [message.text for message in messages] == texts
 
-    run(main(), 30)
+    run(main())

@@ -24,7 +24,7 @@ from tests.log.sample_talk import TALK
 stored = pytest.mark.parametrize("is_stored", [False, True])
 WRITES = 150
 THREADS = 8
-LONGEST_S = 5
+LONGEST_S = 60
 
 
 @pytest.fixture(autouse=True)

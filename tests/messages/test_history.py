@@ -29,7 +29,7 @@ from tests.value_samples import SECRET
 SYSTEM = ChatMessage.system("Be brief.")
 USER = ChatMessage.user("Hello")
 ASSISTANT = ChatMessage.assistant("Hi")
-LIMIT_S = 5
+LIMIT_S = 60
 
 
 def calling(*ids: str) -> AssistantMessage:

@@ -156,7 +156,7 @@ def test_values_made_by_another_thread_during_a_load_are_checked() -> None:
     try:
         thread = Thread(target=make)
         thread.start()
-        thread.join(5)
+        thread.join(60)
     finally:
         PRECHECKED.reset(token)
     assert len(caught) == 1

@@ -124,7 +124,9 @@ def test_cancelling_twice_leaves_no_process(workspace: Workspace, sandbox: Sandb
     async def main() -> ToolOutput:
         context = WaitableToolContext()
         tool = make_bash(workspace, sandbox, limits=CommandLimits(grace_s=1000))
-        line = f"trap 'echo asked' TERM; echo ready; while :; do sleep {seconds}; done"
+        # Short sleeps: bash runs the trap for a signal just before a sleep only after that sleep.
+        wait = "while :; do sleep 0.1; done"
+        line = f"sleep {seconds} & trap 'echo asked' TERM; echo ready; {wait}"
         running = asyncio.create_task(tool.run(call(line), context))
         await context.wait_for_output("ready")
         running.cancel()

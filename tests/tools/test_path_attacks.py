@@ -223,7 +223,7 @@ def meanwhile(attack: Callable[[], object]) -> Generator[None, None, None]:
         yield
     finally:
         done.set()
-        attacker.join(20)
+        attacker.join(60)
 
 
 def swap(first: Path, second: Path) -> Callable[[], None]:

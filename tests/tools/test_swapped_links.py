@@ -64,7 +64,7 @@ def flipping(link: Path, targets: tuple[str, str]) -> Generator[None, None, None
         yield
     finally:
         done.set()
-        thread.join(20)
+        thread.join(60)
 
 
 @pytest.mark.requirement("S4-14")

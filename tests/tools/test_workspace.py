@@ -312,7 +312,7 @@ def test_a_reader_sees_the_old_content_or_the_new_during_a_write(
             workspace.write_file("file", after, expected=Fingerprint.of(before))
     finally:
         done.set()
-        looker.join(20)
+        looker.join(60)
     assert seen
     assert seen <= set(contents)
 
@@ -355,11 +355,11 @@ def test_work_that_was_begun_is_over_when_a_cancelled_call_ends() -> None:
 
     def work() -> None:
         begun.set()
-        ended.append(go_on.wait(20))
+        ended.append(go_on.wait(60))
 
     async def cancel() -> None:
         task = asyncio.create_task(run_to_completion(work))
-        assert await asyncio.to_thread(begun.wait, 20)
+        assert await asyncio.to_thread(begun.wait, 60)
         for _ in range(2):  # a second cancellation
             task.cancel()
             done, _ = await asyncio.wait({task}, timeout=0)

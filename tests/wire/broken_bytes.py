@@ -92,6 +92,9 @@ ODD_BYTES = st.binary(max_size=6) | st.sampled_from(
 )
 
 
+_DEEPEST = 100  # a newer Python reads JSON that is nested deeper than functions can be
+
+
 def replace_json(draw: DrawFn, frame: bytes) -> bytes:
     """Replace one value of the JSON in a frame."""
     start, end = frame.find(b"{"), frame.rfind(b"}") + 1
@@ -108,7 +111,7 @@ def replace_json(draw: DrawFn, frame: bytes) -> bytes:
 
 def _places(value: Any, place: tuple[Any, ...]) -> list[tuple[Any, ...]]:
     found = [place]
-    if isinstance(value, (dict, list)):
+    if isinstance(value, (dict, list)) and len(place) < _DEEPEST:
         for name, member in value.items() if isinstance(value, dict) else enumerate(value):
             found += _places(member, (*place, name))
     return found

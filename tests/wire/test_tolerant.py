@@ -109,7 +109,7 @@ def test_a_member_named_rest_keeps_its_position_among_others() -> None:
         b"null",
         b'{"id":"1"',
         b'{"id":"\xff"}',
-        b'{"id":"1","new":' + b"[" * 5000 + b"]" * 5000 + b"}",
+        b'{"id":"1","new":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     ],
     ids=lambda data: data[:60].decode(errors="replace"),
 )
@@ -132,8 +132,9 @@ def outcome(read: Any, data: bytes) -> object:
         (b'{"id":"1","rest":}', "not_json"),
         (b"[1]", "unexpected_type"),
         (b'{"id":"\xff"}', "not_utf8"),
-        (b'{"id":"1","new":' + b"[" * 5000 + b"]" * 5000 + b"}", "nested_too_deeply"),
+        (b'{"id":"1","new":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested_too_deeply"),
     ],
+    ids=["type", "missing", "not_json", "list", "not_utf8", "deep"],
 )
 def test_unreadable_data_is_refused_with_a_reason(data: bytes, code: str) -> None:
     for read in (read_root, read_root_slowly):

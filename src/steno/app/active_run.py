@@ -390,6 +390,9 @@ def _load_image(image: str | bytes, workspace: Workspace) -> str | ImageData:
             code="home_unknown",
             place="image",
         ) from None
+    except OSError as exc:
+        exc.filename = image  # versions of Python name different parts of it
+        raise
     if any(real_path.is_relative_to(root) for root in workspace.roots):
         return workspace.relative_of_real_path(str(real_path))
     if not real_path.is_file():  # a pipe may never have data, and a device may never end

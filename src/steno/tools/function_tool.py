@@ -194,8 +194,15 @@ def _check_subjects(
     except ValueError:  # a built-in without a readable signature
         return
     needed = [parameter for parameter in parameters if parameter.default is parameter.empty]
+    unnamed = [
+        parameter.name
+        for parameter in signature.parameters.values()
+        if parameter.kind is parameter.POSITIONAL_ONLY and parameter.default is parameter.empty
+    ]
     for required in (needed, parameters):
         try:
+            if unnamed:  # Python 3.13.0 binds without it if there is a `**`
+                raise TypeError(f"missing a required argument: {unnamed[0]!r}")
             signature.bind(**{parameter.name: None for parameter in required})
         except TypeError as exc:
             raise InvalidTool(

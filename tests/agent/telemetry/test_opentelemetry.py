@@ -42,7 +42,7 @@ from steno.testing.doubles import ScriptedTurn
 MODEL = "anthropic/claude-test"
 SECRET = "sesame"
 """Occurs in all content, and in nothing else."""
-WAIT_S = 10
+WAIT_S = 60
 
 
 class Lookup:

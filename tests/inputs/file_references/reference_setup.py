@@ -12,7 +12,7 @@ from steno.messages.content import FileReference, Text
 from steno.ports import Capability, ResolveContext, ResolvedReference
 from steno.records.entry import Resolution, ResolutionStatus
 
-LIMIT_S = 20.0
+LIMIT_S = 60.0
 
 
 class ScriptedPermission:

@@ -62,7 +62,7 @@ def work_with(
         desk = AgentHarness(turns, *tools, gate=gate_allowing("mcp__evil__*"))
         return await desk.run(), desk
 
-    result, desk = run(meet(folder, work, **settings), 50)
+    result, desk = run(meet(folder, work, **settings))
     desk.check()
     first, second = desk.results
     assert (second.outcome, second.text) == (Outcome.OK, "fine")
@@ -83,7 +83,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> McpTools:
     async def work(connection: McpConnection) -> McpTools:
         return await list_mcp_tools([connection])
 
-    return run(meet(tmp_path_factory.mktemp("hostile"), work), 30)
+    return run(meet(tmp_path_factory.mktemp("hostile"), work))
 
 
 def test_no_name_that_it_gives_means_anything_else(found: McpTools) -> None:
@@ -249,5 +249,5 @@ def test_an_answer_after_the_cancellation_is_nobodys(
         ]
         return [block.text for out in outputs for block in out.content if isinstance(block, Text)]
 
-    assert run(meet(tmp_path, work), 30) == ["fine"] * 3
+    assert run(meet(tmp_path, work)) == ["fine"] * 3
     assert silence(capfd) == ("", "")

@@ -49,18 +49,18 @@ def test_tools_and_resources_are_listed_and_used(http_url: str) -> None:
         assert set(told) <= {"1/3 at 1", "2/3 at 2", "3/3 at 3"}
         await server.aclose()
 
-    run(main(), 20)
+    run(main())
 
 
 def test_headers_are_sent(http_url: str) -> None:
     server = web(http_url)
-    seen = run(asked(server, server.call("headers", {}, progress=ignore)), 20).structured
+    seen = run(asked(server, server.call("headers", {}, progress=ignore))).structured
     assert seen["authorization"] == TOKEN
 
 
 def test_arguments_that_a_server_wants_in_headers_are_sent_there(http_url: str) -> None:
     server = web(http_url)
-    answer = run(asked(server, server.call("headed", {"region": "north"}, progress=ignore)), 20)
+    answer = run(asked(server, server.call("headed", {"region": "north"}, progress=ignore)))
     assert answer.structured["mcp-param-region"] == "north"
 
 
@@ -72,7 +72,7 @@ def test_calls_run_at_once(http_url: str) -> None:
         await server.aclose()
         return [answer.structured["sum"] for answer in answers]
 
-    assert run(main(), 20) == list(range(1, 21))
+    assert run(main()) == list(range(1, 21))
 
 
 def test_cancelled_call_is_cancelled_in_the_server(http_url: str, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_cancelled_call_is_cancelled_in_the_server(http_url: str, tmp_path: Path
         await server.aclose()
         return said
 
-    assert run(main(), 20) == b"cancelled"
+    assert run(main()) == b"cancelled"
 
 
 def test_server_that_is_killed_in_the_middle_of_a_call_fails_it() -> None:
@@ -104,13 +104,13 @@ def test_server_that_is_killed_in_the_middle_of_a_call_fails_it() -> None:
         await server.aclose()
 
     with http_process() as url:
-        run(main(url), 20)
+        run(main(url))
 
 
 def test_an_unreachable_address_is_an_error_without_secrets() -> None:
     server = web("http://user:pass123word@127.0.0.1:9/mcp?key=querysecret")
     with raises_code(ServerFailed, "server_unreachable", place="mcp web") as failed:
-        run(asked(server, server.tools()), 20)
+        run(asked(server, server.tools()))
     assert failed.value.message.startswith("http://127.0.0.1:9/mcp ")
     assert "pass123word" not in str(failed.value)
     assert "querysecret" not in str(failed.value)
@@ -120,7 +120,7 @@ def test_an_unreachable_address_is_an_error_without_secrets() -> None:
 
 
 def first_text(older: OlderServer, server: McpConnection) -> str:
-    answer = run(asked(server, server.call("any", {}, progress=ignore)), 20)
+    answer = run(asked(server, server.call("any", {}, progress=ignore)))
     return str(answer.content[0]["text"])
 
 
@@ -140,7 +140,7 @@ def test_session_that_a_server_forgot_is_begun_again() -> None:
         return str(answer.content[0]["text"])
 
     with run_older_server() as older:
-        assert run(main(older), 20) == "session-2"
+        assert run(main(older)) == "session-2"
 
 
 def test_error_status_is_part_of_the_error() -> None:
@@ -148,7 +148,7 @@ def test_error_status_is_part_of_the_error() -> None:
         older.status = 401
         server = web(older.url)
         with raises_code(ServerFailed, "server_unusable") as failed:
-            run(asked(server, server.tools()), 20)
+            run(asked(server, server.tools()))
         assert "status 401" in failed.value.message
 
 
@@ -157,7 +157,7 @@ def test_redirect_to_another_place_is_not_followed() -> None:
         older.redirect = elsewhere.url
         server = web(older.url)
         with raises_code(ServerFailed, "server_unusable") as failed:
-            run(asked(server, server.tools()), 20)
+            run(asked(server, server.tools()))
         assert "Redirect to" in failed.value.message  # the text of the SDK
         assert elsewhere.headers == []
 
@@ -167,7 +167,7 @@ def test_body_without_end_is_not_read() -> None:
         older.body = b" " * (40 << 20)
         server = web(older.url)
         with raises_code(ServerFailed, "server_gone") as failed:
-            run(asked(server, server.call("any", {}, progress=ignore)), 20)
+            run(asked(server, server.call("any", {}, progress=ignore)))
         assert "more than 32 MB" in failed.value.message
 
 
@@ -177,4 +177,4 @@ def test_packed_body_is_not_unpacked() -> None:
         older.encoding = "gzip"
         server = web(older.url)
         with raises_code(ServerFailed, "server_gone", place="mcp web"):
-            run(asked(server, server.call("any", {}, progress=ignore)), 20)
+            run(asked(server, server.call("any", {}, progress=ignore)))

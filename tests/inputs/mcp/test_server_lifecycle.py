@@ -54,14 +54,14 @@ def test_nothing_is_started_before_the_first_question(tmp_path: Path) -> None:
 def test_command_that_is_not_there_is_named(tmp_path: Path) -> None:
     server = McpConnection(McpServerSpec(name="lost", command="no-such-server"), folder=tmp_path)
     with raises_code(ServerFailed, "server_not_started", place="mcp lost") as failed:
-        run(server.tools(), 20)
+        run(server.tools())
     assert "no-such-server: " in failed.value.message
 
 
 def test_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     spec = plain_spec(cwd=tmp_path / "gone")
     with raises_code(ServerFailed, "server_not_started") as failed:
-        run(McpConnection(spec, folder=tmp_path).tools(), 20)
+        run(McpConnection(spec, folder=tmp_path).tools())
     assert "/gone: " in failed.value.message
 
 
@@ -70,7 +70,7 @@ def test_output_of_a_server_that_ends_at_once_is_shown_without_controls_and_secr
 ) -> None:
     spec = plain_spec("exit", env={"LICENCE_KEY": "hunter2hunter2"})
     with raises_code(ServerFailed, "server_not_started", place="mcp plain") as failed:
-        run(McpConnection(spec, folder=tmp_path).tools(), 20)
+        run(McpConnection(spec, folder=tmp_path).tools())
     text = failed.value.message
     assert "exit code 3" in text
     assert r"I need a \x1b[31mlicence\x1b[0m with key ***" in text
@@ -79,7 +79,7 @@ def test_output_of_a_server_that_ends_at_once_is_shown_without_controls_and_secr
 def test_server_that_never_answers_is_given_up(tmp_path: Path) -> None:
     spec = plain_spec("hang", start_timeout_s=0.3)
     with raises_code(ServerFailed, "server_start_timeout", place="mcp plain"):
-        run(McpConnection(spec, folder=tmp_path).tools(), 20)
+        run(McpConnection(spec, folder=tmp_path).tools())
 
 
 def test_older_server_that_ends_at_words_it_does_not_know_is_started_again_for_the_older_ones(
@@ -93,7 +93,7 @@ def test_older_server_that_ends_at_words_it_does_not_know_is_started_again_for_t
         assert {tool.name for tools in lists for tool in tools} == {"good", "listed"}
         await server.aclose()
 
-    run(main(), 20)
+    run(main())
     assert told == []
 
 
@@ -105,7 +105,7 @@ def test_many_who_ask_at_once_share_one_start(tmp_path: Path) -> None:
         finally:
             await server.aclose()
 
-    run(main(), 20)
+    run(main())
 
 
 def test_start_continues_for_others_if_one_waiting_task_is_cancelled(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_start_continues_for_others_if_one_waiting_task_is_cancelled(tmp_path: P
         finally:
             await server.aclose()
 
-    run(main(), 20)
+    run(main())
 
 
 def test_server_that_fails_again_and_again_is_left_alone_for_a_while(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_server_that_fails_again_and_again_is_left_alone_for_a_while(tmp_path: P
         assert starts.read_text() == "x" * (MAX_STARTS + 1)
         await server.aclose()
 
-    run(main(), 20)
+    run(main())
 
 
 # -- in the middle -------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def test_conversation_ends_if_a_message_cannot_be_written(tmp_path: Path) -> Non
             await outgoing.send(loaded.SessionMessage(request))
             return [message async for message in incoming]
 
-    assert run(main(), 20) == []
+    assert run(main()) == []
     assert "a message to it cannot be encoded as JSON" in str(tail)
 
 
@@ -252,7 +252,7 @@ def test_call_that_takes_too_long_is_cancelled_and_the_next_one_is_answered(tmp_
         finally:
             await server.aclose()
 
-    run(main(), 20)
+    run(main())
 
 
 # -- the end -------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def test_closed_server_is_gone(make: Any, tmp_path: Path) -> None:
         with raises_code(ServerFailed, "session_closed"):
             await server.tools()
 
-    run(main(), 20)
+    run(main())
 
 
 def test_server_that_has_not_responded_yet_ends_when_closed_and_blocks_no_task(
@@ -290,7 +290,7 @@ def test_server_that_has_not_responded_yet_ends_when_closed_and_blocks_no_task(
         with raises_code(ServerFailed, "server_stopped", place="mcp plain"):
             await asking
 
-    run(main(), 20)
+    run(main())
 
 
 def test_session_that_is_closed_before_it_starts_blocks_no_task(tmp_path: Path) -> None:
@@ -302,7 +302,7 @@ def test_session_that_is_closed_before_it_starts_blocks_no_task(tmp_path: Path) 
             await link.ready()
         assert children() == others
 
-    run(main(), 20)
+    run(main())
 
 
 def test_server_is_up_from_its_first_answer_until_it_is_gone(tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_server_is_up_from_its_first_answer_until_it_is_gone(tmp_path: Path) -> 
         await server.aclose()
         assert not server.is_connected
 
-    run(main(), 20)
+    run(main())
 
 
 def test_closing_fails_calls_under_way(tmp_path: Path) -> None:
@@ -330,7 +330,7 @@ def test_closing_fails_calls_under_way(tmp_path: Path) -> None:
         with pytest.raises(ServerFailed):
             await call
 
-    run(main(), 20)
+    run(main())
 
 
 def test_server_that_does_not_want_to_end_is_ended(tmp_path: Path) -> None:
@@ -342,7 +342,7 @@ def test_server_that_does_not_want_to_end_is_ended(tmp_path: Path) -> None:
         await server.aclose()
         assert not is_running(pid)
 
-    run(main(), 20)
+    run(main())
 
 
 def test_processes_of_a_server_end_with_it(tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ def test_processes_of_a_server_end_with_it(tmp_path: Path) -> None:
         assert await end.read() == b""
         transport.close()
 
-    run(main(), 20)
+    run(main())
 
 
 def test_server_ends_with_the_event_loop_that_is_stopped(tmp_path: Path) -> None:
@@ -374,7 +374,7 @@ def test_server_ends_with_the_event_loop_that_is_stopped(tmp_path: Path) -> None
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(main(), 20)
+        run(main())
     assert not is_running(pids[0])
 
 
@@ -403,7 +403,7 @@ def test_server_that_does_not_want_to_end_is_gone_when_we_are_killed() -> None:
         try:
             assert select.select([server], [], [], 0)[0] == []
             master.kill()
-            assert select.select([server], [], [], 20)[0] == [server]
+            assert select.select([server], [], [], 60)[0] == [server]
         finally:
             os.close(server)
             master.kill()
@@ -417,7 +417,7 @@ def test_program_that_cannot_be_run_is_named(command: str, tmp_path: Path) -> No
     (tmp_path / "not-executable").write_text("")
     spec = McpServerSpec(name="poor", command=command, env={"PATH": str(tmp_path)})
     with raises_code(ServerFailed, "server_not_started") as failed:
-        run(McpConnection(spec, folder=tmp_path).tools(), 20)
+        run(McpConnection(spec, folder=tmp_path).tools())
     assert failed.value.message.endswith(f": {command}: {os.strerror(errno.EACCES)}")
 
 
@@ -427,7 +427,7 @@ def test_program_gets_the_environment_and_the_signals_as_if_we_had_started_it_ou
     program = "env >env; grep SigIgn /proc/self/status >signals"
     spec = McpServerSpec(name="curious", command="sh", args=("-c", program))
     with pytest.raises(ServerFailed):
-        run(McpConnection(spec, folder=tmp_path).tools(), 20)
+        run(McpConnection(spec, folder=tmp_path).tools())
     names = {line.partition("=")[0] for line in (tmp_path / "env").read_text().splitlines()}
     given = {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
     assert names - {"OLDPWD", "PWD", "SHLVL", "_"} <= given
@@ -448,7 +448,7 @@ def test_secret_of_our_environment_does_not_reach_a_server(
         finally:
             await server.aclose()
 
-    seen = run(main(), 20)
+    seen = run(main())
     assert seen["GIVEN"] == "yes"
     assert seen["PATH"] == os.environ["PATH"]
     assert set(seen) <= {"GIVEN", "HOME", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
@@ -460,5 +460,5 @@ def test_nothing_of_a_server_is_printed(tmp_path: Path, capfd: pytest.CaptureFix
         await server.call("stray", {}, progress=ignore)
         await server.aclose()
 
-    run(main(), 20)
+    run(main())
     assert capfd.readouterr() == ("", "")

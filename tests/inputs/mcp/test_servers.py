@@ -57,7 +57,7 @@ def test_tools_and_prompts_of_all_servers_are_found_and_what_only_reads_is_known
             assert len(readers) == 40
             assert (await list_mcp_prompts(servers)).notices == ()
 
-    run(main(), 20)
+    run(main())
 
 
 def test_servers_end_together(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_servers_end_together(tmp_path: Path) -> None:
             assert len(children() - others) == 2
         assert children() == others
 
-    run(main(), 20)
+    run(main())
 
 
 WITHOUT_SDK = """

@@ -53,7 +53,7 @@ def test_the_last_text_before_a_pause_is_passed_on_during_it() -> None:
             await second.wait()
             assert told == ["0", "2"]
 
-    run(main(), 20)
+    run(main())
 
 
 def test_progress_of_a_server_that_does_not_stop_to_tell_is_thinned_out(

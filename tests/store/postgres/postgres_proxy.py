@@ -92,7 +92,7 @@ class Proxy:
         _end(client)
         self.was_lost.set()
         if loss is Loss.LATE:
-            self.let_through.wait(30)
+            self.let_through.wait(60)
         if loss is not Loss.UNSENT:
             server.sendall(chunk)
             server.shutdown(socket.SHUT_WR)

@@ -626,7 +626,8 @@ def test_acknowledged_entries_survive_a_kill(file: Path) -> None:
         assert process.stdout is not None
         acknowledged += [process.stdout.readline().strip() for _ in range(20 + 7 * attempt)]
         process.kill()
-        acknowledged += process.communicate(timeout=60)[0].split()
+        acknowledged += process.stdout.read().split()  # also what was read ahead
+        process.communicate(timeout=60)
         with SqliteStore(file) as store:
             path = [entry.id for entry in store.open("s").entries()]
             assert store.verify("s").is_intact
@@ -672,7 +673,8 @@ def test_a_store_that_stays_locked_is_unavailable(file: Path) -> None:
         assert caught.value.code == "locked"
         assert isinstance(caught.value.__cause__, sqlite3.OperationalError)
         assert len(store.open("s").entries()) == 1
-        assert len(SqliteStore(file, timeout_s=0.05).search("hello")) == 1
+        with SqliteStore(file, timeout_s=0.05) as impatient:
+            assert len(impatient.search("hello")) == 1
         other.rollback()
         conversation.append(ChatMessage.user("more"))
 

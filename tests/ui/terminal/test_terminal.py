@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -297,6 +298,6 @@ def test_sessions_survive_in_one_store(window: Tmux) -> None:
     window.type("", "C-d")
     window.wait("[left with 0]")
     (store,) = window.home.rglob("*.db")
-    with sqlite3.connect(store) as connection:
+    with closing(sqlite3.connect(store)) as connection:
         (status,) = connection.execute("pragma integrity_check").fetchone()
     assert status == "ok"

@@ -368,8 +368,8 @@ class SqliteStore(base.Store):
         latest = None if put_before is None else rows.time_to_microseconds(put_before)
         with self._database.erase_transaction() as db:
             db.execute(
-                "DELETE FROM blob WHERE sha256 = ?1 AND (?2 IS NULL OR stored_at <= ?2)",
-                (_digest_bytes(sha256), latest),
+                "DELETE FROM blob WHERE sha256 = ? AND (? IS NULL OR stored_at <= ?)",
+                (_digest_bytes(sha256), latest, latest),
             )
 
 

@@ -103,7 +103,7 @@ def run_steps(
             await flow(app, pilot)
             await pilot.pause()
 
-    asyncio.run(asyncio.wait_for(run(), 20))
+    asyncio.run(asyncio.wait_for(run(), 60))
     return app
 
 

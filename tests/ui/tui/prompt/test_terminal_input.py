@@ -111,7 +111,7 @@ class Terminal:
 
     def close(self) -> None:
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(60)
         os.close(self._ours)
 
 
