@@ -1,7 +1,7 @@
-"""The tour: an agent mends a project, and what it did is looked at, proved and played again.
+"""A tour of steno: an agent fixes a bug; you read, verify and replay the record of its work.
 
-Everything happens in a folder of its own, with a home of its own, and is gone at the end. The
-commands are real: `sh` runs them as they stand there.
+The demo runs real commands in a temporary folder with its own home, and deletes it at the end.
+It exits with status 1 if a step fails.
 """
 
 import os
@@ -10,7 +10,7 @@ import sys
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 from steno import (
     Assembler,
@@ -32,7 +32,7 @@ from steno.wire import load_wire
 
 
 class Step(NamedTuple):
-    """What is shown, and why; and the command that shows it."""
+    """A command of the demo, and a sentence that explains it."""
 
     title: str
     command: str
@@ -56,60 +56,60 @@ class Means(unittest.TestCase):
 """,
 }
 STEPS = (
-    Step("A throw-away project. Its test says that the mean of 1, 2 and 6 is 3.", "cat stats.py"),
+    Step("A small project has a bug: the mean of 1, 2 and 6 should be 3.", "cat stats.py"),
     Step(
-        "An agent is to run the test. Only reading is free, and nobody can be asked: it is denied.",
+        "An agent runs the test. Commands need approval, so the call is denied.",
         "steno -p 'run python3 -m unittest' --model offline",
     ),
     Step(
-        "With a rule it may run this one command, in a sandbox where there is one. The test fails.",
+        "A permission rule allows this one command, in a sandbox if there is one. The test fails.",
         "steno -c -p 'run python3 -m unittest' --allow 'bash(python3 -m unittest)'",
     ),
     Step(
-        "It mends the code: an edit of one file is allowed, too. Now the test passes.",
+        "A second rule allows edits of one file. The agent fixes the bug, and the test passes.",
         """\
 steno -c -p 'replace "/ 2" with "/ len(values)" in stats.py, then run python3 -m unittest' \\
     --allow 'edit(stats.py)' --allow 'bash(python3 -m unittest)'""",
     ),
     Step(
-        "What you point at is shown as it is now, and on record: has it changed since?",
+        "A line of a file is attached to a prompt. steno reports that the file changed afterwards.",
         "steno -c -p 'explain @stats.py:2' -q && echo >> stats.py && steno inputs",
     ),
     Step(
-        "Another way to go on, in a branch that shares the past; in plan mode it can only look.",
+        "A branch continues from the same entries. In plan mode the agent can only read.",
         "steno -c --fork review --mode plan -p 'search for \"mean\" in .'",
     ),
-    Step("All of it is one session, which is a tree.", "steno sessions tree last"),
+    Step("The session is a tree of two branches.", "steno sessions tree last"),
     Step(
-        "Who decided what: each call that was run, and the rule that allowed it.",
+        "The audit lists each approved call, and the rule that allowed it.",
         "steno audit last --decision approved",
     ),
-    Step("A chain of digests proves that nothing was changed since.", "steno verify last"),
+    Step("A chain of digests proves that the record was not changed.", "steno verify last"),
     Step(
-        "The session runs again from its record, through the same loop, and ends in the same digest.",
+        "The session is replayed from its record, without a model, and ends in the same digest.",
         "steno replay last",
     ),
     Step(
-        "A real language model, on this machine: 135 million parameters, so expect little of it.",
+        "A language model runs on this machine. It is small, so do not expect good responses.",
         """\
 steno -p 'Name a colour.' --model embedded --no-session \\
     --system-prompt 'Answer in one short sentence.' --max-tokens 40 --temperature 0""",
         is_optional=True,
     ),
 )
-KEPT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "COLORTERM", "NO_COLOR", "TMPDIR")
+ENVIRONMENT = ("PATH", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "COLORTERM", "NO_COLOR", "TMPDIR")
 
 
-# -- at the command line ---------------------------------------------------------------------
+# -- the command line ------------------------------------------------------------------------
 
 
 def run_steps(folder: Path) -> None:
-    """Show every step, and stop at the first that fails."""
+    """Run every step, and exit at the first one that fails."""
     project = folder / "project"
     project.mkdir()
     for name, text in PROJECT.items():
         (project / name).write_text(text)
-    environ = {name: os.environ[name] for name in KEPT if name in os.environ}
+    environ = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
     environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environ["PATH"]])
     environ["HOME"] = str(folder)
     for number, step in enumerate(STEPS, start=1):
@@ -124,24 +124,29 @@ def run_steps(folder: Path) -> None:
             stderr=subprocess.STDOUT,
             check=False,
         ).returncode
-        if status != 0 and not step.is_optional:
-            sys.exit(f"demo: the command failed with exit status {status}")
-        if status != 0:
-            print("This step is left out.", flush=True)
+        if status != 0 and step.is_optional:
+            print(f"Exit status {status}. This step is optional; the demo continues.", flush=True)
+        elif status != 0:
+            fail(number, f"the command has exit status {status}, expected 0")
 
 
 def announce(number: int, title: str) -> None:
-    """Say how far it is, and what comes."""
+    """Print the number and the title of a step."""
     print("\n" + bold(f"[{number}/{len(STEPS) + 1}] {title}") + "\n", flush=True)
 
 
+def fail(number: int, reason: str) -> NoReturn:
+    """Exit with status 1 and the reason."""
+    sys.exit(f"demo: step {number} of {len(STEPS) + 1} failed: {reason}")
+
+
 def bold(text: str) -> str:
-    """Make a line stand out on a terminal, and leave it alone in a file."""
+    """Return a text in bold on a terminal, and unchanged in a file."""
     is_plain = not sys.stdout.isatty() or "NO_COLOR" in os.environ
     return text if is_plain else f"\x1b[1m{text}\x1b[0m"
 
 
-# -- as a library ----------------------------------------------------------------------------
+# -- the library -----------------------------------------------------------------------------
 
 
 def read_file(path: str, limit: int = 100) -> str:
@@ -149,39 +154,41 @@ def read_file(path: str, limit: int = 100) -> str:
     return f"{path}: {limit} lines at most"
 
 
-def show_library() -> None:
-    """Show what stands below all that: streams, repair, two providers."""
-    pieces: list[Event] = [
+def show_library(number: int) -> None:
+    """Assemble a stream, repair a history, and encode it for two providers."""
+    events: list[Event] = [
         TextDelta(0, "I read "),
-        TextDelta(0, "both."),
+        TextDelta(0, "both files."),
         ToolCallDelta(0, "call_a", "read_file", '{"path": "REA'),
         ToolCallDelta(0, None, None, 'DME.md"}'),
         ToolCallDelta(0, "call_b", "read_file", '{"path": "a.py"}'),
         Finished(StopReason.END_TURN, "stop"),
     ]
     assembler = Assembler()
-    for piece in pieces:
-        assembler.feed(piece)
-    turn = assembler.message()
-    print("a stream, from a server that numbers both calls 0 and cuts anywhere:")
-    for part in (turn.text, *[f"{call.name} {call.arguments}" for call in turn.tool_calls]):
+    for event in events:
+        assembler.feed(event)
+    response = assembler.message()
+    print("a stream of a server that gives two calls the same index:")
+    for part in (response.text, *[f"{call.name} {call.arguments}" for call in response.tool_calls]):
         print(f"  {part}")
 
-    killed: list[Message] = [
-        ChatMessage.user("Read both."),
-        turn,
+    interrupted: list[Message] = [
+        ChatMessage.user("Read both files."),
+        response,
         ToolResult.success("call_a", read_file("README.md")),
         ChatMessage.user("Are you still there?"),
     ]
-    print("\na session that was killed before the second call had its result:")
-    for issue in check_order(killed):
+    print("\na session that was killed before the second call had a result:")
+    for issue in check_order(interrupted):
         print(f"  message {issue.position}: {issue.code} - {issue.remedy}")
-    mended = repair(killed).messages
-    print("what is sent of it:", ", ".join([str(message.role) for message in mended]))
+    repaired = repair(interrupted).messages
+    if check_order(repaired):
+        fail(number, "the repaired history is not valid")
+    print("  repaired:", ", ".join([str(message.role) for message in repaired]))
 
     tool = ToolDefinition.from_function(read_file)
-    request = Request(model="any", messages=mended, tools=(tool,), temperature=0.2)
-    print("\nthe same request, in the words of two providers:")
+    request = Request(model="any", messages=repaired, tools=(tool,), temperature=0.2)
+    print("\nthe same request for two providers:")
     for name in ("openai_chat", "anthropic_messages"):
         encoded = load_wire(name).encode_request(request)
         roles = ", ".join([message["role"] for message in encoded.json["messages"]])
@@ -189,11 +196,11 @@ def show_library() -> None:
         print(f"  {name:18} {len(encoded.body)} bytes: {roles}", *losses, sep="\n    ")
 
 
-begin = time.monotonic()
-print("The model is the offline assistant (no key, no network); everything around it is real.")
+start = time.monotonic()
+print("The offline assistant replaces the model: no key, no network. All other parts are real.")
 with TemporaryDirectory(prefix="steno-demo-") as temporary:
     run_steps(Path(temporary).resolve())
-announce(len(STEPS) + 1, "The same as a library, and what keeps it from breaking.")
-show_library()
-seconds = time.monotonic() - begin
-print(f"\nThat was all, in {seconds:.0f} s for these steps; the folder is gone.")
+last = len(STEPS) + 1
+announce(last, "The Python library assembles streams, repairs histories and encodes requests.")
+show_library(last)
+print(f"\nFinished in {time.monotonic() - start:.0f} s. The temporary folder is deleted.")

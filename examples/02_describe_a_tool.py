@@ -1,4 +1,7 @@
-"""Describe tools by a type or a function, and check what a model made of them."""
+"""Describe tools with a type or a function, and check the arguments of a call.
+
+The JSON schema comes from the annotations and the docstring.
+"""
 
 import json
 from typing import Annotated, Literal
@@ -14,15 +17,15 @@ class Edit(msgspec.Struct):
     path: str
     old: Annotated[str, "The exact text to replace."]
     new: str
-    count: Annotated[int, msgspec.Meta(ge=1, description="How many times.")] = 1
+    count: Annotated[int, msgspec.Meta(ge=1, description="The number of replacements.")] = 1
 
 
 async def search(pattern: str, kind: Literal["text", "regex"] = "text") -> list[str]:
-    """Find lines in the project.
+    """Search the lines of the project.
 
     Args:
-        pattern: What to look for.
-        kind: How to read the pattern.
+        pattern: The text to find.
+        kind: How to interpret the pattern.
     """
     return [f"{kind}:{pattern}"]
 

@@ -1,4 +1,7 @@
-"""Turn streamed events into a message; look at it at any time, cut it anywhere."""
+"""Assemble streamed events into a message, even if the stream breaks off.
+
+A call with incomplete arguments becomes an `InvalidToolCall`, so nothing runs by mistake.
+"""
 
 from steno import (
     Assembler,
@@ -11,23 +14,23 @@ from steno import (
 )
 
 events: list[Event] = [
-    ThinkingDelta(0, "The file first."),
+    ThinkingDelta(0, "Read the file first."),
     TextDelta(1, "Reading "),
     TextDelta(1, "the file."),
     ToolCallDelta(0, id="call_1", name="read_file"),
     ToolCallDelta(0, arguments_delta='{"path": '),
     ToolCallDelta(0, arguments_delta='"app.py"'),
-    # … and here the connection breaks.
+    # The connection breaks here.
 ]
 
 assembler = Assembler()
 for event in events:
-    for told in assembler.feed(event):
-        print(told)
+    for assembled in assembler.feed(event):
+        print(assembled)
 
 message = assembler.message(StopReason.ABORTED)
-print("said so far:", message.text)
+print("text so far:", message.text)
 for call in message.tool_calls:
     if isinstance(call, InvalidToolCall):
-        print("cannot be run:", call.reason)
-        print("kept as it came:", call.arguments)
+        print("invalid call:", call.reason)
+        print("received arguments:", call.arguments)

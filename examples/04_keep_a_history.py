@@ -1,4 +1,7 @@
-"""Keep a chat in order while many threads write to it."""
+"""Keep a history in a valid order while several threads add to it.
+
+A message that is out of order raises an error; an iterator reads a snapshot.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,13 +17,16 @@ before = iter(history)
 with ThreadPoolExecutor() as pool:
     list(pool.map(lambda call: history.add(ToolResult.success(call.id, "up")), calls))
 
-print("a snapshot taken before:", len(list(before)), "messages; now:", len(history))
-print("outstanding:", history.outstanding)
-for attempt in (ToolResult.success("call_0", "again"), ToolResult.success("call_9", "who?")):
+print("snapshot:", len(list(before)), "messages; history now:", len(history))
+print("calls without a result:", history.outstanding)
+for attempt in (
+    ToolResult.success("call_0", "again"),
+    ToolResult.success("call_9", "unknown call"),
+):
     try:
         history.add(attempt)
     except OutOfOrder as error:
-        print("refused:", error)
+        print("error:", error)
 history.add(ChatMessage.assistant("All eight are up."))
 history.check_complete()
-print("last:", history.last.text if history.last else None)
+print("last message:", history.last.text if history.last else None)

@@ -1,4 +1,7 @@
-"""Send a history that something went wrong with: the record stays, the repair is reported."""
+"""Repair a history before it is sent: one result is missing, two do not belong there.
+
+`repair` returns a copy and reports each issue; the history itself does not change.
+"""
 
 from steno import ChatMessage, ToolCall, ToolResult, check_order, repair
 
@@ -7,7 +10,7 @@ history = [
     ChatMessage.assistant(None, [ToolCall(id="a", name="make"), ToolCall(id="b", name="lint")]),
     ToolResult.success("b", "clean"),
     ToolResult.success("b", "clean"),
-    ChatMessage.user("And?"),
+    ChatMessage.user("Is it ready?"),
     ToolResult.success("z", "from another session"),
 ]
 
@@ -17,4 +20,4 @@ for issue in check_order(history):
 repaired = repair(history)
 for message in repaired.messages:
     print(f"{message.role:9} {message.tool_call_id or '':2} {message.text}")
-print("needs nothing more:", repair(repaired.messages).issues == ())
+print("valid now:", repair(repaired.messages).issues == ())

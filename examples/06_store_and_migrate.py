@@ -1,4 +1,7 @@
-"""Store a conversation, and load what older and newer programs wrote."""
+"""Store a conversation, and load files of older and newer versions.
+
+Fields and blocks of newer versions are kept and written again.
+"""
 
 import logging
 import sys
@@ -23,6 +26,6 @@ for entry in decode_document(session).entries:
 newer = """{"version":2,"entries":[{"v":2,"id":"m1","payload":{"type":"user",
   "content":[{"type":"text","text":"Hi","mood":1.50},{"type":"scent","of":"rain"}]}}]}"""
 document = decode_document(newer)
-print("usable:", document.messages[0].text)
-print("kept:", '"mood":1.50' in (written := encode_document(document).decode()))
-print("kept:", '{"type":"scent","of":"rain"}' in written)
+print("text:", document.messages[0].text)
+print("unknown field kept:", '"mood":1.50' in (written := encode_document(document).decode()))
+print("unknown block kept:", '{"type":"scent","of":"rain"}' in written)

@@ -1,4 +1,7 @@
-"""Test your own code against every conversation there could be (needs `steno[testing]`)."""
+"""Test your own code with generated conversations (needs `steno-agent[testing]`).
+
+Hypothesis searches for a conversation that breaks the function under test.
+"""
 
 from hypothesis import given, settings
 
@@ -6,8 +9,8 @@ from steno import Message, MessageRole
 from steno.testing import conversations
 
 
-def last_words(messages: list[Message]) -> str:
-    """Return what the user said last: the function under test."""
+def last_prompt(messages: list[Message]) -> str:
+    """Return the text of the last user message: the function under test."""
     for message in reversed(messages):
         if message.role is MessageRole.USER:
             return message.text or ""
@@ -16,10 +19,10 @@ def last_words(messages: list[Message]) -> str:
 
 @settings(max_examples=50, database=None, derandomize=True)
 @given(conversations())
-def test_last_words_come_from_the_user(messages: list[Message]) -> None:
-    said = [message.text or "" for message in messages if message.role is MessageRole.USER]
-    assert last_words(messages) == (said[-1] if said else "")
+def test_last_prompt_is_from_the_user(messages: list[Message]) -> None:
+    prompts = [message.text or "" for message in messages if message.role is MessageRole.USER]
+    assert last_prompt(messages) == (prompts[-1] if prompts else "")
 
 
-test_last_words_come_from_the_user()
-print("50 conversations, no counterexample")
+test_last_prompt_is_from_the_user()
+print("50 conversations tested, no counterexample found")

@@ -1,10 +1,13 @@
-"""Begin a conversation with one provider and go on with another, knowing what it will not see."""
+"""Start a conversation with one provider and continue it with another.
+
+Each wire reports what it cannot send.
+"""
 
 from steno import Assembler, ChatMessage, Request, ToolResult
 from steno.render import format_change
 from steno.wire import anthropic_messages, gemini, openai_chat
 
-# What Anthropic's server sends while a model thinks, speaks and calls a tool.
+# A recorded response of Anthropic's server: thinking, then a tool call.
 RECORDED = b"""\
 event: message_start
 data: {"type":"message_start","message":{"id":"msg_1","role":"assistant","content":[],
@@ -43,16 +46,16 @@ data: {"type":"message_stop"}
 assembler = Assembler()
 decoder = anthropic_messages.StreamDecoder(model="claude-x")
 for event in (*decoder.feed(RECORDED), *decoder.close()):
-    for told in assembler.feed(event):
-        print(told)
-turn = assembler.message()
+    for assembled in assembler.feed(event):
+        print(assembled)
+response = assembler.message()
 
 request = Request(
     model="claude-x",
     messages=(
         ChatMessage.system("You read code."),
         ChatMessage.user("What is in a.py?"),
-        turn,
+        response,
         ToolResult.success("toolu_1", "print('hello')"),
     ),
 )

@@ -1,6 +1,7 @@
-"""Ask a model, watch it answer, survive its faults: a script stands in for the server.
+"""Send a request to a model, print the stream, and handle an error.
 
-With `steno.providers.connect("ollama", model="qwen3")` in its place the rest stays as it is.
+A scripted provider replaces the server. With `steno.providers.connect("ollama", model="qwen3")` in
+its place the rest of the program stays the same.
 """
 
 import asyncio
@@ -12,14 +13,16 @@ from steno.testing import ScriptedProvider
 
 script = ScriptedProvider(
     [
-        ChatMessage.assistant("Let me look.", [ToolCall.create("read", {"path": "a.py"}, id="c1")]),
+        ChatMessage.assistant(
+            "I will read it.", [ToolCall.create("read", {"path": "a.py"}, id="c1")]
+        ),
         RateLimited("slow down", status=429, retryable=True, retry_after_s=2),
     ]
 )
 
 
 async def ask(provider: Provider, request: Request) -> None:
-    """Print what the model says while it says it."""
+    """Print the response while it arrives."""
     async with provider.stream(request) as stream:
         try:
             async for event in stream:
@@ -28,8 +31,8 @@ async def ask(provider: Provider, request: Request) -> None:
                 elif isinstance(event, ToolCallEnd):
                     print(event.call)
         except RateLimited as error:
-            print(f"{error}; again in {error.retry_after_s:.0f} s")
-    print(stream.message().stop_reason)
+            print(f"{error}; retry in {error.retry_after_s:.0f} s")
+    print("stop reason:", stream.message().stop_reason)
 
 
 request = Request(model="m", messages=(ChatMessage.user("What is in a.py?"),))

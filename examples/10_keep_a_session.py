@@ -1,6 +1,6 @@
-"""Keep a conversation, go on with it later and in two ways, and prove that nobody changed it.
+"""Store a conversation, continue it in two branches, and verify that it was not changed.
 
-`python examples/10_keep_a_session.py sqlite:work.db` leaves it there for the `steno` command.
+`python examples/10_keep_a_session.py sqlite:work.db` keeps it in that file for the command `steno`.
 """
 
 import sys
@@ -12,23 +12,23 @@ from steno.records import ApprovalStatus
 from steno.store import open_store
 
 
-def keep(address: str) -> None:
+def record(address: str) -> None:
     with open_store(address) as store:
-        conversation = store.new(id="mend-build", title="Mend the build")
-        conversation.append(ChatMessage.system("You mend code."))
+        conversation = store.new(id="fix-build", title="Fix the build")
+        conversation.append(ChatMessage.system("You fix code."))
         conversation.append(ChatMessage.user("Is it broken?"))
         call = ToolCall(id="c1", name="run_tests", arguments='{"path": "tests"}')
         usage = Usage(input_tokens=412, output_tokens=18)
-        conversation.append(ChatMessage.assistant("I look.", [call], usage=usage))
+        conversation.append(ChatMessage.assistant("I run the tests.", [call], usage=usage))
         conversation.decide("c1", ApprovalStatus.APPROVED, actor="ada")
         conversation.append(ChatMessage.tool_result("c1", "1 failed", tool_name="run_tests"))
-        found = conversation.append(ChatMessage.assistant("One test fails. Shall I mend it?"))
-        conversation.label(found.id, "diagnosis")
+        diagnosis = conversation.append(ChatMessage.assistant("One test fails. Shall I fix it?"))
+        conversation.label(diagnosis.id, "diagnosis")
 
 
-def go_on(address: str) -> None:
+def resume(address: str) -> None:
     with open_store(address) as store:
-        conversation = store.open("mend-build")  # another program, another day
+        conversation = store.open("fix-build")  # later, in another program
         conversation.append(ChatMessage.user("Yes, please."))
         conversation.fork("careful", at=labels_of(conversation.entries())["diagnosis"])
         conversation.append(ChatMessage.user("No, only explain it."), branch="careful")
@@ -36,22 +36,21 @@ def go_on(address: str) -> None:
             print(f"{branch:8}", [message.text for message in conversation.messages(branch)][-2:])
 
 
-def prove(address: str) -> None:
+def verify(address: str) -> None:
     with open_store(address) as store:
-        store.redact(
-            "mend-build", store.open("mend-build").entries()[0].id, actor="ada", reason="x"
-        )
-        verification = store.verify("mend-build")
+        first = store.open("fix-build").entries()[0]
+        store.redact("fix-build", first.id, actor="ada", reason="not for others")
+        verification = store.verify("fix-build")
         print("intact:", verification.is_intact, "entries:", verification.entries)
-        print("taken out:", verification.redacted)
+        print("redacted:", verification.redacted)
         print("found:", [hit.snippet for hit in store.search("test fails")])
 
 
 if len(sys.argv) > 1:
-    keep(sys.argv[1])
-    go_on(sys.argv[1])
+    record(sys.argv[1])
+    resume(sys.argv[1])
 else:
     with TemporaryDirectory() as folder:
-        keep(f"sqlite:{folder}/work.db")
-        go_on(f"sqlite:{folder}/work.db")
-        prove(f"sqlite:{folder}/work.db")
+        record(f"sqlite:{folder}/work.db")
+        resume(f"sqlite:{folder}/work.db")
+        verify(f"sqlite:{folder}/work.db")

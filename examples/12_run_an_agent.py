@@ -1,6 +1,7 @@
-"""Let an agent mend a project: the offline assistant is the model, all the rest is real.
+"""Run an agent that fixes a project: it runs a test, edits a file and runs the test again.
 
-With `steno.providers.connect("anthropic", model="…")` in its place, the rest stays as it is.
+The offline assistant is the model, all other parts are real. With
+`steno.providers.connect("anthropic", model="…")` in its place the program stays the same.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ run sh test.sh
 
 
 def show(event: LoopEvent) -> None:
-    """Print what happens while it happens."""
+    """Print text, calls and results when they arrive."""
     match event:
         case TextDelta(_, text):
             print(text, end="")
@@ -33,20 +34,20 @@ def show(event: LoopEvent) -> None:
             pass
 
 
-async def mend(project: Path) -> None:
-    allowed = Gate(Permissions.of(allow=["edit(*.sh)", "bash(sh test.sh)"]))
+async def fix(project: Path) -> None:
+    gate = Gate(Permissions.of(allow=["edit(*.sh)", "bash(sh test.sh)"]))
     with open_store(project.parent / "work.db") as store:
         async with Toolbox(Workspace([project])) as toolbox:
             agent = Agent(
                 OfflineProvider(),
-                store.new([ChatMessage.system("You mend code.")]),
+                store.new([ChatMessage.system("You fix code.")]),
                 tools=toolbox.tools,
-                gate=allowed,
+                gate=gate,
                 runner=Runner(store),
                 model="offline/assistant",
             )
             result = await agent.run(TASK, on_event=show)
-        print(f"\n\n{result.end_reason} after {result.turns} turns; on disk now:")
+        print(f"\n\n{result.end_reason} after {result.turns} turns; greet.sh is now:")
         print((project / "greet.sh").read_text().strip())
 
 
@@ -55,4 +56,4 @@ with TemporaryDirectory() as folder:
     project.mkdir()
     (project / "greet.sh").write_text("echo Helo\n")
     (project / "test.sh").write_text('test "$(sh greet.sh)" = Hello\n')
-    asyncio.run(mend(project))
+    asyncio.run(fix(project))

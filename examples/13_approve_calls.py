@@ -1,6 +1,6 @@
-"""Decide about calls: by rules, by a function that is asked, for once or for the whole session.
+"""Approve or deny tool calls: with rules, or with a function, once or for the whole session.
 
-What is decided, and by whom, is on record before anything runs.
+The log records each decision before the call runs.
 """
 
 import asyncio
@@ -16,18 +16,18 @@ from steno.tools import Toolbox, Workspace
 
 
 def write(path: str) -> ToolCall:
-    """Return a call as a model would make it."""
+    """Return a call that the model makes."""
     return ToolCall.create("write", {"path": path, "content": "hello\n"}, id=path)
 
 
-def decide(question: ApprovalRequest) -> ApprovalDecision:
-    """Say yes to files of `src`, for the whole session; a person could be asked here."""
-    print("  asked about", *question.subjects, "- such as", question.rule)
-    if question.rule == "write(src/**)":
+def decide(request: ApprovalRequest) -> ApprovalDecision:
+    """Allow files in `src` for the whole session; a real program asks the user here."""
+    print("  approval of", *request.subjects, "- offered rule:", request.rule)
+    if request.rule == "write(src/**)":
         return ApprovalDecision(
-            allowed=True, actor="ada", scope=GrantScope.SESSION, rule=question.rule
+            allowed=True, actor="ada", scope=GrantScope.SESSION, rule=request.rule
         )
-    return ApprovalDecision(allowed=False, actor="ada", reason="only files of src, please")
+    return ApprovalDecision(allowed=False, actor="ada", reason="only files in src")
 
 
 def show(event: LoopEvent) -> None:
@@ -37,19 +37,18 @@ def show(event: LoopEvent) -> None:
 
 async def main(folder: Path) -> None:
     calls = [write("src/a.txt"), write("src/b.txt"), write("c.txt"), write("secret.txt")]
-    act = ChatMessage.assistant(None, calls)
-    provider, conversation = ScriptedProvider([act, "Done.", "I only look."]), Conversation()
-    permissions = Permissions.of(deny=["write(secret*)"])
-    gate = Gate(permissions, CallbackApprover(decide))
+    turn = ChatMessage.assistant(None, calls)
+    provider, conversation = ScriptedProvider([turn, "Done.", "I can only read."]), Conversation()
+    gate = Gate(Permissions.of(deny=["write(secret*)"]), CallbackApprover(decide))
     async with Toolbox(Workspace([folder])) as toolbox:
         agent = Agent(provider, conversation, tools=toolbox.tools, gate=gate)
         print("act mode")
         await agent.run("Write four files.", on_event=show)
         print("plan mode")
         conversation.change_mode(Mode.PLAN)
-        await agent.run("One more.", on_event=show)
-        print("  the model is told of", [tool.name for tool in provider.requests[-1].tools])
-    print("on record")
+        await agent.run("Write one more.", on_event=show)
+        print("  tools:", [tool.name for tool in provider.requests[-1].tools])
+    print("recorded decisions")
     for entry in conversation.entries():
         payload = entry.payload
         if isinstance(payload, Approval) and payload.status is not ApprovalStatus.PENDING:

@@ -1,6 +1,6 @@
-"""Run a recorded session again and prove that the same record comes out; then on another model.
+"""Replay a recorded session and compare the records; then rerun it with another model.
 
-Scripts stand in for both models: with `steno.providers.connect` in their place the rest stays.
+Scripted providers replace both models; `steno.providers.connect` returns real ones.
 """
 
 import asyncio
@@ -14,27 +14,28 @@ from steno.store import MemoryStore
 from steno.testing import ScriptedProvider, ScriptedTool
 
 tests = ToolCall.create("run_tests", {"path": "tests"}, id="c1")
-large = ScriptedProvider([ChatMessage.assistant("I look.", [tests]), "All green."])
-small = ScriptedProvider([ChatMessage.assistant("Let me see.", [tests]), "3 tests pass."])
+large = ScriptedProvider([ChatMessage.assistant("I run the tests.", [tests]), "All tests pass."])
+small = ScriptedProvider([ChatMessage.assistant("Running the tests.", [tests]), "3 tests pass."])
 tool = ScriptedTool("run_tests", ["3 passed"])
 
 
 async def main() -> None:
-    """Record, replay, forge, and run again."""
+    """Record a session, replay it, replay a changed record, and rerun it."""
     store = MemoryStore()
-    conversation = store.new([ChatMessage.system("You mend code.")])
+    conversation = store.new([ChatMessage.system("You fix code.")])
     await Agent(large, conversation, tools=[tool], model="lab/large").run("Is it broken?")
 
     records = list(store.records(conversation.id))
     same = await replay(records)
     print(f"same: {same.is_same}, {same.entries} entries, {same.turns} turns, {same.calls} call")
 
+    # Change a recorded decision: the replay finds the difference.
     for number, record in enumerate(records):
         if record.entry is not None and record.entry.decision == "executed":
             records[number] = replace(record, entry=replace(record.entry, decision="denied"))
-    other = await replay(records)
-    assert other.difference is not None
-    print(f"same: {other.is_same}, after {other.entries} entries:", *other.difference.parts)
+    changed = await replay(records)
+    assert changed.difference is not None
+    print(f"same: {changed.is_same}, after {changed.entries} entries:", *changed.difference.parts)
 
     def make(reuse: RecordedResults) -> Agent:
         gate, runner = reuse.wrap_gate(Gate()), reuse.wrap_runner(Runner(store))
@@ -42,10 +43,10 @@ async def main() -> None:
 
     compared = await rerun(conversation, make, name="replay-small")
     assert compared.divergence is not None
-    print(f"turn {compared.divergence.turn} is the first that differs")
+    print(f"first difference: turn {compared.divergence.turn}")
     for side in (compared.recorded, compared.new):
         print(f"{side.model}: {side.turns} turns, {side.calls} call, {side.text}")
-    print(f"{compared.reused_results} result used again; the tests ran {len(tool.calls)} time")
+    print(f"{compared.reused_results} result reused; the tool ran {len(tool.calls)} time")
 
 
 asyncio.run(main())

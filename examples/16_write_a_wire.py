@@ -1,7 +1,7 @@
-"""Speak a protocol that nobody has decoded of: `lab/lines.py` is a wire, and an agent works over it.
+"""Add a protocol: `lab/lines.py` is a wire, and an agent uses it.
 
-A wire goes by the name of its module; a recording stands in for the server.
-With `lab/lines_server.py` it takes part in the conformance kit.
+A wire is named by its module. Recorded responses replace the server.
+The conformance kit tests the wire with the server in `lab/lines_server.py`.
 """
 
 import asyncio
@@ -23,12 +23,12 @@ def add(a: int, b: int) -> int:
 
 server = ReplayTransport(
     [
-        RecordedResponse((b'say "I add."\ncall c1 add {"a": 1, "b": 2}\ndone\n',)),
-        RecordedResponse((b'say "It ', b'is 3."\ndo', b"ne\n")),  # bytes may be cut anywhere
+        RecordedResponse((b'text "I add the numbers."\ncall c1 add {"a": 1, "b": 2}\ndone\n',)),
+        RecordedResponse((b'text "It ', b'is 3."\ndo', b"ne\n")),  # chunks can end anywhere
     ]
 )
 lab = Vendor(
-    name="lab", wire="lab.lines", base_url="http://lab.example", path="/say", needs_key=False
+    name="lab", wire="lab.lines", base_url="http://lab.example", path="/chat", needs_key=False
 )
 
 
@@ -37,12 +37,12 @@ async def main() -> None:
         agent = Agent(provider, Conversation(), tools=[add], model="lab/m")
         result = await agent.run("What is 1 + 2?")
     print(f"{result.end_reason}: {result.text}")
-    print("what was sent last, to", server.sent[-1].url)
+    print("last request, to", server.sent[-1].url)
     print(server.sent[-1].body.decode())
 
 
 asyncio.run(main())
 try:
-    load_wire("lab.lines").decode_response(b'say "It is')
-except CutShort as fault:
-    print("refused:", fault)
+    load_wire("lab.lines").decode_response(b'text "It is')
+except CutShort as error:
+    print("error:", error)

@@ -1,6 +1,6 @@
-"""Say afterwards who decided what, prove that nobody changed it, and take out what must go.
+"""List who decided what in a session, redact entries, and verify that nothing else changed.
 
-`steno audit`, `steno verify` and `steno sessions redact` do the same at a terminal.
+The commands `steno audit`, `steno sessions redact` and `steno verify` do the same.
 """
 
 import asyncio
@@ -24,19 +24,19 @@ def send(to: str, text: str) -> str:
 
 
 def letter(to: str) -> ToolCall:
-    """Return a call as a model would make it."""
+    """Return a call that the model makes."""
     return ToolCall.create("send", {"to": to, "text": "The PIN is 4711."}, id=f"to-{to}")
 
 
 with TemporaryDirectory() as folder, open_store(f"jsonl:{folder}") as store:
     conversation = store.new(id="letters")
-    turn = ChatMessage.assistant("I write to both.", [letter("bob"), letter("eve")])
-    provider = ScriptedProvider([turn, "Bob has it."])
+    turn = ChatMessage.assistant("I send it to both.", [letter("bob"), letter("eve")])
+    provider = ScriptedProvider([turn, "Only bob received it."])
     gate = Gate(Permissions.of(allow=["send(bob)"], deny=["send(eve)"]))
     agent = Agent(provider, conversation, tools=[send], gate=gate, actor="ada")
-    asyncio.run(agent.run("Tell bob and eve the PIN."))
+    asyncio.run(agent.run("Send the PIN to bob and eve."))
 
-    print("who decided what")
+    print("decisions")
     for entry in select_entries(conversation.entries(), EntryQuery(tool="send")):
         payload = entry.payload
         if isinstance(payload, Approval):
@@ -44,17 +44,18 @@ with TemporaryDirectory() as folder, open_store(f"jsonl:{folder}") as store:
         elif entry.message is not None and entry.message.tool_call_id:
             print(f"  {entry.message.tool_call_id}: {entry.decision}: {entry.message.text}")
 
-    print("\nthe PIN is taken out; that it was, by whom and why stays")
+    print("\nafter the redaction of the PIN")
+    # The log keeps the actor and the reason of a redaction.
     for hit in store.search("PIN"):
         store.redact("letters", hit.entry.id, actor="ada", reason="a PIN")
     proof = store.verify("letters")
-    print(f"  intact: {proof.is_intact}, {proof.redacted} entries without content")
-    print("  found:", store.search("4711"))
+    print(f"  intact: {proof.is_intact}, {proof.redacted} entries redacted")
+    print("  search results:", store.search("4711"))
 
-    print("\nsomebody writes another name into the file")
+    print("\nafter a change in the file")
     [file] = Path(folder).rglob("letters.jsonl")
     file.write_text(file.read_text().replace("send(bob)", "send(eve)"))
     try:
         store.verify("letters")
-    except Damaged as damage:
-        print(" ", str(damage).partition(";")[0])
+    except Damaged as error:
+        print(" ", str(error).partition(";")[0])

@@ -1,6 +1,6 @@
-"""Point at files and images in a prompt, and see what is on record about them.
+"""Attach files and images to a prompt, and read what the log records about them.
 
-A model without eyes reads the text in an image, which is recognised here and offline.
+A model without vision receives the text of an image, which is recognised on this machine.
 """
 
 import asyncio
@@ -19,10 +19,10 @@ from steno.testing import ScriptedProvider
 from steno.tools import Workspace
 
 
-def draw(path: Path, words: str) -> None:
-    """Make an image with words in it, as a screenshot has."""
+def draw(path: Path, text: str) -> None:
+    """Create an image that contains text, like a screenshot."""
     image = Drawing.new("RGB", (640, 100), "white")
-    ImageDraw.Draw(image).text((20, 25), words, fill="black", font=ImageFont.load_default(40))
+    ImageDraw.Draw(image).text((20, 25), text, fill="black", font=ImageFont.load_default(40))
     image.save(path)
 
 
@@ -35,30 +35,33 @@ async def main(folder: Path) -> None:
     (folder / "prices.csv").write_text("tea,3\ncake,5\nwater,0\n", encoding="utf-8")
     draw(folder / "receipt.png", "Total 42 EUR")
     inputs = InputResolver(Workspace(folder), ocr=OcrReader(choose_ocr_engine()))
-    provider, conversation = ScriptedProvider(["No.", "Now I see."]), Conversation()
+    provider, conversation = (
+        ScriptedProvider(["No, the sum is 8.", "The price of tea changed."]),
+        Conversation(),
+    )
     agent = Agent(provider, conversation, resolver=inputs, target=ModelTarget(vision=False))
 
-    print("a prompt that points at two things")
+    print("a prompt with two attachments")
     prompt = inputs.prompt("Does @prices.csv:1-2 explain @receipt.png?")
     await agent.run(prompt.message, on_event=show)
-    print("what the model sees")
+    print("the model receives")
     for block in provider.requests[0].messages[-1].content:
         print(indent(getattr(block, "text", "").strip(), "  "))
 
-    print("on record")
+    print("the log records")
     for entry in conversation.entries():
         if isinstance(entry.payload, Resolution):
             details = dict(entry.payload.details or {})
             print("  ", entry.payload.status, details["kind"], details.get("used", ""))
 
-    print("a file that is not there")
+    print("a missing file")
     result = await agent.run(inputs.prompt("And @missing.csv?").message, on_event=show)
     print("  ", result.end_reason, "-", result.reason)
     print("   requests so far:", len(provider.requests))
 
-    print("a file that has changed since")
+    print("a changed file")
     (folder / "prices.csv").write_text("tea,4\n", encoding="utf-8")
-    await agent.run("Go on.", on_event=show)
+    await agent.run("Check the sum again.", on_event=show)
 
 
 with TemporaryDirectory() as folder:

@@ -1,6 +1,6 @@
-"""Use an MCP server: its tools, its resources, its prompts.
+"""Use the tools, resources and prompts of an MCP server.
 
-Whatever a server says of itself, what its tools may do is decided by your rules.
+Permission rules decide what its tools may do; the server has no influence on them.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ def show(event: LoopEvent) -> None:
 
 
 async def main() -> None:
-    async with McpServers([LIBRARY], folder=HERE) as servers:  # nothing is started yet
+    async with McpServers([LIBRARY], folder=HERE) as servers:  # starts a server at its first use
         library = servers.get("library")
         found = await list_mcp_tools([library])
         for tool in found.tools:
@@ -45,7 +45,7 @@ async def main() -> None:
         print("a resource and a tool in one run")
         call = ToolCall.create("mcp__library__find_book", {"author": "Woolf"}, id="c1")
         provider = ScriptedProvider(
-            [ChatMessage.assistant(None, [call]), "Orlando, for two weeks."]
+            [ChatMessage.assistant(None, [call]), "You may keep Orlando for two weeks."]
         )
         inputs = InputResolver(servers=servers)
         agent = Agent(
@@ -55,12 +55,16 @@ async def main() -> None:
             gate=Gate(Permissions.of(allow=["mcp__library__*"])),
             resolver=inputs,
         )
-        asked = inputs.prompt("By @library:library://rules, what may I read, and how long?")
-        result = await agent.run(asked.message, on_event=show)
-        print("  the model saw:", (provider.requests[0].messages[-1].text or "").split("\n")[3])
-        print("  and says:", result.text)
+        prompted = inputs.prompt(
+            "Find a book by Woolf. How long may I keep it? See @library:library://rules"
+        )
+        result = await agent.run(prompted.message, on_event=show)
+        print(
+            "  the model received:", (provider.requests[0].messages[-1].text or "").split("\n")[3]
+        )
+        print("  response:", result.text)
 
-        print("a prompt that the server has made ready")
+        print("a prompt of the server")
         command = parse_prompt_command("/library:recommend mood=sleepy")
         assert command is not None
         print(" ", (await expand_prompt(command, [library])).text)

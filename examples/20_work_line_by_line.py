@@ -1,7 +1,7 @@
-"""Work at the terminal line by line, as a screen reader would have it read; here from a script.
+"""Work line by line with `steno --plain`, for screen readers and pipes; here a script is the user.
 
-`steno` alone opens the full screen, with the same commands. The offline assistant needs no model
-and no network: it does literally what it is told. A question takes the next line as its answer.
+The offline assistant needs no model and no network: it carries out a few fixed sentences.
+An approval reads the next line as its answer. `steno` alone opens the full screen.
 """
 
 import re
@@ -14,7 +14,7 @@ SCRIPT = """\
 read notes.txt
 run rm notes.txt
 reason we still need it
-/fork calmer
+/fork careful
 list the files
 /quit
 """
@@ -36,8 +36,8 @@ def main() -> None:
             text=True,
             check=True,
         )
-    said = done.stdout.replace(str(project.resolve()), "PROJECT")
-    print(re.sub(r"[0-9,]+ tokens", "N tokens", said), end="")  # the path is part of what is said
+    output = done.stdout.replace(str(project.resolve()), "PROJECT")
+    print(re.sub(r"[0-9,]+ tokens", "N tokens", output), end="")  # the count depends on the path
 
 
 if __name__ == "__main__":

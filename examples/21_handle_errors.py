@@ -1,4 +1,7 @@
-"""Tell errors, changes and results apart by their codes; the sentences are for people."""
+"""Distinguish errors, changes and results by their codes.
+
+Codes stay the same in every version; the sentences are for people and may change.
+"""
 
 import asyncio
 
@@ -12,7 +15,7 @@ from steno.wire import openai_chat
 
 
 def show_errors() -> None:
-    """Errors have a code and a place, which stay the same in every version."""
+    """Print the code and the place of three errors."""
     with open_store("memory:") as store:
         for action in (
             lambda: store.open("monday"),
@@ -26,20 +29,21 @@ def show_errors() -> None:
 
 
 def show_changes() -> None:
-    """What a provider does not get as it is on record has a code and a reason."""
-    thought = AssistantMessage(content=(Thinking("Hm."),))
+    """Print the code and the reason of each difference between a request and its history."""
+    thinking = AssistantMessage(content=(Thinking("It depends."),))
     request = Request(
-        model="m", messages=(ChatMessage.user("Why?"), thought, ChatMessage.user("So?"))
+        model="m",
+        messages=(ChatMessage.user("Why?"), thinking, ChatMessage.user("Please continue.")),
     )
     for change in openai_chat.encode_request(request).losses:
         print(f"  {change.place}: {change.code}, {change.reason}")
-        print(f"    for people: {describe_change(change)}")
+        print(f"    as a sentence: {describe_change(change)}")
 
 
 async def show_results() -> None:
-    """A result that the agent wrote itself, for a call that did not run, has a code."""
+    """Print the code of a result that the agent wrote because the call did not run."""
     call = ToolCall.create("deploy", {}, id="c1")
-    provider = ScriptedProvider([ChatMessage.assistant(None, [call]), "Then not."])
+    provider = ScriptedProvider([ChatMessage.assistant(None, [call]), "I did not deploy it."])
     conversation = Conversation()
     gate = Gate(Permissions.of(deny=["deploy"]))
     agent = Agent(provider, conversation, tools=[ScriptedTool("deploy", [])], gate=gate)

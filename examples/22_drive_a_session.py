@@ -1,6 +1,6 @@
-"""Drive a session without a terminal: answer a question, interrupt a run, read the record.
+"""Run a session from your own interface: decide about calls, interrupt a run, read the log.
 
-Every interface of steno does it in this way. The offline assistant needs no model and no network.
+The interfaces of steno work in this way. The offline assistant needs no model and no network.
 """
 
 import asyncio
@@ -14,18 +14,18 @@ from steno.ports import ApprovalDecision
 
 
 class Interface:
-    """The smallest interface: it prints events, denies `rm`, and stops whatever sleeps."""
+    """A small interface: it prints events, denies `rm` and interrupts `sleep`."""
 
     def __init__(self, session: AgentSession) -> None:
         self.session = session
         session.subscribe(self.on_event)
 
     def on_event(self, event: SessionEvent) -> None:
-        """Print an event, and react to questions and to commands that take long."""
+        """Print an event, decide about pending calls, and interrupt a slow command."""
         match event:
             case PendingCallsChanged():
                 for pending in self.session.pending_calls:
-                    if pending.request is None:  # it waits for its turn
+                    if pending.request is None:  # it waits for another call
                         continue
                     arguments, allowed = pending.call.arguments, "rm" not in pending.call.arguments
                     print("  approval:", arguments, "allowed" if allowed else "denied")
@@ -55,6 +55,6 @@ async def main(folder: Path) -> None:
 
 if __name__ == "__main__":
     with TemporaryDirectory() as home:
-        os.environ["HOME"] = home  # no settings and no grants of your own
+        os.environ["HOME"] = home  # ignore the settings and grants of the user
         Path(home, "notes.txt").write_text("ship on Friday\n")
         asyncio.run(main(Path(home)))

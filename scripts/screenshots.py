@@ -43,7 +43,7 @@ OLD: Final = "    return sum(prices) / len(prices)\n"
 FIXED: Final = "    if not prices:\n        return 0.0\n    return sum(prices) / len(prices)\n"
 RAISED: Final = (
     "    if not prices:\n"
-    '        raise ValueError("mean: there are no prices")\n'
+    '        raise ValueError("mean: no prices")\n'
     "    return sum(prices) / len(prices)\n"
 )
 READ: Final = Call("read", {"path": "prices.py"}, "call_1")
@@ -52,18 +52,18 @@ RAISE: Final = Call("edit", {"path": "prices.py", "old": OLD, "new": RAISED}, "c
 TRY: Final = Call(
     "bash", {"command": 'python3 -c "import prices; print(prices.mean([]))"'}, "call_4"
 )
-QUESTION: Final = "Why does mean() in @prices.py fail without prices? Fix it."
+PROMPT: Final = "Why does mean() in @prices.py fail without prices? Fix it."
 WHY: Final = """\
-`mean([])` divides by `len(prices)`, which is **0** there:
+`mean([])` divides by `len(prices)`, which is **0** for an empty list:
 
 ```python
 return sum(prices) / len(prices)   # ZeroDivisionError
 ```
 
-I let it return `0.0` in that case.
+I return `0.0` in that case.
 """
 DONE: Final = """\
-Fixed and tried:
+Fixed and tested:
 
 | call | before | now |
 |---|---|---|
@@ -75,67 +75,67 @@ Fixed and tried:
 # -- screenshots ---------------------------------------------------------------------------------
 
 
-async def show_terminal(person: ScreenUser) -> None:
-    """Show a prompt, the tool calls, and the answer."""
-    await person.enter(QUESTION)
-    await person.sees("mean([2, 4])", "idle")
-    calls = [block for block in person.app.transcript.items if "edit" in block.head]
-    person.app.transcript.fold(calls[0])
-    person.app.transcript.scroll_end(animate=False)
-    await person.until(lambda: person.app.transcript.is_at_end)
+async def show_terminal(user: ScreenUser) -> None:
+    """Show a prompt, the tool calls and the response."""
+    await user.enter(PROMPT)
+    await user.sees("mean([2, 4])", "idle")
+    calls = [block for block in user.app.transcript.items if "edit" in block.head]
+    user.app.transcript.fold(calls[0])
+    user.app.transcript.scroll_end(animate=False)
+    await user.until(lambda: user.app.transcript.is_at_end)
 
 
-async def show_approval(person: ScreenUser) -> None:
+async def show_approval(user: ScreenUser) -> None:
     """Show the approval of an edit."""
-    await person.enter(QUESTION)
-    await person.sees("waiting for approval")
-    await person.press("ctrl+g")
+    await user.enter(PROMPT)
+    await user.sees("waiting for approval")
+    await user.press("ctrl+g")
 
 
-async def show_tree(person: ScreenUser) -> None:
+async def show_tree(user: ScreenUser) -> None:
     """Show the tree of two branches."""
-    await _branch(person)
-    await person.press("ctrl+t")
-    await person.sees("2 branches")
+    await _branch(user)
+    await user.press("ctrl+t")
+    await user.sees("2 branches")
 
 
-async def show_compare(person: ScreenUser) -> None:
+async def show_compare(user: ScreenUser) -> None:
     """Show the comparison of two branches."""
-    await show_tree(person)
-    await person.press("c")
-    await person.sees("Compare")
+    await show_tree(user)
+    await user.press("c")
+    await user.sees("Compare")
 
 
-async def _branch(person: ScreenUser) -> None:
-    await person.enter("Why does mean() fail without prices?")
-    await person.sees("ZeroDivisionError", "idle")
-    await person.enter("/label the cause")
-    await person.sees("label: the cause")
-    await person.enter("Return 0 then.")
-    await person.sees("It returns 0.0", "idle")
-    await person.press("ctrl+t")
-    await person.sees("Tree of")
-    await person.press("up", "up", "up", "up", "e")
-    await person.sees("to edit #")
-    await person.type("strict")
-    await person.press("enter")
-    await person.until(lambda: "⎇ strict" in person.status)
-    await person.enter("Raise a clear error.")
-    await person.sees("It raises", "idle")
+async def _branch(user: ScreenUser) -> None:
+    await user.enter("Why does mean() fail without prices?")
+    await user.sees("ZeroDivisionError", "idle")
+    await user.enter("/label cause")
+    await user.sees("label: cause")
+    await user.enter("Return 0 in that case.")
+    await user.sees("It returns 0.0", "idle")
+    await user.press("ctrl+t")
+    await user.sees("Tree of")
+    await user.press("up", "up", "up", "up", "e")
+    await user.sees("to edit #")
+    await user.type("strict")
+    await user.press("enter")
+    await user.until(lambda: "⎇ strict" in user.status)
+    await user.enter("Raise a clear error.")
+    await user.sees("It raises", "idle")
 
 
 TALK: Final[tuple[Turn, ...]] = (
     [READ],
-    WHY.partition("I let")[0],
+    WHY.partition("I return")[0],
     [EDIT],
-    "It returns `0.0` for no prices.",
+    "It returns `0.0` for an empty list.",
     [RAISE],
     "It raises `ValueError` with a clear message.",
 )
 PICTURES: Final[Mapping[str, tuple[tuple[Turn, ...], Callable[[ScreenUser], Awaitable[None]]]]] = {
     "terminal": (
         (
-            [Thought("An empty list has no mean. Where is the division?"), READ],
+            [Thought("The list is probably empty. I read the division first."), READ],
             [WHY, EDIT],
             [TRY],
             DONE,
@@ -148,7 +148,7 @@ PICTURES: Final[Mapping[str, tuple[tuple[Turn, ...], Callable[[ScreenUser], Awai
 }
 
 
-# -- how screenshots are taken -------------------------------------------------------------------
+# -- taking screenshots --------------------------------------------------------------------------
 
 
 def main(arguments: list[str]) -> int:
@@ -179,50 +179,50 @@ def take(name: str) -> str:
         config = home / ".config" / "steno" / "config.toml"
         config.parent.mkdir(parents=True)
         settings = model.settings.replace("providers.lab", "providers.example")
-        asks = name == "approval"
-        own = SETTINGS.replace('"edit(prices.py)", ', "") if asks else SETTINGS
+        needs_approval = name == "approval"
+        own = SETTINGS.replace('"edit(prices.py)", ', "") if needs_approval else SETTINGS
         config.write_text(own + settings, encoding="utf-8")
         project = home / "shop"
         (project / ".git").mkdir(parents=True)
         (project / "prices.py").write_text(CODE, encoding="utf-8")
-        with _living_in(home, project):
-            drawn = asyncio.run(_sit(project, play))
+        with _environment(home, project):
+            drawn = asyncio.run(_run_app(project, play))
     return _plain(drawn, name)
 
 
 @contextmanager
-def _living_in(home: Path, project: Path) -> Generator[None]:
+def _environment(home: Path, project: Path) -> Generator[None]:
     """Hide the environment of the current user from the screenshots."""
-    before, place = dict(os.environ), Path.cwd()
-    for name in [name for name in before if re.match("STENO_|XDG_|NO_COLOR|LLM_", name)]:
+    environ, folder = dict(os.environ), Path.cwd()
+    for name in [name for name in environ if re.match("STENO_|XDG_|NO_COLOR|LLM_", name)]:
         del os.environ[name]
     os.environ |= {"HOME": str(home), "USER": "ann", "LOGNAME": "ann"}
     os.chdir(project)
     try:
         yield
     finally:
-        os.chdir(place)
+        os.chdir(folder)
         os.environ.clear()
-        os.environ.update(before)
+        os.environ.update(environ)
 
 
-async def _sit(project: Path, play: Callable[[ScreenUser], Awaitable[None]]) -> str:
+async def _run_app(project: Path, play: Callable[[ScreenUser], Awaitable[None]]) -> str:
     @asynccontextmanager
     async def opened(on_progress: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
         start, none = SessionStart(project), McpOptions(is_disabled=True)
         async with AgentSession.open(
             load_settings(project), start, mcp_options=none, on_progress=on_progress
-        ) as desk:
-            yield desk
+        ) as session:
+            yield session
 
     app = create_app(opened, clock=lambda: 0.0)  # a fixed clock, so that no duration is shown
     async with app.run_test(size=SIZE) as pilot:
-        person = ScreenUser(app, pilot)
-        await person.sees(" ACT ")
-        await play(person)
-        await person.hold_still()
+        user = ScreenUser(app, pilot)
+        await user.sees(" ACT ")
+        await play(user)
+        await user.hold_still()
         taken = app.export_screenshot(title="steno", simplify=True)
-        await person.leave()
+        await user.leave()
         return taken
 
 

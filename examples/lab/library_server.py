@@ -1,4 +1,4 @@
-"""A small MCP server with a tool, a resource and a prompt, for the example that talks to it."""
+"""A small MCP server with a tool, a resource and a prompt, for example 19."""
 
 from mcp.server import MCPServer
 
@@ -7,20 +7,20 @@ server = MCPServer("library")
 
 @server.tool()
 def find_book(author: str) -> str:
-    """Name a book of an author."""
-    return {"Woolf": "Orlando", "Shelley": "Frankenstein"}.get(author, "none that we have")
+    """Find a book by an author."""
+    return {"Woolf": "Orlando", "Shelley": "Frankenstein"}.get(author, "no book found")
 
 
 @server.resource("library://rules", mime_type="text/plain")
 def rules() -> str:
-    """Tell what readers have to know."""
+    """Return the rules for readers."""
     return "Books are lent for two weeks."
 
 
 @server.prompt()
 def recommend(mood: str) -> str:
-    """Ask for a book that suits a mood."""
-    return f"Recommend a book for somebody who is {mood}."
+    """Ask for a book that fits a mood."""
+    return f"Recommend a book for a reader who is {mood}."
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""A wire of one's own, for example 16: each line is a word, maybe names, and JSON.
+"""A custom wire for example 16: a line is a keyword, then names if it needs any, then JSON.
+
+A request looks like this; `failed` instead of `result` marks a call that failed:
 
     model "m"
     tool {"name": "add", "description": "Add two numbers.", "parameters": {...}}
@@ -6,12 +8,12 @@
     call c1 add {"a": 1, "b": 2}
     result c1 "3"
 
-That is a request; a call that went wrong has `failed` for `result`. The answer to it:
+The response to it:
 
-    say "It is 3."
+    text "It is 3."
     done
 
-An answer may hold calls as well, and `fail "why"` breaks it off. Names are written as in a URL.
+A response can also contain calls; `error "reason"` ends it early. Names are escaped as in a URL.
 """
 
 import json
@@ -59,16 +61,16 @@ __all__ = [
     "encode_request",
 ]
 NAME = "lines"
-_ODD = (ValueError, TypeError, RecursionError)
-"""What comes of reading a line that is none of ours."""
+_PARSE_ERRORS = (ValueError, TypeError, RecursionError)
+"""The errors of parsing a malformed line."""
 _LEFT_OUT = {Thinking: ChangeCode.THINKING, Image: ChangeCode.IMAGE, Opaque: ChangeCode.OPAQUE}
 
 
-# -- answers -----------------------------------------------------------------------------------
+# -- responses ---------------------------------------------------------------------------------
 
 
 class StreamDecoder(Decoder):
-    """Reads the lines of an answer; `feed` and `close` are those of every wire."""
+    """Decodes the lines of a response; the base class has `feed` and `close`."""
 
     def __init__(self, *, provider: str = NAME, model: str | None = None) -> None:
         super().__init__(LineSplitter(), self._read)
@@ -77,28 +79,28 @@ class StreamDecoder(Decoder):
 
     @property
     def envelope(self) -> dict[str, Any]:
-        """What is said beside the message: here, what nobody has a word for yet."""
+        """Data outside of the message: here, the lines with an unknown keyword."""
         return {"unknown": self._unknown} if self._unknown else {}
 
     def _read(self, line: bytes, events: list[Event]) -> None:
         try:
             text = line.decode("utf-8-sig").strip()
-            word, _, rest = text.partition(" ")
-            match word:
-                case "say":
+            keyword, _, rest = text.partition(" ")
+            match keyword:
+                case "text":
                     events.append(TextDelta(0, _text(rest)))
                 case "call":
                     events.append(ToolCallDelta(None, *_call(rest)))
                 case "done":
                     self._is_done = True
-                case "fail":
+                case "error":
                     raise decode_error(200, rest)
                 case "":
-                    pass  # it only keeps the connection open
+                    pass  # a blank line keeps the connection open
                 case _:
                     self._unknown.append(text)
-        except _ODD as exc:
-            raise ProtocolError("lines: not as expected") from exc
+        except _PARSE_ERRORS as exc:
+            raise ProtocolError("lines: invalid line") from exc
 
     def _finish(self, events: list[Event]) -> None:
         if not self._is_done:
@@ -118,24 +120,24 @@ def _text(quoted: str) -> str:
     text = json.loads(quoted)
     if isinstance(text, str):
         return text
-    raise TypeError("only a text may stand here")
+    raise TypeError("expected a string")
 
 
 def _call(rest: str) -> tuple[str, str, str]:
-    """Read id, name and arguments; those stay as they came, and are in quotes if they are no JSON."""
+    """Split a call into id, name and arguments; arguments that are not JSON are in quotes."""
     id, name, arguments = rest.split(" ", 2)
     return unquote(id), unquote(name), _text(arguments) if arguments[:1] == '"' else arguments
 
 
-# -- requests, written -------------------------------------------------------------------------
+# -- encoding requests -------------------------------------------------------------------------
 
 
 def encode_request(request: Request, *, stream: bool | None = None) -> EncodedRequest:
     losses = ChangeCollector()
     lines = [f"model {json.dumps(request.model)}"] if request.model else []
     for tool in request.tools:
-        told = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-        lines.append(f"tool {json.dumps(told, default=dict)}")
+        fields = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+        lines.append(f"tool {json.dumps(fields, default=dict)}")
     for number, message in enumerate(request.messages):
         losses.place = f"messages[{number}]"
         lines += _lines(message)
@@ -157,23 +159,23 @@ def _lines(message: Message) -> Iterator[str]:
                 elif isinstance(block, AnyToolCall):
                     yield f"call {quote(block.id)} {quote(block.name)} {_arguments(block)}"
         case ToolResultMessage():
-            word = "failed" if message.is_error else "result"
-            yield f"{word} {quote(message.tool_call_id)} {json.dumps(message.text)}"
+            keyword = "failed" if message.is_error else "result"
+            yield f"{keyword} {quote(message.tool_call_id)} {json.dumps(message.text)}"
         case _ if message.text.strip():
             yield f"{message.role} {json.dumps(message.text)}"
         case _:
-            pass  # there is but an image, say, which is reported
+            pass  # no text, for example only an image: `_note_losses` reports it
 
 
 def _arguments(call: AnyToolCall) -> str:
-    """Return arguments as one line: in JSON a line feed is but a blank."""
+    """Return arguments in one line; in JSON a line break between tokens is only white space."""
     if isinstance(call, ToolCall):
         return call.arguments.strip().replace("\n", " ")
     return json.dumps(call.arguments)
 
 
 def _note_losses(message: Message, losses: ChangeCollector) -> None:
-    """What a wire has no word for it leaves out, and says so."""
+    """Report the parts of a message that the protocol cannot express."""
     select_extras(message, NAME, losses)
     for number, block in enumerate(message.content):
         at = f".content[{number}]"
@@ -185,16 +187,16 @@ def _note_losses(message: Message, losses: ChangeCollector) -> None:
             losses.note(code, "left_out", at=at)
 
 
-# -- requests, read ----------------------------------------------------------------------------
+# -- decoding requests -------------------------------------------------------------------------
 
 
 def decode_request(data: bytes | str, *, provider: str = NAME) -> Request:
     model, tools, messages = "", list[ToolDefinition](), list[Message]()
     try:
-        text = data if isinstance(data, str) else data.decode("utf-8-sig")
-        for line in text.split("\n"):
-            word, _, rest = line.strip().partition(" ")
-            match word:
+        body = data if isinstance(data, str) else data.decode("utf-8-sig")
+        for line in body.split("\n"):
+            keyword, _, rest = line.strip().partition(" ")
+            match keyword:
                 case "model":
                     model = _text(rest)
                 case "tool":
@@ -208,22 +210,22 @@ def decode_request(data: bytes | str, *, provider: str = NAME) -> Request:
                 case "call":
                     _add(messages, build_call(*_call(rest)))
                 case "result" | "failed":
-                    id, _, said = rest.partition(" ")
-                    outcome = Outcome.OK if word == "result" else Outcome.ERROR
+                    id, _, text = rest.partition(" ")
+                    outcome = Outcome.OK if keyword == "result" else Outcome.ERROR
                     messages.append(
-                        ChatMessage.tool_result(unquote(id), _text(said), outcome=outcome)
+                        ChatMessage.tool_result(unquote(id), _text(text), outcome=outcome)
                     )
                 case "":
                     pass
                 case _:
-                    raise ValueError("there is no such word")
+                    raise ValueError("unknown keyword")
         return Request(model=model, tools=tuple(tools), messages=tuple(messages))
-    except _ODD as exc:
-        raise InvalidRequest("lines: not as expected") from exc
+    except _PARSE_ERRORS as exc:
+        raise InvalidRequest("lines: invalid line") from exc
 
 
 def _add(messages: list[Message], block: Text | AnyToolCall) -> None:
-    """Go on with the turn of the model, or begin one."""
-    is_turn = messages and isinstance(messages[-1], AssistantMessage)
-    before = messages.pop().content if is_turn else ()
+    """Add a block to the last message of the assistant, or start a new one."""
+    is_continued = messages and isinstance(messages[-1], AssistantMessage)
+    before = messages.pop().content if is_continued else ()
     messages.append(AssistantMessage(content=(*before, block)))

@@ -1,4 +1,4 @@
-"""Speaks the lines of `lab/lines.py` as their server does, for the conformance kit.
+"""A server for the wire `lab/lines.py`, for the conformance kit.
 
 PYTHONPATH=examples python -m steno.testing.conformance --only --wire lab.lines_server:LinesServer
 """
@@ -22,7 +22,7 @@ from steno.wire import load_wire
 
 
 class LinesServer(ScriptedServer):
-    """A server of few words: for most of what others can say it has none."""
+    """A server with a minimal protocol; it raises `NotExpressible` for the rest."""
 
     wire = load_wire("lab.lines")
     requests = (
@@ -32,17 +32,17 @@ class LinesServer(ScriptedServer):
 
     def frames(self, script: Script) -> list[bytes]:
         """Return a line of the protocol for each line of the script."""
-        return [_say(line) + b"\n" for line in script]
+        return [_encode(line) + b"\n" for line in script]
 
     def response(self, script: Script) -> bytes:
-        """Return the same at once: whole answers are written no other way."""
+        """Return the same lines in one piece: the protocol has no other form."""
         return b"".join(self.frames(script))
 
 
-def _say(line: ScriptLine) -> bytes:
+def _encode(line: ScriptLine) -> bytes:
     match line:
         case TextPiece():
-            return b"say " + encode_json(line.text)
+            return b"text " + encode_json(line.text)
         case WholeCall(id, name, arguments) if id and arguments:
             return f"call {id} {name} {arguments}".encode()
         case UnknownEvent():
@@ -50,13 +50,13 @@ def _say(line: ScriptLine) -> bytes:
         case KeepAlive():
             return b""
         case ServerFailure():
-            return b"fail " + encode_json(line.message)
+            return b"error " + encode_json(line.message)
         case TurnEnd(
             StopReason.END_TURN | StopReason.TOOL_USE, usage=None, raw=None, has_end_marker=True
         ):
-            return b"done"  # whether it is for a call is plain to see
+            return b"done"  # the lines show whether there are calls
         case TurnEnd():
-            raise NotExpressible("how it ended and what it cost: done is all there is")
+            raise NotExpressible("a stop reason or usage: the only end is done")
         case WholeCall() | CallFragment():
             raise NotExpressible("a part of a call: it is one line")
         case _:

@@ -20,7 +20,7 @@ VARYING: Final = (
     (re.compile(r"(?<=when) +(?=status)"), " "),
     (re.compile(r"(?:now|\d+ s ago) +(?=resolved)"), "<age> "),
     (re.compile(r"(?<=Ran 1 test in )[\d.]+s"), "<seconds>"),
-    (re.compile(r"(?<=That was all, in )\d+ s"), "<seconds>"),
+    (re.compile(r"(?<=Finished in )\d+ s"), "<seconds>"),
     # The marks below a line of a traceback differ between versions of Python.
     (re.compile(r"^ +[~^]+\n", re.MULTILINE), ""),
 )
@@ -48,6 +48,15 @@ def test_the_demo_prints_the_recorded_output_and_leaves_no_files(tmp_path: Path)
     recorded = RESPONSE.sub("<response>\n", without_varying(RECORDED.read_text(encoding="utf-8")))
     assert shown == recorded
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_demo_exits_with_status_1_and_a_reason_if_a_command_fails(tmp_path: Path) -> None:
+    demo = tmp_path / "demo.py"
+    demo.write_text(DEMO.read_text("utf-8").replace('"cat stats.py"', '"exit 3"'), "utf-8")
+    run = subprocess.run([sys.executable, demo], capture_output=True, timeout=60, check=False)
+    assert run.returncode == 1
+    message = b"demo: step 1 of 12 failed: the command has exit status 3, expected 0\n"
+    assert run.stderr == message
 
 
 def without_varying(text: str) -> str:
