@@ -303,7 +303,7 @@ def test_every_kind_of_entry_and_block_is_shown(address: str) -> None:
     shown = run_steno("sessions", "show", "all").out
     for line in (
         "content of type user",
-        "? → m-2",
+        "m-2",
         "on #1: shorter please",
         "replaces everything up to #1: Somebody looked.",
         "call_unanswered: answered for it",

@@ -162,7 +162,7 @@ def test_a_name_is_on_one_line_and_does_no_harm(
     ("payload", "expected"),
     [
         (ModeChange(old=Mode.PLAN, new=Mode.ACT), EntryDescription("plan → act")),
-        (ModelChange(old="", new="m-2"), EntryDescription("? → m-2")),
+        (ModelChange(old="", new="m-2"), EntryDescription("m-2")),
         (Rewind(left="9"), EntryDescription("continues from #parent; the last entry was #9")),
         (Label(target="6", text="diagnosis"), EntryDescription("diagnosis for #6")),
         (

@@ -44,7 +44,7 @@ def test_a_branch_is_told_from_its_title_to_its_tokens() -> None:
     head = (
         "# Mend the build\n\n- session: `talk`\n- branch: `main`\n- started: `2026-02-18 12:00:00Z`\n"
         "- last entry: `2026-02-18 12:00:00Z`\n- model: `lab/tester`\n- entries: `7`\n\n"
-        "**#1 model change: ? → lab/tester** · 2026-02-18 12:00:00Z\n"
+        "**#1 model change: lab/tester** · 2026-02-18 12:00:00Z\n"
     )
     assert text.startswith(head)
     assert "## #12 User\n\n*2026-02-18 12:00:00Z*\n\n> Is it broken?\n> # really\n" in text

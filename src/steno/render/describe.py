@@ -265,9 +265,8 @@ def describe_entry(
         case records.ModeChange():
             return EntryDescription(f"{payload.old} → {payload.new}")
         case records.BranchSwitch() | records.ModelChange():
-            return EntryDescription(
-                f"{terminal_line(payload.old) or '?'} → {terminal_line(payload.new)}"
-            )
+            old, new = terminal_line(payload.old), terminal_line(payload.new)
+            return EntryDescription(f"{old} → {new}" if old else new)
         case records.Rewind():
             place = "the beginning" if entry.parent is None else entry_label(entry.parent)
             last = entry_label(payload.left)

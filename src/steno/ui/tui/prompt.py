@@ -61,7 +61,7 @@ _MAX_PASTED_LINES: Final = 8
 _MAX_PASTED_CHARACTERS: Final = 600
 """Longer pasted text is shown as a placeholder."""
 _MAX_FOUND: Final = 100
-_UNFOCUSED_HINT: Final = "focus is above · Esc back to the prompt"
+_UNFOCUSED_HINT: Final = "keys apply above · Esc back to the prompt"
 
 
 @final
