@@ -23,6 +23,8 @@ class Wrapped(Store):
 
     fails: ClassVar[str] = ""
     """The cases that find it out."""
+    may_fail: ClassVar[str] = ""
+    """The cases that find it out if a process is killed at a certain moment."""
 
     def __init__(self, good: Store) -> None:
         self.good = good
@@ -156,18 +158,21 @@ class RefusesTornFiles(Wrapped):
     """Reports a torn tail as damage."""
 
     fails = "torn_last_record nul_padding"
+    may_fail = "crash"
 
 
 class MendsTooMuch(Wrapped):
     """Truncates a torn record and the complete record before it."""
 
     fails = "torn_last_record nul_padding truncated_files"
+    may_fail = "crash"
 
 
 class VouchesForAll(Wrapped):
     """Skips records that it cannot read, and reports an intact session."""
 
     fails = "spliced_files"
+    may_fail = "crash"
 
     def verify(self, session: str) -> Verification:
         return super().verify(session)._replace(bad=None)
@@ -197,7 +202,7 @@ def open_vouches_for_all(address: str) -> Store:
 
 
 def _short_files(address: str) -> list[Path]:
-    """Return files in which no kill tears a record; else `crash` would fail, but not always."""
+    """Return files in which a kill hardly ever tears a record; else `crash` would fail often."""
     return [path for path in Path(address).glob("*.jsonl") if path.stat().st_size < 200_000]
 
 

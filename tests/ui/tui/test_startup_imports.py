@@ -73,10 +73,11 @@ import gc, json, os, signal, sys, threading, time
 from pathlib import Path
 
 during = []
+frozen = gc.get_freeze_count()  # Python 3.12 begins with some
 
 def leave():
     deadline = time.monotonic() + 60
-    while not gc.get_freeze_count() and time.monotonic() < deadline:
+    while gc.get_freeze_count() == frozen and time.monotonic() < deadline:
         time.sleep(0.01)
     while not gc.isenabled() and time.monotonic() < deadline:
         time.sleep(0.01)

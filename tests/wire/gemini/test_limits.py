@@ -241,7 +241,9 @@ def _copied(count: int) -> int:
 
 @pytest.mark.parametrize("by_id", [True, False])
 def test_results_find_their_calls_however_many_there_are(by_id: bool) -> None:
+    _steps_to_pair(1, by_id=by_id)  # Python 3.12 begins to count when it was asked once
     first, second = (_steps_to_pair(count, by_id=by_id) for count in (100, 200))
+    assert first > 0
     assert second <= 2.2 * first
 
 
