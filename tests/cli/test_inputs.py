@@ -22,7 +22,7 @@ from tests.cli.program import loaded_by, on_terminal, run_steno
 from tests.cli.reference_setup import input_rows
 
 SHA256 = "ab12" * 16
-BLINDNESS = "the model takes no images"
+BLINDNESS = "the model does not accept images"
 OCR = {
     "kind": "image",
     "source": "data",
