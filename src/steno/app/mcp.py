@@ -38,6 +38,7 @@ from steno.inputs.mcp.tools import (
 )
 from steno.messages.call import MCP_TOOL_PREFIX
 from steno.ports import PrepareImage, SetupNotice, strip_url_secrets
+from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.suggest import suggest_name
 from steno.tools import Workspace
@@ -169,7 +170,8 @@ class _ServerCollector:
                 rejected.append(SetupNotice(exc.code, f"{exc}; server {short} is skipped"))
         self.notices += rejected[:_MAX_NOTICES]
         if extra_count := len(rejected[_MAX_NOTICES:]):
-            text = f"{file}: {extra_count:,} more servers are skipped"
+            more = format_count(extra_count, "more server is", "more servers are")
+            text = f"{file}: {more} skipped"
             self.notices.append(SetupNotice("more_servers_left_out", text))
         return specs
 

@@ -35,7 +35,7 @@ from msgspec.structs import replace
 from steno.agent.permissions.rules import AgentRole, PermissionRule
 from steno.agent.run_config import Limits
 from steno.agent.steering import SteeringPolicy
-from steno.app.commands.arguments import UsageError
+from steno.app.commands.arguments import UsageError, parse_boolean
 from steno.app.folders import SETTINGS_FILE, config_folder, find_project, home_folder
 from steno.app.permissions import check_rule_tool, parse_known_rule
 from steno.errors import InvalidValue, ToolFailed, Unavailable
@@ -373,6 +373,9 @@ class _SettingsBuilder:
 
     def add_value(self, name: str, value: Any, origin: str, *, base: Path | None = None) -> None:
         """Add one setting from a variable or a flag, in which a number may be text."""
+        if _FILE_TYPES[name] is bool and isinstance(value, str):
+            flag = parse_boolean(value)
+            value = value if flag is None else flag
         new = self._read_value(name, value, origin, origin=origin, base=base, is_strict=False)
         if name == "allow":
             for number, rule in enumerate(new):

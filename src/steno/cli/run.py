@@ -19,7 +19,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from steno.app.commands.arguments import SESSION_NAMES, add_arguments, parse_number, positive_int
+from steno.app.commands.arguments import (
+    SESSION_NAMES,
+    add_arguments,
+    parse_boolean,
+    parse_number,
+    positive_int,
+)
 from steno.app.folders import config_folder, home_folder
 from steno.cli.arguments import STORE, Subparsers
 from steno.cli.command_table import (
@@ -32,7 +38,6 @@ from steno.errors import install_command
 from steno.render.terminal_text import is_dumb_terminal
 
 OUTPUT_FORMATS: Final = ("text", "json", "stream-json")
-_TRUE_VALUES: Final = ("1", "true", "yes", "on")
 _EPILOG: Final = """\
 examples:
   steno                                     # open a session; steno -c continues the last one
@@ -222,8 +227,9 @@ def _check_session_options(options: argparse.Namespace) -> None:
         refuse("--retry: needs --continue or --resume")
     if options.retry and (options.prompt is not None or options.images):
         refuse("--retry: sends the last prompt again; omit -p and --image")
-    if not is_new and (options.system_prompt or options.append_system_prompt):
-        refuse("--system-prompt: the resumed session already has a system prompt")
+    for option in ("--system-prompt", "--append-system-prompt"):
+        if not is_new and getattr(options, option[2:].replace("-", "_")):
+            refuse(f"{option}: the resumed session already has a system prompt")
 
 
 def is_interactive(options: argparse.Namespace) -> bool:
@@ -274,8 +280,8 @@ def _is_plain(
 ) -> bool:
     if options.plain is not None:
         return bool(options.plain)
-    if "STENO_PLAIN" in environ:
-        return environ["STENO_PLAIN"].lower() in _TRUE_VALUES
+    if variable := environ.get("STENO_PLAIN"):
+        return parse_boolean(variable) is True
     return settings.get("plain") is True or is_dumb_terminal(environ)
 
 

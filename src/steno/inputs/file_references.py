@@ -283,7 +283,9 @@ class FileReferenceResolver:
         known |= {file.path for file in recorded.files}
         new = [f"{printable_name(name)} is new" for name in names if name not in known]
         if len(new) > _MAX_NAMED_FILES:
-            new[_MAX_NAMED_FILES:] = [f"{len(new) - _MAX_NAMED_FILES:,} more files are new"]
+            rest = len(new) - _MAX_NAMED_FILES
+            files = "1 more file is" if rest == 1 else f"{rest:,} more files are"
+            new[_MAX_NAMED_FILES:] = [f"{files} new"]
         return (*changes, *new)
 
     async def _find_matching_files(self, workspace: Workspace, pattern: str) -> list[str]:

@@ -86,7 +86,9 @@ def parse_mentions(
     pieces.append(text[position:])
     notices = [*collector.notices]
     if len(notices) > _MAX_NOTICES:  # a pasted text may be full of `@`
-        more = f"{len(notices) - _MAX_NOTICES:,} more words with an @ were left as text"
+        rest = len(notices) - _MAX_NOTICES
+        words = "1 more word with an @ was" if rest == 1 else f"{rest:,} more words with an @ were"
+        more = f"{words} left as text"
         notices[_MAX_NOTICES:] = [SetupNotice("more_mentions_left_as_text", more)]
     uncertain = frozenset(collector.uncertain)
     return Mentions("".join(pieces), tuple(collector.blocks), tuple(notices), uncertain)

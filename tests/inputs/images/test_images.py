@@ -233,7 +233,7 @@ def test_without_an_engine_the_error_names_the_extra_and_the_other_ways(
     finding = run(images(ocr=None).resolve(image(mode=mode), resolve_context(False)))
     assert finding.error_code == "no_ocr"
     assert finding.error is not None
-    for way in ("pip install 'steno-agent[ocr]'", "mode vision", "leave the image out"):
+    for way in ("pip install 'steno-agent[ocr]'", "mode vision", "remove the image"):
         assert way in finding.error
     assert ("the model does not accept images, and" in finding.error) is (mode is AUTO)
 

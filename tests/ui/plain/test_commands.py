@@ -353,7 +353,7 @@ def test_who_moves_about_in_a_session_is_not_told_again_that_it_stopped() -> Non
 def test_who_leaves_a_terminal_is_told_how_to_go_on() -> None:
     async def act(user: LineUser) -> None:
         user.type("/quit\n")
-        await user.see("Session: 0198-session; resume it with steno -c\n")
+        await user.see("Session: 0198-session; continue it with steno -c\n")
 
     at_terminal(act)
     assert "steno -c" not in through_a_pipe("/quit\n").said

@@ -102,7 +102,7 @@ async def run_plain(
             await plain.run(first_prompt)
         session_id = session.status.session
         if session_id and reader.is_terminal:
-            writer.write("Session", f"{session_id}; resume it with steno -c")
+            writer.write("Session", f"{session_id}; continue it with steno -c")
     finally:
         writer.set_typed_line(None)
         if editor is not None:
