@@ -326,7 +326,7 @@ def unmatched_rule_notices(
             continue
         is_about_tools = rule.tool != server and known[server] in listed_servers
         if is_about_tools and not any(rule.names_tool(tool.definition.name) for tool in tools):
-            text = f"rule {rule}: unknown tool; run 'steno mcp tools {known[server]}' to list them"
+            text = f"rule {rule}: unknown tool; run 'steno mcp tools {known[server]}' to list its tools"
             yield SetupNotice("tool_unknown", text)
 
 

@@ -118,7 +118,7 @@ class Settings(RedactedRepr, frozen=True, kw_only=True):
     capture_content: bool = False
     """Whether telemetry contains the content of messages."""
     image_mode: RecognitionMode = RecognitionMode.AUTO
-    """How images are sent to a model, unless a prompt sets it for one of them."""
+    """The form in which images are sent to a model, unless a prompt sets it for one of them."""
     ocr: OcrEngineSetting = OcrEngineSetting.AUTO
     ocr_languages: tuple[_Name, ...] = ()
     """The languages that Tesseract recognises, by its own names; by default all installed ones."""
@@ -255,7 +255,7 @@ class LoadedSettings(NamedTuple):
 
     @property
     def trust_advice(self) -> str:
-        """How to trust the project."""
+        """The advice on how to trust the project."""
         return _describe_how_to_trust(self.project, self.user_file)
 
 
@@ -571,4 +571,4 @@ def _at_place(place: str) -> Generator[None]:
     try:
         yield
     except InvalidValue as exc:
-        raise InvalidValue(str(exc), code=exc.code, place=place) from None
+        raise InvalidValue(exc.text_unless_at("rule"), code=exc.code, place=place) from None

@@ -107,7 +107,7 @@ def add_commands(commands: Subparsers) -> None:
     verbosity = run.add_mutually_exclusive_group()
     verbosity.add_argument("-q", "--quiet", action="store_true", help="print only errors on stderr")
     verbosity.add_argument(
-        "-v", "--verbose", action="store_true", help="also print what the server ignores"
+        "-v", "--verbose", action="store_true", help="also print the fields that the server ignores"
     )
     run.set_defaults(run=_run_command, parser=run)
 
@@ -134,7 +134,7 @@ def _add_session_options(run: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--retry",
         action="store_true",
-        help="with -c or -r: send the last prompt again, for example after a missing file",
+        help="with -c or -r: send the last prompt again, for example after an error",
     )
     add_arguments(run, [STORE])
 
@@ -154,7 +154,7 @@ def _add_model_options(run: argparse.ArgumentParser) -> None:
         "--max-cost", type=parse_number, metavar="AMOUNT", help="stop at this cost, in US dollars"
     )
     group.add_argument(
-        "--max-tokens", type=positive_int, metavar="N", help="limit the length of a response"
+        "--max-tokens", type=positive_int, metavar="N", help="limit each response to N tokens"
     )
     group.add_argument(
         "--temperature", type=parse_number, metavar="T", help="the sampling temperature, 0 to 2"

@@ -146,7 +146,7 @@ class FileReferenceResolver:
                 return await self._show_matching(workspace, reference, context)
             suggestion = await _suggest_path(workspace, self._engine(workspace), name)
             hint = "" if suggestion is None else f"; do you mean {quote_path(suggestion)}?"
-            raise path_error(name, f"there is no such file or folder{hint}", code="file_not_found")
+            raise path_error(name, f"no such file or folder{hint}", code="file_not_found")
         rule = await _require_read_permission(context, name, reference)
         if await asyncio.to_thread(_is_folder, workspace, name):
             return await self._show_folder(workspace, reference, name, rule=rule)

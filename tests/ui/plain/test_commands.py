@@ -66,8 +66,8 @@ def test_every_command_does_something_or_says_why_not() -> None:
 
 def test_a_command_that_there_is_not_is_said() -> None:
     session = FakeSession()
-    session.replies["hlep"] = Missing("/hlep: there is no such command; do you mean /help?")
-    assert "Error: /hlep: there is no such command" in through_a_pipe("/hlep\n", session).said
+    session.replies["hlep"] = Missing("/hlep: unknown command; do you mean /help?")
+    assert "Error: /hlep: unknown command" in through_a_pipe("/hlep\n", session).said
 
 
 def test_help_says_commands_and_keys() -> None:
