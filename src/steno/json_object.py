@@ -95,7 +95,8 @@ class JsonObject(Mapping[str, JsonValue]):
         return msgspec.json.encode(self._members, order="sorted")
 
     def __repr__(self) -> str:
-        return f"<JSON object of {len(self._members)} members>"
+        count = len(self._members)
+        return f"<JSON object of {count} {'member' if count == 1 else 'members'}>"
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError("immutable type: 'JsonObject'")
@@ -182,18 +183,23 @@ def check_depth(members: Mapping[str, Any]) -> None:
 def not_object_error(exc: Exception, text: str | bytes = "") -> InvalidValue:
     """Return the error for one of OBJECT_DECODE_ERRORS; it does not quote the text."""
     if isinstance(exc, RecursionError):
-        code, reason = "too_deep", f"nested more than {MAX_DEPTH} levels deep"
-    elif isinstance(exc, UnicodeError):
-        code, reason = "lone_surrogate", "contains a lone surrogate, or bytes that are not UTF-8"
-    elif isinstance(exc, TypeError):
-        code, reason = "not_text", "not text"
-    elif _is_object_except_lone_surrogates(text):
-        code, reason = "lone_surrogate", "contains a lone surrogate"
-    elif "truncated" in str(exc):  # msgspec has no class for it
-        code, reason = "truncated_json", str(exc)
-    else:
-        code, reason = "not_json_object", str(exc)
-    return InvalidValue(f"not a JSON object: {reason}", code=code)
+        rule = f"unsupported JSON: nested more than {MAX_DEPTH} levels deep"
+        return InvalidValue(rule, code="too_deep")
+    if isinstance(exc, UnicodeError):
+        rule = "unsupported JSON: contains a lone surrogate, or bytes that are not UTF-8"
+        return InvalidValue(rule, code="lone_surrogate")
+    if isinstance(exc, TypeError):
+        return InvalidValue("not a JSON object: not text", code="not_text")
+    if _is_object_except_lone_surrogates(text):
+        rule = "unsupported JSON: contains a lone surrogate"
+        return InvalidValue(rule, code="lone_surrogate")
+    # msgspec has no classes for these.
+    if str(exc).startswith("Number out of range"):
+        return InvalidValue(
+            "unsupported JSON: contains a number that is out of range", code="not_json_object"
+        )
+    code = "truncated_json" if "truncated" in str(exc) else "not_json_object"
+    return InvalidValue(f"not a JSON object: {exc}", code=code)
 
 
 def _is_object_except_lone_surrogates(text: str | bytes) -> bool:

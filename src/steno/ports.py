@@ -110,7 +110,8 @@ class HttpRequest(NamedTuple):
         return strip_url_secrets(self.url) or "http"
 
     def __repr__(self) -> str:
-        return f"HttpRequest({self.method} {self.address}, <{len(self.body)} bytes>)"
+        size = "1 byte" if len(self.body) == 1 else f"{len(self.body)} bytes"
+        return f"HttpRequest({self.method} {self.address}, <{size}>)"
 
 
 def strip_url_secrets(url: str) -> str | None:

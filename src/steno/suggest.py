@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-def closest_name(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+def closest_name(name: str, known: Iterable[str], *, cutoff: float = 0.65) -> str | None:
     """Return the known name that is most similar to `name`, ignoring case; None if none is.
 
     `cutoff` is the least similarity of a result, from 0 (any name) to 1 (the same name).

@@ -8,7 +8,7 @@ back unchanged. This module knows no message, no block and no format.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sized
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -125,7 +125,7 @@ class RawJson:
         return hash(self.text)
 
     def __repr__(self) -> str:
-        return f"<{len(self.text)} characters kept verbatim>"
+        return f"<{_count(self.text, 'character')} kept verbatim>"
 
     def __reduce__(self) -> str | tuple[type[RawJson], tuple[str]]:
         # By name: values compare NOTHING by identity, so that it must not be copied.
@@ -206,11 +206,15 @@ class _ReprText(str):
     __repr__ = str.__str__
 
 
+def _count(content: Sized, noun: str) -> str:
+    return f"{len(content)} {noun}" if len(content) == 1 else f"{len(content)} {noun}s"
+
+
 def _summarize_for_repr(value: object, show_text: bool) -> str:
     if isinstance(value, str) and not hasattr(value, "value"):
-        return repr(value) if show_text else f"<{len(value)} characters>"
+        return repr(value) if show_text else f"<{_count(value, 'character')}>"
     if isinstance(value, bytes):
-        return f"<{len(value)} bytes>"
+        return f"<{_count(value, 'byte')}>"
     if isinstance(value, tuple):
         parts = [_summarize_for_repr(part, show_text) for part in value[:_MAX_PARTS_SHOWN]]
         if len(value) > _MAX_PARTS_SHOWN:
@@ -286,6 +290,8 @@ def check_sha256(value: Value, name: str) -> None:
 def refuse(value: Value, rule: str, *, code: str, field: str = "") -> NoReturn:
     """Raise the error class of a value; the message names the kind of value and the rule."""
     place = class_label(type(value))
+    if field == place:  # `Text.text`: the message would begin with "text: text"
+        rule = rule.removeprefix(f"{field} ")
     raise value.error_class(rule, code=code, place=place, field=field) from None
 
 

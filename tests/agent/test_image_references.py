@@ -57,7 +57,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def refusing(error: ProviderError = NO_IMAGES) -> Callable[[Request], Any]:
-    """Answer like a model that takes no images."""
+    """Answer like a model that does not accept images."""
     return lambda request: error if images_in(request) else "I read."
 
 

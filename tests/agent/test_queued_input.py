@@ -40,7 +40,7 @@ def user_texts(harness: AgentHarness) -> list[str | None]:
 
 
 def nothing(_: object) -> ResolvedReference:
-    return ResolvedReference(error="there is no such file")
+    return ResolvedReference(error="no such file")
 
 
 async def steered(

@@ -66,7 +66,7 @@ def test_changes_and_losses_are_reported_with_their_entries(address: str, home: 
     assert report[:3] == [
         "#3: the system message explains plan mode (mode)",
         "#2: call_unanswered: add a result with a note that none was recorded (repaired)",
-        "#1: block 1: the model takes no images; a note is sent instead (image_left_out)",
+        "#1: block 1: the model does not accept images; a note is sent instead (image_left_out)",
     ]
     assert any(line.startswith("#2 ") and line.endswith("(seal)") for line in report[3:])
 
@@ -232,7 +232,7 @@ def test_what_is_known_of_models_that_run_here_counts(address: str, home: Path) 
             "this model does not accept images" in run_steno("explain", "odd", "--model", name).out
         )
     write_settings(home, '[models."offline/assistant"]\nvision = true\n')
-    assert "takes no images" not in run_steno("explain", "odd", "--model", "offline").out
+    assert "does not accept images" not in run_steno("explain", "odd", "--model", "offline").out
 
 
 @pytest.mark.parametrize("path", ["/nowhere/m.gguf", "/a\0b"])

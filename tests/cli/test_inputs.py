@@ -22,7 +22,7 @@ from tests.cli.program import loaded_by, on_terminal, run_steno
 from tests.cli.reference_setup import input_rows
 
 SHA256 = "ab12" * 16
-BLINDNESS = "the model takes no images"
+BLINDNESS = "the model does not accept images"
 OCR = {
     "kind": "image",
     "source": "data",
@@ -210,7 +210,7 @@ def test_references_off_the_branch_are_counted_and_shown_with_all(home: Path) ->
     assert "--all" in output.err
     output = run_steno("inputs", "--all")
     assert output.err == ""
-    assert "'gone.md': there is no such file or folder" in output.out
+    assert "'gone.md': no such file or folder" in output.out
 
 
 def test_a_branch_can_be_named() -> None:
@@ -340,7 +340,7 @@ def test_sessions_show_lists_what_was_found_without_repeating_it() -> None:
         found={
             1: {"kind": "file", "path": "notes.md", "sha256": SHA256, "bytes": 1200, **lines},
             2: OCR,
-            3: "'gone.md': there is no such file or folder",
+            3: "'gone.md': no such file or folder",
             4: resource_details(timedelta(0), bytes=1),
         },
     )
@@ -350,7 +350,7 @@ def test_sessions_show_lists_what_was_found_without_repeating_it() -> None:
     for line in (
         f"#1, block 1: notes.md:1-2: lines 1-2 of 40, 1,200 bytes, sha256 {short}",
         f"#1, block 2: image/png: {recognised}, 3,428 bytes, sha256 {short}, because {BLINDNESS}",
-        "#1, block 3: gone.md: failed: 'gone.md': there is no such file or folder",
+        "#1, block 3: gone.md: failed: 'gone.md': no such file or folder",
         "#1, block 4: lib:memo://a: read, 1 byte",
     ):
         assert f"    {line}\n" in output

@@ -141,12 +141,12 @@ def test_a_model_without_vision_gets_the_text_and_a_notice_is_printed(home: Path
     doing, done = notices(output)
     assert doing == "recognising the text in words.png"
     assert done.startswith(
-        "the model takes no images: the text in words.png was recognised instead, by rapidocr 3."
+        "the model does not accept images: the text in words.png was recognised instead, by rapidocr 3."
     )
     [row] = input_rows()
     assert row["how"].startswith("ocr rapidocr 3.")
     assert row["how"].endswith(" en")
-    assert row["details"]["fallback"] == "the model takes no images"
+    assert row["details"]["fallback"] == "the model does not accept images"
     check_last_log()
 
 

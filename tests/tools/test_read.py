@@ -57,7 +57,7 @@ def test_a_range_of_lines_ends_with_a_note_how_to_read_on(
 ) -> None:
     (folder / "file").write_text("".join(f"line {n}\n" for n in range(1, 101)))
     assert text_of(read(workspace, "file", offset=10, limit=2)) == (
-        "    10\tline 10\n    11\tline 11\n[... 100 lines in total; to read on: offset 12 ...]\n"
+        "    10\tline 10\n    11\tline 11\n[... 100 lines in total; to read the rest: offset 12 ...]\n"
     )
     assert text_of(read(workspace, "file", offset=100, limit=9)) == "   100\tline 100\n"
 
@@ -80,7 +80,7 @@ def test_a_very_long_line_is_read_column_by_column(workspace: Workspace, folder:
     (folder / "file").write_text(f"{line}\nnext\n")
     text = text_of(read(workspace, "file"))
     more = f"{len(line) - MAX_LINE_CHARACTERS:,} more characters"
-    how = f"to read on: offset 1, limit 1, column {MAX_LINE_CHARACTERS + 1}"
+    how = f"to read the rest: offset 1, limit 1, column {MAX_LINE_CHARACTERS + 1}"
     assert text == f"     1\t{line[:MAX_LINE_CHARACTERS]}[... {more}; {how} ...]\n     2\tnext\n"
     on = text_of(read(workspace, "file", limit=1, column=MAX_LINE_CHARACTERS + 1))
     assert on.startswith(f"     1\t{line[MAX_LINE_CHARACTERS : 2 * MAX_LINE_CHARACTERS]}[... ")

@@ -129,7 +129,7 @@ class FakeSessionList(SessionList):
     async def resume(self, session: str) -> None:
         self._session.note("resume", session)
         if session not in [one.id for one in self.kept]:
-            raise Missing(f"session {session}: there is none of this name")
+            raise Missing(f"session {session}: unknown session")
         self._session.happen(BranchChanged())
 
     async def rename(self, session: str, title: str) -> None:

@@ -424,5 +424,5 @@ class _MemoryBlobs:
 
     def blob(self, sha256: str) -> bytes:
         if sha256 not in self._blobs:
-            raise Missing("there is no blob of this digest", place="blob", code="blob_missing")
+            raise Missing("no blob with this digest", place="blob", code="blob_missing")
         return self._blobs[sha256]

@@ -155,7 +155,9 @@ class AgentRun:
         except TimeoutError:
             if not timeout.expired():
                 raise
-            return self._build_result(EndReason.LIMIT, f"{self._config.limits.seconds:g} seconds")
+            seconds = self._config.limits.seconds
+            reason = "1 second" if seconds == 1 else f"{seconds:g} seconds"
+            return self._build_result(EndReason.LIMIT, reason)
         finally:
             with suppress(LogError, OutOfOrder):  # the exception that ended the run matters more
                 self._close_log()

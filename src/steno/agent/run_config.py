@@ -60,13 +60,14 @@ class Limits(RedactedRepr, frozen=True, kw_only=True):
     ) -> str | None:
         """Return a description of the limit that a run has reached; None if it may continue."""
         if self.turns is not None and turns >= self.turns:
-            return f"{self.turns} turns"
+            return "1 turn" if self.turns == 1 else f"{self.turns} turns"
         if self.tokens is not None and tokens >= self.tokens:
-            return f"{self.tokens:,} tokens"
+            return "1 token" if self.tokens == 1 else f"{self.tokens:,} tokens"
         if self.cost is not None and cost is not None and cost >= self.cost:
             return f"a cost of {self.cost}"
         if invalid_calls > self.invalid_calls:
-            return f"{self.invalid_calls} turns in a row with calls that could not be run"
+            turns = "1 turn" if self.invalid_calls == 1 else f"{self.invalid_calls} turns in a row"
+            return f"{turns} with calls that could not be run"
         return None
 
 

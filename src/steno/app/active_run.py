@@ -171,7 +171,7 @@ class ActiveRun:
         )
         if last is None or last.parent is None or not is_cut_off:
             raise Missing(
-                "there is nothing to retry; send a new prompt",
+                "nothing to retry; send a new prompt",
                 code="nothing_to_retry",
                 place="retry",
             )

@@ -12,9 +12,12 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from msgspec.structs import replace
+
 from steno.agent import Agent, Approver, Gate, ModelTarget, Permissions
 from steno.agent.dispatch import ToolRunner
 from steno.agent.permissions.gate import PermissionGate, tool_content, tool_headline
+from steno.agent.run_config import Limits
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
 from steno.app.folders import config_folder, home_folder, user_name
 from steno.app.mcp import DEFAULT_MCP_OPTIONS, ServerSetup, set_up_servers, unmatched_rule_notices
@@ -105,6 +108,12 @@ class AgentEnvironment(NamedTuple):
         """Whether the model calls tools, as far as is known."""
         return self.target.tools is not False
 
+    @property
+    def _limits(self) -> Limits:
+        """The limits of a run, without a cost if `environment_notices` reports its price unknown."""
+        limits = self.settings.limits
+        return limits if find_price(self.model_selection.name) else replace(limits, cost=None)
+
     def agent_for(
         self,
         conversation: Conversation,
@@ -125,7 +134,7 @@ class AgentEnvironment(NamedTuple):
             model=self.model_selection.name,
             target=self.target,
             count_tokens=token_counter_for(self.target.model),
-            limits=self.settings.limits,
+            limits=self._limits,
             telemetry=self.telemetry,
             price_of=cache(find_price),
             actor=user_name(),

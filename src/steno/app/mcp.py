@@ -38,6 +38,7 @@ from steno.inputs.mcp.tools import (
 )
 from steno.messages.call import MCP_TOOL_PREFIX
 from steno.ports import PrepareImage, SetupNotice, strip_url_secrets
+from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.suggest import suggest_name
 from steno.tools import Workspace
@@ -169,7 +170,8 @@ class _ServerCollector:
                 rejected.append(SetupNotice(exc.code, f"{exc}; server {short} is skipped"))
         self.notices += rejected[:_MAX_NOTICES]
         if extra_count := len(rejected[_MAX_NOTICES:]):
-            text = f"{file}: {extra_count:,} more servers are skipped"
+            more = format_count(extra_count, "more server is", "more servers are")
+            text = f"{file}: {more} skipped"
             self.notices.append(SetupNotice("more_servers_left_out", text))
         return specs
 
@@ -324,7 +326,7 @@ def unmatched_rule_notices(
             continue
         is_about_tools = rule.tool != server and known[server] in listed_servers
         if is_about_tools and not any(rule.names_tool(tool.definition.name) for tool in tools):
-            text = f"rule {rule}: unknown tool; run 'steno mcp tools {known[server]}' to list them"
+            text = f"rule {rule}: unknown tool; run 'steno mcp tools {known[server]}' to list its tools"
             yield SetupNotice("tool_unknown", text)
 
 

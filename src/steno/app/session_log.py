@@ -119,7 +119,9 @@ class SessionLog:
                 return self.entries[self.labels[name]]
             candidates = [id for id in self.entries if name and id.startswith(name)]
         label = f"entry {terminal_line(name)}".rstrip()
-        return self.entries[pick_one(candidates, label, "run `steno sessions tree` to list them")]
+        return self.entries[
+            pick_one(candidates, label, "run `steno sessions tree` to list the entries")
+        ]
 
 
 def missing_parent() -> Damaged:

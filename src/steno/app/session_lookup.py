@@ -82,7 +82,7 @@ def find_session(
     return pick_one(
         [id for id in ids if name and id.startswith(name)],
         f"session {terminal_line(name)}".rstrip(),
-        "run `steno sessions list` to list them",
+        "run `steno sessions list` to list the sessions",
     )
 
 
@@ -251,7 +251,7 @@ class SessionSummary(NamedTuple):
     entries: int
     branches: tuple[str, ...]
     changed_at: datetime | None
-    """When it was last written to; a copy is written when it is made."""
+    """The time of the last write; for a copy, not before the time of copying."""
     folder: str | None
     is_in_this_folder: bool
     """Whether it was started in this folder."""

@@ -68,7 +68,7 @@ class OperationLock:
         self._lock = asyncio.Lock()
         self._waiting = 0
         self._cancel_count = 0
-        """How often all operations were cancelled."""
+        """The number of times that all operations were cancelled."""
         self._jobs: set[asyncio.Task[Any]] = set()
 
     async def __aenter__(self) -> None:
@@ -402,7 +402,7 @@ class SessionState:
         self._count_branch()
 
     def emit_branch_changed(self) -> None:
-        """Read the branch again, and tell listeners to show everything again."""
+        """Read the branch again, and notify listeners that everything has to be shown again."""
         self._count_branch()
         self.emit(BranchChanged())
 

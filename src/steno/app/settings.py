@@ -35,7 +35,7 @@ from msgspec.structs import replace
 from steno.agent.permissions.rules import AgentRole, PermissionRule
 from steno.agent.run_config import Limits
 from steno.agent.steering import SteeringPolicy
-from steno.app.commands.arguments import UsageError
+from steno.app.commands.arguments import UsageError, parse_boolean
 from steno.app.folders import SETTINGS_FILE, config_folder, find_project, home_folder
 from steno.app.permissions import check_rule_tool, parse_known_rule
 from steno.errors import InvalidValue, ToolFailed, Unavailable
@@ -118,7 +118,7 @@ class Settings(RedactedRepr, frozen=True, kw_only=True):
     capture_content: bool = False
     """Whether telemetry contains the content of messages."""
     image_mode: RecognitionMode = RecognitionMode.AUTO
-    """How images are sent to a model, unless a prompt sets it for one of them."""
+    """The form in which images are sent to a model, unless a prompt sets it for one of them."""
     ocr: OcrEngineSetting = OcrEngineSetting.AUTO
     ocr_languages: tuple[_Name, ...] = ()
     """The languages that Tesseract recognises, by its own names; by default all installed ones."""
@@ -255,7 +255,7 @@ class LoadedSettings(NamedTuple):
 
     @property
     def trust_advice(self) -> str:
-        """How to trust the project."""
+        """The advice on how to trust the project."""
         return _describe_how_to_trust(self.project, self.user_file)
 
 
@@ -373,6 +373,9 @@ class _SettingsBuilder:
 
     def add_value(self, name: str, value: Any, origin: str, *, base: Path | None = None) -> None:
         """Add one setting from a variable or a flag, in which a number may be text."""
+        if _FILE_TYPES[name] is bool and isinstance(value, str):
+            flag = parse_boolean(value)
+            value = value if flag is None else flag
         new = self._read_value(name, value, origin, origin=origin, base=base, is_strict=False)
         if name == "allow":
             for number, rule in enumerate(new):
@@ -568,4 +571,4 @@ def _at_place(place: str) -> Generator[None]:
     try:
         yield
     except InvalidValue as exc:
-        raise InvalidValue(str(exc), code=exc.code, place=place) from None
+        raise InvalidValue(exc.text_unless_at("rule"), code=exc.code, place=place) from None

@@ -89,7 +89,7 @@ def _find_call(conversation: Conversation, name: str) -> AnyToolCall:
         return calls[name]
     matching = [id for id in calls if name and id.startswith(name)]
     return calls[
-        pick_one(matching, f"call {terminal_line(name)}", "run `steno approvals` to list them")
+        pick_one(matching, f"call {terminal_line(name)}", "run `steno approvals` to list the calls")
     ]
 
 

@@ -19,7 +19,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from steno.app.commands.arguments import SESSION_NAMES, add_arguments, parse_number, positive_int
+from steno.app.commands.arguments import (
+    SESSION_NAMES,
+    add_arguments,
+    parse_boolean,
+    parse_number,
+    positive_int,
+)
 from steno.app.folders import config_folder, home_folder
 from steno.cli.arguments import STORE, Subparsers
 from steno.cli.command_table import (
@@ -32,7 +38,6 @@ from steno.errors import install_command
 from steno.render.terminal_text import is_dumb_terminal
 
 OUTPUT_FORMATS: Final = ("text", "json", "stream-json")
-_TRUE_VALUES: Final = ("1", "true", "yes", "on")
 _EPILOG: Final = """\
 examples:
   steno                                     # open a session; steno -c continues the last one
@@ -102,7 +107,7 @@ def add_commands(commands: Subparsers) -> None:
     verbosity = run.add_mutually_exclusive_group()
     verbosity.add_argument("-q", "--quiet", action="store_true", help="print only errors on stderr")
     verbosity.add_argument(
-        "-v", "--verbose", action="store_true", help="also print what the server ignores"
+        "-v", "--verbose", action="store_true", help="also print the fields that the server ignores"
     )
     run.set_defaults(run=_run_command, parser=run)
 
@@ -129,7 +134,7 @@ def _add_session_options(run: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--retry",
         action="store_true",
-        help="with -c or -r: send the last prompt again, for example after a missing file",
+        help="with -c or -r: send the last prompt again, for example after an error",
     )
     add_arguments(run, [STORE])
 
@@ -149,7 +154,7 @@ def _add_model_options(run: argparse.ArgumentParser) -> None:
         "--max-cost", type=parse_number, metavar="AMOUNT", help="stop at this cost, in US dollars"
     )
     group.add_argument(
-        "--max-tokens", type=positive_int, metavar="N", help="limit the length of a response"
+        "--max-tokens", type=positive_int, metavar="N", help="limit each response to N tokens"
     )
     group.add_argument(
         "--temperature", type=parse_number, metavar="T", help="the sampling temperature, 0 to 2"
@@ -222,8 +227,9 @@ def _check_session_options(options: argparse.Namespace) -> None:
         refuse("--retry: needs --continue or --resume")
     if options.retry and (options.prompt is not None or options.images):
         refuse("--retry: sends the last prompt again; omit -p and --image")
-    if not is_new and (options.system_prompt or options.append_system_prompt):
-        refuse("--system-prompt: the resumed session already has a system prompt")
+    for option in ("--system-prompt", "--append-system-prompt"):
+        if not is_new and getattr(options, option[2:].replace("-", "_")):
+            refuse(f"{option}: the resumed session already has a system prompt")
 
 
 def is_interactive(options: argparse.Namespace) -> bool:
@@ -274,8 +280,8 @@ def _is_plain(
 ) -> bool:
     if options.plain is not None:
         return bool(options.plain)
-    if "STENO_PLAIN" in environ:
-        return environ["STENO_PLAIN"].lower() in _TRUE_VALUES
+    if variable := environ.get("STENO_PLAIN"):
+        return parse_boolean(variable) is True
     return settings.get("plain") is True or is_dumb_terminal(environ)
 
 

@@ -235,7 +235,7 @@ def decode_header(data: bytes | str) -> Header:
     version = next((member.value for member in split_object(raw) or () if member.name == "v"), b"")
     if version != str(BASE_VERSION).encode():
         raise UnsupportedVersion(
-            f"unsupported format; this steno reads version {BASE_VERSION}: upgrade steno",
+            f"unsupported version; this steno reads headers of version {BASE_VERSION}: upgrade steno",
             place="header of a session",
         )
     return header
@@ -319,7 +319,8 @@ _MESSAGE_TYPES: frozenset[type] = frozenset(get_args(AnyMessage))
 def _read_input(data: bytes | str) -> bytes:
     raw, replaced = clean_input(data)
     if replaced:
-        text = f"replaced {replaced} lone surrogates by U+FFFD"
+        surrogates = "1 lone surrogate" if replaced == 1 else f"{replaced} lone surrogates"
+        text = f"replaced {surrogates} by U+FFFD"
         _log_warning("$", "surrogates_replaced", text)
     check_syntax(raw)
     return raw

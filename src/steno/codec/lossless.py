@@ -19,10 +19,17 @@ from steno.json_object import JsonObject, raw_members
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import OWN_FORMAT, Opaque
 from steno.records.entry import BASE_VERSION, FORMAT_VERSION, Entry
+from steno.schema.msgspec_errors import read_validation_error
 from steno.values import PRECHECKED, RawJson, Value, is_prechecked, union_members
 
 ValueT = TypeVar("ValueT", bound=Value)
 _ENTRY_VERSIONS: Final = [b"%d" % version for version in range(BASE_VERSION, FORMAT_VERSION + 1)]
+_REASONS_WITHOUT_VALUE: Final = {
+    "field_unknown": "it contains an unknown field",
+    "invalid_value": "its value is invalid",
+    "not_a_choice": "its value is unknown",
+}
+"""Reasons in place of messages of msgspec that quote the value."""
 WarningCallback = Callable[[str, str, str], None]
 """Called with a place (`$.content[1]`), a code and a text about the data that was kept there."""
 
@@ -244,7 +251,17 @@ def _read_plain(name: str, raw: bytes, hint: Any) -> Any:
     try:
         return msgspec.json.decode(raw, type=hint)
     except (msgspec.MsgspecError, RecursionError) as exc:
-        raise UnreadablePart(f"{name} cannot be read: {type(exc).__name__}") from None
+        raise UnreadablePart(f"{name} cannot be read: {_reason(exc)}") from None
+
+
+def _reason(exc: Exception) -> str:
+    """Return the reason why a member cannot be read, without its value."""
+    if isinstance(exc, RecursionError):
+        return "nested too deeply"
+    if not isinstance(exc, msgspec.ValidationError):
+        return "not valid JSON"
+    problem = read_validation_error(exc)
+    return _REASONS_WITHOUT_VALUE.get(problem.code, problem.message)
 
 
 # -- fields of classes -----------------------------------------------------------------------

@@ -57,7 +57,8 @@ def _read_version(raw: bytes) -> int:
         raise InvalidDocument(rule, code="invalid_version") from None
     if version > BASE_VERSION:
         raise UnsupportedVersion(
-            f"written in format {version}; this steno reads up to {BASE_VERSION}: upgrade steno"
+            f"the document has version {version}; this steno reads documents up to version "
+            f"{BASE_VERSION}: upgrade steno"
         )
     if version < 0:
         rule = "not a conversation: version is negative"

@@ -53,13 +53,13 @@ def detect_format(data: bytes) -> str:
         version = members[name]
         if not version.isdigit():
             raise InvalidDocument(
-                "the version is not a number; name the format of the file",
+                "the version is not a number; choose a format explicitly",
                 code="invalid_version",
                 place="file",
             )
         return _FORMAT_BY_VERSION.get(version, NATIVE_FORMAT)
     raise InvalidDocument(
-        "unknown format; name the format of the file",
+        "unknown format; choose one explicitly",
         code="unknown_format",
         place="file",
     )

@@ -37,7 +37,9 @@ def clean_utf8(data: bytes) -> bytes:
     if replaced:
         import logging  # noqa: PLC0415 - only when needed, as in the codec
 
-        logging.getLogger("steno.formats").warning("replaced %d lone surrogates", replaced)
+        logging.getLogger("steno.formats").warning(
+            "lone surrogates replaced by U+FFFD: %d", replaced
+        )
     return raw
 
 

@@ -146,7 +146,7 @@ class FileReferenceResolver:
                 return await self._show_matching(workspace, reference, context)
             suggestion = await _suggest_path(workspace, self._engine(workspace), name)
             hint = "" if suggestion is None else f"; do you mean {quote_path(suggestion)}?"
-            raise path_error(name, f"there is no such file or folder{hint}", code="file_not_found")
+            raise path_error(name, f"no such file or folder{hint}", code="file_not_found")
         rule = await _require_read_permission(context, name, reference)
         if await asyncio.to_thread(_is_folder, workspace, name):
             return await self._show_folder(workspace, reference, name, rule=rule)
@@ -283,7 +283,9 @@ class FileReferenceResolver:
         known |= {file.path for file in recorded.files}
         new = [f"{printable_name(name)} is new" for name in names if name not in known]
         if len(new) > _MAX_NAMED_FILES:
-            new[_MAX_NAMED_FILES:] = [f"{len(new) - _MAX_NAMED_FILES:,} more files are new"]
+            rest = len(new) - _MAX_NAMED_FILES
+            files = "1 more file is" if rest == 1 else f"{rest:,} more files are"
+            new[_MAX_NAMED_FILES:] = [f"{files} new"]
         return (*changes, *new)
 
     async def _find_matching_files(self, workspace: Workspace, pattern: str) -> list[str]:

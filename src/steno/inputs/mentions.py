@@ -86,7 +86,9 @@ def parse_mentions(
     pieces.append(text[position:])
     notices = [*collector.notices]
     if len(notices) > _MAX_NOTICES:  # a pasted text may be full of `@`
-        more = f"{len(notices) - _MAX_NOTICES:,} more words with an @ were left as text"
+        rest = len(notices) - _MAX_NOTICES
+        words = "1 more word with an @ was" if rest == 1 else f"{rest:,} more words with an @ were"
+        more = f"{words} left as text"
         notices[_MAX_NOTICES:] = [SetupNotice("more_mentions_left_as_text", more)]
     uncertain = frozenset(collector.uncertain)
     return Mentions("".join(pieces), tuple(collector.blocks), tuple(notices), uncertain)
@@ -217,7 +219,7 @@ class _MentionCollector:
             if not is_glob(path):
                 self.uncertain.add(block)
         else:
-            self.add_notice("mention_left_as_text", word, "there is no such file; left as text")
+            self.add_notice("mention_left_as_text", word, "no such file; left as text")
 
     def _looks_like_a_path(self, word: str) -> bool:
         if word.startswith(_PATH_PREFIXES) or "*" in word or _FILE_SUFFIX.search(word):
@@ -240,7 +242,7 @@ class _MentionCollector:
         if server not in self._servers:
             closest = closest_name(server, self._servers)
             advice = f"do you mean {quote_path(closest)}?" if closest else "configure it first"
-            message = f"there is no such server; {advice} (write \\@ for a literal @)"
+            message = f"unknown server; {advice} (write \\@ for a literal @)"
             raise InvalidValue(message, code="server_not_found", place=f"@{quote_path(server)}")
         self.blocks[Resource(server=server, uri=uri)] = None
 

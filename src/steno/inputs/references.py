@@ -58,7 +58,7 @@ class InputResolver:
 
     Tools for the same folder should get the same `Workspace`: a file that a message refers to
     counts as read. `image_limits` are those of the model's API, `ocr` recognises the text in images
-    for models that take no images, `transport` fetches images from URLs, and `servers` provide
+    for models that do not accept images, `transport` fetches images from URLs, and `servers` provide
     resources. A reference that needs a part that is not set fails with an error.
     """
 

@@ -427,7 +427,7 @@ class Conversation:
     def _loaded(self, name: str) -> Branch:
         branch = self._branches.get(name)
         if branch is None:
-            raise Missing("no branch has this name", code="branch_missing", place="conversation")
+            raise Missing("no branch with this name", code="branch_missing", place="conversation")
         if branch.head is None and branch.head_id is not None:
             node = self._node(branch.head_id)
             with self._state_lock:

@@ -145,7 +145,7 @@ class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only
             check_object_syntax(self.arguments)
         except OBJECT_DECODE_ERRORS as exc:
             error = not_object_error(exc, self.arguments)
-            refuse(self, f"arguments are {error}", code=error.code, field="arguments")
+            refuse(self, f"arguments are {error.message}", code=error.code, field="arguments")
 
     def _check_types(self) -> None:
         id = self.id

@@ -140,4 +140,4 @@ def explain_repair(change: Change) -> str:
     """Return the explanation of a change, as the log records it."""
     if change.code is ChangeCode.REPAIRED:
         return f"{change.reason}: {ORDER_REMEDIES[OrderCode(change.reason)]}"
-    return f"block {change.number}: the resource is left out to save room; the model sees a note"
+    return f"block {change.number}: the resource is left out to save room; a note is sent instead"

@@ -110,7 +110,6 @@ class ConversationHistory:
 
     def __repr__(self) -> str:
         with self._lock:
-            return (
-                f"ConversationHistory(<{len(self._messages)} messages>, "
-                f"outstanding={len(self._order.outstanding)})"
-            )
+            count, outstanding = len(self._messages), len(self._order.outstanding)
+        messages = "1 message" if count == 1 else f"{count} messages"
+        return f"ConversationHistory(<{messages}>, outstanding={outstanding})"

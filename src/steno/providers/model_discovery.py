@@ -36,7 +36,7 @@ from steno.values import RedactedRepr
 
 EMBEDDED: Final = "embedded"
 OFFLINE: Final = "offline"
-_ADD_VENDOR_HINT: Final = "or add a vendor as [providers.NAME] in the configuration"
+_ADD_VENDOR_HINT: Final = "or add a provider as [providers.NAME] in the configuration"
 _MAX_DESCRIBED: Final = 8
 """The number of models that are described one by one, if the list has too few facts."""
 _PREFERRED_FAMILIES: Final = {
@@ -340,7 +340,7 @@ def parse_model_name(text: str, vendors: Mapping[str, Vendor] = CATALOG) -> Mode
                 place="model",
             )
         raise InvalidValue(
-            f"must be vendor/model; the vendor is one of {', '.join(known)}",
+            f"must be provider/model; the provider is one of {', '.join(known)}",
             code="model_name_malformed",
             place="model",
         )

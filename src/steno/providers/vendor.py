@@ -177,8 +177,8 @@ def describe_unknown_vendor(name: str, known: Iterable[str], remedy: str) -> str
     names = list(known)
     near = closest_name(name, names)
     if near is not None:
-        return f"unknown vendor; do you mean {near}?"
-    return f"unknown vendor; use one of {', '.join(names)}; {remedy}"
+        return f"unknown provider; do you mean {near}?"
+    return f"unknown provider; use one of {', '.join(names)}; {remedy}"
 
 
 def check_base_url(url: str, place: str) -> None:

@@ -170,7 +170,7 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
         "schema_not_enforced": "the server does not enforce the schema",
         "keywords_ignored": "the server ignores {names}",
         "sent_as_function_call": "sent as a function call",
-        "model_without_tools": "left out: this model takes no tools",
+        "model_without_tools": "left out: this model does not accept tools",
         "calls_left_out": "left out the calls; the model sees their results",
     },
     ChangeCode.SETTING: {
@@ -196,11 +196,11 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
         "error_shown": "block {number}: the reference could not be read; the error is sent instead"
     },
     ChangeCode.IMAGE_LEFT_OUT: {
-        "model_without_vision": "block {number}: the model takes no images; a note is sent instead"
+        "model_without_vision": "block {number}: the model does not accept images; a note is sent instead"
     },
     ChangeCode.RESOURCE_LEFT_OUT: {"to_save_room": explain_repair},
     ChangeCode.TOOLS_LEFT_OUT: {
-        "model_without_tools": "the model takes no tools: {number} definitions are left out"
+        "model_without_tools": "the model does not accept tools: {number} definitions are left out"
     },
     ChangeCode.FEEDBACK: {"sent_as_user_message": "sent as a user message"},
     ChangeCode.MODE: {"in_system_message": "the system message explains {value} mode"},

@@ -74,7 +74,7 @@ class ItemHint(StrEnum):
     RETRY = "retry"
     """The request can be repeated."""
     CONTINUE = "continue"
-    """The interrupted run can be continued."""
+    """The run was interrupted or reached a limit, and can be continued."""
     RAISE_LIMIT = "raise_limit"
     """The response can be continued, or repeated with a higher limit."""
     EDIT = "edit"

@@ -167,7 +167,8 @@ def resolution_facts(details: Mapping[str, Any] | None) -> ResolutionFacts:
             return ResolutionFacts(_describe_lines(details) + suffix, size, sha256)
         case "folder":
             omitted = _int_detail(details, "left_out")
-            omission = f", {omitted:,} more names left out" if omitted else ""
+            names = format_count(omitted or 0, "more name", "more names")
+            omission = f", {names} left out" if omitted else ""
             return ResolutionFacts(f"listing{omission}", None, sha256)
         case "pattern":
             listed: Any = details.get("files")

@@ -125,16 +125,22 @@ class RunReporter:
         item = describe_run_end(result)
         if item is None or item.kind is ItemKind.ERROR:  # the exit status and stderr report it
             return
-        is_stored = self._run is not None and self._run.session is not None
-        if is_stored or item.hint is not ItemHint.CONTINUE:
+        if self._is_stored or item.hint is not ItemHint.CONTINUE:
             self._print_item(item)
 
     def close(self) -> None:
         """Clear unfinished lines on the terminal."""
         self._wait_indicator.stop()
 
+    @property
+    def _is_stored(self) -> bool:
+        return self._run is not None and self._run.session is not None
+
     def _print_item(self, item: TranscriptItem, *, max_length: int = _MAX_LINE_LENGTH) -> None:
-        self._print_line(f"! {item.body}{self._hints.get(item.hint, '')}", max_length=max_length)
+        # A session that is not stored cannot be continued.
+        is_shown = self._is_stored or item.hint is not ItemHint.CONTINUE
+        hint = self._hints.get(item.hint, "") if is_shown else ""
+        self._print_line(f"! {item.body}{hint}", max_length=max_length)
 
     def _print_line(self, text: str, *, max_length: int = _MAX_LINE_LENGTH) -> None:
         if not self._is_quiet:

@@ -173,8 +173,8 @@ class EventDescriber:
 
 def notice_item(notice: events.Notice) -> TranscriptItem:
     """Return the item of a notice."""
-    hint = ItemHint.SHOW_IGNORED if notice.code == "fields_ignored" else None
-    return TranscriptItem(ItemKind.NOTICE, body=notice.text, hint=hint)
+    hints = {"fields_ignored": ItemHint.SHOW_IGNORED, "limit_reached": ItemHint.CONTINUE}
+    return TranscriptItem(ItemKind.NOTICE, body=notice.text, hint=hints.get(notice.code))
 
 
 def describe_run_end(result: events.RunResult) -> TranscriptItem | None:

@@ -279,7 +279,7 @@ class _LiveOutput:
         text = self._decoder.decode(data[: self._remaining_bytes])
         self._remaining_bytes -= len(data)
         if self._remaining_bytes <= 0:
-            text += "\n[... more output is not shown while the command runs ...]\n"
+            text += "\n[... further output is not shown while the command runs ...]\n"
         if text:
             self._context.report_output(text)
 

@@ -120,7 +120,7 @@ def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> 
     """Return the text of a file with `old` replaced by `new`. Raises ToolFailed."""
     text, wanted = _normalize_line_ends(file.text), _normalize_line_ends(old)
     if wanted == _normalize_line_ends(new):
-        message = "is the same as old; there is nothing to change"
+        message = "is the same as old; pass a different text"
         raise ToolFailed(message, code="nothing_to_change", place="new")
     first = text.find(wanted)
     if first < 0:

@@ -65,7 +65,7 @@ class ReadTool:
             "Read a text file or view an image (PNG, JPEG, GIF, WebP). Read a file before you edit"
             " or overwrite it. Lines are shown as in cat -n: the line number, a tab, the line. The"
             " number and the tab are not part of the file; leave them out when you edit. Long files"
-            " are shown in part, with a note on how to read on. A path"
+            " are shown in part, with a note on how to read the rest. A path"
             f' "{BLOB_PREFIX}<sha256>" reads the full text of an output that was shown in part.'
         ),
     )
@@ -183,7 +183,9 @@ def _number_lines(lines: list[str], arguments: _ReadArguments) -> tuple[str, int
         shown.append(line)
     last = arguments.offset + len(shown) - 1
     if last < len(lines):
-        shown.append(f"[... {len(lines):,} lines in total; to read on: offset {last + 1} ...]\n")
+        shown.append(
+            f"[... {len(lines):,} lines in total; to read the rest: offset {last + 1} ...]\n"
+        )
     return "".join(shown), last
 
 
@@ -194,4 +196,4 @@ def _truncate_line(line: str, number: int, column: int) -> str:
         return line[column - 1 :]
     omitted = len(line) - end
     next_call = f"offset {number}, limit 1, column {end + 1}"
-    return f"{line[column - 1 : end]}[... {omitted:,} more characters; to read on: {next_call} ...]"
+    return f"{line[column - 1 : end]}[... {omitted:,} more characters; to read the rest: {next_call} ...]"

@@ -111,7 +111,7 @@ def quote_path(path: str) -> str:
 
 
 _ERRORS: Final = {
-    errno.ENOENT: ("file_not_found", "there is no such file or folder"),
+    errno.ENOENT: ("file_not_found", "no such file or folder"),
     errno.ENOTDIR: ("not_a_folder", "a part of the path is not a folder"),
     errno.EISDIR: ("is_a_folder", "is a folder; use glob to list its files"),
     errno.EACCES: ("permission_denied", "permission denied"),

@@ -35,7 +35,7 @@ SEARCH_TIME_LIMIT_S: Final = 30.0
 def check_exists(workspace: Workspace, name: str) -> None:
     """Raise ToolFailed unless an approved path exists."""
     if not workspace.strict.exists(name):
-        raise path_error(name, "there is no such file or folder", code="file_not_found")
+        raise path_error(name, "no such file or folder", code="file_not_found")
 
 
 class SearchRequest(NamedTuple):

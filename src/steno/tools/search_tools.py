@@ -174,7 +174,9 @@ class GlobTool(SearchTool):
         details = {"files": len(found), "limited": limited, "left_out": search_filter.left_out}
         shown = found[:MAX_FILES]
         if limited:
-            shown.append(f"[{len(found) - MAX_FILES:,} more files; narrow the pattern or the path]")
+            rest = len(found) - MAX_FILES
+            more = "1 more file" if rest == 1 else f"{rest:,} more files"
+            shown.append(f"[{more}; narrow the pattern or the path]")
         return await _build_output(shown, "no files", search_filter.notes, details, context)
 
 

@@ -72,7 +72,7 @@ def truncate_output(
     first_line = cut.head.count(b"\n") + 1
     first_column = len(cut.head[cut.head.rfind(b"\n") + 1 :].decode()) + 1
     column = f", column {first_column}" if first_column > 1 else ""
-    hint = f'; to read on, call read with path "{BLOB_PREFIX}{sha256}", offset {first_line}{column}'
+    hint = f'; to read the rest, call read with path "{BLOB_PREFIX}{sha256}", offset {first_line}{column}'
     details = {"full_output": sha256, "lines": _count_lines(data), "bytes": len(data)}
     return cut.with_marker(hint), details
 

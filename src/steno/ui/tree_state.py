@@ -14,6 +14,7 @@ from typing import Final, TypeAlias, final
 
 from steno.app.session_log import BranchTreeRow, TreeLine, fold_rows, side_branch_starts
 from steno.log.queries import searchable_text
+from steno.render.quantities import format_count
 from steno.render.terminal_text import (
     display_width,
     terminal_line,
@@ -42,7 +43,8 @@ def entry_text(row: BranchTreeRow) -> str:
         return terminal_line(row.summary)
     omitted = len(text) - _MAX_ENTRY_CHARACTERS
     shown = terminal_text(text[:_MAX_ENTRY_CHARACTERS]).rstrip()
-    return shown if omitted <= 0 else f"{shown}\n… {omitted:,} more characters"
+    more = format_count(omitted, "more character", "more characters")
+    return shown if omitted <= 0 else f"{shown}\n… {more}"
 
 
 def nearest_position(positions: Sequence[int], current: int, step: int) -> int | None:
@@ -154,7 +156,10 @@ class TreeState:
         if len(graph) > width // 3:  # keep its end, which is next to the entry
             graph = f"…{graph[1 - width // 3 :]}"
         if line.is_run:
-            return [(graph, "graph"), (f"⋮ … {line.length:,} entries", "graph")]
+            return [
+                (graph, "graph"),
+                (f"⋮ … {format_count(line.length, 'entry', 'entries')}", "graph"),
+            ]
         parts = [
             (graph, "graph"),
             ("● ", "mark") if row.is_active else ("○ ", "graph"),

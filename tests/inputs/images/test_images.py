@@ -183,11 +183,11 @@ def test_auto_with_a_model_that_does_not_see_recognises_and_tells_the_user(tmp_p
     finding = run(images(tmp_path).resolve(image(ImageFile("shot.png")), resolve_context(False)))
     assert isinstance(finding.content[0], Text)
     assert finding.notice == (
-        "the model takes no images: the text in shot.png was recognised instead,"
+        "the model does not accept images: the text in shot.png was recognised instead,"
         " by rapidocr 3.10.0, confidence 0.97"
     )
     details = details_of(finding)
-    assert details["fallback"] == "the model takes no images"
+    assert details["fallback"] == "the model does not accept images"
     assert details["fallback_kind"] == "blind"
 
 
@@ -206,7 +206,7 @@ def test_auto_after_a_refusal_recognises_and_records_why() -> None:
 @pytest.mark.requirement("S2-27")
 def test_auto_over_an_api_without_images_recognises() -> None:
     finding = run(images(limits=image_limits_for("chat")).resolve(image(), resolve_context(None)))
-    assert details_of(finding)["fallback"] == "the API takes no images"
+    assert details_of(finding)["fallback"] == "the API does not accept images"
     assert isinstance(finding.content[0], Text)
 
 
@@ -235,7 +235,7 @@ def test_without_an_engine_the_error_names_the_extra_and_the_other_ways(
     assert finding.error is not None
     for way in ("pip install 'steno-agent[ocr]'", "mode vision", "remove the image"):
         assert way in finding.error
-    assert ("the model takes no images, and" in finding.error) is (mode is AUTO)
+    assert ("the model does not accept images, and" in finding.error) is (mode is AUTO)
 
 
 @pytest.mark.requirement("S2-28")

@@ -32,7 +32,7 @@ from tests.inputs.mcp.tool_doubles import run
 def resources(library: ResourceServer, **settings: Any) -> ResourceResolver:
     def server_of(name: str) -> McpServer:
         if name != library.name:
-            raise ServerFailed("there is no server of this name", code="server_not_found")
+            raise ServerFailed("unknown server", code="server_not_found")
         return library
 
     settings.setdefault("now", ManualClock())

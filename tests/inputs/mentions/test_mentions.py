@@ -348,7 +348,7 @@ def test_lines_may_be_named_as_other_programs_do(
 )
 def test_any_other_word_is_left_as_text_with_a_note(workspace: Workspace, word: str) -> None:
     text = f"Ask @{word}, and @{word}."
-    note = SetupNotice("mention_left_as_text", f"@{word}: there is no such file; left as text")
+    note = SetupNotice("mention_left_as_text", f"@{word}: no such file; left as text")
     assert read(workspace, text) == Mentions(text, (), (note,))
 
 

@@ -66,8 +66,8 @@ def test_every_command_does_something_or_says_why_not() -> None:
 
 def test_a_command_that_there_is_not_is_said() -> None:
     session = FakeSession()
-    session.replies["hlep"] = Missing("/hlep: there is no such command; do you mean /help?")
-    assert "Error: /hlep: there is no such command" in through_a_pipe("/hlep\n", session).said
+    session.replies["hlep"] = Missing("/hlep: unknown command; do you mean /help?")
+    assert "Error: /hlep: unknown command" in through_a_pipe("/hlep\n", session).said
 
 
 def test_help_says_commands_and_keys() -> None:
@@ -353,7 +353,7 @@ def test_who_moves_about_in_a_session_is_not_told_again_that_it_stopped() -> Non
 def test_who_leaves_a_terminal_is_told_how_to_go_on() -> None:
     async def act(user: LineUser) -> None:
         user.type("/quit\n")
-        await user.see("Session: 0198-session; resume it with steno -c\n")
+        await user.see("Session: 0198-session; continue it with steno -c\n")
 
     at_terminal(act)
     assert "steno -c" not in through_a_pipe("/quit\n").said

@@ -193,7 +193,7 @@ def test_what_became_of_an_image_is_said() -> None:
         EntryRecorded(Entry(id="r1", payload=read)),
         EntryRecorded(Entry(id="r2", payload=failed)),
     ) == [
-        "Notice: image shot.png: the model reads the text in it",
+        "Notice: image shot.png: the model gets the recognised text, not the image",
         "Error: image shot.png: failed: too large; /retry tries again",
     ]
 

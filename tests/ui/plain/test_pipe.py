@@ -136,7 +136,7 @@ def test_a_fault_is_told_and_the_session_goes_on() -> None:
             raise ZeroDivisionError("by \x1b[2J")
 
     user = through_a_pipe("/usage\n/quit\n", Faulty())
-    assert "\nError: a fault in steno: ZeroDivisionError: by \\x1b[2J;" in user.said
+    assert "\nError: a bug in steno: ZeroDivisionError: by \\x1b[2J;" in user.said
 
 
 def test_a_file_is_read_as_a_pipe_is(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_refused_words_are_printed_where_the_line_cannot_be_filled() -> None:
     async def act(user: LineUser) -> None:
         user.type("a long\\\n")
         user.type("thought\n")
-        await user.see("Not said:\n  a long\n  thought\nError: not now\n")
+        await user.see("Not sent:\n  a long\n  thought\nError: not now\n")
 
     at_terminal(act, refusing())
 
@@ -29,4 +29,4 @@ def test_refused_words_are_printed_where_the_line_cannot_be_filled() -> None:
 def test_refused_words_of_a_pipe_are_printed_once() -> None:
     user = through_a_pipe("a thought\n", refusing())
     assert "You: a thought\nError: not now\n" in user.said
-    assert "Not said" not in user.said
+    assert "Not sent" not in user.said

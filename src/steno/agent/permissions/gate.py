@@ -163,7 +163,7 @@ class Gate:
         """Rules allowed for references, by conversation; they last as long as this gate."""
         self._session_grants = SessionGrants()
         self._read_position: tuple[int, Entry | None] = (0, None)
-        """How many entries `_session_grants` has read, and the last of them."""
+        """The number of entries that `_session_grants` has read, and the last of them."""
 
     def offers(self, tool: Tool, mode: Mode) -> bool:
         """Return whether the tool could be allowed at all."""

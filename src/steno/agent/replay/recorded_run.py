@@ -355,7 +355,7 @@ def _find_branch_records(written: Sequence[Record], branch: str | None) -> tuple
         else branch or MAIN_BRANCH
     )
     if name not in fork_points:
-        raise Missing("there is no branch with this name", place="branch", code="branch_missing")
+        raise Missing("no branch with this name", place="branch", code="branch_missing")
     last_seq: dict[str, float] = {name: inf}
     while (at := fork_points[name]) is not None:
         origin = records_by_id.get(at)

@@ -23,6 +23,9 @@ from steno.suggest import closest_name, suggest_name
 
 _MAX_SHOWN_LENGTH: Final = 40
 _TIME_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_BOOLEANS: Final = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(
+    ("0", "false", "no", "off"), False
+)
 _TIME_AGO: Final = re.compile(r"([0-9]{1,6})([smhdw])")
 
 
@@ -222,6 +225,11 @@ def parse_number(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be a number, not {terminal_line(text)}") from None
+
+
+def parse_boolean(text: str) -> bool | None:
+    """Read a boolean of an environment variable; None if the text is neither true nor false."""
+    return _BOOLEANS.get(text.lower())
 
 
 def parse_time(text: str) -> datetime:

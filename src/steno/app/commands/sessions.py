@@ -279,7 +279,8 @@ def _paragraph_lines(paragraph: StyledParagraph, *, is_whole: bool) -> Iterator[
     for line in shown.split("\n"):
         yield ReportLine([INDENT, (line, paragraph.style)] if line else [])
     if omitted := len(text) - len(shown):
-        note = f"… {omitted:,} more characters (--all shows them)"
+        more = format_count(omitted, "more character", "more characters")
+        note = f"… {more} (--all shows them)"
         yield ReportLine([INDENT, (note, "dim")])
 
 
@@ -306,7 +307,8 @@ def _tree_lines(
         if row.entry.id in starts:
             yield ReportLine([(f"{row.graph_prefix[:-2]}|\\", "dim")], is_cut=True)
         if line.is_run:
-            text = f"{row.graph_prefix}: … {line.length:,} entries (--all shows them)"
+            entries = format_count(line.length, "entry", "entries")
+            text = f"{row.graph_prefix}: … {entries} (--all shows them)"
             yield ReportLine([(text, "dim")], is_cut=True)
         else:
             yield ReportLine(_row_pieces(log, row), is_cut=True)

@@ -61,7 +61,7 @@ def _name_command_in_errors(name: str) -> Generator[None]:
 async def _run_command(context: CommandContext, name: str, text: str) -> Report:
     command = SLASH_COMMANDS_BY_NAME.get(name)
     if command is None:
-        hint = suggest_name(name, SLASH_COMMANDS_BY_NAME)
+        hint = suggest_name(f"/{name}", [f"/{known}" for known in SLASH_COMMANDS_BY_NAME])
         raise Missing(f"unknown command; {hint}", code="no_such_command", place=f"/{name}")
     if command.is_interface:
         raise _terminal_only(name)

@@ -33,7 +33,7 @@ class ImageLimits(NamedTuple):
     max_edge: int
     """The longer edge in pixels. APIs refuse larger images, or shrink them and charge for them."""
     types: frozenset[str] = _PNG_AND_JPEG
-    """The accepted MIME types; empty if the API takes no images."""
+    """The accepted MIME types; empty if the API does not accept images."""
 
 
 # llama.cpp uses this wire and the next two. It decodes with stb_image, which does not support WebP,

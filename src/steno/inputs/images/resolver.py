@@ -54,7 +54,7 @@ class ImageTextReader(Protocol):
 class ImageResolver:
     """Prepares the images of user messages for a model.
 
-    `limits` are those of the model's API. If the API or the model takes no images, `ocr` recognises
+    `limits` are those of the model's API. If the API or the model does not accept images, `ocr` recognises
     the text in them. `transport` creates the transport that fetches images from URLs; without it,
     none is fetched.
     """
@@ -133,13 +133,13 @@ class ImageResolver:
     def _no_vision_reason(self, context: ResolveContext) -> tuple[str, str]:
         """Return why the model sees no images: the recorded code, and a text that is empty if it does.
 
-        The model is known to take no images, or it has refused one.
+        The model is known not to accept images, or it has refused one.
         """
         if context.image_refusal:
             return _IMAGE_REFUSED, f"the model refused an image: {context.image_refusal}"
         if context.vision is False:
-            return _NO_VISION, "the model takes no images"
-        return _NO_VISION, "" if self._limits.types else "the API takes no images"
+            return _NO_VISION, "the model does not accept images"
+        return _NO_VISION, "" if self._limits.types else "the API does not accept images"
 
     async def _show(self, name: str, data: bytes, details: dict[str, Any]) -> ResolvedReference:
         started_at = self._clock()

@@ -96,7 +96,7 @@ class McpServers:
         if (spec := self.specs.get(name)) is not None:
             raise _unusable_error(spec)
         known = ", ".join(self._connections) or "none"
-        message = f"there is no server of this name; known servers: {known}"
+        message = f"unknown server; known servers: {known}"
         raise ServerFailed(message, code="server_not_found", place="mcp")
 
     async def aclose(self) -> None:

@@ -186,12 +186,12 @@ async def expand_prompt(command: PromptCommand, servers: Iterable[McpServer]) ->
     """
     server = next((server for server in servers if server.name == command.server), None)
     if server is None:
-        raise command.error("there is no server of this name", code="server_not_found")
+        raise command.error("unknown server", code="server_not_found")
     offered = sorted((await _list_server_prompts(server)).prompts)
     prompt = next((prompt for prompt in offered if prompt.command == command.command), None)
     if prompt is None:
         known = ", ".join([prompt.command for prompt in offered]) or "none"
-        message = f"there is no such prompt; known prompts: {known}"
+        message = f"unknown prompt; known prompts: {known}"
         raise command.error(message, code="prompt_not_found")
     messages = await server.prompt(prompt.name, _match_arguments(command, prompt))
     return _build_message(messages, prompt)

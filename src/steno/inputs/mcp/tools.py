@@ -159,7 +159,9 @@ async def _list_server_tools(server: McpServer, *, prepare_image: PrepareImage |
         else:
             remaining_bytes -= size
     if len(left_out) > _MAX_NOTICES:
-        text = f"mcp {server.name}: left out {len(left_out) - _MAX_NOTICES:,} more tools"
+        rest = len(left_out) - _MAX_NOTICES
+        more = "1 more tool" if rest == 1 else f"{rest:,} more tools"
+        text = f"mcp {server.name}: left out {more}"
         left_out[_MAX_NOTICES:] = [SetupNotice("more_tools_left_out", text)]
     return McpTools(tuple(tools.values()), tuple(left_out))
 
@@ -288,7 +290,8 @@ def build_call_output(
     for number, block in enumerate(called.content[:MAX_BLOCKS]):
         reader.add(number, sanitize_json(block))
     if rest := called.content[MAX_BLOCKS:]:
-        text = f"{len(rest):,} more blocks, beyond the limit of {MAX_BLOCKS}"
+        more = "1 more block" if len(rest) == 1 else f"{len(rest):,} more blocks"
+        text = f"{more}, beyond the limit of {MAX_BLOCKS}"
         reader.add_placeholder(MAX_BLOCKS, {"type": "more", "content": sanitize_json(rest)}, text)
     if called.structured is not None:
         reader.add_structured(sanitize_json(called.structured))

@@ -102,7 +102,7 @@ async def run_plain(
             await plain.run(first_prompt)
         session_id = session.status.session
         if session_id and reader.is_terminal:
-            writer.write("Session", f"{session_id}; resume it with steno -c")
+            writer.write("Session", f"{session_id}; continue it with steno -c")
     finally:
         writer.set_typed_line(None)
         if editor is not None:
@@ -546,8 +546,12 @@ class _ListCommands:
         rows = await self._session.branches.rows()
         shown = [row for row in rows if row.is_notable]
         names = self._session.branches.names()
-        about = f"{format_count(len(rows), 'entry', 'entries')}, branches {', '.join(names)}"
-        self._writer.write("Tree", f"{about}; {len(shown)} most important entries")
+        about = [
+            format_count(len(rows), "entry", "entries"),
+            f"{'branch' if len(names) == 1 else 'branches'} {', '.join(names)}",
+            *([f"only the {len(shown)} most important"] if len(shown) < len(rows) else []),
+        ]
+        self._writer.write("Tree", "; ".join(about))
         self._write_short(
             [f"{row.graph_prefix}{_row_head(row)}: {terminal_line(row.summary)}" for row in shown]
         )
@@ -595,9 +599,9 @@ def _is_number(argument: str) -> bool:
 
 
 def _no_such_number(argument: str, count: int, command: str) -> Missing:
-    listed = f"the list has {count}" if count else "nothing is listed yet"
+    listed = f"the list ends at {count}" if count else "no list was shown yet"
     return Missing(
-        f"there is no number {argument}: {listed}; type {command} to list them",
+        f"unknown number {argument}: {listed}; type {command} to show the list",
         code="no_such_number",
         place=command,
     )

@@ -125,11 +125,11 @@ def test_what_is_said_during_a_turn_waits_in_sight_until_it_is_heard() -> None:
 
 def test_what_is_refused_goes_back_to_the_prompt() -> None:
     session = FakeSession()
-    session.refusal = InvalidValue("@nowhere.txt: there is no such file")
+    session.refusal = InvalidValue("@nowhere.txt: no such file")
 
     async def steps(user: ScreenUser) -> None:
         await user.enter("look at @nowhere.txt")
-        await user.sees("✗ @nowhere.txt: there is no such file")
+        await user.sees("✗ @nowhere.txt: no such file")
         assert user.typed == "look at @nowhere.txt"
         await user.press("enter")
         await user.until(lambda: len(session.asked) == 2)

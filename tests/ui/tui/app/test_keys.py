@@ -35,18 +35,18 @@ pytestmark = pytest.mark.requirement("S4-15")
 def test_a_desk_that_cannot_be_opened_ends_the_terminal_with_its_error() -> None:
     @asynccontextmanager
     async def opened(say: Callable[[str], None]) -> AsyncGenerator[AgentSession]:
-        raise Missing("session x: there is none of this name")
+        raise Missing("session x: unknown session")
         yield
 
     async def steps(user: ScreenUser) -> None:
         await user.until_it_ends()
 
     app = run_with_screen(opened, steps, waits=False)
-    assert str(app.failure) == "session x: there is none of this name"
+    assert str(app.failure) == "session x: unknown session"
     assert (app.exit_status, app.return_value) == (1, 1)
 
 
-@pytest.mark.parametrize("fault", [Missing("session x: there is none"), ValueError("a fault")])
+@pytest.mark.parametrize("fault", [Missing("session x: unknown session"), ValueError("a fault")])
 def test_whoever_runs_the_terminal_gets_the_error(
     fault: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -242,7 +242,7 @@ def test_an_image_for_a_model_that_sees_none_is_read_and_the_person_is_told(
         assert "[image plan.png]" in seen
         text = " ".join(user.said(ItemKind.NOTICE))
         assert "recognising the text in " in text
-        assert "the model takes no images" in text
+        assert "the model does not accept images" in text
 
     with scripted_model(home, "Friday.", settings=WITHOUT_VISION) as model:
         run_with_screen(opens_real_session(project), steps)

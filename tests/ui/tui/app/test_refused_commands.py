@@ -32,7 +32,7 @@ def test_a_command_in_which_nothing_can_be_mended_leaves_the_prompt_empty() -> N
 def test_a_command_with_a_slip_comes_back() -> None:
     session = FakeSession()
     session.replies["mode"] = InvalidValue("/mode: must be one of plan, act")
-    session.replies["hlep"] = Missing("/hlep: there is no such command")
+    session.replies["hlep"] = Missing("/hlep: unknown command")
 
     async def steps(user: ScreenUser) -> None:
         for typed in ("/mode plam", "/hlep"):
@@ -47,11 +47,11 @@ def test_a_command_with_a_slip_comes_back() -> None:
 def test_two_commands_in_one_word_are_not_said_to_the_model(typed: str) -> None:
     session = FakeSession()
     name, _, rest = typed[1:].partition(" ")
-    session.replies[name] = Missing(f"/{name}: there is no such command")
+    session.replies[name] = Missing(f"/{name}: unknown command")
 
     async def steps(user: ScreenUser) -> None:
         await user.enter(typed)
-        await user.sees(f"✗ /{name}: there is no such command")
+        await user.sees(f"✗ /{name}: unknown command")
         assert session.asked == [("run_command", name, rest)]
 
     run_with_screen(session, steps)

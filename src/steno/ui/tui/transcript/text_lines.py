@@ -120,7 +120,8 @@ def take_excerpt(body: str) -> Excerpt:
         omitted = format_count(rest.count("\n") + 1, "more line", "more lines")
         return Excerpt(text, f"… {omitted}")
     if len(text) > MAX_CHARACTERS:
-        return Excerpt(text[:MAX_CHARACTERS], f"… {len(body) - MAX_CHARACTERS:,} more characters")
+        omitted = format_count(len(body) - MAX_CHARACTERS, "more character", "more characters")
+        return Excerpt(text[:MAX_CHARACTERS], f"… {omitted}")
     return Excerpt(text, "")
 
 
@@ -139,7 +140,8 @@ def head_and_tail(body: str) -> tuple[str, str, str]:
     middle = body[len(beginning) : len(body.removesuffix("\n")) - len(end)]
     is_cut = not middle.startswith("\n") or not middle.endswith("\n")
     lines_left = format_count(middle.count("\n") - 1, "line", "lines")
-    omitted = f"{len(middle):,} characters" if is_cut else lines_left
+    characters_left = format_count(len(middle), "character", "characters")
+    omitted = characters_left if is_cut else lines_left
     return beginning, f"… {omitted} omitted", end
 
 
