@@ -59,7 +59,7 @@ docs: $(VENV)/.docs ## build the documentation site; check its links, its code a
 package: $(VENV)/.release ## build the wheel, install it into a fresh environment and try it there
 	@$(PY) scripts/check_package.py
 
-requirements: $(READY) ## print every promise with its tests; fails if one that is due has none
+requirements: $(READY) ## print every requirement with its tests; fails if one that is due has none
 	@$(PY) -m tests.requirements_map
 
 coverage: $(READY) ## run all tests and show the lines and branches they miss

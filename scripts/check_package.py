@@ -11,6 +11,7 @@ import pty
 import re
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -42,8 +43,8 @@ def main() -> None:
         for command in ("steno", "steno-agent"):
             version = run(bare / command, "--version")
             expect(version.startswith("steno "), f"{command} --version prints {version!r}")
-        answer = run(bare / "steno", "--model", "offline", "--no-session", "-p", "echo it works")
-        expect(bool(answer), "steno -p prints nothing")
+        response = run(bare / "steno", "--model", "offline", "--no-session", "-p", "help")
+        expect("list files in DIR" in response, f"steno -p help prints {response!r}")
 
         print("installing the extra terminal")
         full = install(f"{wheel}[terminal]", Path(folder) / "terminal")
@@ -80,7 +81,7 @@ def run(program: Path, *arguments: str) -> str:
             text=True,
             stdin=subprocess.DEVNULL,
             cwd=home,
-            env={**os.environ, "HOME": home, "PYTHONPATH": ""},
+            env=clean_environment(home),
             timeout=15 * 60,
             check=False,
         )
@@ -88,21 +89,31 @@ def run(program: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
+def clean_environment(home: str) -> dict[str, str]:
+    """Return the environment of a new user; pip keeps its own settings."""
+    kept = {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
+    return {"HOME": home, "PATH": os.defpath, "LC_ALL": "C.UTF-8", "TERM": "xterm-256color", **kept}
+
+
 def use_the_full_screen(steno: Path, folder: Path) -> None:
     """Start the full screen in a pseudo-terminal, send a prompt, and leave after the response."""
     process, terminal = pty.fork()
     if not process:
         os.chdir(folder)
-        os.environ.update(HOME=str(folder), TERM="xterm-256color", COLUMNS="100", LINES="30")
-        os.execv(steno, [str(steno), "--model", "offline", "--no-session"])
+        environment = {**clean_environment(str(folder)), "COLUMNS": "100", "LINES": "30"}
+        os.execve(steno, [str(steno), "--model", "offline", "--no-session"], environment)
     try:
         wait_for(terminal, b"offline")
         os.write(terminal, b"help\r")
-        wait_for(terminal, b"read ")
+        wait_for(terminal, b"list files in DIR")
         os.write(terminal, b"\x04")  # Ctrl-D leaves
         wait_for(terminal, b"")
+    except SystemExit:
+        os.kill(process, signal.SIGKILL)
+        raise
     finally:
         _, status = os.waitpid(process, 0)
+        os.close(terminal)
     expect(os.waitstatus_to_exitcode(status) == 0, f"the full screen ended with {status}")
 
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from steno.app.commands.table import COMMANDS
-from steno.cli.main import _build_parser
+from steno.cli.main import build_parser
 
 ROOT: Final = Path(__file__).parent.parent
 TARGET: Final = ROOT / "build" / "docs"
@@ -37,7 +37,7 @@ PROJECT_PAGES: Final = {
 _RELATIVE_LINK: Final = re.compile(
     r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(((?!https?:|#|mailto:)[^)\s]+)\)"
 )
-_FENCE: Final = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_FENCE: Final = re.compile(r"^(`{3,})[^\n]*\n.*?^\1$", re.MULTILINE | re.DOTALL)
 
 
 def main() -> None:
@@ -138,7 +138,7 @@ def write_module(name: str) -> str:
 
 def write_reference_index() -> str:
     rows = [
-        f"| [`{name}`](python/{name}.md) | {first_sentence(import_module(name).__doc__)} |\n"
+        f"| [`{name}`](python/{name}.md) | {first_paragraph(import_module(name).__doc__)} |\n"
         for name in public_modules()
     ]
     return (
@@ -151,7 +151,7 @@ def write_reference_index() -> str:
     )
 
 
-def first_sentence(docstring: str | None) -> str:
+def first_paragraph(docstring: str | None) -> str:
     return " ".join((docstring or "").split("\n\n")[0].split())
 
 
@@ -159,7 +159,7 @@ def write_commands() -> str:
     """Return the page of all commands, with the text of their `--help`."""
     os.environ["COLUMNS"] = "100"  # argparse takes the width of the page from here
     parts = ["# Commands\n"]
-    for depth, parser in walk_parsers(_build_parser(["--help"])):
+    for depth, parser in walk_parsers(build_parser(["--help"])):
         parts.append(
             f"{'#' * min(depth + 2, 4)} {parser.prog}\n\n```text\n{parser.format_help()}```\n"
         )
@@ -179,7 +179,7 @@ def walk_parsers(
 def write_slash_commands() -> str:
     rows = [
         f"| `/{command.name}{' ' + command.argument if command.argument else ''}` "
-        f"| {command.description} |\n".replace("[", "\\[")
+        f"| {command.description} |\n"
         for command in COMMANDS
         if command.description
     ]
@@ -195,7 +195,7 @@ def example_files() -> list[Path]:
 def write_example_index() -> str:
     rows = [
         f"| [{path.stem}]({path.relative_to(ROOT / 'examples').with_suffix('.md')}) "
-        f"| {first_sentence(ast.get_docstring(ast.parse(path.read_text('utf-8'))))} |\n"
+        f"| {first_paragraph(ast.get_docstring(ast.parse(path.read_text('utf-8'))))} |\n"
         for path in example_files()
     ]
     return (

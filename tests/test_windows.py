@@ -7,11 +7,14 @@ No Windows machine runs these tests. They hide what Windows lacks: modules such 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from steno.cli.command_table import COMMAND_NAMES
 
 HIDE_POSIX = """
 import asyncio, os, signal, sys, tempfile
@@ -35,14 +38,14 @@ for name in (
     "O_CLOEXEC O_DIRECTORY O_NOFOLLOW O_NONBLOCK fchown fdatasync fork getegid geteuid getgid "
     "getuid killpg mkfifo pread pwrite register_at_fork setsid statvfs sysconf uname"
 ).split():
-    delattr(os, name)
+    vars(os).pop(name, None)
 for name in ("SIGHUP", "SIGKILL", "SIGUSR1", "SIGWINCH"):
-    delattr(signal, name)
+    vars(signal).pop(name, None)
 """
 
 USE_THE_LIBRARY = """
 import steno, steno.agent, steno.codec, steno.context, steno.formats, steno.log, steno.providers
-from steno import ChatMessage, Request, ToolDefinition
+from steno import ChatMessage, Request
 from steno.store import open_store
 from steno.wire import WIRES, load_wire
 
@@ -71,6 +74,18 @@ with tempfile.TemporaryDirectory() as folder:
     else:
         raise AssertionError("a JSONL store opened without file locks")
 print("done")
+"""
+
+SHOW_ALL_HELP = """
+from steno.cli.command_table import COMMAND_NAMES
+from steno.cli.main import main
+
+for name in COMMAND_NAMES:
+    try:
+        status = main([name, "--help"])
+    except SystemExit as exc:
+        status = exc.code
+    print(f"{name}={status}")
 """
 
 RUN_A_COMMAND = """
@@ -127,3 +142,20 @@ def test_commands_that_need_posix_name_the_systems(
     assert (run.returncode, run.stdout) == (1, "")
     assert "Linux or macOS" in run.stderr
     assert run.stderr.count("\n") == 1
+
+
+@pytest.mark.requirement("P-03")
+def test_every_command_shows_its_help_or_names_the_systems(tmp_path: Path) -> None:
+    run = run_without_posix(SHOW_ALL_HELP, home=tmp_path)
+    statuses = dict(re.findall(r"^([a-z]+)=(\w+)$", run.stdout, re.MULTILINE))
+    assert statuses.keys() == set(COMMAND_NAMES)
+    assert set(statuses.values()) == {"0", "1"}
+    assert run.stderr.count("Linux or macOS") == list(statuses.values()).count("1")
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.requirement("P-03")
+def test_text_of_an_image_file_is_read_without_posix(tmp_path: Path) -> None:
+    run = run_without_posix(RUN_A_COMMAND, "ocr", "missing.png", home=tmp_path)
+    assert run.returncode == 1
+    assert run.stderr.startswith("steno: missing.png: ")

@@ -92,7 +92,7 @@ def test_the_model_that_is_configured_is_the_one_that_is_used(home: Path) -> Non
     file = home / ".config" / "steno" / "config.toml"
     file.write_text(f'model = "offline"\n{file.read_text(encoding="utf-8")}', encoding="utf-8")
     assert run_steno("models").out.endswith("\n\ndefault without --model: offline\n")
-    assert "used without" not in run_steno("models", "--provider", "lab").out
+    assert "default without" not in run_steno("models", "--provider", "lab").out
 
 
 def test_the_reported_model_is_the_one_that_is_used() -> None:

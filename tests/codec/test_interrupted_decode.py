@@ -10,9 +10,13 @@ from typing import Any
 
 import pytest
 
-from steno import ChatMessage, ToolDefinition
+from steno import ChatMessage, Request, ToolDefinition
 from steno.codec import decode_message, encode_message
+from steno.context.builder import _with_messages
+from steno.providers.http_provider import _with_settings
 from steno.values import is_prechecked
+
+REQUEST = Request(model="m", messages=(ChatMessage.user("Hello"),))
 
 
 class Interrupt(BaseException):
@@ -60,8 +64,10 @@ def interrupt_at_line(number: int, work: Callable[[], object]) -> bool:
             b'{"type": "user", "content": [{"type": "text", "text": "x", "y": 1}]}'
         ),
         lambda: ToolDefinition.from_function(find_price),
+        lambda: _with_messages(REQUEST, (ChatMessage.user("Hello"),)),
+        lambda: _with_settings(REQUEST, max_tokens=10),
     ],
-    ids=["known", "unknown fields", "tool"],
+    ids=["known", "unknown fields", "tool", "messages of a request", "settings of a request"],
 )
 def test_checks_stay_on_after_an_interrupt_at_any_line(work: Callable[[], object]) -> None:
     """Found by chance: an interrupted test left the checks of its process switched off."""

@@ -75,6 +75,7 @@ def run_commands(commands: list[Command], folder: Path) -> list[Command]:
         cwd=home,
         env={"HOME": str(home), "PATH": f"{programs}:/usr/bin:/bin", "LC_ALL": "C.UTF-8"},
     )
+    assert run.returncode == 0, run.stdout
     outputs = run.stdout.replace(str(home), _SHOWN_HOME).split(_END)[: len(commands)]
     return [
         command._replace(output=output) for command, output in zip(commands, outputs, strict=True)

@@ -88,7 +88,7 @@ class AgentEnvironment(NamedTuple):
         return call_headline(call) if tool is None else tool_headline(tool, call)
 
     def call_content(self, call: ToolCall) -> PreviewPart | None:
-        """Return the text that a call writes, from its tool if that is available."""
+        """Return the text that a call writes, from its tool, else as for a stored session."""
         tool = self.find_tool(call.name)
         return call_content(call) if tool is None else tool_content(tool, call)
 
@@ -230,7 +230,7 @@ def _build_ocr(settings: Settings) -> OcrReader | None:
 
 
 def _build_transport() -> Transport:
-    """Return a transport for HTTP. Raises MissingExtra if the package is not installed."""
+    """Return a transport for HTTP. Its first request raises MissingExtra without aiohttp."""
     from steno.transport.http import HttpTransport, TimeLimits  # noqa: PLC0415 - slow to load
 
     limits = TimeLimits(first_byte_s=_FETCH_TIMEOUT_S, idle_s=_FETCH_TIMEOUT_S)

@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run_command(arguments: Sequence[str]) -> int:
     """Run the command and return its exit status. Raises StenoError, MissingExtra, OSError."""
     command_line = _add_default_command(list(arguments))
-    parser = _build_parser(command_line)
+    parser = build_parser(command_line)
     _check_command(command_line, parser)
     options = parser.parse_args(command_line)
     status: int = options.run(options)
@@ -120,7 +120,7 @@ def _add_default_command(arguments: list[str]) -> list[str]:
     return arguments if has_command else ["run", *arguments]
 
 
-def _build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser, with only those commands that these arguments need."""
     parser = CommandLineParser(
         prog="steno",

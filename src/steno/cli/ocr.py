@@ -154,7 +154,7 @@ def _read_file(file: str) -> bytes:
 
 def _open_nonblocking(file: str, flags: int) -> int:
     """Open a file without waiting for a writer, if it is a pipe."""
-    return os.open(file, flags | os.O_NONBLOCK)
+    return os.open(file, flags | getattr(os, "O_NONBLOCK", 0))  # Windows lacks the flag
 
 
 def _display_name(file: str) -> str:

@@ -108,7 +108,9 @@ def _open_kind(address: StoreAddress) -> Store:
     if kind == "jsonl":
         try:
             from steno.store.jsonl import JsonlStore  # noqa: PLC0415 - fcntl is not always needed
-        except ModuleNotFoundError as exc:  # Windows has no fcntl
+        except ModuleNotFoundError as exc:
+            if exc.name != "fcntl":  # Windows lacks it
+                raise
             message = "a JSONL store needs the file locks of Linux or macOS; use sqlite:FILE"
             raise Unavailable(message, code="no_file_locks", place="store") from exc
 

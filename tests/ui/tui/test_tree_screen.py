@@ -447,7 +447,7 @@ def test_only_what_the_person_said_can_be_edited() -> None:
         await user.press("up", "e")
         assert isinstance(user.app.screen, InputScreen)
         await user.press("escape")
-        assert "only what you have said" not in user.text
+        assert "only your own messages" not in user.text
 
     assert run_steps(TreeScreen(session), steps) is UNSET
     assert session.asked == []

@@ -284,7 +284,7 @@ _DEFAULT_RULES: Final = (PermissionRule(tool="bash_kill"),)
 _CAPABILITY_NAMES: Final = {
     Capability.READ: "reading",
     Capability.WRITE: "writing",
-    Capability.EXECUTE: "running commands",
+    Capability.EXECUTE: "running programs",
     Capability.NETWORK: "using the network",
 }
 

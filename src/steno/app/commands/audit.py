@@ -255,7 +255,7 @@ def verify_session(store: Store, session: str, head: str | None = None) -> Sessi
 
 
 def describe_verification(verification: Verification) -> str:
-    """Return the number of entries, and of those that could not be checked."""
+    """Return the number of entries, of redacted ones and of those of a newer version."""
     parts = [format_count(verification.entries, "entry", "entries")]
     if verification.redacted:
         parts.append(f"{verification.redacted:,} redacted")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -20,7 +19,6 @@ from steno.agent.permissions.rules import MODE_CAPABILITIES, ROLE_CAPABILITIES, 
 from steno.app.commands.arguments import OneOf, UsageError, add_arguments, argument, flag
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Paragraph, Report, Table, bold, code
-from steno.app.folders import SETTINGS_FILE, config_folder
 from steno.app.permissions import SCOPE_NAMES, GrantsFile, read_rule
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.ports import Capability, GrantScope
@@ -74,6 +72,10 @@ def _add_actions(parser: argparse.ArgumentParser, in_terminal: bool) -> None:
     )
     add_arguments(revoke, [rule, _scope_options(in_revoke), folder])
     revoke.set_defaults(action="revoke")
+    if in_terminal:  # it is not offered: its error names the setting
+        deny = actions.add_parser("deny", add_help=False)
+        deny.add_argument("rule", nargs="?")
+        deny.set_defaults(action="deny")
 
 
 def _scope_options(names: Mapping[GrantScope, str], *, is_required: bool = False) -> OneOf:
@@ -87,22 +89,10 @@ def _scope_options(names: Mapping[GrantScope, str], *, is_required: bool = False
 
 
 def _split_typed(text: str) -> list[str]:
-    """Turn `allow RULE [SCOPE]` into arguments; a rule may contain blanks and dashes.
-
-    Raises InvalidValue for `deny`, which other programs have.
-    """
+    """Turn `allow RULE [SCOPE]` into arguments; a rule may contain blanks and dashes."""
     action, _, rest = text.partition(" ")
     rest = rest.strip()
-    if action == "deny":
-        folder = config_folder(os.environ)
-        file = "your settings file" if folder is None else str(folder / SETTINGS_FILE)
-        raise InvalidValue(
-            f'deny rules are settings; add deny = ["RULE"] to {terminal_line(file)} and restart '
-            "steno",
-            code="deny_is_setting",
-            place="permissions",
-        )
-    if action not in ("allow", "revoke") or not rest:
+    if action not in ("allow", "revoke", "deny") or not rest:
         return text.split()
     rule, _, last = rest.rpartition(" ")
     scope = last.removeprefix("--")
@@ -119,6 +109,11 @@ async def _run_permissions(context: CommandContext, options: argparse.Namespace)
             return await asyncio.to_thread(_allow_rule, grants, options)
         case "revoke":
             return await _revoke(context, grants, options)
+        case "deny":
+            loaded = context.open_session.state.config.loaded_settings
+            file = terminal_line(str(loaded.user_file or loaded.project_file))
+            message = f'deny rules are settings; add deny = ["RULE"] to {file} and restart steno'
+            raise InvalidValue(message, code="deny_is_setting", place="permissions")
         case _ if context.session is not None and not options.json:
             return await _list_in_session(context.session, grants, options)
         case _:

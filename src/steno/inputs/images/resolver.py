@@ -268,7 +268,7 @@ class ImageResolver:
     async def changes(
         self, image: Image, resolution: Resolution, *, known: frozenset[str] = frozenset()
     ) -> tuple[str, ...]:
-        """Return the changes of an image file since it was read; other images never change."""
+        """Return the changes of an image file since it was read; other images are not checked."""
         file = read_recorded_image(resolution.details)
         if self._workspace is None or file is None:
             return ()

@@ -369,7 +369,7 @@ class ConsoleApprover:
                     ).ask()
                     return single.decision
             except OSError:
-                return ApprovalDecision(allowed=False, actor="nobody", reason=NO_TERMINAL)
+                return ApprovalDecision(allowed=False, actor="steno", reason=NO_TERMINAL)
 
 
 async def _read_line(reader: LineReader, writer: LineWriter, prompt: str) -> str | None:

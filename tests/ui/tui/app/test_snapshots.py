@@ -179,7 +179,7 @@ async def completion(user: ScreenUser, session: FakeSession) -> None:
 async def pager(user: ScreenUser, session: FakeSession) -> None:
     await user.enter("/help")
     await user.until(lambda: len(user.app.screen_stack) == 2)
-    await user.sees("Type")
+    await user.sees("Commands")
 
 
 SCENES: Final = (empty, conversation, approval, tree, compare, sessions, completion, pager)
