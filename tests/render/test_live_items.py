@@ -173,7 +173,7 @@ def test_words_of_a_turn_that_is_tried_again_are_taken_away() -> None:
     assert [item.join_chunks() for item in recorder.of(ItemKind.ANSWER)] == ["Hello"]
 
 
-def test_what_a_lone_image_turned_out_to_be_is_told_by_its_name() -> None:
+def test_the_result_for_a_single_image_is_shown_with_its_name() -> None:
     conversation = Conversation()
     message = conversation.append(UserMessage((Image(source=ImageFile("shot.png")),)))
     failed = Resolution(target=message.id, block=0, status=ResolutionStatus.FAILED, error="gone")
@@ -225,7 +225,7 @@ def ended(ending: EndReason, error: Any = None, reason: str = "") -> LoopEvent:
     return RunEnded(RunResult(ending, None, 1, Usage(), None, reason, error))
 
 
-def test_a_failure_is_told_with_the_way_out() -> None:
+def test_a_failure_is_reported_with_a_remedy() -> None:
     state, recorder = make_live_items()
     state.apply(ended(EndReason.FAILED, Overloaded("busy")))
     (item,) = recorder.of(ItemKind.ERROR)
@@ -233,7 +233,7 @@ def test_a_failure_is_told_with_the_way_out() -> None:
     assert item.hint is ItemHint.RETRY
 
 
-def test_an_interruption_is_told_and_nothing_seems_to_run_on() -> None:
+def test_an_interruption_is_shown_and_no_call_seems_to_run() -> None:
     state, recorder = make_live_items()
     state.apply(TextDelta(0, "Hel"))
     state.apply(ended(EndReason.INTERRUPTED))
@@ -264,7 +264,7 @@ def test_a_grant_that_was_taken_back_is_a_change_of_course() -> None:
     assert item.head == "write is no longer allowed for this session"
 
 
-def test_what_was_mended_says_so_whatever_was_decided_beside_it() -> None:
+def test_a_repair_is_reported_with_any_other_change() -> None:
     conversation = Conversation([ChatMessage.user("Go.")])
     mended = Repair(code="call_unanswered", explanation="a call was answered")
     conversation.append(mended, decision="cancelled", audit={"actor": "eva"})
@@ -306,7 +306,7 @@ def test_a_command_that_was_stopped_says_so_while_it_is_seen_and_when_it_is_read
 
 
 @pytest.mark.requirement("S2-28")
-def test_an_image_that_cannot_be_opened_is_told_with_the_way_to_try_again() -> None:
+def test_an_image_that_cannot_be_opened_is_reported_with_a_retry_hint() -> None:
     conversation = Conversation()
     image = Image(source=ImageFile("shot.png"))
     message = conversation.append(UserMessage((Text("What is it?"), image)))
@@ -321,7 +321,7 @@ def test_an_image_that_cannot_be_opened_is_told_with_the_way_to_try_again() -> N
 
 
 @pytest.mark.requirement("S2-27")
-def test_a_person_is_told_that_a_model_reads_the_text_in_an_image() -> None:
+def test_the_user_is_notified_that_the_model_gets_the_text_of_an_image() -> None:
     conversation = Conversation()
     message = conversation.append(UserMessage((Text("?"), Image(source=ImageFile("shot.png")))))
     read = Resolution(

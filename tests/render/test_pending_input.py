@@ -20,7 +20,7 @@ from tests.render.item_recorder import ItemRecorder, make_live_items, read_back
 pytestmark = pytest.mark.requirement("S4-15")
 
 
-def test_what_the_person_says_meanwhile_is_shown_until_it_is_heard() -> None:
+def test_a_queued_prompt_is_shown_until_it_is_sent() -> None:
     state, recorder = make_live_items()
     conversation = Conversation([ChatMessage.user("Go.")])
     state.load(conversation.entries())
@@ -34,7 +34,7 @@ def test_what_the_person_says_meanwhile_is_shown_until_it_is_heard() -> None:
     assert not [item for item in recorder.blocks if item.state is CallState.WAITING]
 
 
-def test_what_is_said_is_heard_in_its_order_whatever_the_record_calls_it() -> None:
+def test_prompts_are_sent_in_order_whatever_the_ids_of_their_entries() -> None:
     state, recorder = make_live_items()
     conversation = Conversation()
     state.pending_input.add(PromptInput("/docs:greet Ann"), is_steering=False)
@@ -143,7 +143,7 @@ def hints(recorder: ItemRecorder) -> dict[str, ItemHint | None]:
     }
 
 
-def test_words_typed_while_something_is_tried_again_wait_until_they_are_heard_themselves() -> None:
+def test_prompts_typed_during_a_retry_wait_until_they_are_sent() -> None:
     state, recorder = make_live_items()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
     state.load(conversation.entries())

@@ -157,7 +157,7 @@ def test_who_calls_one_of_ours_gets_ours(found: McpTools) -> None:
         ("many_blocks", Outcome.OK, "more blocks, beyond the limit of 100"),
     ],
 )
-def test_a_misdeed_is_a_result_and_the_work_goes_on(
+def test_an_invalid_call_gets_a_result_and_the_run_continues(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], misdeed: str, outcome: Outcome, words: str
 ) -> None:
     _, _, result = work_with(tmp_path, misdeed)
@@ -225,7 +225,7 @@ def test_its_last_output_is_quoted_without_controls(tmp_path: Path) -> None:
     assert "\x1b" not in result.text
 
 
-def test_an_answer_after_the_cancellation_is_nobodys(
+def test_a_decision_after_the_cancellation_is_ignored(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def work(connection: McpConnection) -> list[str]:

@@ -32,7 +32,7 @@ class Scripted:
 
 
 @pytest.mark.requirement("S2-25")
-def test_a_reading_tells_text_confidence_language_and_engine() -> None:
+def test_an_ocr_result_has_text_confidence_language_and_engine() -> None:
     ocr = OcrReader(Scripted(lambda _: RecognisedText("Ship it on Friday, or tell Ada.", 0.97)))
     reading = asyncio.run(ocr.read(b"image"))
     assert reading[:4] == ("Ship it on Friday, or tell Ada.", 0.97, "en", "scripted 1.0")

@@ -233,7 +233,7 @@ def test_who_leaves_at_a_question_has_decided_nothing() -> None:
     assert at_terminal(act).decisions == []
 
 
-def test_what_is_said_while_a_question_is_open_has_lines_of_its_own() -> None:
+def test_output_during_an_approval_starts_on_a_new_line() -> None:
     async def act(user: LineUser) -> None:
         user.ask(pending_call())
         await user.see("help? ")

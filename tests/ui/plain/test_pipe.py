@@ -114,7 +114,7 @@ def test_three_quotes_hold_a_text_of_several_lines(typed: str, meant: str) -> No
     assert said(through_a_pipe(typed).session) == [meant]
 
 
-def test_what_nobody_can_see_reaches_no_model() -> None:
+def test_invisible_characters_are_not_sent_to_a_model() -> None:
     assert said(through_a_pipe("on\x1b[31me\n").session) == ["one"]
 
 
@@ -122,7 +122,7 @@ def test_a_shell_command_goes_to_the_desk() -> None:
     assert through_a_pipe("!git status\n").session.asked == [("run_shell", "git status")]
 
 
-def test_what_is_refused_is_told_and_the_session_goes_on() -> None:
+def test_a_refusal_is_reported_and_the_session_continues() -> None:
     session = FakeSession()
     session.refusal = Missing("model: there is \x1b[2Jnone")
     user = through_a_pipe("one\ntwo\n", session)
@@ -130,7 +130,7 @@ def test_what_is_refused_is_told_and_the_session_goes_on() -> None:
     assert said(session) == ["one", "two"]
 
 
-def test_a_fault_is_told_and_the_session_goes_on() -> None:
+def test_a_bug_is_reported_and_the_session_continues() -> None:
     class Faulty(FakeSession):
         async def run_command(self, name: str, argument: str = "") -> Report:
             raise ZeroDivisionError("by \x1b[2J")

@@ -100,7 +100,7 @@ def seat(tmp_path: Path, term: str = "xterm-256color", *, inputrc: str = "") -> 
 
 
 @pytest.mark.parametrize("term", TERMINALS)
-def test_what_is_typed_is_said_and_answered_on_lines_of_its_own(tmp_path: Path, term: str) -> None:
+def test_a_prompt_and_its_response_are_on_separate_lines(tmp_path: Path, term: str) -> None:
     with seat(tmp_path, term) as user:
         user.see("act> ")
         user.type("hello\n")
@@ -277,9 +277,7 @@ def test_tab_completes_commands_their_arguments_and_files(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("term", TERMINALS)
-def test_the_terminal_is_as_before_when_the_program_is_told_to_end(
-    tmp_path: Path, term: str
-) -> None:
+def test_the_terminal_is_restored_after_a_signal(tmp_path: Path, term: str) -> None:
     with seat(tmp_path, term) as user:
         user.see("act> ")
         user.type("half a li")

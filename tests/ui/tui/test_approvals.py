@@ -235,7 +235,7 @@ def test_escape_goes_back_step_by_step_and_denies_nothing() -> None:
     run_steps(ApprovalApp(pending_call()), steps)
 
 
-def test_what_the_desk_refuses_is_said() -> None:
+def test_an_error_of_the_session_is_shown() -> None:
     class Refusing(FakeSession):
         def decide(self, call_id: str, decision: ApprovalDecision) -> None:
             raise Conflict("call_1: somebody has decided already")
@@ -344,7 +344,7 @@ def test_who_goes_back_to_the_prompt_is_called_again_only_by_another_question() 
     run_steps(ApprovalApp(), steps)
 
 
-def test_a_question_that_comes_while_one_is_decided_about_calls_nobody_back() -> None:
+def test_an_approval_that_arrives_during_another_does_not_take_the_focus() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         app.idle_s = 60.0

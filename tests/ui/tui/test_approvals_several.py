@@ -217,7 +217,7 @@ def test_a_question_that_is_gone_takes_what_was_written_with_it(keys: tuple[str,
     run_steps(ApprovalApp(pending_call()), steps)
 
 
-def test_when_the_last_question_is_gone_the_person_is_told_and_back_at_the_prompt() -> None:
+def test_after_the_last_approval_a_notice_is_shown_and_the_prompt_has_the_focus() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         await app.press(pilot, "r", "enter", "x")

@@ -276,7 +276,7 @@ def test_swapping_keeps_the_branch_that_was_chosen() -> None:
     assert session.asked == [("switch", "other")]
 
 
-def test_a_refusal_is_told_and_the_comparison_stays() -> None:
+def test_a_refusal_is_shown_and_the_comparison_stays() -> None:
     session = two_branches()
     session.branches = BusyBranches(session)
 

@@ -55,7 +55,7 @@ def test_what_is_typed_filters_and_what_begins_like_it_comes_first() -> None:
     show(PickerScreen("model", list(reversed(MODELS)), "ollama/qwen3"), steps)
 
 
-def test_what_is_said_about_things_can_be_searched_too() -> None:
+def test_descriptions_of_blocks_can_be_searched_too() -> None:
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         await pilot.press(*"VISION")
         await wait_until(pilot, lambda: "2 of 4" in app.text)

@@ -102,7 +102,7 @@ def test_a_theme_is_found_by_its_name_or_by_a_short_one(typed: str, meant: str |
         ({"STENO_THEME": "nord", "COLORFGBG": "0;15"}, "steno-light"),
     ],
 )
-def test_where_nobody_has_chosen_the_theme_follows_the_terminal(
+def test_without_a_setting_the_theme_follows_the_terminal(
     environ: dict[str, str], expected: str
 ) -> None:
     assert default_theme(environ) == expected

@@ -77,7 +77,7 @@ def test_every_screen_says_at_its_bottom_how_to_leave_it(name: str, size: tuple[
 
 
 @pytest.mark.parametrize("is_said_later", [False, True])
-def test_a_title_is_harmless_and_on_one_line_whenever_it_is_said(is_said_later: bool) -> None:
+def test_a_title_is_always_shown_escaped_and_on_one_line(is_said_later: bool) -> None:
     hostile = "[bold]a\x1b[2J\nb[/bold]"
 
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
@@ -91,7 +91,7 @@ def test_a_title_is_harmless_and_on_one_line_whenever_it_is_said(is_said_later: 
     show(SessionsScreen(FakeSession()), steps)
 
 
-def test_what_is_said_at_the_bottom_follows_the_width() -> None:
+def test_the_text_at_the_bottom_follows_the_width() -> None:
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         foot = app.screen.query_one(KeyHints)
         assert foot.size.height == 1

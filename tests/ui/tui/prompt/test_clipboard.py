@@ -89,9 +89,7 @@ def test_a_program_that_never_stops_talking_is_ended(programs: Programs) -> None
     assert clipboard.read_text(limit_s=20) is None
 
 
-def test_who_has_no_program_is_told_which(
-    programs: Programs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_program_is_named(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
     assert clipboard.read_image() is None
     monkeypatch.setattr("sys.platform", "linux")
     assert clipboard.missing_program_hint() == "to paste images, install xclip"
@@ -143,7 +141,7 @@ def test_what_was_copied_here_is_pasted_where_nothing_else_is_known(programs: Pr
     assert run_steps(flow).notices == []
 
 
-def test_an_empty_clipboard_is_told_of(programs: Programs) -> None:
+def test_an_empty_clipboard_is_reported(programs: Programs) -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         await pilot.press("ctrl+v")
         await app.workers.wait_for_complete()

@@ -50,7 +50,7 @@ def test_what_is_typed_already_stays_to_be_seen() -> None:
     run_steps(flow)
 
 
-def test_a_terminal_that_nobody_looks_at_has_lost_no_keys() -> None:
+def test_a_terminal_without_focus_loses_no_keys() -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         app.prompt.hint = "type a prompt"
         app.post_message(AppBlur())

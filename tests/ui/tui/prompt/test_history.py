@@ -57,7 +57,7 @@ def test_only_the_latest_thousand_of_a_big_file_are_read(tmp_path: Path) -> None
     assert PromptHistory(short).entries() == [str(number) for number in range(100, 1_100)]
 
 
-def test_a_file_that_cannot_be_written_is_told_of_once(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     history = PromptHistory(tmp_path / "file" / "history.jsonl")
     told = history.add("one")
@@ -180,7 +180,7 @@ def test_the_file_is_not_touched_before_it_is_needed(tmp_path: Path) -> None:
     run_steps(flow, PromptApp(file))
 
 
-def test_trouble_with_the_file_is_told(tmp_path: Path) -> None:
+def test_an_error_of_the_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:

@@ -49,7 +49,7 @@ def test_a_backslash_at_the_end_begins_another_line(typed: str, sent: list[str])
 
 
 @pytest.mark.parametrize("typed", ["", "   ", "\n\n"])
-def test_nothing_is_sent_where_nothing_is_said(typed: str) -> None:
+def test_an_empty_prompt_is_not_sent(typed: str) -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         app.prompt.load(typed)
         await pilot.press("enter")

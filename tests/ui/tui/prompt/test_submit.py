@@ -13,7 +13,7 @@ pytestmark = pytest.mark.requirement("S4-15")
 LONG = "\n".join(f"line {number}" for number in range(31))
 
 
-def test_what_was_typed_is_told_beside_what_it_means() -> None:
+def test_the_typed_text_is_shown_with_its_meaning() -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         await type_in(pilot, "see ")
         await paste(pilot, LONG)

@@ -91,7 +91,7 @@ def test_code_in_an_answer_has_the_colours_of_its_language() -> None:
     assert {style.bgcolor for style in styles} == {Color.from_rgb(1, 2, 3)}
 
 
-def test_thinking_tells_how_much_it_is_and_can_be_folded_without_a_head() -> None:
+def test_thinking_shows_its_length_and_can_be_folded_without_a_head() -> None:
     item = TranscriptItem(ItemKind.THINKING, body="let me see\nwhat now", is_folded=True)
     assert item.can_fold
     assert lines_of(item) == ["∴ thinking · 5 words", ""]
@@ -130,7 +130,7 @@ def test_a_folded_call_is_its_head() -> None:
     assert lines_of(call()) == ["✓ bash pytest -q … 40 lines", ""]
 
 
-def test_an_unfolded_call_shows_all_it_said() -> None:
+def test_an_unfolded_call_shows_its_whole_output() -> None:
     lines = lines_of(call(is_folded=False))
     assert lines[:3] == ["✓ bash pytest -q", "  line 0", "  line 1"]
     assert lines[-2:] == ["  line 39", ""]

@@ -50,7 +50,7 @@ def test_it_is_gone_with_the_first_block_and_comes_back_with_another_session() -
     run_steps(steps, [])
 
 
-def test_nothing_is_said_before_it_is_known_that_there_is_nothing() -> None:
+def test_an_empty_list_is_reported_only_after_it_was_loaded() -> None:
     async def run() -> None:
         app = TranscriptApp()
         async with app.run_test(size=(60, 20)) as pilot:

@@ -188,7 +188,7 @@ def test_an_image_that_is_at_hand_later_is_drawn_then() -> None:
     run_steps(steps, [LOOK], image_of=lambda entry, number: at_hand[0] if at_hand else None)
 
 
-def test_an_image_is_read_in_another_thread_and_one_that_cannot_be_is_told_of() -> None:
+def test_an_image_is_read_in_a_thread_and_a_failure_is_reported() -> None:
     readers: list[int] = []
 
     def read() -> None:
