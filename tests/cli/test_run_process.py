@@ -154,7 +154,7 @@ def test_a_signal_while_a_server_starts_leaves_nothing(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_what_is_to_be_ignored_is_ignored(home: Path, number: signal.Signals) -> None:
+def test_ignored_paths_are_skipped(home: Path, number: signal.Signals) -> None:
     """As with `nohup`, and in the background of a script."""
     go = Event()
     with scripted_model(home, ["Half, ", go, "and all."]):
@@ -210,7 +210,7 @@ def test_a_run_killed_during_a_call_resumes_and_runs_nothing_twice(
         assert becomes_true(lambda: not is_running(nap))
         assert result_of(go_on())["text"] == "I see."
     (answer,) = [texts for texts in model.seen[-1]["messages"] if texts["role"] == "tool"]
-    assert "look before you repeat it" in answer["content"]
+    assert "check before you repeat it" in answer["content"]
     assert (project / "log").read_text() == "once\n"
 
 

@@ -106,13 +106,13 @@ def test_a_file_whose_name_ends_like_a_count_has_no_count() -> None:
     assert (line, line.counts) == (CallLine("a  +1", LineTone.FILE), [])
 
 
-def test_what_stands_in_a_file_is_not_taken_for_the_head_of_a_diff() -> None:
+def test_file_content_is_not_read_as_a_diff_header() -> None:
     diff = "--- x\n+++ x\n@@ -1,2 +1,2 @@\n--- /dev/null\n+++ harmless.txt\n-@@ -1 +1 @@\n+a\n"
     assert diff_lines(diff)[0] == CallLine("x", LineTone.FILE, added=2, removed=2)
     assert "--- /dev/null" in texts(diff_lines(diff))
 
 
-def test_what_is_no_diff_has_no_colours() -> None:
+def test_text_that_is_not_a_diff_has_no_colours() -> None:
     patching = "git apply <<E\n--- x\n+++ x\n@@ -1 +1 @@\n-a\n+b\nE"
     for text in ("- a list\n+ of things\n@ home", patching):
         assert quote_text(text) == [CallLine(line) for line in text.split("\n")]

@@ -101,7 +101,7 @@ def told(payload: Payload, *, parent: str | None = "parent") -> EntryDescription
         ),
     ],
 )
-def test_what_a_message_points_at_has_a_name(
+def test_every_reference_of_a_message_has_a_name(
     pointer: FileReference | Image | Resource, name: str, whole: str
 ) -> None:
     assert (reference_name(pointer), describe_reference(pointer)) == (name, whole)
@@ -278,7 +278,7 @@ def test_only_an_unusual_stop_reason_is_reported() -> None:
     assert describe_unusual_stop(stopped) == f"stopped: {StopReason.LENGTH}"
 
 
-def test_what_is_not_understood_need_not_have_a_name() -> None:
+def test_an_opaque_block_needs_no_kind() -> None:
     assert describe_opaque(opaque("")) == "unknown content"
 
 

@@ -89,7 +89,7 @@ SCRIPTS: dict[str, list[Any]] = {
 
 @pytest.mark.requirement("S4-15")
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=list(SCRIPTS))
-def test_what_has_just_happened_looks_as_it_will_when_it_is_read_back(
+def test_live_items_equal_the_items_of_the_stored_session(
     tmp_path: Path, script: list[Any]
 ) -> None:
     recorder, conversation = run(work(tmp_path, script))
@@ -97,7 +97,7 @@ def test_what_has_just_happened_looks_as_it_will_when_it_is_read_back(
     assert not [item for item in recorder.blocks if item.is_open]
 
 
-def test_what_was_denied_looks_the_same_when_it_is_read_back(tmp_path: Path) -> None:
+def test_a_denied_call_looks_the_same_after_reloading(tmp_path: Path) -> None:
     gate = Gate(Permissions(), DenyingApprover("not today", actor="ann"))
     script = [turn_with_calls(call("1", "bash", command="rm x")), "I see."]
     recorder, conversation = run(work(tmp_path, script, gate=gate))
@@ -190,7 +190,7 @@ def test_an_image_is_only_pointed_at_until_it_is_drawn() -> None:
     assert item.images == (ImageLocation(message.id, 1),)
 
 
-def test_what_shows_an_image_is_drawn_anew_when_the_image_was_opened() -> None:
+def test_an_item_is_redrawn_after_its_image_was_opened() -> None:
     state, recorder = make_live_items()
     conversation = Conversation()
     message = conversation.append(UserMessage((Image(source=ImageFile("shot.png")),)))
@@ -336,7 +336,7 @@ def test_the_user_is_notified_that_the_model_gets_the_text_of_an_image() -> None
     assert "image shot.png: the model gets the recognised text" in item.body
 
 
-def test_what_a_message_points_at_is_named() -> None:
+def test_references_of_a_message_are_named() -> None:
     conversation = Conversation()
     pointer = FileReference(path="src/a.py", start_line=3, end_line=9)
     conversation.append(UserMessage((Text("Look."), pointer)))

@@ -129,7 +129,7 @@ def test_arguments_that_its_pattern_could_be_matched_with_for_ever_are_checked_a
     assert tool.definition.check(call("c", tool.definition.name, a="a" * 100 + "?")) == ()
 
 
-def test_who_calls_one_of_ours_gets_ours(found: McpTools) -> None:
+def test_a_tool_with_a_built_in_name_calls_the_built_in_tool(found: McpTools) -> None:
     tools: Any = found.tools
     desk = AgentHarness(
         [turn_with_calls(call("c", "read")), "Done."], read_tool("read", "ours"), *tools

@@ -77,7 +77,7 @@ def test_images_are_read_one_at_a_time() -> None:
     assert max(most) == 1
 
 
-def test_who_is_cancelled_does_not_wait_and_the_next_one_does() -> None:
+def test_a_cancelled_task_does_not_wait_and_the_next_one_does() -> None:
     started, may_end = Event(), Event()
     order: list[str] = []
 
@@ -104,7 +104,7 @@ def test_who_is_cancelled_does_not_wait_and_the_next_one_does() -> None:
     assert order == ["begin first", "end first", "begin second", "end second"]
 
 
-def test_who_is_cancelled_while_waiting_leaves_the_turn_to_others() -> None:
+def test_a_task_cancelled_while_waiting_lets_others_proceed() -> None:
     started, may_end = Event(), Event()
 
     def recognise(image: bytes) -> RecognisedText:

@@ -84,7 +84,7 @@ def test_a_prompt_of_quit_or_exit_explains_the_command(word: str) -> None:
     assert user.session.asked == [("send", PromptInput(f"{word} the loop"))]
 
 
-def test_what_stands_behind_a_command_reaches_the_desk() -> None:
+def test_the_arguments_of_a_command_are_passed_to_the_session() -> None:
     user = through_a_pipe("/permissions revoke 1\n")
     assert user.session.asked == [("run_command", "permissions", "revoke 1")]
 
@@ -160,7 +160,7 @@ def test_a_resumed_session_shows_the_last_exchanges() -> None:
     ]
 
 
-def test_who_forks_here_does_not_hear_everything_again() -> None:
+def test_a_fork_does_not_print_the_whole_session_again() -> None:
     session = FakeSession(EXCHANGES)
     session.conversation.fork("other")
     assert through_a_pipe("/tree go other\n", session).said.count("You: ask 5\n") == 1
@@ -199,7 +199,7 @@ def test_a_steering_prompt_is_reported_as_sent_later() -> None:
     assert session.asked == [("send", PromptInput("go left"))]
 
 
-def test_what_is_typed_is_kept_for_next_time(tmp_path: Path) -> None:
+def test_typed_prompts_are_kept_in_the_history(tmp_path: Path) -> None:
     file = tmp_path / "typed.jsonl"
     through_a_pipe("one\n/usage\n", history=file)
     assert list(PromptHistory(file).entries()) == ["one", "/usage"]

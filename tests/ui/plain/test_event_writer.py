@@ -199,7 +199,7 @@ def test_the_resolution_of_an_image_is_reported() -> None:
 
 
 @pytest.mark.requirement("S2-28")
-def test_what_could_not_be_sent_can_be_tried_again() -> None:
+def test_a_prompt_that_could_not_be_sent_can_be_retried() -> None:
     ended = result(EndReason.FAILED, "x", Unresolved("nothing was sent: too large"), None)
     assert told(RunEnded(ended))[0] == ("Error: nothing was sent: too large; /retry tries again")
     conversation = Conversation([ChatMessage.user("Go.")])

@@ -88,7 +88,7 @@ def test_a_first_prompt_is_sent_and_the_end_explains_how_to_continue(
     assert "continue it with steno -c" in seen
 
 
-def test_who_opens_it_and_leaves_has_begun_nothing(window: Tmux) -> None:
+def test_opening_and_quitting_stores_no_session(window: Tmux) -> None:
     window.start(*OFFLINE)
     window.wait("ACT")
     say(window, "/quit")
@@ -150,7 +150,7 @@ def test_escape_interrupts_the_run_and_the_session_continues(window: Tmux) -> No
     window.wait("ship on Friday")
 
 
-def test_what_is_typed_during_a_turn_steers_it(window: Tmux) -> None:
+def test_a_prompt_typed_during_a_turn_steers_it(window: Tmux) -> None:
     gate = window.folder / "gate"
     os.mkfifo(gate)
     window.start(*OFFLINE, "--allow", "bash(cat *)")

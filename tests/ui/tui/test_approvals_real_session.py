@@ -147,7 +147,7 @@ def test_an_undecided_approval_is_requested_again_after_a_kill(project: Path, ho
     ]
 
 
-def test_who_interrupts_decides_nothing_and_nothing_runs(project: Path, home: Path) -> None:
+def test_an_interrupt_decides_nothing_and_runs_nothing(project: Path, home: Path) -> None:
     async def steps(user: ScreenUser) -> None:
         await user.enter("Write three files.")
         await user.sees("1 of 3")

@@ -152,7 +152,7 @@ def test_tab_goes_from_all_folders_to_this_one_and_back() -> None:
     show(SessionsScreen(session), steps)
 
 
-def test_where_this_folder_has_none_the_others_are_not_forgotten() -> None:
+def test_without_sessions_of_this_folder_other_sessions_are_mentioned() -> None:
     session, _ = make_session(THREE[0])
 
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
@@ -250,7 +250,7 @@ def test_typing_searches_and_shows_where_the_words_were_found() -> None:
     show(SessionsScreen(session), steps)
 
 
-def test_what_comes_back_for_words_that_have_changed_is_dropped() -> None:
+def test_completions_for_an_outdated_word_are_dropped() -> None:
     session, session_list = make_session(*THREE)
 
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:

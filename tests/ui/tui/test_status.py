@@ -119,7 +119,7 @@ def test_names_of_wide_characters_fit_the_line() -> None:
     assert "13%" in lines[1]
 
 
-def test_what_matters_least_is_left_out_first() -> None:
+def test_the_least_important_part_is_left_out_first() -> None:
     widths = range(158, 79, -4)
     parts = ("~/code/project", "project", "mend the", "tok", "$0.0123", "⎇ main", "13%", "steno")
     lines = [shown(doing="running bash", size=(width, 20))[0] for width in widths]
@@ -243,7 +243,7 @@ def test_costs_are_as_exact_as_they_are_interesting(cost: str, short: str) -> No
     assert format_dollars(Decimal(cost)) == short
 
 
-def test_what_the_first_paint_needs_loads_nothing_heavy() -> None:
+def test_modules_of_the_first_paint_load_nothing_heavy() -> None:
     heavy = (
         *(
             "steno.agent",

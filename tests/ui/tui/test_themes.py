@@ -37,7 +37,7 @@ def test_every_colour_for_words_can_be_read_on_every_ground(theme: Theme, ground
 
 
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
-def test_what_the_cursor_is_on_can_be_read(theme: Theme) -> None:
+def test_the_row_under_the_cursor_is_readable(theme: Theme) -> None:
     assert contrast_of(theme, "block-cursor-foreground", "block-cursor-background") >= 4.5
     blurred = "block-cursor-blurred"
     assert contrast_of(theme, f"{blurred}-foreground", f"{blurred}-background") >= 4.5

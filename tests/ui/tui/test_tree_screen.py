@@ -352,7 +352,7 @@ def test_enter_at_the_end_of_the_active_branch_changes_nothing() -> None:
     assert session.asked == []
 
 
-def test_where_several_branches_end_one_is_picked() -> None:
+def test_one_of_several_branches_that_end_here_is_selected() -> None:
     session = two_branches()
     session.conversation.fork("twin")
 
@@ -548,7 +548,7 @@ def test_escape_closes_only_the_keys_where_all_of_them_are_shown() -> None:
 
 @pytest.mark.parametrize("key", ["slash", "l", "f", "e"])
 @pytest.mark.parametrize("size", [(60, 20), (100, 30)])
-def test_what_is_typed_into_a_window_can_be_seen(key: str, size: tuple[int, int]) -> None:
+def test_text_typed_into_a_dialog_is_visible(key: str, size: tuple[int, int]) -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("home", key)
         assert isinstance(user.app.screen, InputScreen)
@@ -602,7 +602,7 @@ def test_a_mark_is_taken_back_where_it_was_given() -> None:
     run_steps(TreeScreen(three_branches()), steps)
 
 
-def test_where_several_branches_lead_through_one_is_picked_to_compare() -> None:
+def test_one_of_several_branches_through_an_entry_is_compared() -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("home", "c")
         assert isinstance(user.app.screen, PickerScreen)
@@ -634,7 +634,7 @@ def test_ten_thousand_entries_cost_as_much_as_are_on_the_screen() -> None:
     run_steps(TreeScreen(session), steps, size=(60, 20))
 
 
-def test_what_entries_labels_and_branches_say_is_only_ever_text() -> None:
+def test_text_of_entries_labels_and_branches_is_never_markup() -> None:
     hostile = (
         "[bold red]x[/] \x1b]8;;http://evil\x07link\x1b[2J \u202eabc\r\nnext [@click=app.quit]y"
     )
@@ -676,7 +676,7 @@ def test_without_colours_all_parts_can_be_distinguished(
     run_steps(TreeScreen(two_branches()), steps)
 
 
-def test_what_is_pasted_as_a_name_is_only_ever_text() -> None:
+def test_a_pasted_name_is_never_markup() -> None:
     session = two_branches()
 
     async def steps(user: TreeUser) -> None:

@@ -123,7 +123,7 @@ def test_a_prompt_during_a_turn_is_shown_as_waiting_until_it_is_sent() -> None:
     run_with_screen(session, steps)
 
 
-def test_what_is_refused_goes_back_to_the_prompt() -> None:
+def test_a_refused_prompt_returns_to_the_input() -> None:
     session = FakeSession()
     session.refusal = InvalidValue("@nowhere.txt: no such file")
 
@@ -137,7 +137,7 @@ def test_what_is_refused_goes_back_to_the_prompt() -> None:
     run_with_screen(session, steps)
 
 
-def test_what_is_refused_leaves_what_is_being_typed_by_then() -> None:
+def test_a_refused_prompt_does_not_replace_the_current_draft() -> None:
     session = FakeSession()
     refused = asyncio.Event()
 

@@ -243,7 +243,7 @@ def test_key_hints_are_shown_while_an_item_is_selected(size: tuple[int, int]) ->
 
 
 @pytest.mark.parametrize("keys", [("alt+up",), ("alt+up", "up")])
-def test_what_is_typed_while_a_block_is_selected_comes_to_the_prompt(keys: tuple[str, ...]) -> None:
+def test_text_typed_while_an_item_is_selected_goes_to_the_prompt(keys: tuple[str, ...]) -> None:
     session = FakeSession(alternating_messages("how do I list files", "use ls"))
 
     async def steps(user: ScreenUser) -> None:
@@ -256,7 +256,7 @@ def test_what_is_typed_while_a_block_is_selected_comes_to_the_prompt(keys: tuple
     run_with_screen(session, steps)
 
 
-def test_what_is_typed_or_pasted_while_the_conversation_has_the_focus_comes_to_the_prompt() -> None:
+def test_text_typed_or_pasted_in_the_transcript_goes_to_the_prompt() -> None:
     session = FakeSession(alternating_messages("how do I list files", "use ls"))
 
     async def steps(user: ScreenUser) -> None:
@@ -319,7 +319,7 @@ def test_a_permanent_rule_is_reported_with_the_command_that_lists_it() -> None:
     run_with_screen(session, steps)
 
 
-def test_what_runs_says_that_escape_interrupts_it() -> None:
+def test_a_run_shows_that_escape_interrupts_it() -> None:
     session = FakeSession()
 
     async def steps(user: ScreenUser) -> None:

@@ -287,7 +287,7 @@ def test_words_behind_a_prompt_that_cannot_be_opened_come_back_once_and_behind_i
     run_with_screen(session, steps)
 
 
-def test_what_came_back_beside_a_draft_is_tried_again_together() -> None:
+def test_a_prompt_returned_next_to_a_draft_is_retried_with_it() -> None:
     session = talking()
 
     async def steps(user: ScreenUser) -> None:

@@ -188,7 +188,7 @@ def test_a_reason_goes_to_the_model(project: Path, home: Path) -> None:
 
 
 @pytest.mark.requirement("S2-18")
-def test_who_goes_back_to_the_prompt_has_decided_nothing(project: Path, home: Path) -> None:
+def test_returning_to_the_prompt_decides_nothing(project: Path, home: Path) -> None:
     async def steps(user: ScreenUser) -> None:
         await user.enter("Write it.")
         await user.sees("? write out/a.txt")

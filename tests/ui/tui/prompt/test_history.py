@@ -24,7 +24,7 @@ def _filled(file: Path, *entries: str) -> Path:
     return file
 
 
-def test_what_was_typed_is_there_next_time(tmp_path: Path) -> None:
+def test_the_prompt_history_is_there_in_the_next_session(tmp_path: Path) -> None:
     file = _filled(tmp_path / "new" / "history.jsonl", "one", "two\nlines \u2028 and more", "three")
     assert PromptHistory(file).entries() == ["one", "two\nlines \u2028 and more", "three"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -153,7 +153,7 @@ def test_inside_of_a_wrapped_line_up_moves_the_cursor(tmp_path: Path) -> None:
     run_steps(flow, PromptApp(_filled(tmp_path / "h", "one")), size=(60, 20))
 
 
-def test_what_is_sent_is_kept_with_what_was_pasted_and_without_images(tmp_path: Path) -> None:
+def test_the_prompt_history_keeps_pasted_text_and_no_images(tmp_path: Path) -> None:
     (tmp_path / "shot.png").write_bytes(b"x")
 
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:

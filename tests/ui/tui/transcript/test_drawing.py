@@ -249,7 +249,7 @@ def test_of_a_long_text_the_beginning_is_drawn_and_the_rest_counted() -> None:
     assert lines[-2] == "▎ … 501 more lines · y copy all"
 
 
-def test_what_a_person_pasted_is_folded_where_it_is_long_and_says_so() -> None:
+def test_a_long_paste_is_folded_with_a_note() -> None:
     pasted = TranscriptItem(
         ItemKind.USER, body="\n".join(f"line {n}" for n in range(120)), is_folded=True
     )
@@ -272,7 +272,7 @@ def test_of_a_long_command_of_the_person_both_ends_are_seen() -> None:
     assert lines[-2] == "  line 119"
 
 
-def test_what_came_of_a_call_stands_behind_its_head() -> None:
+def test_the_outcome_of_a_call_follows_its_head() -> None:
     edit = TranscriptItem(
         ItemKind.CALL, "edit a.py", "@@ -1 +1 @@\n-x\n+y", TextForm.DIFF, state=CallState.DONE
     )

@@ -26,7 +26,7 @@ def test_an_empty_conversation_says_how_to_begin(size: tuple[int, int]) -> None:
     run_steps(steps, [], size=size)
 
 
-def test_what_there_is_to_work_with_stands_above_and_is_harmless() -> None:
+def test_the_header_shows_folder_and_model_escaped() -> None:
     async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         transcript.show_greeting("~/shop · a/model")
         assert screen(transcript)[1:3] == ["  ~/shop · a/model", f"  {GREETING_HINTS[0]}"]

@@ -55,7 +55,7 @@ def test_an_image_fits_into_the_room_there_is() -> None:
     assert len(draw_image(image((10, 4_000)), 30)) <= 1 + MAX_ROWS
 
 
-def test_what_can_be_seen_through_is_left_out() -> None:
+def test_transparent_pixels_are_left_out() -> None:
     buffer = BytesIO()
     Image.new("RGBA", (2, 2), (0, 0, 0, 0)).save(buffer, "PNG")
     assert draw_image(buffer.getvalue(), 10)[1].text == "  "
@@ -83,5 +83,5 @@ def test_a_damaged_image_is_reported_as_damaged(data: bytes) -> None:
     assert "damaged" in draw_image(data, 40)[-1].text
 
 
-def test_what_is_no_image_is_a_line() -> None:
+def test_an_invalid_image_is_shown_as_a_line() -> None:
     assert [line.text for line in draw_image(b"hello", 40)] == ["[image]"]

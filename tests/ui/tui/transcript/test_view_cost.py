@@ -54,7 +54,7 @@ def test_to_add_and_to_stream_costs_the_same_however_much_is_there(count: int) -
     run_steps(steps, two_line_items(count))
 
 
-def test_what_changes_out_of_sight_is_not_drawn() -> None:
+def test_changes_outside_the_visible_area_are_not_drawn() -> None:
     async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         answer = TranscriptItem(ItemKind.ANSWER, is_open=True)
         await pilot.press("home")
