@@ -155,7 +155,7 @@ def test_there_are_never_too_many(project: Path) -> None:
     assert len(texts(project, "@many")) == 50
 
 
-def test_a_word_that_is_neither_gets_no_suggestions(project: Path) -> None:
+def test_an_ordinary_word_gets_no_suggestions(project: Path) -> None:
     assert texts(project, "hello") == []
     assert texts(project, "") == []
 

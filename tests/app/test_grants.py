@@ -173,9 +173,7 @@ def test_a_grant_cannot_be_revoked_after_another_program_wrote(project: Path, ho
         run(main())
 
 
-def test_settings_changed_after_a_truncated_response_apply_to_the_retry(
-    project: Path, home: Path
-) -> None:
+def test_a_revoked_grant_stays_revoked_after_a_retry(project: Path, home: Path) -> None:
     gate = threading.Event()
 
     async def main() -> None:

@@ -86,7 +86,7 @@ def test_a_reference_has_its_latest_content_on_the_branch(
     assert found() is None
 
 
-def test_an_opened_file_is_read_once_for_all_its_images(
+def test_images_are_looked_up_without_reading_entries_twice(
     store: MemoryStore, conversation: Conversation
 ) -> None:
     entry = conversation.append(UserMessage((Text("@a.png"), Image(source=ImageFile("a.png")))))

@@ -117,7 +117,7 @@ def test_a_rule_counts_more_than_an_answer_given_before(home: Path, project: Pat
         (["--approve", "call_1", "--deny", "nope"], 1, "name_unknown", "call nope"),
     ],
 )
-def test_an_invalid_answer_decides_nothing(
+def test_invalid_arguments_of_approvals_decide_nothing(
     home: Path, arguments: list[str], status: int, code: str, place: str
 ) -> None:
     with scripted_model(home, [write("new.txt", "call_1")]):

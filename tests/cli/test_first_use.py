@@ -352,6 +352,6 @@ def test_a_file_that_is_no_store_is_refused(project: Path) -> None:
     assert not (project / "no").exists()
 
 
-def test_an_existing_session_is_found_by_its_name(project: Path) -> None:
+def test_an_existing_store_file_needs_no_suffix_or_kind(project: Path) -> None:
     open_store("sqlite:store").close()
     assert run_steno("sessions", "list", "--store", "store", "--json") == (0, "", "")

@@ -259,7 +259,7 @@ RULES = st.lists(
 
 
 @given(st.builds(StoredGrants, user=RULES, projects=st.dictionaries(texts(), RULES.filter(bool))))
-def test_written_values_are_read_back(grants: StoredGrants) -> None:
+def test_written_grants_are_read_back(grants: StoredGrants) -> None:
     text = format_grants(grants)
     assert parse_grants(text.encode(), "here") == grants
     assert all(line.isprintable() for line in text.split("\n"))

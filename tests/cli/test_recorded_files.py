@@ -170,7 +170,7 @@ def test_an_error_in_a_foreign_shape_is_reported_with_its_own_text(
         assert output.err.endswith(f": {message}\n")
 
 
-def test_output_without_an_error_is_not_shown_as_an_error() -> None:
+def test_a_body_without_an_error_is_not_guessed_to_be_one() -> None:
     for body in (b'{"detail":null,"ok":true}', b'{"message":{"content":{}}}'):
         output = run_steno("decode", "--wire", "openai_chat", data=body)
         assert (output.code, output.place) == ("choices_missing", "openai_chat")

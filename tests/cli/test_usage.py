@@ -246,7 +246,9 @@ def test_no_recorded_usage_is_reported() -> None:
     ("arguments", "status"),
     [(["nobody"], 1), (["first", "--all"], 2), (["--by", "week"], 2), (["--since", "soon"], 2)],
 )
-def test_an_invalid_combination_is_refused(address: str, arguments: list[str], status: int) -> None:
+def test_invalid_arguments_of_usage_are_refused(
+    address: str, arguments: list[str], status: int
+) -> None:
     made(address)
     output = run_steno("usage", *arguments)
     assert output.status == status

@@ -261,7 +261,7 @@ def test_the_heading_of_a_result_names_its_tool_and_its_outcome() -> None:
     ]
 
 
-def test_the_origin_of_an_entry_is_shown_where_it_is_relevant() -> None:
+def test_actor_and_origin_are_described_if_they_are_text() -> None:
     audit = {"actor": "ada", "origin": "mail\n", "client": "x"}
     assert describe_origin(Entry(id="a", payload=ChatMessage.user("x"), audit=audit)) == [
         "by ada",

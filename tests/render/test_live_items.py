@@ -264,7 +264,7 @@ def test_a_grant_that_was_taken_back_is_a_change_of_course() -> None:
     assert item.head == "write is no longer allowed for this session"
 
 
-def test_a_repair_is_reported_with_any_other_change() -> None:
+def test_a_repair_is_shown_as_one_whatever_its_decision() -> None:
     conversation = Conversation([ChatMessage.user("Go.")])
     mended = Repair(code="call_unanswered", explanation="a call was answered")
     conversation.append(mended, decision="cancelled", audit={"actor": "eva"})

@@ -34,7 +34,7 @@ def test_a_queued_prompt_is_shown_until_it_is_sent() -> None:
     assert not [item for item in recorder.blocks if item.state is CallState.WAITING]
 
 
-def test_prompts_are_sent_in_order_whatever_the_ids_of_their_entries() -> None:
+def test_recorded_messages_replace_pending_prompts_in_order() -> None:
     state, recorder = make_live_items()
     conversation = Conversation()
     state.pending_input.add(PromptInput("/docs:greet Ann"), is_steering=False)
@@ -50,7 +50,7 @@ def test_prompts_are_sent_in_order_whatever_the_ids_of_their_entries() -> None:
     assert [one.state for one in recorder.of(ItemKind.USER)] == [None, None]
 
 
-def test_the_latest_withdrawn_prompt_is_returned_first() -> None:
+def test_a_returned_prompt_removes_its_own_item() -> None:
     state, recorder = make_live_items()
     first, second, third = [
         state.pending_input.add(PromptInput(text), is_steering=True)

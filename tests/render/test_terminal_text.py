@@ -31,7 +31,7 @@ def test_plain_text_is_shown_at_once() -> None:
 
 
 @pytest.mark.parametrize("start", ["\x1b[", "\x9b"])
-def test_text_without_an_end_is_released_eventually(start: str) -> None:
+def test_an_escape_sequence_without_an_end_is_shown_eventually(start: str) -> None:
     flow = TerminalTextStream()
     assert flow.feed(start) == ""
     shown = "".join([flow.feed("1" * 50) for _ in range(10)])

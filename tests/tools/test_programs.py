@@ -41,7 +41,7 @@ def test_a_link_to_a_forbidden_folder_is_passed_by(folder: Path, outside: Path) 
 
 
 @pytest.mark.parametrize("path", ["", ".", "bin", "./bin", ":", "bin:."])
-def test_the_working_directory_does_not_affect_the_decision(
+def test_programs_are_not_found_in_the_working_directory(
     folder: Path, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(folder / "bin", "tool")

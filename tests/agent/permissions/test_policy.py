@@ -192,7 +192,7 @@ def test_a_command_line_passes_only_if_all_of_it_is_allowed(line: str, kind: Dec
     assert decision.kind is kind
 
 
-def test_a_call_with_unknown_subjects_is_not_allowed_despite_a_deny_rule() -> None:
+def test_a_command_that_cannot_be_parsed_needs_approval_if_a_deny_rule_may_match() -> None:
     permissions = Permissions.of(allow=["bash"], deny=["write", "bash(rm *)"])
     doubtful = permissions.decide(
         BASH, about("\n$(echo rm) x"), mode=Mode.ACT, session_rules=rules("bash")

@@ -84,7 +84,7 @@ def test_a_session_with_a_grant_that_was_taken_back_is_replayed_and_is_the_same(
     assert run(replay(harness.store.records(harness.conversation.id))).is_same
 
 
-def test_a_grant_for_references_is_dropped_and_not_recorded() -> None:
+def test_revoking_a_grant_for_references_records_nothing() -> None:
     person = Person()
     gate, conversation = person.gate, Conversation([ChatMessage.system("Work.")])
     permits = build_input_authorizer(gate, RunRecorder(conversation, ignore_event))

@@ -120,7 +120,7 @@ def test_a_sealed_grant_cannot_be_changed(forged: str) -> None:
 
 
 @pytest.mark.parametrize("proof", [None, True, "", "\u00e9", {"a": 1}, ["x"]])
-def test_an_invalid_seal_gives_none(proof: object) -> None:
+def test_an_invalid_seal_is_not_a_valid_signature(proof: object) -> None:
     conversation = MemoryStore().new(
         [ChatMessage.user("Go."), turn_with_calls(call("c1", "write"))]
     )

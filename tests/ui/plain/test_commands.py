@@ -135,7 +135,7 @@ def test_the_tree_has_numbers_to_fork_label_and_edit_by() -> None:
     assert "\nPrompt: ask 2\n" in user.said
 
 
-def test_only_prompts_of_the_user_can_be_resent() -> None:
+def test_tree_edit_refuses_entries_other_than_prompts() -> None:
     output = through_a_pipe("/tree edit 2\n/tree fork 99\n", FakeSession(EXCHANGES)).said
     assert "Error: fork: only your own messages can be edited" in output
     assert "Error: /tree: entry 99 not found" in output

@@ -151,7 +151,7 @@ def test_a_letter_pressed_too_soon_can_be_pressed_again() -> None:
     run_steps(ApprovalApp(pending_call()), steps)
 
 
-def test_an_ignored_entry_is_reported_with_the_reason() -> None:
+def test_an_ignored_key_is_reported_with_the_reason() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         await app.press(pilot, "o")

@@ -55,7 +55,7 @@ def test_typing_filters_the_list_and_prefix_matches_come_first() -> None:
     show(PickerScreen("model", list(reversed(MODELS)), "ollama/qwen3"), steps)
 
 
-def test_descriptions_of_blocks_can_be_searched_too() -> None:
+def test_descriptions_of_choices_can_be_searched_too() -> None:
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         await pilot.press(*"VISION")
         await wait_until(pilot, lambda: "2 of 4" in app.text)

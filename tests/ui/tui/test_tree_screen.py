@@ -304,7 +304,7 @@ def test_a_search_finds_folded_text_and_moves_in_both_directions() -> None:
     assert run_steps(TreeScreen(folded_session()), steps) is UNSET
 
 
-def test_an_unsent_prompt_can_be_corrected() -> None:
+def test_a_search_without_matches_can_be_corrected() -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("slash")
         await user.type("age!")

@@ -91,7 +91,7 @@ def test_a_title_is_always_shown_escaped_and_on_one_line(is_said_later: bool) ->
     show(SessionsScreen(FakeSession()), steps)
 
 
-def test_the_text_at_the_bottom_follows_the_width() -> None:
+def test_key_hints_wrap_to_the_width() -> None:
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         foot = app.screen.query_one(KeyHints)
         assert foot.size.height == 1

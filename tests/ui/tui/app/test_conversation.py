@@ -181,7 +181,7 @@ def test_prompts_typed_before_the_session_opens_are_sent_in_order() -> None:
     run_with_screen(opened, steps, waits=False)
 
 
-def test_automatic_changes_are_reported() -> None:
+def test_errors_and_ends_of_runs_are_shown() -> None:
     session = FakeSession()
 
     async def steps(user: ScreenUser) -> None:

@@ -339,7 +339,7 @@ def test_slow_prompts_are_reported_and_returned_if_refused() -> None:
     run_with_screen(session, steps)
 
 
-def test_an_ended_call_is_not_reported_while_another_runs() -> None:
+def test_after_a_shell_command_the_status_shows_the_run_again() -> None:
     session = FakeSession()
 
     async def steps(user: ScreenUser) -> None:

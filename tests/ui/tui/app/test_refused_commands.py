@@ -57,7 +57,7 @@ def test_two_commands_in_one_word_are_not_sent_to_the_model(typed: str) -> None:
     run_with_screen(session, steps)
 
 
-def test_a_path_is_sent_as_a_prompt() -> None:
+def test_a_prompt_that_begins_with_a_path_is_sent() -> None:
     session = FakeSession()
 
     async def steps(user: ScreenUser) -> None:

@@ -89,7 +89,9 @@ def test_a_program_that_never_stops_talking_is_ended(programs: Programs) -> None
     assert clipboard.read_text(limit_s=20) is None
 
 
-def test_a_missing_program_is_named(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_clipboard_program_is_named(
+    programs: Programs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert clipboard.read_image() is None
     monkeypatch.setattr("sys.platform", "linux")
     assert clipboard.missing_program_hint() == "to paste images, install xclip"

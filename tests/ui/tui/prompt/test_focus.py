@@ -50,7 +50,7 @@ def test_the_draft_stays_visible() -> None:
     run_steps(flow)
 
 
-def test_a_terminal_without_focus_loses_no_keys() -> None:
+def test_the_hint_stays_when_the_terminal_loses_focus() -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         app.prompt.hint = "type a prompt"
         app.post_message(AppBlur())

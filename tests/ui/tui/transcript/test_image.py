@@ -55,7 +55,7 @@ def test_an_image_fits_into_the_room_there_is() -> None:
     assert len(draw_image(image((10, 4_000)), 30)) <= 1 + MAX_ROWS
 
 
-def test_transparent_pixels_are_left_out() -> None:
+def test_transparent_pixels_are_drawn_as_blanks() -> None:
     buffer = BytesIO()
     Image.new("RGBA", (2, 2), (0, 0, 0, 0)).save(buffer, "PNG")
     assert draw_image(buffer.getvalue(), 10)[1].text == "  "

@@ -299,7 +299,7 @@ def test_text_is_marked_with_the_mouse_and_read_as_it_is_drawn() -> None:
     run_steps(steps, two_line_items(3))
 
 
-def test_all_marked_text_is_all_text_of_the_item() -> None:
+def test_selecting_all_selects_the_text_of_every_item() -> None:
     async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         drawn = transcript.draw_count
         transcript.text_select_all()
