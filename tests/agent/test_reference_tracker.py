@@ -107,7 +107,7 @@ def test_references_of_answered_prompts_are_not_opened_again_but_stay_in_context
 
 
 @pytest.mark.parametrize("through", ["first", "last"])
-def test_entries_replaced_by_a_summary_are_dropped(through: str) -> None:
+def test_references_before_a_summary_are_dropped(through: str) -> None:
     conversation = Conversation()
     first = conversation.append(prompt_with("Look.", file_reference("a")))
     conversation.append(found(first))

@@ -168,7 +168,7 @@ def test_the_tree_is_read_without_blocking_the_event_loop(project: Path) -> None
     run(main())
 
 
-def test_a_recorded_shell_command_is_read_back_as_a_shell_command(project: Path) -> None:
+def test_forking_before_a_shell_command_returns_the_command(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags={"model": "offline"}) as user:
             await user.session.run_shell("echo hello")

@@ -177,7 +177,7 @@ def test_usage_of_a_truncated_response_is_printed() -> None:
 
 
 @pytest.mark.parametrize("data", [b"nonsense", b"{}", b"\xff\xff"])
-def test_an_invalid_reply_is_refused_on_one_line(data: bytes) -> None:
+def test_a_body_that_is_not_a_response_is_refused_on_one_line(data: bytes) -> None:
     output = run_steno("decode", "--wire", "openai_chat", data=data)
     assert output.status == 1
     assert output.err.startswith("steno: openai_chat: ")

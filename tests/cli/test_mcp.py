@@ -141,9 +141,7 @@ def test_servers_of_an_untrusted_project_are_listed_and_never_started(
     assert not marker.exists()
 
 
-def test_a_project_server_with_the_name_of_a_user_server_is_not_started(
-    home: Path, project: Path
-) -> None:
+def test_a_module_in_the_project_does_not_replace_a_server(home: Path, project: Path) -> None:
     """Python imports from its working directory, and others read settings and packages from there."""
     (project / "mcp_server_time.py").write_text("open('ran', 'w').close()")
     args = json.dumps(["-m", "mcp_server_time"])

@@ -181,6 +181,7 @@ def test_a_fork_of_a_name_that_is_taken_is_refused() -> None:
         ["-c", "--no-session", "-p", "x"],
         ["-c", "-r", "last", "-p", "x"],
         ["-c", "-p", "x", "--system-prompt", "y"],
+        ["-c", "-p", "x", "--append-system-prompt", "y"],
         ["-p", "x", "--ask", "--yes"],
         ["-p", "x", "--mode", "dream"],
         ["-p", "x", "--max-turns", "0"],

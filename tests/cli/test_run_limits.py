@@ -112,6 +112,15 @@ def test_a_limit_has_an_exit_status_of_its_own_and_the_session_continues(home: P
     assert model.sent_roles() == ["system", "user", "assistant", "tool", "user"]
 
 
+def test_a_limit_is_reported_with_the_way_to_continue(home: Path) -> None:
+    read_call = [Call("read", {"path": "note.txt"})]
+    with scripted_model(home, read_call, read_call):
+        stored = run_steno("-p", "x", "--max-turns", "1")
+        unstored = run_steno("-p", "x", "--max-turns", "1", "--no-session")
+    assert stored.err.endswith("! stopped at the limit: 1 turn; -c continues\n")
+    assert unstored.err.endswith("! stopped at the limit: 1 turn\n")
+
+
 def test_a_time_limit_keeps_the_received_text(home: Path) -> None:
     never = Event()
     with scripted_model(home, ["Half of ", never], "The rest."):

@@ -278,7 +278,7 @@ def test_only_an_unusual_stop_reason_is_reported() -> None:
     assert describe_unusual_stop(stopped) == f"stopped: {StopReason.LENGTH}"
 
 
-def test_an_opaque_block_needs_no_kind() -> None:
+def test_unknown_content_without_a_kind_is_described() -> None:
     assert describe_opaque(opaque("")) == "unknown content"
 
 

@@ -96,7 +96,7 @@ def test_a_rule_is_written_as_it_was_read(text: str) -> None:
         ("bash(\x1b[2K)", "rule_pattern_unprintable"),
     ],
 )
-def test_an_invalid_rule_is_refused_with_an_example(text: str, code: str) -> None:
+def test_an_invalid_rule_is_refused_with_a_code(text: str, code: str) -> None:
     with pytest.raises(InvalidValue) as refused:
         PermissionRule.parse(text)
     assert (refused.value.place, refused.value.code) == ("rule", code)

@@ -250,7 +250,7 @@ def test_typing_searches_and_shows_where_the_words_were_found() -> None:
     show(SessionsScreen(session), steps)
 
 
-def test_completions_for_an_outdated_word_are_dropped() -> None:
+def test_results_of_an_outdated_search_are_dropped() -> None:
     session, session_list = make_session(*THREE)
 
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:

@@ -140,7 +140,7 @@ def test_the_entry_is_below_the_tree_when_it_is_asked_for_and_can_be_read_to_its
     run_steps(TreeScreen(session), steps, size=(60, 20))
 
 
-def test_the_entry_records_the_decision_and_its_actor() -> None:
+def test_an_entry_shows_the_decision_and_its_actor() -> None:
     session = two_branches()
     session.conversation.append(
         Approval(

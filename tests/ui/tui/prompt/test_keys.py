@@ -191,7 +191,7 @@ def test_the_time_of_the_last_key_is_known() -> None:
     run_steps(flow)
 
 
-def test_loaded_items_are_escaped_and_have_their_images() -> None:
+def test_loaded_text_is_escaped_and_has_its_images() -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         text = "see [image 7: a.png] and\x1b[2J [image 9: b.png]"
         app.prompt.load(text, ("/pictures/a.png", b"bytes"))

@@ -112,7 +112,7 @@ def test_nothing_that_a_terminal_acts_on_comes_with_words(pasted: str, words: st
 
 
 @given(st.text(st.characters(max_codepoint=0x2FF)))
-def test_pasted_text_can_be_shown_in_full(text: str) -> None:
+def test_sanitized_pasted_text_is_printable(text: str) -> None:
     words = sanitize_pasted(text).text
     assert terminal_text(words) == words
     assert sanitize_pasted(words) == (words, 0)

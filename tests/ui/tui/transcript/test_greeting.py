@@ -50,7 +50,7 @@ def test_it_is_gone_with_the_first_block_and_comes_back_with_another_session() -
     run_steps(steps, [])
 
 
-def test_an_empty_list_is_reported_only_after_it_was_loaded() -> None:
+def test_an_empty_transcript_is_reported_only_after_loading() -> None:
     async def run() -> None:
         app = TranscriptApp()
         async with app.run_test(size=(60, 20)) as pilot:
