@@ -5,11 +5,11 @@ legal. `steno.testing` exports all of these names; they are in a separate packag
 doubles need only steno.
 """
 
+from steno.errors import MissingExtra as _MissingExtra
+
 try:
     import hypothesis as _hypothesis
 except ModuleNotFoundError as _exc:
-    from steno.errors import MissingExtra as _MissingExtra
-
     raise _MissingExtra("steno.testing: strategies need hypothesis", extra="testing") from _exc
 
 from steno.testing.strategies.block_strategies import (
