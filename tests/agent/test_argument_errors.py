@@ -163,7 +163,7 @@ def test_a_setting_that_is_something_else_is_refused(name: str, value: Any, code
         ([OneRuleAlias()], "tools[0]", "tool_rule_aliases_type"),
     ],
 )
-def test_what_is_no_tool_is_refused_with_its_place(tools: Any, place: str, code: str) -> None:
+def test_an_invalid_tool_is_refused_with_its_place(tools: Any, place: str, code: str) -> None:
     with pytest.raises(InvalidValue) as refused:
         Agent(provider(), Conversation(), tools=tools)
     assert (refused.value.place, refused.value.code) == (place, code)

@@ -80,7 +80,7 @@ def test_without_anything_to_summarize_no_request_is_sent(prompts: tuple[str, ..
     run(main())
 
 
-def test_what_was_summed_up_is_not_summed_up_again() -> None:
+def test_summarised_entries_are_not_summarised_again() -> None:
     async def main() -> None:
         harness = AgentHarness(["They count."])
         talk(harness)

@@ -163,7 +163,7 @@ def test_a_write_interrupted_after_the_disk_is_recorded(number: int) -> None:
     harness.check()
 
 
-def test_what_fails_to_be_recorded_was_not_asked_or_run() -> None:
+def test_a_call_whose_record_fails_is_neither_asked_about_nor_run() -> None:
     journal = Journal()
     tool = write_tool()
     asked: list[ApprovalRequest] = []

@@ -120,7 +120,7 @@ def test_an_image_that_cannot_be_read_is_on_record_as_failed_and_can_be_tried_ag
 
 
 @pytest.mark.requirement("S2-28")
-def test_what_is_no_image_is_not_sent(folder: Path) -> None:
+def test_a_file_that_is_not_an_image_is_not_sent(folder: Path) -> None:
     (folder / "fake.png").write_text("no image at all")
     harness = agent_in(folder, ["Never."], target=SEEING)
     result = run(harness.run(prompt_with("Look.", image_file("fake.png"))))
@@ -352,7 +352,7 @@ def test_large_bytes_in_a_message_are_whole_when_they_are_opened_later(folder: P
 
 
 @pytest.mark.parametrize("kind", [RateLimited, AuthenticationFailed, Unreachable])
-def test_what_has_other_reasons_is_not_taken_for_a_refusal_of_images(
+def test_other_errors_are_not_read_as_a_refusal_of_images(
     folder: Path, kind: type[ProviderError]
 ) -> None:
     error = kind("not now, for the model lab-vision-preview")

@@ -96,7 +96,7 @@ def test_a_question_that_was_open_is_asked_again_by_the_next_run() -> None:
 
 @pytest.mark.requirement("S2-18")
 @pytest.mark.parametrize("allowed", [True, False])
-def test_what_was_decided_while_nothing_ran_is_acted_on_by_the_next_run(allowed: bool) -> None:
+def test_the_next_run_applies_decisions_made_between_runs(allowed: bool) -> None:
     store, tool = MemoryStore(), write_tool()
     session = run(ask_and_die(store, tool, call("c1", "write")))
     decide_later(store.open(session), "c1", allowed=allowed, actor="eva", reason="so be it")
@@ -218,7 +218,7 @@ def test_only_outstanding_calls_can_be_decided_later() -> None:
 
 @pytest.mark.requirement("S2-18")
 @pytest.mark.parametrize("mode", Mode)
-def test_what_was_approved_and_killed_is_not_run_again_unless_it_reads(mode: Mode) -> None:
+def test_an_approved_call_is_not_repeated_after_a_kill_unless_it_only_reads(mode: Mode) -> None:
     store = MemoryStore()
     tools = [read_tool(), write_tool()]
     conversation = orphaned(store, call("c1", "write"), call("c2", "read"), call("c3", "gone"))

@@ -176,7 +176,7 @@ def test_a_request_that_a_provider_cannot_write_is_a_failure_of_the_run() -> Non
     harness.check()
 
 
-def test_what_no_provider_should_raise_is_raised_and_the_record_is_in_order() -> None:
+def test_an_unexpected_exception_is_raised_and_the_log_stays_valid() -> None:
     harness = AgentHarness([[*HALF, ZeroDivisionError("oops")]])
     with pytest.raises(ZeroDivisionError):
         run(harness.run())
@@ -289,7 +289,7 @@ def test_a_conversation_over_its_budget_is_summed_up_and_the_originals_stay() ->
 
 
 @pytest.mark.parametrize("context_tokens", [1_500, 2_500, 3_500])
-def test_what_was_summed_up_once_survives_every_later_summary(context_tokens: int) -> None:
+def test_content_of_a_summary_is_part_of_every_later_summary(context_tokens: int) -> None:
     """However small the window: the summary of a summary still holds the first facts."""
     store = MemoryStore()
     conversation = store.new([ChatMessage.system("Work.")])

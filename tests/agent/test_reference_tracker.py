@@ -96,7 +96,7 @@ def test_the_last_that_was_found_out_counts() -> None:
     assert names(pointers.resolved()) == ["a"]
 
 
-def test_what_was_answered_is_not_opened_any_more_but_is_still_seen() -> None:
+def test_references_of_answered_prompts_are_not_opened_again_but_stay_in_context() -> None:
     conversation = Conversation()
     conversation.append(found(conversation.append(prompt_with("Look.", file_reference("a")))))
     conversation.append(ChatMessage.assistant("I see."))
@@ -107,7 +107,7 @@ def test_what_was_answered_is_not_opened_any_more_but_is_still_seen() -> None:
 
 
 @pytest.mark.parametrize("through", ["first", "last"])
-def test_what_a_summary_stands_for_is_forgotten(through: str) -> None:
+def test_references_before_a_summary_are_dropped(through: str) -> None:
     conversation = Conversation()
     first = conversation.append(prompt_with("Look.", file_reference("a")))
     conversation.append(found(first))

@@ -101,7 +101,7 @@ def test_summarized_references_are_not_checked_again() -> None:
     assert library.reads == [NOTES.uri]
 
 
-def test_what_is_renewed_stands_before_the_prompt_that_it_is_renewed_for() -> None:
+def test_a_refreshed_reference_is_recorded_before_its_prompt() -> None:
     harness, _, clock = on_shelves(["One.", "Two."])
     run(harness.run(prompt_with("Look.", NOTES)))
     clock.turn(HOUR_S)
@@ -158,7 +158,7 @@ def test_a_deleted_file_or_image_is_reported(tmp_path: Path) -> None:
     assert all("gone" in notice for notice in notices(harness))
 
 
-def test_what_was_pointed_at_again_is_compared_with_what_was_shown_last(tmp_path: Path) -> None:
+def test_a_repeated_reference_is_compared_with_its_last_content(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
     harness = agent_in(tmp_path, ["One.", "Two.", "Three.", "Four."])
     run(harness.run(prompt_with("Look.", file_reference("a.py"))))
@@ -181,7 +181,7 @@ def test_what_was_pointed_at_again_is_compared_with_what_was_shown_last(tmp_path
     ],
 )
 @pytest.mark.parametrize("pointer", ["a.py", "*.py", "."])
-def test_what_the_model_has_changed_itself_is_no_news(
+def test_changes_by_the_model_itself_are_not_reported(
     tmp_path: Path, tool: str, arguments: dict[str, Any], pointer: str
 ) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
@@ -206,7 +206,7 @@ def test_a_tool_that_failed_has_shown_the_model_nothing(tmp_path: Path) -> None:
     assert subjects(harness) == ["a.py"]
 
 
-def test_what_the_model_has_read_since_is_no_news(tmp_path: Path) -> None:
+def test_changes_that_the_model_has_read_are_not_reported(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("a = 1\n")
     turns = ["One.", turn_with_calls(call("c1", "read", path="a.py")), "Two.", "Three."]
     harness = agent_in(tmp_path, turns, ReadTool(Workspace(tmp_path)))

@@ -87,7 +87,7 @@ def test_a_resource_of_a_server_is_put_on_the_active_branch_and_shown() -> None:
 
 @pytest.mark.requirement("S2-29")
 @pytest.mark.parametrize("wire", WIRES)
-def test_how_something_was_found_stays_at_home_on_every_wire(tmp_path: Path, wire: str) -> None:
+def test_the_real_path_of_a_reference_is_sent_on_no_wire(tmp_path: Path, wire: str) -> None:
     (tmp_path / "a.py").write_text("answer = 42\n")
     (tmp_path / "plan.png").write_bytes(encode_image(red_image()))
     harness = agent_in(tmp_path, ["I see."])
@@ -212,7 +212,9 @@ def unanswered(folder: Path, turns: list[Any], *messages: UserMessage) -> AgentH
     return agent_in(folder, turns, store=store, conversation=store.new(messages))
 
 
-def test_what_waits_for_an_answer_is_opened_without_a_prompt(tmp_path: Path) -> None:
+def test_references_of_an_unanswered_prompt_are_opened_by_a_run_without_prompt(
+    tmp_path: Path,
+) -> None:
     harness = unanswered(tmp_path, ["I see."], prompt_with("Look.", file_reference("late.py")))
     assert isinstance(run(harness.run(None)).error, Unresolved)
     (tmp_path / "late.py").write_text("late = True\n")
@@ -251,7 +253,7 @@ def test_an_answer_before_a_rewind_was_sent(tmp_path: Path) -> None:
     assert unsent_prompt(harness.conversation) is None
 
 
-def test_what_was_only_stopped_before_a_person_went_back_did_not_fail(tmp_path: Path) -> None:
+def test_an_interrupted_run_before_a_rewind_is_not_a_failure(tmp_path: Path) -> None:
     harness = agent_in(tmp_path, [])
     start = harness.conversation.entries()[0]
     harness.conversation.append(prompt_with("Look.", file_reference("a.py")))

@@ -69,7 +69,7 @@ def test_an_unsent_prompt_can_be_sent_whatever_was_set_since(
     assert unsent_prompt(harness.conversation) == PROMPT
 
 
-def test_what_was_noted_beside_a_prompt_is_found_with_it(tmp_path: Path) -> None:
+def test_an_unsent_prompt_is_found_with_its_audit(tmp_path: Path) -> None:
     harness = agent_in(tmp_path, [], actor="eva")
     audit = {"origin": "/docs:explain"}
     run(harness.agent.run(PromptInput("/docs:explain", message=PROMPT, audit=audit)))
@@ -129,7 +129,7 @@ def test_the_mode_and_what_is_no_longer_allowed_stay_if_a_prompt_is_taken_back()
     harness.check()
 
 
-def test_what_was_set_while_an_answer_broke_off_is_so_when_it_is_tried_again() -> None:
+def test_a_mode_change_during_a_broken_response_stays_after_the_retry() -> None:
     def break_off(_: Request) -> list[Any]:
         change_mode(harness.conversation)
         return [TextDelta(0, "Once"), Overloaded("busy", retryable=True)]

@@ -79,7 +79,7 @@ def test_input_that_wants_no_answer_starts_no_turn() -> None:
     assert conversation.entries()[-1].payload == ShellCommand(command="ls", output="")
 
 
-def test_what_was_allowed_is_denied_if_the_mode_has_changed_meanwhile() -> None:
+def test_an_allowed_call_is_denied_if_the_mode_has_changed() -> None:
     agents: list[Agent] = []
     tool = write_tool()
     turns = [turn_with_calls(call("1", "write")), "I see."]

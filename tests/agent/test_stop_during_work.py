@@ -161,7 +161,7 @@ def test_calls_stopped_together_are_replayed_with_the_output_of_each() -> None:
     run(main())
 
 
-def test_what_was_done_in_the_last_moment_is_recorded_as_done() -> None:
+def test_a_call_that_ends_during_cancellation_is_recorded_as_done() -> None:
     async def main() -> None:
         async def finish(call: ToolCall, stage: ToolContext) -> str:
             try:

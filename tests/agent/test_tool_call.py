@@ -210,7 +210,7 @@ class Unprintable(Exception):
         (Missing("blob: there is none"), "blob: there is none"),
     ],
 )
-def test_whatever_a_tool_does_the_call_has_an_answer(answer: Any, expected: str) -> None:
+def test_every_call_gets_a_result_whatever_the_tool_does(answer: Any, expected: str) -> None:
     harness = AgentHarness(
         [turn_with_calls(call("c1", "read")), "Done."], read_tool("read", answer)
     )
@@ -244,7 +244,7 @@ def test_a_long_exception_message_is_truncated() -> None:
         (call("c1", "read", path=7), ResultCode.INVALID_ARGUMENTS, "/path: "),
     ],
 )
-def test_what_cannot_be_run_is_answered_and_never_decided_about(
+def test_an_invalid_call_gets_a_result_and_no_decision(
     asked: Any, code: ResultCode, named: str
 ) -> None:
     parameters = {"type": "object", "properties": {"path": {"type": "string"}}}

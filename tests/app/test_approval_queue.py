@@ -49,7 +49,7 @@ def test_all_calls_of_a_turn_are_decided_in_one_go_in_any_order(order: tuple[str
     run(main())
 
 
-def test_what_has_its_answer_is_not_pending_and_cannot_be_answered_again() -> None:
+def test_a_decided_call_is_not_pending_and_cannot_be_decided_again() -> None:
     async def main() -> None:
         questions = ApprovalQueue(lambda: None)
         first, second = await asked(questions, "c1"), await asked(questions, "c2")
@@ -64,7 +64,7 @@ def test_what_has_its_answer_is_not_pending_and_cannot_be_answered_again() -> No
     run(main())
 
 
-def test_what_was_decided_ahead_is_listed_with_its_verdict_until_it_is_asked() -> None:
+def test_an_early_decision_is_listed_until_its_request() -> None:
     async def main() -> None:
         reported: list[list[tuple[str, ApprovalDecision | None]]] = []
         waiting = dict(CALLS)

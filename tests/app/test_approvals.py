@@ -202,7 +202,7 @@ def test_a_call_that_was_allowed_ahead_is_asked_about_if_another_has_changed_wha
     assert (project / "out/a.txt").read_text() == "1\n"
 
 
-def test_what_is_allowed_for_the_session_is_asked_about_once(project: Path, home: Path) -> None:
+def test_a_call_granted_for_the_session_is_asked_about_once(project: Path, home: Path) -> None:
     async def main() -> None:
         async with open_user_session(project) as user:
             await user.session.send(PromptInput("Write two files."))

@@ -115,7 +115,7 @@ def test_a_prompt_with_images_is_returned_with_them(project: Path, home: Path) -
         run(main())
 
 
-def test_what_came_along_with_a_prompt_of_a_server_comes_back_with_it(project: Path) -> None:
+def test_attachments_of_a_server_prompt_are_returned_with_it(project: Path) -> None:
     small, data = (
         Image(source=ImageData(encode_image(red_image())), mime_type="image/png"),
         encode_image(red_image()),
@@ -168,7 +168,7 @@ def test_the_tree_is_read_without_blocking_the_event_loop(project: Path) -> None
     run(main())
 
 
-def test_what_a_command_printed_comes_back_as_the_command(project: Path) -> None:
+def test_forking_before_a_shell_command_returns_the_command(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags={"model": "offline"}) as user:
             await user.session.run_shell("echo hello")

@@ -99,7 +99,7 @@ def test_after_a_folder_its_content_is_suggested_nearest_first(project: Path) ->
     ]
 
 
-def test_what_is_ignored_or_hidden_is_not_offered_unless_it_is_spelled_out(project: Path) -> None:
+def test_ignored_or_hidden_files_are_suggested_only_if_spelled_out(project: Path) -> None:
     assert texts(project, "@build") == []
     assert texts(project, "@ci") == []
     assert texts(project, "@.gith") == ["@.github/", "@.github/ci.yml"]
@@ -108,7 +108,7 @@ def test_what_is_ignored_or_hidden_is_not_offered_unless_it_is_spelled_out(proje
 @pytest.mark.parametrize(
     "typed", ["@", "@main", "@src/steno/cli/", "@__py", "@src/steno/cli/__pycache__/"]
 )
-def test_what_compilers_have_written_is_not_offered(project: Path, typed: str) -> None:
+def test_compiled_files_are_not_suggested(project: Path, typed: str) -> None:
     folder = project / "src" / "steno" / "cli"
     (folder / "__pycache__").mkdir()
     for name in ("__pycache__/main.cpython-311.pyc", "main.o", "main.so"):
@@ -143,7 +143,7 @@ def test_folders_that_were_added_are_offered_by_their_whole_path(
     assert found == [[f"@{other}/todo.md"], ["@~/notes/todo.md"]]
 
 
-def test_what_may_not_be_opened_is_not_offered_either(project: Path, home: Path) -> None:
+def test_denied_files_are_not_suggested(project: Path, home: Path) -> None:
     (home / "secret.txt").write_text("x")
     assert texts(project, f"@{home}/") == []
     assert texts(project, "@../") == []
@@ -155,14 +155,14 @@ def test_there_are_never_too_many(project: Path) -> None:
     assert len(texts(project, "@many")) == 50
 
 
-def test_what_is_neither_is_offered_nothing(project: Path) -> None:
+def test_an_ordinary_word_gets_no_suggestions(project: Path) -> None:
     assert texts(project, "hello") == []
     assert texts(project, "") == []
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="/\0"), min_size=1))
-def test_what_is_offered_points_at_just_that_file(
+def test_a_suggested_path_refers_to_exactly_that_file(
     tmp_path_factory: pytest.TempPathFactory, name: str
 ) -> None:
     folder = tmp_path_factory.mktemp("one")

@@ -81,7 +81,7 @@ def test_a_prompt_that_cannot_be_recorded_is_refused_and_may_be_repeated(project
     run(main())
 
 
-def test_what_a_command_printed_is_shown_even_if_it_cannot_be_recorded(project: Path) -> None:
+def test_output_of_a_command_is_shown_even_if_it_cannot_be_recorded(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags=OFFLINE) as user:
             await user.send("read note.txt")

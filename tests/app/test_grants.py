@@ -173,9 +173,7 @@ def test_a_grant_cannot_be_revoked_after_another_program_wrote(project: Path, ho
         run(main())
 
 
-def test_what_was_settled_since_an_answer_was_cut_off_stays_so_when_it_is_tried_again(
-    project: Path, home: Path
-) -> None:
+def test_a_revoked_grant_stays_revoked_after_a_retry(project: Path, home: Path) -> None:
     gate = threading.Event()
 
     async def main() -> None:

@@ -84,7 +84,7 @@ def test_a_link_within_the_project_is_followed(project: Path) -> None:
         ("dangling", "file_not_found"),
     ],
 )
-def test_what_is_no_file_of_the_project_is_left_out_and_named(
+def test_instruction_files_outside_the_project_are_left_out_and_named(
     project: Path, kind: str, code: str
 ) -> None:
     secret = project.parent / "secret"

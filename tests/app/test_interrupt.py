@@ -141,7 +141,7 @@ def test_shell_output_stays_when_input_is_returned(project: Path, home: Path) ->
     assert len(model.seen) == 1
 
 
-def test_what_a_command_has_printed_asks_for_no_answer(project: Path, home: Path) -> None:
+def test_output_of_a_shell_command_requests_no_response(project: Path, home: Path) -> None:
     gate = threading.Event()
 
     async def main() -> None:

@@ -81,7 +81,7 @@ def test_models_are_described_as_they_would_be_used(project: Path, home: Path) -
     assert Suggestion("lab/untold", "4,096 tokens · no vision") in models
 
 
-def test_what_cannot_be_reached_is_left_out(project: Path, home: Path) -> None:
+def test_unreachable_providers_are_left_out(project: Path, home: Path) -> None:
     with listing() as address:
         pass
     write_settings(home, f'[providers.lab]\nlike = "vllm"\nbase_url = "{address}"\n')

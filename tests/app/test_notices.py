@@ -61,7 +61,7 @@ def test_verbose_reports_each_ignored_field(project: Path, home: Path) -> None:
 
 
 @pytest.mark.parametrize("code", [ChangeCode.TOOLS_LEFT_OUT, ChangeCode.MODE, ChangeCode.COMPACTED])
-def test_what_the_user_asked_for_is_not_shown(code: ChangeCode) -> None:
+def test_changes_that_the_user_requested_are_not_reported(code: ChangeCode) -> None:
     assert notice_text(Change(code, "any")) is None
 
 
@@ -78,7 +78,7 @@ def test_people_are_shown_the_sentence_without_place_and_code() -> None:
         *(ChangeCode.SHORTENED, ChangeCode.LEFT_OUT, ChangeCode.REPAIRED, ChangeCode.UNREADABLE),
     ],
 )
-def test_what_a_person_should_know_is_not_counted_away(code: ChangeCode) -> None:
+def test_important_changes_are_listed_and_not_only_counted(code: ChangeCode) -> None:
     assert not is_ignored_by_server(Change(code, "any", "messages[1]"))
 
 

@@ -135,7 +135,7 @@ def test_an_image_that_is_pasted_is_shown_to_the_model(project: Path, home: Path
 
 
 @pytest.mark.requirement("S2-28")
-def test_what_cannot_be_opened_fails_the_run_and_may_be_tried_again(
+def test_a_reference_that_cannot_be_opened_fails_the_run_and_can_be_retried(
     project: Path, home: Path
 ) -> None:
     async def main() -> None:

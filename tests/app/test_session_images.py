@@ -64,7 +64,7 @@ def test_an_image_is_found_in_the_message_or_beside_it(
     ]
 
 
-def test_what_was_pointed_at_is_found_as_it_was_opened_last_on_this_branch(
+def test_a_reference_has_its_latest_content_on_the_branch(
     store: MemoryStore, conversation: Conversation
 ) -> None:
     entry = conversation.append(UserMessage((Text("@a.png"), Image(source=ImageFile("a.png")))))
@@ -86,7 +86,7 @@ def test_what_was_pointed_at_is_found_as_it_was_opened_last_on_this_branch(
     assert found() is None
 
 
-def test_what_was_opened_is_read_once_however_many_images_are_asked_for(
+def test_images_are_looked_up_without_reading_entries_twice(
     store: MemoryStore, conversation: Conversation
 ) -> None:
     entry = conversation.append(UserMessage((Text("@a.png"), Image(source=ImageFile("a.png")))))

@@ -162,6 +162,15 @@ def test_the_variables_above_are_all_of_them() -> None:
     assert [name for name, _, _ in VARIABLES] == list(SCALAR_NAMES)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"), [("yes", True), ("ON", True), ("1", True), ("no", False), ("off", False)]
+)
+def test_a_boolean_variable_may_be_a_word(
+    places: ConfigFolders, text: str, *, expected: bool
+) -> None:
+    assert places.load(environ={"STENO_PLAIN": text}).settings.plain is expected
+
+
 def test_an_empty_variable_sets_nothing(places: ConfigFolders) -> None:
     assert places.load(environ={"STENO_MODEL": "", "STENO_MODE": ""}).origins == {}
 

@@ -89,7 +89,7 @@ def test_a_shell_command_ends_with_the_session_and_is_recorded(project: Path) ->
     run(come_back())
 
 
-def test_what_a_command_prints_while_the_agent_works_steers_it(project: Path, home: Path) -> None:
+def test_output_of_a_shell_command_during_a_run_steers_it(project: Path, home: Path) -> None:
     gate = threading.Event()
 
     async def main() -> None:

@@ -147,7 +147,7 @@ def test_a_verdict_answers_one_question_whatever_its_scope() -> None:
     run(main())
 
 
-def test_what_was_decided_ahead_is_not_about_a_call_with_other_arguments() -> None:
+def test_an_early_decision_does_not_apply_to_other_arguments() -> None:
     async def main() -> None:
         questions, later = ApprovalQueue(lambda: None), question("c2", "src/b")
         other_call = ToolCall(id="c2", name="write", arguments='{"path": "/"}')

@@ -100,7 +100,7 @@ def test_background_processes_are_ended_and_reported(tmp_path: Path) -> None:
         os.kill(int(pid), 0)
 
 
-def test_when_cancelled_all_of_it_is_ended(tmp_path: Path) -> None:
+def test_cancelling_ends_all_processes(tmp_path: Path) -> None:
     outputs: list[str] = []
 
     async def main() -> None:
@@ -125,7 +125,7 @@ def test_when_cancelled_all_of_it_is_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["", "  ", "echo \0", "echo \ud800"])
-def test_what_is_no_command_is_refused(tmp_path: Path, command: str) -> None:
+def test_an_empty_or_invalid_command_is_refused(tmp_path: Path, command: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         ran(command, tmp_path)
     assert (caught.value.code, caught.value.place) == ("empty_command", "shell")

@@ -117,7 +117,7 @@ def test_a_rule_counts_more_than_an_answer_given_before(home: Path, project: Pat
         (["--approve", "call_1", "--deny", "nope"], 1, "name_unknown", "call nope"),
     ],
 )
-def test_what_makes_no_sense_decides_nothing(
+def test_invalid_arguments_of_approvals_decide_nothing(
     home: Path, arguments: list[str], status: int, code: str, place: str
 ) -> None:
     with scripted_model(home, [write("new.txt", "call_1")]):
@@ -139,7 +139,7 @@ def test_no_session_is_an_error() -> None:
     assert (output.status, output.code, output.place) == (1, "store_empty", "session")
 
 
-def test_what_a_model_wrote_is_harmless_on_the_terminal(home: Path) -> None:
+def test_text_of_a_model_is_escaped_on_the_terminal(home: Path) -> None:
     with scripted_model(home, [Call("write", {"path": "a\x1b[2J", "content": "\x9b"}, "id\x9b")]):
         kill_while_asking()
         output = run_steno("approvals")

@@ -83,7 +83,7 @@ def convert_into(folder: Path, *options: str, **streams: Any) -> int:
         (True, "streamGenerateContent?alt=sse"),
     ],
 )
-def test_what_gemini_has_in_the_address_is_reported_once(stream: bool | None, method: str) -> None:
+def test_fields_in_the_url_of_gemini_are_reported_once(stream: bool | None, method: str) -> None:
     output = convert("gemini", stream=stream)
     assert output.status == 0
     assert json.loads(output.out).keys() == {"contents", "generationConfig"}
@@ -107,7 +107,7 @@ def test_the_address_has_a_place_for_a_model_that_is_not_named() -> None:
     )
 
 
-def test_what_is_not_in_the_body_is_no_loss(tmp_path: Path) -> None:
+def test_fields_outside_the_body_are_not_losses(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     output = convert("gemini", "--strict", "--report", report, messages=[HI])
     assert output.status == 0
@@ -344,7 +344,7 @@ def test_a_report_has_a_name() -> None:
 
 
 @pytest.mark.parametrize("name", [".", ".chat", "a..b", "chat.", "my-own.wire"])
-def test_what_can_be_no_module_is_no_wire(name: str) -> None:
+def test_a_name_that_is_not_a_module_is_not_a_wire(name: str) -> None:
     output = run_steno("convert", "--from", "chat", "--to", name)
     assert output.status == 2
     assert output.named_place == "--to"

@@ -168,7 +168,7 @@ def test_an_error_in_the_response_is_reported_with_the_text_before_it() -> None:
     assert message["stop_reason"] == "error"
 
 
-def test_what_was_counted_of_an_answer_that_was_cut_is_printed() -> None:
+def test_usage_of_a_truncated_response_is_printed() -> None:
     counted = ANTHROPIC.replace(b'"usage":{}', b'"usage":{"input_tokens":7}', 1)
     data = counted.partition(b"event: content_block_stop")[0]
     output = run_steno("decode", "--wire", "anthropic_messages", "--stream", data=data)
@@ -177,7 +177,7 @@ def test_what_was_counted_of_an_answer_that_was_cut_is_printed() -> None:
 
 
 @pytest.mark.parametrize("data", [b"nonsense", b"{}", b"\xff\xff"])
-def test_what_is_no_answer_is_refused_in_one_line(data: bytes) -> None:
+def test_a_body_that_is_not_a_response_is_refused_on_one_line(data: bytes) -> None:
     output = run_steno("decode", "--wire", "openai_chat", data=data)
     assert output.status == 1
     assert output.err.startswith("steno: openai_chat: ")
@@ -309,7 +309,7 @@ def test_the_same_protocol_gives_the_same_request() -> None:
     assert json.loads(output.out) == REQUEST
 
 
-def test_what_is_no_request_is_refused() -> None:
+def test_a_body_that_is_not_a_request_is_refused() -> None:
     output = run_steno("convert", "--from", "openai_chat", "--to", "chat", data=b"{}")
     assert (output.status, output.code, output.place) == (1, "messages_missing", "request")
 

@@ -150,7 +150,7 @@ def test_a_missing_home_is_reported(home_variable: str) -> None:
     assert "search" in found
 
 
-def test_what_a_project_is_called_cannot_touch_the_terminal(
+def test_the_name_of_a_project_is_escaped_on_the_terminal(
     tmp_path: Path, home: Path, no_servers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_settings(home, no_servers)

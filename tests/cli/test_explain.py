@@ -19,7 +19,7 @@ from tests.cli.guide_commands import BLOCK, ROOT, run_guide_line
 from tests.cli.program import copy_to_store, run_steno, sample_session, store_sample_session
 
 
-def test_what_a_model_would_see_is_printed_with_its_report(address: str) -> None:
+def test_the_context_of_a_model_is_printed_with_its_report(address: str) -> None:
     store_sample_session(address)
     output = run_steno("explain", "talk", "--branch", "main", "--model", "anthropic/claude-x")
     assert (output.status, output.err) == (0, "")
@@ -225,7 +225,7 @@ def test_the_budget_for_the_response_is_that_of_a_run(address: str, home: Path) 
     assert left_out(*model)
 
 
-def test_what_is_known_of_models_that_run_here_counts(address: str, home: Path) -> None:
+def test_known_limits_of_local_models_are_used(address: str, home: Path) -> None:
     sealed(address)
     for name in ("offline", "embedded"):
         assert (

@@ -98,7 +98,7 @@ def test_unreadable_grants_are_reported_once_and_do_not_stop_a_run(home: Path) -
     assert (grants["state"], grants["told"]) == ("ok", f"1 rule ({file})")
 
 
-def test_what_the_rules_do_not_cover_is_named(home: Path) -> None:
+def test_subjects_that_no_rule_covers_are_named(home: Path) -> None:
     call = Call("bash", {"command": "ls && make install"})
     with scripted_model(home, [call], "Too bad.", [call], "Too bad."):
         output = run_steno("-p", "x", "--allow", "bash(ls *)")
@@ -254,7 +254,7 @@ def without_aiohttp(*arguments: str) -> ProgramOutput:
     return ProgramOutput(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
 
 
-def test_what_is_not_installed_is_an_error_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_a_one_line_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
     output = without_aiohttp("-p", "x", "--model", "anthropic/claude", "-q")
     extra = "pip install 'steno-agent[http]'"
@@ -352,6 +352,6 @@ def test_a_file_that_is_no_store_is_refused(project: Path) -> None:
     assert not (project / "no").exists()
 
 
-def test_what_was_made_before_is_found_by_its_name_alone(project: Path) -> None:
+def test_an_existing_store_file_needs_no_suffix_or_kind(project: Path) -> None:
     open_store("sqlite:store").close()
     assert run_steno("sessions", "list", "--store", "store", "--json") == (0, "", "")

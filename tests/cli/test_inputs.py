@@ -189,7 +189,7 @@ def test_json_has_all_that_is_on_record() -> None:
     }
 
 
-def test_what_was_answered_or_summed_up_or_read_again_stays_in_the_list(home: Path) -> None:
+def test_answered_summarised_and_refreshed_references_stay_listed(home: Path) -> None:
     with scripted_model(home, "I see.", "Again."):
         run_steno("-p", "See @note.txt")
     with open_store() as store:
@@ -295,7 +295,7 @@ def test_foreign_details_stop_nothing(pointer: ReferenceBlock, project: Path) ->
     assert run_steno("sessions", "show", "pointing").status == 0
 
 
-def test_what_a_terminal_would_act_on_is_shown_as_escapes(project: Path) -> None:
+def test_control_characters_are_shown_as_escapes(project: Path) -> None:
     evil = "\x1b]0;gotcha\x07\u202e"
     keep(
         FileReference(path=f"a{evil}.md"),

@@ -141,7 +141,7 @@ def test_servers_of_an_untrusted_project_are_listed_and_never_started(
     assert not marker.exists()
 
 
-def test_what_a_stranger_calls_like_one_s_own_server_is_not_run(home: Path, project: Path) -> None:
+def test_a_module_in_the_project_does_not_replace_a_server(home: Path, project: Path) -> None:
     """Python imports from its working directory, and others read settings and packages from there."""
     (project / "mcp_server_time.py").write_text("open('ran', 'w').close()")
     args = json.dumps(["-m", "mcp_server_time"])
@@ -319,7 +319,7 @@ def test_text_of_a_server_cannot_control_the_terminal(everything: None) -> None:
     assert "\u202e" not in output.out
 
 
-def test_what_is_no_text_is_named_and_there_in_json(everything: None) -> None:
+def test_content_that_is_not_text_is_named_and_complete_in_json(everything: None) -> None:
     output = run_steno("mcp", "call", "everything", "get-tiny-image")
     assert output.status == 0
     assert "image/png" in output.err

@@ -73,7 +73,7 @@ def vendors(home: Path, server: str, monkeypatch: pytest.MonkeyPatch) -> Generat
         yield
 
 
-def test_what_can_be_used_is_listed_with_its_name_and_what_it_can() -> None:
+def test_usable_models_are_listed_with_name_and_capabilities() -> None:
     output = run_steno("models")
     assert output.status == 0
     assert output.err == ""

@@ -50,7 +50,7 @@ def write(settings: Path, text: str | bytes) -> Path:
 # -- what is stored ------------------------------------------------------------------------------
 
 
-def test_what_is_allowed_holds_for_its_project_or_for_the_user(project: Path) -> None:
+def test_a_permanent_grant_applies_to_its_project_or_user(project: Path) -> None:
     grants: GrantStore = GrantsFile(project)
     assert grants.rules() == ()
     grants.add("write(src/**)", PROJECT)
@@ -117,7 +117,7 @@ def test_a_person_can_read_it(project: Path, settings: Path) -> None:
     assert f'[projects."{project}"]\nallow = [\n    "bash(echo \\\\(\\"\\\\))",\n]\n' in text
 
 
-def test_what_is_taken_back_is_gone(project: Path, settings: Path) -> None:
+def test_a_revoked_rule_is_removed(project: Path, settings: Path) -> None:
     grants = GrantsFile(project)
     for rule in ("write", "bash"):
         grants.add(rule, PROJECT)
@@ -259,7 +259,7 @@ RULES = st.lists(
 
 
 @given(st.builds(StoredGrants, user=RULES, projects=st.dictionaries(texts(), RULES.filter(bool))))
-def test_what_is_written_is_read_back(grants: StoredGrants) -> None:
+def test_written_grants_are_read_back(grants: StoredGrants) -> None:
     text = format_grants(grants)
     assert parse_grants(text.encode(), "here") == grants
     assert all(line.isprintable() for line in text.split("\n"))

@@ -62,7 +62,7 @@ def test_every_command_explains_itself(action: str) -> None:
     "arguments",
     [["sessions", "show"], ["sessions", "burn"], ["session"], ["--shop"]],
 )
-def test_what_makes_no_sense_is_explained(arguments: list[str]) -> None:
+def test_an_invalid_argument_is_explained(arguments: list[str]) -> None:
     output = run_steno(*arguments)
     assert output.status == 2
     assert output.err.startswith("usage: steno")
@@ -235,7 +235,7 @@ def test_errors_of_slash_commands_begin_with_the_command(
     script = "/model 99\n/resume 99\n/rename\n/retry\n/fork\n/diff nosuch\n/permissions deny\n"
     output = run_process("--plain", "--model", "offline", data=script.encode())
     assert output.status == 0
-    places = [line.split()[1] for line in output.out.splitlines() if line.startswith("Trouble: /")]
+    places = [line.split()[1] for line in output.out.splitlines() if line.startswith("Error: /")]
     commands = ("/model:", "/resume:", "/rename:", "/retry:", "/fork:", "/diff:", "/permissions:")
     assert places == list(commands)
 

@@ -72,7 +72,7 @@ def test_headers_inside_of_a_body_stay() -> None:
         (json.dumps(ANSWER.decode()).encode(), "input_packed", "JSON string"),
     ],
 )
-def test_what_has_to_be_unpacked_first_is_refused_with_how(
+def test_a_compressed_body_is_refused_with_the_unpack_command(
     reader: tuple[str, ...], data: bytes, code: str, named: str
 ) -> None:
     output = run_steno(*reader, data=data)
@@ -83,7 +83,7 @@ def test_what_has_to_be_unpacked_first_is_refused_with_how(
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_what_never_ends_is_not_read_to_its_end(reader: tuple[str, ...]) -> None:
+def test_endless_input_is_not_read_to_its_end(reader: tuple[str, ...]) -> None:
     output = run_steno(*reader, "/dev/zero")
     assert (output.status, output.out) == (1, "")
     assert (output.code, output.place) == ("input_too_large", "input")
@@ -170,7 +170,7 @@ def test_an_error_in_a_foreign_shape_is_reported_with_its_own_text(
         assert output.err.endswith(f": {message}\n")
 
 
-def test_what_does_not_complain_is_not_called_an_error() -> None:
+def test_a_body_without_an_error_is_not_guessed_to_be_one() -> None:
     for body in (b'{"detail":null,"ok":true}', b'{"message":{"content":{}}}'):
         output = run_steno("decode", "--wire", "openai_chat", data=body)
         assert (output.code, output.place) == ("choices_missing", "openai_chat")

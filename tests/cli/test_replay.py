@@ -104,7 +104,7 @@ def test_every_branch_of_a_session_is_replayed(address: str) -> None:
     assert output.err.endswith(" other, main\n")
 
 
-def test_what_was_taken_out_is_named(address: str) -> None:
+def test_redacted_entries_are_named(address: str) -> None:
     store = made_session()
     entry = store.open("work").entries()[2]
     store.redact("work", entry.id, actor="ada", reason="a secret")

@@ -63,7 +63,7 @@ def test_nothing_to_do_is_a_mistake_on_the_command_line(arguments: list[str]) ->
     assert "steno -p " in output.err
 
 
-def test_what_is_no_text_is_refused(home: Path) -> None:
+def test_input_that_is_not_text_is_refused(home: Path) -> None:
     output = run_steno("-p", "Look.", data=b"\xff\xfe")
     assert (output.status, output.code, output.place) == (1, "not_utf8", "stdin")
     output = run_steno("-p", "\udcff")
@@ -71,7 +71,7 @@ def test_what_is_no_text_is_refused(home: Path) -> None:
     assert files_below(home) == []
 
 
-def test_what_is_far_too_long_is_refused() -> None:
+def test_a_far_too_long_input_is_refused() -> None:
     output = run_steno("-p", "Look.", data=b"x" * (10 * 1024 * 1024 + 1))
     assert (output.status, output.code, output.place) == (1, "input_too_large", "stdin")
     assert "10,485,760" in output.err
@@ -181,6 +181,7 @@ def test_a_fork_of_a_name_that_is_taken_is_refused() -> None:
         ["-c", "--no-session", "-p", "x"],
         ["-c", "-r", "last", "-p", "x"],
         ["-c", "-p", "x", "--system-prompt", "y"],
+        ["-c", "-p", "x", "--append-system-prompt", "y"],
         ["-p", "x", "--ask", "--yes"],
         ["-p", "x", "--mode", "dream"],
         ["-p", "x", "--max-turns", "0"],
@@ -203,7 +204,7 @@ def test_without_a_session_nothing_is_on_the_disk(home: Path, project: Path) -> 
     assert files_below(project) == before
 
 
-def test_what_fails_before_it_begins_leaves_nothing(home: Path) -> None:
+def test_a_failure_before_the_start_stores_nothing(home: Path) -> None:
     output = as_json("-p", "x", "--model", "unknown/x")
     assert (output.status, output.out) == (2, "")
     assert (output.code, output.place) == ("provider_unknown", "--model unknown/x")

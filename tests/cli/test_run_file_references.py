@@ -134,8 +134,8 @@ def test_a_file_that_a_rule_denies_is_not_read_for_a_reference(
 @pytest.mark.parametrize(
     ("prompt", "name", "facts"),
     [
-        ("@notes.md:4", "notes.md", (" 3 lines", " line 4;")),
-        ("@notes.md:2-9", "notes.md", (" 3 lines", " line 4;", " 2-3")),
+        ("@notes.md:4", "notes.md", (" 3 lines", " line 4")),
+        ("@notes.md:2-9", "notes.md", (" 3 lines", " line 4", " 2-3")),
         ("@data.bin", "data.bin", (" text ",)),
         ("@link.md", "link.md", ()),
     ],
@@ -157,7 +157,7 @@ def test_the_reason_why_a_reference_cannot_be_opened_is_reported(
 # -- where it stands -----------------------------------------------------------------------------
 
 
-def test_what_is_piped_in_points_at_nothing(home: Path, notes: Path) -> None:
+def test_mentions_in_piped_input_are_not_resolved(home: Path, notes: Path) -> None:
     with scripted_model(home, "Fine.") as model:
         output = run_process("-p", "Review this.", data=b"+see @notes.md and @gone.md\n")
     assert output.status == 0

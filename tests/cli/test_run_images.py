@@ -92,7 +92,7 @@ def test_in_a_prompt_no_image_outside_the_folder_is_opened(home: Path, tmp_path:
     [("gone.png", "ENOENT", []), ("empty.png", "", ["failed"]), ("note.txt", "", ["failed"])],
 )
 @pytest.mark.requirement("S2-28")
-def test_what_is_no_image_stops_it_before_anything_is_sent(
+def test_an_invalid_image_stops_the_run_before_a_request(
     home: Path, project: Path, name: str, code: str, statuses: list[str]
 ) -> None:
     (project / "empty.png").touch()
@@ -212,7 +212,7 @@ def test_nothing_is_fetched_without_permission(home: Path) -> None:
 
 
 @pytest.mark.parametrize("rule", ["http://127.0.0.1:*/**", "http://127.0.0.1:*/charts/*", "*"])
-def test_what_a_rule_allows_is_fetched(home: Path, rule: str) -> None:
+def test_an_image_that_a_rule_allows_is_fetched(home: Path, rule: str) -> None:
     with image_at(GRAPHIC) as url, scripted_model(home, "Red.", settings=WITH_VISION) as model:
         output = run_steno("-p", "See.", "--image", f"{url}?key=hush", "--allow", f"fetch({rule})")
     assert (output.status, output.out) == (0, "Red.\n")

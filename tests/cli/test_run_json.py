@@ -67,7 +67,7 @@ def test_the_result_object_has_the_fields_of_the_guide(home: Path) -> None:
         assert all(f"`{name}`" in GUIDE.read_text(encoding="utf-8") for name in usage)
 
 
-def test_what_the_guide_shows_is_what_comes_out(project: Path) -> None:
+def test_the_output_in_the_guide_is_the_actual_output(project: Path) -> None:
     shown = list(SHOWN.finditer(GUIDE.read_text(encoding="utf-8")))
     assert shown
     for block in shown:
@@ -128,7 +128,7 @@ def test_calls_are_reported_with_their_preview(home: Path) -> None:
 
 def test_the_result_has_turns_usage_and_cost(home: Path) -> None:
     result = result_of(everything(home))
-    assert (result["ending"], result["reason"], result["error"]) == ("limit", "1 turns", None)
+    assert (result["ending"], result["reason"], result["error"]) == ("limit", "1 turn", None)
     assert (result["turns"], result["model"], result["branch"]) == (1, "lab/tester", "main")
     assert (result["usage"]["input_tokens"], result["usage"]["output_tokens"]) == (10, 5)
     assert result["cost_usd"] is None
@@ -160,7 +160,7 @@ def test_a_model_that_fails_is_a_result(home: Path, format: str) -> None:
         (["--mode", "dream"], 2),
     ],
 )
-def test_what_is_wrong_before_it_begins_is_no_result(
+def test_an_error_before_the_start_is_not_a_result(
     format: str, arguments: list[str], status: int
 ) -> None:
     output = run_steno("-p", "x", "--output-format", format, *arguments)

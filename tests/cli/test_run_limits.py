@@ -85,7 +85,7 @@ def test_another_folder_has_to_be_named(home: Path, tmp_path: Path) -> None:
 def test_an_invalid_rule_is_reported_with_its_place() -> None:
     output = run_steno("-p", "x", "--allow", "read", "--allow", "bash(", *OFFLINE)
     assert output.status == 2
-    assert output.err.startswith("steno: --allow[1]: rule: ")
+    assert output.err.startswith("steno: --allow[1]: ")
 
 
 def test_a_folder_that_holds_all_others_is_warned_of(
@@ -107,9 +107,18 @@ def test_a_limit_has_an_exit_status_of_its_own_and_the_session_continues(home: P
     with scripted_model(home, read_call, "Forty-two.") as model:
         output = as_json("-p", "x", "--max-turns", "1")
         assert output.status == 4
-        assert (result_of(output)["ending"], result_of(output)["reason"]) == ("limit", "1 turns")
+        assert (result_of(output)["ending"], result_of(output)["reason"]) == ("limit", "1 turn")
         assert result_of(as_json("-c", "-p", "go on"))["text"] == "Forty-two."
     assert model.sent_roles() == ["system", "user", "assistant", "tool", "user"]
+
+
+def test_a_limit_is_reported_with_the_way_to_continue(home: Path) -> None:
+    read_call = [Call("read", {"path": "note.txt"})]
+    with scripted_model(home, read_call, read_call):
+        stored = run_steno("-p", "x", "--max-turns", "1")
+        unstored = run_steno("-p", "x", "--max-turns", "1", "--no-session")
+    assert stored.err.endswith("! stopped at the limit: 1 turn; -c continues\n")
+    assert unstored.err.endswith("! stopped at the limit: 1 turn\n")
 
 
 def test_a_time_limit_keeps_the_received_text(home: Path) -> None:

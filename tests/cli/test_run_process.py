@@ -157,7 +157,9 @@ def test_a_signal_while_a_server_starts_leaves_nothing(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_what_is_to_be_ignored_is_ignored(home: Path, number: signal.Signals) -> None:
+def test_a_signal_that_was_ignored_at_the_start_stays_ignored(
+    home: Path, number: signal.Signals
+) -> None:
     """As with `nohup`, and in the background of a script."""
     go = Event()
     with scripted_model(home, ["Half, ", go, "and all."]):

@@ -167,7 +167,7 @@ def test_a_person_is_asked_while_a_program_reads_the_output(home: Path, project:
     assert (project / "new.txt").exists()
 
 
-def test_what_is_allowed_for_the_session_is_not_asked_again(home: Path, project: Path) -> None:
+def test_a_session_grant_is_not_asked_about_again(home: Path, project: Path) -> None:
     with scripted_model(home, [write()], "Done.", [write("again\n")], "Done."):
         with start_on_terminal("-p", "x", "--ask") as person:
             person.see(ASKED)

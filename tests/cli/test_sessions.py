@@ -312,7 +312,7 @@ def test_every_kind_of_entry_and_block_is_shown(address: str) -> None:
         assert f"    {line}\n" in shown
 
 
-def test_what_a_user_points_at_is_shown_by_its_name(address: str) -> None:
+def test_a_reference_of_the_user_is_shown_by_its_name(address: str) -> None:
     picture = Image(source=ImageData(b"\x89PNG" * 8_000), mime_type="image/png")
     page = Resource(server="docs", uri="docs://a", text="A page")
     with open_store(address) as store:
@@ -346,7 +346,7 @@ def test_long_results_are_cut_unless_all_is_wanted(address: str) -> None:
     assert "x" * 3_000_000 in whole
 
 
-def test_what_this_version_does_not_know_is_shown_as_such_without_a_warning(address: str) -> None:
+def test_unknown_entries_are_shown_as_unknown_without_a_warning(address: str) -> None:
     document = b"""{"version":2,"entries":[{"v":2,"id":"a","payload":{"type":"user","content":[
         {"type":"smell"},{"type":"text","text":"x"}]}},{"v":2,"id":"b","payload":{"type":"dance"}}]}"""
     assert run_steno("sessions", "import", "-", "--id", "odd", data=document).status == 0

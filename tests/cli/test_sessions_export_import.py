@@ -22,7 +22,7 @@ PICTURE = Image(source=ImageData(b"\x89PNG" * 8_000), mime_type="image/png")
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_what_is_exported_can_be_imported_in_every_format(
+def test_an_exported_session_can_be_imported_in_every_format(
     address: str, tmp_path: Path, format: str
 ) -> None:
     conversation = store_sample_session(address)
@@ -109,7 +109,7 @@ def test_losses_are_listed_by_kind_and_in_full_on_demand(address: str, tmp_path:
     assert (output.code, output.place) == ("report_replaces_file", "--report")
 
 
-def test_what_is_lost_in_several_places_of_an_entry_is_one_kind(address: str) -> None:
+def test_losses_in_several_places_of_an_entry_are_one_kind(address: str) -> None:
     with open_store(address) as store:
         picture = Image(source=ImageUrl("https://example.org/a.png"), mime_type="image/png")
         store.new([ChatMessage.user([Text("a"), picture, picture])], id="seen")
@@ -143,7 +143,7 @@ def test_an_existing_file_is_not_replaced_without_force(address: str, tmp_path: 
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
-def test_what_is_no_file_is_never_replaced(address: str, tmp_path: Path) -> None:
+def test_only_regular_files_are_replaced(address: str, tmp_path: Path) -> None:
     store_sample_session(address)
     output = run_steno("sessions", "export", "talk", "--force", "-o", tmp_path)
     assert (output.status, output.code, output.place) == (1, "not_a_file", str(tmp_path))
@@ -153,7 +153,7 @@ def test_what_is_no_file_is_never_replaced(address: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("option", ["-o", "--report"])
-def test_what_is_open_is_written_to_and_not_replaced(
+def test_an_open_file_is_written_to_and_not_replaced(
     address: str, tmp_path: Path, option: str
 ) -> None:
     store_sample_session(address)
@@ -277,7 +277,7 @@ def test_a_result_that_lies_beside_the_records_is_shown_and_missed(address: str)
     assert blob.sha256 in output.out
 
 
-def test_what_was_taken_out_is_explained_in_the_copy(address: str) -> None:
+def test_redacted_entries_are_explained_in_the_copy(address: str) -> None:
     store_sample_session(address)
     run_steno("sessions", "redact", "talk", "2", "--reason", "x", "--actor", "ada", "--yes")
     document = run_steno("sessions", "export", "talk", "--branch", "other").out
@@ -329,7 +329,7 @@ def test_a_file_for_people_has_a_title_and_its_images(address: str) -> None:
 
 
 @pytest.mark.parametrize("paper", ["markdown", "html"])
-def test_what_is_for_people_is_not_read_back(address: str, paper: str) -> None:
+def test_formats_for_people_cannot_be_imported(address: str, paper: str) -> None:
     output = run_steno("sessions", "import", "-", "--format", paper, data=b"# Hi")
     assert (output.status, output.out) == (2, "")
     assert (output.code, output.place) == ("format_write_only", "--format")

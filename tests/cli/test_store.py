@@ -74,7 +74,7 @@ def test_only_what_is_named_is_copied(tmp_path: Path) -> None:
         assert {header.id for header in store.headers()} == {"one", "three"}
 
 
-def test_what_the_target_has_is_a_conflict_unless_it_is_to_be_left_out(tmp_path: Path) -> None:
+def test_a_session_in_the_target_is_a_conflict_unless_it_is_skipped(tmp_path: Path) -> None:
     source, target = f"jsonl:{tmp_path / 'a'}", f"sqlite:{tmp_path / 'b.db'}"
     store_sample_session(source)
     assert run_steno("store", "convert", source, target).status == 0

@@ -167,7 +167,7 @@ def test_abandoned_turns_count_at_the_price_of_their_model(address: str) -> None
     assert sums == {GPT: 3_000, OWN: 10}
 
 
-def test_what_a_copy_shares_with_its_original_counts_once(address: str) -> None:
+def test_turns_that_a_copy_shares_with_its_original_count_once(address: str) -> None:
     made(address)
     with open_store(address) as store:
         copy = store.clone("first")
@@ -246,7 +246,9 @@ def test_no_recorded_usage_is_reported() -> None:
     ("arguments", "status"),
     [(["nobody"], 1), (["first", "--all"], 2), (["--by", "week"], 2), (["--since", "soon"], 2)],
 )
-def test_what_makes_no_sense_is_refused(address: str, arguments: list[str], status: int) -> None:
+def test_invalid_arguments_of_usage_are_refused(
+    address: str, arguments: list[str], status: int
+) -> None:
     made(address)
     output = run_steno("usage", *arguments)
     assert output.status == status

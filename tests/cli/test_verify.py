@@ -88,7 +88,7 @@ def test_all_sessions_are_checked_and_the_bad_ones_named(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "arguments", [[], ["talk", "--all"], ["--all", "--head", "0" * 64], ["talk", "--head", "x"]]
 )
-def test_what_to_verify_has_to_be_clear(arguments: list[str]) -> None:
+def test_verify_needs_a_session_or_all(arguments: list[str]) -> None:
     output = run_steno("verify", *arguments)
     assert output.status == 2
     assert "usage: steno verify" in output.err

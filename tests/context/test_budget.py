@@ -35,7 +35,7 @@ def long_log(turns: int, size: int = 3_000) -> tuple[Entry, ...]:
     return log(*said, *[part for n in range(turns) for part in turn(f"c{n}", f"{n:04}" * size)])
 
 
-def test_what_fits_is_left_alone() -> None:
+def test_content_that_fits_is_unchanged() -> None:
     entries = long_log(8)
     whole = build(entries, 10**9)
     assert whole.changes == ()

@@ -303,7 +303,7 @@ def test_a_repaired_beginning_is_covered_by_a_summary() -> None:
 # -- again and again -------------------------------------------------------------------------------
 
 
-def test_what_was_built_before_is_the_same_value_in_the_next_request() -> None:
+def test_built_messages_are_the_same_objects_in_the_next_request() -> None:
     builder = ContextBuilder()
     said = (ChatMessage.system("s"), ChatMessage.user("u"))
     entries = log(*said, ModeChange(old=Mode.ACT, new=Mode.PLAN), *turn("c"))
@@ -312,7 +312,7 @@ def test_what_was_built_before_is_the_same_value_in_the_next_request() -> None:
     assert [id(message) for message in later[:2]] == [id(message) for message in first]
 
 
-def test_what_was_repaired_before_is_the_same_value_in_the_next_request() -> None:
+def test_repaired_messages_are_the_same_objects_in_the_next_request() -> None:
     builder = ContextBuilder()
     call = turn("a")[0]
     entries = log(call, ChatMessage.user("u"), *turn("b"), ChatMessage.user("v"))

@@ -174,7 +174,7 @@ def test_an_unresolved_resource_stays_a_link() -> None:
 
 
 @pytest.mark.requirement("S2-33")
-def test_what_fits_is_left_alone() -> None:
+def test_content_that_fits_is_unchanged() -> None:
     entries = asking("a", "b")
     built = ContextBuilder(count_tokens=len).build(entries, room(size_of(entries)))
     assert shown(built) == ["all", "all"]
@@ -332,7 +332,7 @@ def test_a_broken_log_can_save_room_as_well() -> None:
     st.none() | st.integers(10, 4_000),
     st.integers(1, 2_500),
 )
-def test_whatever_goes_the_last_message_keeps_its_own_and_the_count_is_right(
+def test_the_last_message_keeps_its_content_and_the_count_is_right(
     names: list[str], tokens: int, most: int | None, size: int
 ) -> None:
     entries = asking(*names, size=size)

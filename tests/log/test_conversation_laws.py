@@ -215,7 +215,7 @@ def test_any_conversation_in_order_can_be_appended(messages: tuple[Any, ...]) ->
 
 
 @given(st.lists(entries(), min_size=1, max_size=4))
-def test_what_was_written_and_read_has_the_same_digest(found: list[Entry]) -> None:
+def test_an_entry_has_the_same_digest_after_writing_and_reading(found: list[Entry]) -> None:
     records: list[Record] = []
     for seq, drawn in enumerate(found, 1):
         before = records[-1] if records else None

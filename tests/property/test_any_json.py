@@ -285,7 +285,7 @@ def check_use(call: ToolCall) -> None:
 
 
 @given(documents(), st.data())
-def test_whatever_was_read_can_be_repaired(document: Document, data: st.DataObject) -> None:
+def test_every_decoded_history_can_be_repaired(document: Document, data: st.DataObject) -> None:
     tree = parse(encode_document(document))
     places = list(slots(tree))
     for _ in range(data.draw(st.integers(1, 3)) if places else 0):

@@ -39,7 +39,7 @@ def test_a_request_can_be_sent_to_every_vendor_of_the_catalog(vendor: Vendor) ->
 
 
 @EVERY_VENDOR
-def test_what_leaves_the_machine_is_encrypted_and_needs_a_key(vendor: Vendor) -> None:
+def test_remote_providers_use_https_and_need_a_key(vendor: Vendor) -> None:
     host = vendor.base_url.partition("://")[2].partition("/")[0].partition(":")[0]
     if is_loopback(host):
         assert not vendor.needs_key

@@ -296,7 +296,7 @@ def resolve(**changes: Any) -> Resolution:
 
 
 @pytest.mark.requirement("S2-02", "S2-03")
-def test_how_far_a_reference_has_come_is_one_of_three() -> None:
+def test_a_reference_has_one_of_three_states() -> None:
     assert {status.value for status in ResolutionStatus} == {"pending", "resolved", "failed"}
     assert resolve().content == ()
     found = resolve(status=ResolutionStatus.RESOLVED, content=(Text("a"),))

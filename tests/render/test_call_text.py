@@ -73,7 +73,7 @@ def test_arguments_that_python_cannot_hold_are_shown_as_they_came() -> None:
 # -- diffs -----------------------------------------------------------------------------------
 
 
-def test_the_lines_of_a_diff_are_told_apart() -> None:
+def test_the_lines_of_a_diff_are_distinguished() -> None:
     diff = "--- x\n+++ x\n@@ -1,3 +1,2 @@\n same\n-old\n--- removed rule\n+new\n\\ No newline\n"
     assert diff_lines(diff) == [
         CallLine("x", LineTone.FILE, added=1, removed=2),
@@ -106,13 +106,13 @@ def test_a_file_whose_name_ends_like_a_count_has_no_count() -> None:
     assert (line, line.counts) == (CallLine("a  +1", LineTone.FILE), [])
 
 
-def test_what_stands_in_a_file_is_not_taken_for_the_head_of_a_diff() -> None:
+def test_file_content_is_not_read_as_a_diff_header() -> None:
     diff = "--- x\n+++ x\n@@ -1,2 +1,2 @@\n--- /dev/null\n+++ harmless.txt\n-@@ -1 +1 @@\n+a\n"
     assert diff_lines(diff)[0] == CallLine("x", LineTone.FILE, added=2, removed=2)
     assert "--- /dev/null" in texts(diff_lines(diff))
 
 
-def test_what_is_no_diff_has_no_colours() -> None:
+def test_text_that_is_not_a_diff_has_no_colours() -> None:
     patching = "git apply <<E\n--- x\n+++ x\n@@ -1 +1 @@\n-a\n+b\nE"
     for text in ("- a list\n+ of things\n@ home", patching):
         assert quote_text(text) == [CallLine(line) for line in text.split("\n")]
@@ -155,14 +155,14 @@ def headed(lines: list[CallLine], heading: str) -> list[str]:
     return below[: ends[0]] if ends else below
 
 
-def test_a_command_is_said_once_with_a_note_below() -> None:
+def test_a_command_is_shown_once_with_a_note_below() -> None:
     arguments: dict[str, object] = {"command": "sleep 30", "timeout_s": 60}
     shown = ("command", "timeout_s")
     lines = read(arguments, text("sleep 30"), IN_PROJECT, shown=shown, subject="sleep 30")
     assert lines == [CallLine("sleep 30"), CallLine("in ~/project · at most 60 s", LineTone.NOTE)]
 
 
-def test_a_command_that_looks_like_a_note_or_a_diff_is_told_as_it_is() -> None:
+def test_a_command_that_looks_like_a_note_or_a_diff_is_shown_unchanged() -> None:
     command = "git apply <<E\n--- /dev/null\n+++ x\n@@ -0,0 +1 @@\n+y\nE\n\nrm -rf ~"
     lines = read({"command": command}, text(command), IN_PROJECT, shown=("command",))
     assert lines[:-1] == [*map(CallLine, command.split("\n"))]
@@ -181,7 +181,7 @@ def test_only_a_subject_that_stands_there_by_itself_is_shown_already(subject: st
     assert headed(read({"path": "a"}, preview, subject="src/app.py"), "applies to") == []
 
 
-def test_subjects_are_said_where_the_preview_does_not_name_them() -> None:
+def test_subjects_are_shown_if_the_preview_does_not_name_them() -> None:
     lines = read({"command": "a  >  out"}, text("a  >  out"), subject="> /real/out")
     assert headed(lines, "applies to") == ["> /real/out"]
     assert (
@@ -199,7 +199,7 @@ def test_a_diff_shows_what_is_replaced_by_what() -> None:
     assert headed(lines, "arguments") == ['path: "./a.py"', "replace_all: true"]
 
 
-def test_arguments_that_a_preview_has_as_json_are_told_one_by_one() -> None:
+def test_arguments_in_a_json_preview_are_listed_one_by_one() -> None:
     arguments: dict[str, object] = {"place": "here", "text": "one\ntwo"}
     as_json = '{\n  "place": "here",\n  "text": "one\\ntwo"\n}'
     part = PreviewPart(PreviewKind.ARGUMENTS, as_json)
@@ -233,7 +233,7 @@ def test_a_question_names_the_tool_and_its_purpose(
     assert describe_call_status(None, None) == "queued"
 
 
-def test_all_calls_together_are_told_as_fully_as_one() -> None:
+def test_a_list_of_all_calls_describes_each_in_full() -> None:
     one = request_for({"command": "git log -1", "force": True}, ("git log",))
     other = ToolCall.create("write", {"path": "call_2.py"}, id="call_2")
     lines = texts(describe_calls([(one.call, one), (other, None)]))

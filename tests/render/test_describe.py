@@ -101,7 +101,7 @@ def told(payload: Payload, *, parent: str | None = "parent") -> EntryDescription
         ),
     ],
 )
-def test_what_a_message_points_at_has_a_name(
+def test_every_reference_of_a_message_has_a_name(
     pointer: FileReference | Image | Resource, name: str, whole: str
 ) -> None:
     assert (reference_name(pointer), describe_reference(pointer)) == (name, whole)
@@ -133,7 +133,7 @@ def test_an_image_without_a_name_need_not_tell_its_size() -> None:
         Resource(server="docs", uri="https://ada:hush@x.example/a"),
     ],
 )
-def test_no_name_tells_a_password(pointer: Image | Resource) -> None:
+def test_no_name_contains_a_password(pointer: Image | Resource) -> None:
     assert "hush" not in describe_reference(pointer)
     assert "x.example/a" in describe_reference(pointer)
 
@@ -182,7 +182,7 @@ def test_a_name_is_on_one_line_and_does_no_harm(
         (opaque("dance"), EntryDescription("unknown content: dance")),
     ],
 )
-def test_an_entry_that_is_no_message_is_told_in_a_line(
+def test_an_entry_other_than_a_message_is_shown_on_one_line(
     payload: Payload, expected: EntryDescription
 ) -> None:
     assert told(payload) == expected
@@ -195,7 +195,7 @@ def test_a_branch_may_go_on_from_the_beginning() -> None:
 @pytest.mark.parametrize(
     ("actor", "rule", "by"), [("ada", None, "ada"), (None, "bash(ls *)", "rule bash(ls *)")]
 )
-def test_a_decision_tells_who_or_which_rule_decided(
+def test_a_decision_names_the_actor_or_the_rule(
     actor: str | None, rule: str | None, by: str
 ) -> None:
     approval = Approval(
@@ -210,14 +210,14 @@ def test_a_decision_tells_who_or_which_rule_decided(
     assert told(approval) == EntryDescription(f"call c1: approved by {by}", "it reads")
 
 
-def test_what_is_pending_was_decided_by_nobody() -> None:
+def test_a_pending_call_has_no_actor() -> None:
     approval = Approval(call_id="c1", status=ApprovalStatus.PENDING, arguments_sha256=SHA256)
     assert describe_decider(approval) == ""
     assert told(approval) == EntryDescription("call c1: pending")
 
 
 @pytest.mark.parametrize("sample", PAYLOADS, ids=name_of_sample)
-def test_whatever_is_told_of_an_entry_may_be_printed(sample: Sample) -> None:
+def test_every_description_of_an_entry_is_printable(sample: Sample) -> None:
     line, words = told(sample.build())
     assert line or words
     assert (line, words) == (terminal_text(line), terminal_text(words))
@@ -261,7 +261,7 @@ def test_the_heading_of_a_result_names_its_tool_and_its_outcome() -> None:
     ]
 
 
-def test_how_an_entry_came_about_is_told_as_far_as_it_makes_sense() -> None:
+def test_actor_and_origin_are_described_if_they_are_text() -> None:
     audit = {"actor": "ada", "origin": "mail\n", "client": "x"}
     assert describe_origin(Entry(id="a", payload=ChatMessage.user("x"), audit=audit)) == [
         "by ada",
@@ -271,16 +271,16 @@ def test_how_an_entry_came_about_is_told_as_far_as_it_makes_sense() -> None:
     assert describe_origin(Entry(id="a", payload=ChatMessage.user("x"))) == []
 
 
-def test_only_an_unusual_stop_is_told() -> None:
+def test_only_an_unusual_stop_reason_is_reported() -> None:
     assert describe_unusual_stop(ChatMessage.assistant("x")) == ""
     assert describe_unusual_stop(ChatMessage.assistant("x", stop_reason=None)) == ""
     stopped = ChatMessage.assistant("x", stop_reason=StopReason.LENGTH)
     assert describe_unusual_stop(stopped) == f"stopped: {StopReason.LENGTH}"
 
 
-def test_what_is_not_understood_need_not_have_a_name() -> None:
+def test_unknown_content_without_a_kind_is_described() -> None:
     assert describe_opaque(opaque("")) == "unknown content"
 
 
-def test_a_moment_that_nobody_knows_is_empty() -> None:
+def test_an_unknown_time_is_empty() -> None:
     assert format_time(None) == ""

@@ -85,7 +85,7 @@ def written(*payloads: Any) -> str:
     return WRITE_ONLY["html"].encode(HEADER, entries_of(*payloads), PLACE).data.decode()
 
 
-def test_a_branch_is_told_from_its_title_to_its_decisions() -> None:
+def test_a_branch_is_written_from_its_title_to_its_decisions() -> None:
     exported = WRITE_ONLY["html"].encode(HEADER, sample_branch(), PLACE)
     page = Page(exported.data.decode())
     assert page.open == []
@@ -156,12 +156,12 @@ def test_words_that_are_nested_too_deep_are_shown_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_nothing_that_was_said_is_a_tag(text: str) -> None:
+def test_no_text_of_a_message_becomes_a_tag(text: str) -> None:
     assert_harmless(text)
 
 
 @given(text=MARKUP)
-def test_whatever_was_said_nothing_of_it_is_a_tag(text: str) -> None:
+def test_no_text_becomes_a_tag(text: str) -> None:
     assert_harmless(text)
 
 
@@ -185,12 +185,12 @@ def assert_harmless(text: str) -> None:
         assert character not in html
 
 
-def test_what_nobody_can_see_is_shown_as_an_escape() -> None:
+def test_invisible_characters_are_shown_as_escapes() -> None:
     page = Page(written(ChatMessage.user("safe \u202egnp.exe \x1b]0;x\x07 \x1b[31mred\x1b[0m")))
     assert "safe \\u202egnp.exe \\x1b]0;x\\x07 red" in page.text
 
 
-def test_every_payload_and_block_can_be_told() -> None:
+def test_every_payload_and_block_can_be_described() -> None:
     page = Page(
         WRITE_ONLY["html"]
         .encode(Header(id="all"), entries_of(*PAYLOADS), BranchLocation())

@@ -43,7 +43,7 @@ def test_of_what_a_model_says_nothing_is_left_out() -> None:
     assert len(block.join_chunks()) == 300_000
 
 
-def test_what_came_of_a_call_takes_the_place_of_what_it_said() -> None:
+def test_the_result_of_a_call_replaces_its_live_output() -> None:
     block = TranscriptItem(ItemKind.CALL, is_open=True)
     block.append("x" * 300_000)
     block.join_chunks()

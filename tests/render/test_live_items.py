@@ -89,7 +89,7 @@ SCRIPTS: dict[str, list[Any]] = {
 
 @pytest.mark.requirement("S4-15")
 @pytest.mark.parametrize("script", SCRIPTS.values(), ids=list(SCRIPTS))
-def test_what_has_just_happened_looks_as_it_will_when_it_is_read_back(
+def test_live_items_equal_the_items_of_the_stored_session(
     tmp_path: Path, script: list[Any]
 ) -> None:
     recorder, conversation = run(work(tmp_path, script))
@@ -97,7 +97,7 @@ def test_what_has_just_happened_looks_as_it_will_when_it_is_read_back(
     assert not [item for item in recorder.blocks if item.is_open]
 
 
-def test_what_was_denied_looks_the_same_when_it_is_read_back(tmp_path: Path) -> None:
+def test_a_denied_call_looks_the_same_after_reloading(tmp_path: Path) -> None:
     gate = Gate(Permissions(), DenyingApprover("not today", actor="ann"))
     script = [turn_with_calls(call("1", "bash", command="rm x")), "I see."]
     recorder, conversation = run(work(tmp_path, script, gate=gate))
@@ -173,7 +173,7 @@ def test_words_of_a_turn_that_is_tried_again_are_taken_away() -> None:
     assert [item.join_chunks() for item in recorder.of(ItemKind.ANSWER)] == ["Hello"]
 
 
-def test_what_a_lone_image_turned_out_to_be_is_told_by_its_name() -> None:
+def test_the_result_for_a_single_image_is_shown_with_its_name() -> None:
     conversation = Conversation()
     message = conversation.append(UserMessage((Image(source=ImageFile("shot.png")),)))
     failed = Resolution(target=message.id, block=0, status=ResolutionStatus.FAILED, error="gone")
@@ -190,7 +190,7 @@ def test_an_image_is_only_pointed_at_until_it_is_drawn() -> None:
     assert item.images == (ImageLocation(message.id, 1),)
 
 
-def test_what_shows_an_image_is_drawn_anew_when_the_image_was_opened() -> None:
+def test_an_item_is_redrawn_after_its_image_was_opened() -> None:
     state, recorder = make_live_items()
     conversation = Conversation()
     message = conversation.append(UserMessage((Image(source=ImageFile("shot.png")),)))
@@ -225,7 +225,7 @@ def ended(ending: EndReason, error: Any = None, reason: str = "") -> LoopEvent:
     return RunEnded(RunResult(ending, None, 1, Usage(), None, reason, error))
 
 
-def test_a_failure_is_told_with_the_way_out() -> None:
+def test_a_failure_is_reported_with_a_remedy() -> None:
     state, recorder = make_live_items()
     state.apply(ended(EndReason.FAILED, Overloaded("busy")))
     (item,) = recorder.of(ItemKind.ERROR)
@@ -233,7 +233,7 @@ def test_a_failure_is_told_with_the_way_out() -> None:
     assert item.hint is ItemHint.RETRY
 
 
-def test_an_interruption_is_told_and_nothing_seems_to_run_on() -> None:
+def test_an_interruption_is_shown_and_no_call_seems_to_run() -> None:
     state, recorder = make_live_items()
     state.apply(TextDelta(0, "Hel"))
     state.apply(ended(EndReason.INTERRUPTED))
@@ -264,7 +264,7 @@ def test_a_grant_that_was_taken_back_is_a_change_of_course() -> None:
     assert item.head == "write is no longer allowed for this session"
 
 
-def test_what_was_mended_says_so_whatever_was_decided_beside_it() -> None:
+def test_a_repair_is_shown_as_one_whatever_its_decision() -> None:
     conversation = Conversation([ChatMessage.user("Go.")])
     mended = Repair(code="call_unanswered", explanation="a call was answered")
     conversation.append(mended, decision="cancelled", audit={"actor": "eva"})
@@ -306,7 +306,7 @@ def test_a_command_that_was_stopped_says_so_while_it_is_seen_and_when_it_is_read
 
 
 @pytest.mark.requirement("S2-28")
-def test_an_image_that_cannot_be_opened_is_told_with_the_way_to_try_again() -> None:
+def test_an_image_that_cannot_be_opened_is_reported_with_a_retry_hint() -> None:
     conversation = Conversation()
     image = Image(source=ImageFile("shot.png"))
     message = conversation.append(UserMessage((Text("What is it?"), image)))
@@ -321,7 +321,7 @@ def test_an_image_that_cannot_be_opened_is_told_with_the_way_to_try_again() -> N
 
 
 @pytest.mark.requirement("S2-27")
-def test_a_person_is_told_that_a_model_reads_the_text_in_an_image() -> None:
+def test_the_user_is_notified_that_the_model_gets_the_text_of_an_image() -> None:
     conversation = Conversation()
     message = conversation.append(UserMessage((Text("?"), Image(source=ImageFile("shot.png")))))
     read = Resolution(
@@ -336,7 +336,7 @@ def test_a_person_is_told_that_a_model_reads_the_text_in_an_image() -> None:
     assert "image shot.png: the model gets the recognised text" in item.body
 
 
-def test_what_a_message_points_at_is_named() -> None:
+def test_references_of_a_message_are_named() -> None:
     conversation = Conversation()
     pointer = FileReference(path="src/a.py", start_line=3, end_line=9)
     conversation.append(UserMessage((Text("Look."), pointer)))

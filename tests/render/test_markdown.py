@@ -39,7 +39,7 @@ def exported() -> ExportedFile:
     return WRITE_ONLY["markdown"].encode(HEADER, sample_branch(), PLACE)
 
 
-def test_a_branch_is_told_from_its_title_to_its_tokens() -> None:
+def test_a_branch_is_written_from_its_title_to_its_tokens() -> None:
     text = exported().data.decode()
     head = (
         "# Mend the build\n\n- session: `talk`\n- branch: `main`\n- started: `2026-02-18 12:00:00Z`\n"
@@ -58,7 +58,7 @@ def test_a_branch_is_told_from_its_title_to_its_tokens() -> None:
     assert text.endswith("## Usage\n\n- `lab/tester`: 1,200 tokens in, 33 tokens out")
 
 
-def test_what_is_not_in_the_file_is_said() -> None:
+def test_content_that_the_file_omits_is_reported() -> None:
     assert [(lost.reason, lost.place, lost.names) for lost in exported().losses] == [
         ("ids_and_digests", "entries", ()),
         ("fields", "entries[4]", ("arguments_sha256",)),
@@ -120,7 +120,7 @@ def test_nothing_passes_for_what_is_ours(text: str) -> None:
 
 
 @given(text=TEXTS)
-def test_whatever_is_said_nothing_passes_for_what_is_ours(text: str) -> None:
+def test_no_text_can_imitate_a_line_of_steno(text: str) -> None:
     assert_is_ours(text)
 
 
@@ -147,7 +147,7 @@ def assert_is_ours(text: str) -> None:
     )
 
 
-def test_every_payload_and_block_can_be_told() -> None:
+def test_every_payload_and_block_can_be_described() -> None:
     exported = WRITE_ONLY["markdown"].encode(
         Header(id="all"), entries_of(*PAYLOADS), BranchLocation()
     )
@@ -158,7 +158,7 @@ def test_every_payload_and_block_can_be_told() -> None:
     assert "entries[20]" in places  # what a newer steno wrote is only named
 
 
-def test_nothing_said_is_a_file_of_its_own() -> None:
+def test_an_empty_conversation_makes_a_valid_file() -> None:
     exported = WRITE_ONLY["markdown"].encode(Header(id="none"), (), BranchLocation())
     assert exported == (b"# Session none\n\n- session: `none`\n- entries: `0`", ())
 
@@ -170,6 +170,6 @@ def test_formats_for_people_are_no_formats_that_are_read() -> None:
     assert all(suffix.startswith(".") for suffix in suffixes)
 
 
-def test_text_of_several_blocks_is_told_block_by_block() -> None:
+def test_text_of_several_blocks_is_printed_block_by_block() -> None:
     text = written(ChatMessage.user([Text("one"), Text("two")]))
     assert text.endswith("> one\n\n> two")

@@ -20,7 +20,7 @@ from tests.render.item_recorder import ItemRecorder, make_live_items, read_back
 pytestmark = pytest.mark.requirement("S4-15")
 
 
-def test_what_the_person_says_meanwhile_is_shown_until_it_is_heard() -> None:
+def test_a_queued_prompt_is_shown_until_it_is_sent() -> None:
     state, recorder = make_live_items()
     conversation = Conversation([ChatMessage.user("Go.")])
     state.load(conversation.entries())
@@ -34,7 +34,7 @@ def test_what_the_person_says_meanwhile_is_shown_until_it_is_heard() -> None:
     assert not [item for item in recorder.blocks if item.state is CallState.WAITING]
 
 
-def test_what_is_said_is_heard_in_its_order_whatever_the_record_calls_it() -> None:
+def test_recorded_messages_replace_pending_prompts_in_order() -> None:
     state, recorder = make_live_items()
     conversation = Conversation()
     state.pending_input.add(PromptInput("/docs:greet Ann"), is_steering=False)
@@ -50,7 +50,7 @@ def test_what_is_said_is_heard_in_its_order_whatever_the_record_calls_it() -> No
     assert [one.state for one in recorder.of(ItemKind.USER)] == [None, None]
 
 
-def test_what_comes_back_is_what_was_taken_last() -> None:
+def test_a_returned_prompt_removes_its_own_item() -> None:
     state, recorder = make_live_items()
     first, second, third = [
         state.pending_input.add(PromptInput(text), is_steering=True)
@@ -65,7 +65,7 @@ def test_what_comes_back_is_what_was_taken_last() -> None:
     assert recorder.blocks == []
 
 
-def test_what_could_not_be_sent_and_comes_back_is_shown_where_it_came_back_to() -> None:
+def test_a_returned_prompt_is_shown_in_the_session_it_returned_to() -> None:
     state, recorder = make_live_items()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
     state.load(conversation.entries())
@@ -89,7 +89,7 @@ def test_what_could_not_be_sent_and_comes_back_is_shown_where_it_came_back_to() 
     assert recorder.blocks[-1].hint is ItemHint.RETRY_OR_EDIT
 
 
-def test_what_is_not_on_record_stays_when_everything_is_shown_anew() -> None:
+def test_unrecorded_items_stay_after_a_reload() -> None:
     state, recorder = make_live_items()
     state.pending_input.show_returned(PromptInput("not now", (b"png",)))
     state.pending_input.add(PromptInput("wait"), is_steering=False)
@@ -100,7 +100,7 @@ def test_what_is_not_on_record_stays_when_everything_is_shown_anew() -> None:
     assert [one.body for one in recorder.blocks] == ["Go.", "wait"]
 
 
-def test_what_could_not_be_sent_can_be_used_again_and_the_rest_is_as_on_record() -> None:
+def test_an_unsent_prompt_can_be_reused_and_the_transcript_matches_the_log() -> None:
     state, recorder = make_live_items()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
     state.load(conversation.entries())
@@ -143,7 +143,7 @@ def hints(recorder: ItemRecorder) -> dict[str, ItemHint | None]:
     }
 
 
-def test_words_typed_while_something_is_tried_again_wait_until_they_are_heard_themselves() -> None:
+def test_prompts_typed_during_a_retry_wait_until_they_are_sent() -> None:
     state, recorder = make_live_items()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
     state.load(conversation.entries())
@@ -159,7 +159,7 @@ def test_words_typed_while_something_is_tried_again_wait_until_they_are_heard_th
     assert all(one.entry is not None for one in recorder.of(ItemKind.USER))
 
 
-def test_what_is_tried_again_is_known_also_where_its_words_are_not_shown_any_more() -> None:
+def test_a_retried_prompt_is_recognised_even_if_it_is_no_longer_shown() -> None:
     state, recorder = make_live_items()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
     state.load(conversation.entries())
@@ -171,7 +171,7 @@ def test_what_is_tried_again_is_known_also_where_its_words_are_not_shown_any_mor
     assert waiting in recorder.blocks
 
 
-def test_what_could_not_be_sent_and_is_typed_again_is_not_shown_twice() -> None:
+def test_an_unsent_prompt_that_is_typed_again_is_not_shown_twice() -> None:
     state, recorder = make_live_items()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
     state.load(conversation.entries())
@@ -195,7 +195,7 @@ def test_only_what_would_be_tried_again_says_so() -> None:
     assert set(hints(recorder).values()) == {ItemHint.EDIT}
 
 
-def test_what_could_not_be_sent_in_one_session_is_not_tried_again_in_another() -> None:
+def test_an_unsent_prompt_is_not_retried_in_another_session() -> None:
     state, recorder = make_live_items()
     conversation = Conversation([ChatMessage.user("Go."), ChatMessage.assistant("Gone.")])
     state.load(conversation.entries())

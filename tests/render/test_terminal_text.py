@@ -23,7 +23,7 @@ def test_wherever_a_text_is_cut_it_looks_the_same(parts: list[str], data: st.Dat
     assert shown + flow.close() == terminal_text(text)
 
 
-def test_what_is_plain_is_shown_at_once() -> None:
+def test_plain_text_is_shown_at_once() -> None:
     flow = TerminalTextStream()
     assert flow.feed("Half") == "Half"
     assert flow.feed(" of [31m it") == " of [31m it"
@@ -31,7 +31,7 @@ def test_what_is_plain_is_shown_at_once() -> None:
 
 
 @pytest.mark.parametrize("start", ["\x1b[", "\x9b"])
-def test_what_never_ends_is_not_held_back_for_ever(start: str) -> None:
+def test_an_escape_sequence_without_an_end_is_shown_eventually(start: str) -> None:
     flow = TerminalTextStream()
     assert flow.feed(start) == ""
     shown = "".join([flow.feed("1" * 50) for _ in range(10)])

@@ -171,7 +171,9 @@ TYPES: st.SearchStrategy[Typed] = st.recursive(
 @pytest.mark.requirement("FR-004a-80", "FR-004a-90")
 @settings(max_examples=200)
 @given(TYPES, st.data())
-def test_what_msgspec_reads_fits_the_schema_of_its_type(typed: Typed, data: st.DataObject) -> None:
+def test_values_that_msgspec_accepts_fit_the_schema_of_their_type(
+    typed: Typed, data: st.DataObject
+) -> None:
     hint, strategy = typed
     schema = schema_of_type(hint)
     strict = close_objects(schema)

@@ -98,7 +98,7 @@ def test_a_plain_type_is_described_as_msgspec_reads_it(hint: t.Any, schema: obje
         abc.MutableSet[int],
     ],
 )
-def test_whatever_holds_many_is_an_array(hint: t.Any) -> None:
+def test_every_collection_type_is_an_array(hint: t.Any) -> None:
     assert described(hint) == {"type": "array", "items": INTEGER}
 
 

@@ -89,7 +89,10 @@ print(asyncio.run(agent.run("Go.")).text)
 )
 def test_without_hypothesis_a_strategy_names_the_extra(code: str) -> None:
     run = without_hypothesis(code)
-    expected = "steno.errors.MissingExtra: steno.testing: strategies need hypothesis: pip install 'steno-agent[testing]'"
+    expected = (
+        "steno.errors.MissingExtra: steno.testing: strategies need hypothesis: "
+        "pip install 'steno-agent[testing]'"
+    )
     assert run.returncode == 1
     assert run.stderr.splitlines()[-1] == expected
 

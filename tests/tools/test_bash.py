@@ -299,7 +299,9 @@ def test_more_of_the_environment_is_handed_on_by_name_but_no_secret_by_a_pattern
 
 
 @every_sandbox
-def test_what_is_configured_reaches_the_command(workspace: Workspace, sandbox: Sandbox) -> None:
+def test_configured_variables_are_passed_to_the_command(
+    workspace: Workspace, sandbox: Sandbox
+) -> None:
     access = CommandAccess(environment=("WANTED",), temporary=())
     tool = make_bash(workspace, sandbox, access=access, environ={"WANTED": "yes", "UNWANTED": "no"})
     assert text_of(run(tool, "echo $WANTED $UNWANTED")) == "yes\n"

@@ -143,7 +143,7 @@ def test_a_file_goes_by_one_name_whichever_folder_is_searched(
 
 @both
 @pytest.mark.parametrize(("tool", "pattern"), [("grep", "KEY"), ("glob", "*")])
-def test_who_may_read_nothing_may_not_search(
+def test_without_read_permission_no_search_is_allowed(
     make: MakeEngine, workspace: Workspace, *, tool: str, pattern: str
 ) -> None:
     found = result(workspace, make, tool, deny=["read"], pattern=pattern)

@@ -258,11 +258,11 @@ def returning(value: object) -> FunctionTool[..., Any]:
     ],
     ids=repr,
 )
-def test_what_is_returned_becomes_text(value: object, text: str) -> None:
+def test_a_returned_value_becomes_text(value: object, text: str) -> None:
     assert text_of(run(returning(value), {})) == text
 
 
-def test_what_is_returned_as_json_is_also_a_detail() -> None:
+def test_a_json_result_is_also_in_the_details() -> None:
     assert JsonObject(run(returning(Point(1, 2)), {}).details) == {"result": {"x": 1, "y": 2}}
     assert run(returning("text"), {}).details is None
 

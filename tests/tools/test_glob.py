@@ -202,5 +202,5 @@ def test_a_pattern_is_about_characters_and_not_bytes() -> None:
         *[("*.py", False), ("./a", False), ("../a", False), ("a.b/c.d", False), (".", False)],
     ],
 )
-def test_a_pattern_tells_whether_it_is_about_hidden_names(pattern: str, hidden: bool) -> None:
+def test_a_pattern_reports_whether_it_matches_hidden_names(pattern: str, hidden: bool) -> None:
     assert asks_for_hidden_names(pattern) is hidden

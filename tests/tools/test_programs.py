@@ -41,7 +41,7 @@ def test_a_link_to_a_forbidden_folder_is_passed_by(folder: Path, outside: Path) 
 
 
 @pytest.mark.parametrize("path", ["", ".", "bin", "./bin", ":", "bin:."])
-def test_where_we_are_decides_nothing(
+def test_programs_are_not_found_in_the_working_directory(
     folder: Path, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(folder / "bin", "tool")

@@ -87,7 +87,7 @@ def test_a_long_line_between_short_ones_is_shown_in_part() -> None:
     st.integers(1, 20),
     st.integers(1, 60),
 )
-def test_what_is_shown_is_a_prefix_and_a_suffix_within_the_limits(
+def test_truncated_text_is_a_prefix_and_a_suffix_within_the_limits(
     text: str, max_lines: int, max_bytes: int
 ) -> None:
     shown = truncate_text(text, max_lines=max_lines, max_bytes=max_bytes)

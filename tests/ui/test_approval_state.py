@@ -54,7 +54,7 @@ def test_a_key_a_word_and_a_label_name_a_choice(typed: str) -> None:
 
 
 @pytest.mark.parametrize("typed", ["", "y", "yes", "n", "no", "sp", "session please"])
-def test_what_names_no_choice_of_a_call_is_none(typed: str) -> None:
+def test_a_reply_that_is_not_a_choice_gives_none(typed: str) -> None:
     assert find_offer(typed_offers(pending_call(), 2), typed) is None
 
 

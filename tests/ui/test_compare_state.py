@@ -47,7 +47,7 @@ def kinds(comparison: BranchComparison) -> list[str]:
     ]
 
 
-def test_what_both_begin_with_is_shared() -> None:
+def test_a_common_beginning_is_shared() -> None:
     comparison = compare_branches(branch("uaua"), branch("uauau", "r", shared=2))
     assert comparison.shared == 2
     assert kinds(comparison) == ["uu", "aa", "-u"]
@@ -69,7 +69,7 @@ def test_calls_stand_beside_calls_and_answers_beside_answers() -> None:
     ]
 
 
-def test_what_has_no_counterpart_stands_alone() -> None:
+def test_an_entry_without_counterpart_has_its_own_row() -> None:
     assert kinds(compare_branches(branch("mua", "l"), branch("uma", "r"))) == [
         "m-",
         "uu",
@@ -172,7 +172,7 @@ def test_lines_that_only_one_has_differ_as_a_whole() -> None:
     assert found == TextDifferences((), ((4, 8),))
 
 
-def test_what_is_too_long_differs_as_a_whole() -> None:
+def test_texts_that_are_too_long_differ_as_a_whole() -> None:
     left = "begin\n" + "".join(f"{n} left\n" for n in range(5_000)) + "end"
     right = "begin\n" + "".join(f"{n} right\n" for n in range(5_000)) + "end"
     found = find_differences(left, right)
@@ -184,7 +184,7 @@ TEXTS = st.text("ab \n\u2028.é", max_size=40)
 
 
 @given(TEXTS, TEXTS)
-def test_what_lies_between_the_differences_is_the_same(left: str, right: str) -> None:
+def test_text_between_the_differences_is_equal(left: str, right: str) -> None:
     found = find_differences(left, right)
     assert outside(left, found.left) == outside(right, found.right)
     for text, spans in ((left, found.left), (right, found.right)):

@@ -95,7 +95,7 @@ def test_the_branches_through_an_entry_are_those_that_come_of_it() -> None:
     assert lines.branches_through(5) == ["main"]
 
 
-def test_a_search_goes_on_and_back_from_the_other_end() -> None:
+def test_a_search_wraps_around_in_both_directions() -> None:
     lines = TreeState(chain(12, 0))
     assert lines.find("GIST 1", start=1) == 10
     assert lines.find("gist 1", start=11) == 1

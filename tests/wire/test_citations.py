@@ -87,7 +87,7 @@ def test_members_of_a_message_go_back_to_ollama() -> None:
 
 
 @pytest.mark.parametrize("odd", [{"content": ["Hi"]}, {"thinking": {}}, {"images": 7}, {"role": 7}])
-def test_what_ollama_has_a_name_for_and_is_odd_does_not_go_back(odd: dict[str, Any]) -> None:
+def test_invalid_values_of_known_ollama_fields_are_not_sent_back(odd: dict[str, Any]) -> None:
     answer = {"message": {"content": "Hi"} | odd, "done": True}
     message = ollama_chat.decode_response(msgspec.json.encode(answer))
     assert message.extras is None

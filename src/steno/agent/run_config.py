@@ -66,8 +66,8 @@ class Limits(RedactedRepr, frozen=True, kw_only=True):
         if self.cost is not None and cost is not None and cost >= self.cost:
             return f"a cost of {self.cost}"
         if invalid_calls > self.invalid_calls:
-            turns = "1 turn" if self.invalid_calls == 1 else f"{self.invalid_calls} turns in a row"
-            return f"{turns} with calls that could not be run"
+            limit = "1 turn" if self.invalid_calls == 1 else f"{self.invalid_calls} turns in a row"
+            return f"{limit} with calls that could not be run"
         return None
 
 

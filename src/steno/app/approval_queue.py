@@ -20,7 +20,7 @@ from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview
 
 
 class PendingCall(NamedTuple):
-    """A call that waits for approval, or will."""
+    """A call that waits for approval, or will wait once the calls before it are decided."""
 
     call: ToolCall
     request: ApprovalRequest | None

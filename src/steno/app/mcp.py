@@ -392,7 +392,7 @@ class McpStartup:
             found = await list_mcp_tools([server], prepare_image=self._prepare_image)
         except Exception as exc:  # a bug of ours must not affect the other servers
             _logger.exception("session: listing the tools of an MCP server failed")
-            text = f"mcp {server.name}: internal error in steno: {exc}"
+            text = f"mcp {server.name}: a bug in steno: {exc}"
             found = McpTools((), (SetupNotice("internal_error", text),))
         if not server.is_connected:
             self._failed.add(server.name)

@@ -90,7 +90,7 @@ def _select_engine(options: argparse.Namespace) -> OcrEngine:
     """Return the engine that the options name; only Tesseract takes languages."""
     if options.lang and options.engine == "rapidocr":
         raise UsageError(
-            "rapidocr takes no languages; omit --lang or use --engine tesseract",
+            "rapidocr does not accept languages; omit --lang or use --engine tesseract",
             code="option_not_for_engine",
             place="--lang",
         )
@@ -98,7 +98,7 @@ def _select_engine(options: argparse.Namespace) -> OcrEngine:
     if options.lang and not isinstance(engine, TesseractEngine):
         print_notice(
             f"--lang: Tesseract with data for {', '.join(options.lang)} is not installed; "
-            f"using {engine.name}, which takes no languages"
+            f"using {engine.name}, which does not accept languages"
         )
     return engine
 

@@ -508,10 +508,8 @@ def _check_payload(payload: object) -> None:
     if isinstance(payload, str):
         code, message = "bare_text", "expected a message, not str; use ChatMessage.user(text)"
     elif isinstance(payload, dict):
-        code, message = (
-            "dictionary",
-            "expected a message, not dict; use ChatMessage.user(text), or import with steno.formats",
-        )
+        code = "dictionary"
+        message = "expected a message, not dict; use ChatMessage.user(text), or steno.formats"
     elif isinstance(payload, Redacted):
         code, message = "redacted", "only a store can redact an entry; use its method `redact`"
     else:

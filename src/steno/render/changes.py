@@ -88,6 +88,7 @@ def _field_names(change: Change) -> list[str]:
 
 
 _FIELD_LABELS: Final = {
+    "about": "facts about the session (folder, program)",
     "unknown_members": "unknown members",
     "text_boundaries": "the boundaries between texts",
 }

@@ -46,7 +46,7 @@ def test_a_function_may_return_a_verdict_and_take_its_time() -> None:
 @pytest.mark.parametrize(
     "answer", [None, 1, "no", "yes", [ApprovalDecision(allowed=True, actor="a")]]
 )
-def test_what_is_no_verdict_never_passes_for_a_yes(answer: Any) -> None:
+def test_an_invalid_decision_never_allows_a_call(answer: Any) -> None:
     async def later() -> Any:
         return answer
 

@@ -106,7 +106,7 @@ def test_an_approver_that_fails_has_allowed_nothing_and_that_is_on_record(error:
     harness.check()
 
 
-def test_what_was_approved_and_may_have_run_cannot_be_decided_about_once_more() -> None:
+def test_an_approved_call_that_may_have_run_cannot_be_decided_again() -> None:
     harness = AgentHarness([], write_tool())
     harness.conversation.append(turn_with_calls(call("c1", "write")))
     harness.conversation.decide("c1", ApprovalStatus.APPROVED, actor="ada")

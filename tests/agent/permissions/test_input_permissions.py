@@ -176,7 +176,7 @@ def test_a_person_is_asked_about_an_address_with_what_there_is_to_know() -> None
     )
 
 
-def test_what_is_allowed_once_is_asked_again() -> None:
+def test_a_call_allowed_once_is_asked_about_again() -> None:
     person = Person()
     gate = Gate(approver=person)
     run(fetch(gate))
@@ -184,7 +184,7 @@ def test_what_is_allowed_once_is_asked_again() -> None:
     assert len(person.asked) == 2
 
 
-def test_what_is_allowed_for_the_session_is_asked_once_and_covers_no_more() -> None:
+def test_a_session_grant_covers_only_its_rule_and_is_asked_once() -> None:
     person = Person(scope=GrantScope.SESSION)
     gate = Gate(approver=person)
     run(fetch(gate))
@@ -194,7 +194,7 @@ def test_what_is_allowed_for_the_session_is_asked_once_and_covers_no_more() -> N
     assert len(person.asked) == 2
 
 
-def test_what_is_allowed_for_one_session_is_asked_in_another() -> None:
+def test_a_grant_of_one_session_does_not_apply_to_another() -> None:
     person = Person(scope=GrantScope.SESSION)
     gate = Gate(approver=person)
     run(fetch(gate))
@@ -211,7 +211,7 @@ def test_a_project_grant_is_stored_for_other_sessions() -> None:
 
 @pytest.mark.requirement("S2-18")
 @pytest.mark.parametrize("scope", [GrantScope.PROJECT, GrantScope.USER])
-def test_what_is_allowed_for_longer_and_then_taken_back_is_asked_about_again(
+def test_a_revoked_permanent_grant_needs_approval_again(
     scope: GrantScope,
 ) -> None:
     grants, person = RecordingGrants(), Person(scope=scope)
@@ -314,7 +314,7 @@ def test_resources_go_by_the_rules_for_their_server(deny: str, uri: str, is_deni
     assert payloads(harness, Approval) == []
 
 
-def test_what_is_not_allowed_any_more_is_not_read_again(tmp_path: Path) -> None:
+def test_a_reference_that_is_no_longer_allowed_is_not_read_again(tmp_path: Path) -> None:
     library, clock = (
         ResourceServer(holds={NOTES.uri: text_resource("what is there")}),
         ManualClock(),

@@ -147,7 +147,7 @@ def test_the_first_that_allows_is_named(
     assert (decision.kind, decision.rule) == (ALLOW, named)
 
 
-def test_what_several_allow_together_names_them_all() -> None:
+def test_a_decision_by_several_rules_names_all_of_them() -> None:
     decision = Permissions.of(allow=["bash(git log *)"]).decide(
         BASH, about("git log", "ls"), mode=Mode.ACT, session_rules=rules("bash(ls *)")
     )
@@ -161,7 +161,7 @@ def test_what_several_allow_together_names_them_all() -> None:
     "subjects",
     [("git log", "rm -rf /"), ("git log", "\ngit log"), ("\ngit log",), ("gіt log",), ("",), ()],
 )
-def test_what_no_rule_covers_in_full_is_asked_about(subjects: tuple[str, ...]) -> None:
+def test_a_call_that_no_rule_covers_in_full_needs_approval(subjects: tuple[str, ...]) -> None:
     decision = Permissions.of(allow=["bash(git log *)"]).decide(
         BASH, about(*subjects), mode=Mode.ACT, lasting_rules=rules("bash(ls *)")
     )
@@ -192,7 +192,7 @@ def test_a_command_line_passes_only_if_all_of_it_is_allowed(line: str, kind: Dec
     assert decision.kind is kind
 
 
-def test_what_may_be_anything_is_not_allowed_past_a_deny_rule() -> None:
+def test_a_command_that_cannot_be_parsed_needs_approval_if_a_deny_rule_may_match() -> None:
     permissions = Permissions.of(allow=["bash"], deny=["write", "bash(rm *)"])
     doubtful = permissions.decide(
         BASH, about("\n$(echo rm) x"), mode=Mode.ACT, session_rules=rules("bash")

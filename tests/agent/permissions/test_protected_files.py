@@ -96,7 +96,7 @@ def test_reading_it_is_reading() -> None:
 
 
 @pytest.mark.parametrize("path", [".git/config", "AGENTS.md", "docs/AGENTS.md"])
-def test_what_is_suggested_is_just_this_file(path: str) -> None:
+def test_the_suggested_rule_covers_only_this_file(path: str) -> None:
     text = suggest_rule("write", Capability.WRITE, (path,))
     assert text == f"write({path})"
     covered = find_covering_rules(

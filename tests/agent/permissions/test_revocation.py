@@ -47,7 +47,7 @@ def talk(gate: Gate) -> AgentHarness:
     return AgentHarness(turns, write_tool(subjects=["a"]), gate=gate)
 
 
-def test_what_is_taken_back_is_asked_about_again_and_may_be_granted_again() -> None:
+def test_a_revoked_rule_is_asked_about_again_and_can_be_granted_again() -> None:
     person = Person()
     gate = person.gate
     harness = talk(gate)
@@ -84,7 +84,7 @@ def test_a_session_with_a_grant_that_was_taken_back_is_replayed_and_is_the_same(
     assert run(replay(harness.store.records(harness.conversation.id))).is_same
 
 
-def test_what_was_allowed_for_what_people_point_at_is_forgotten_and_nothing_is_recorded() -> None:
+def test_revoking_a_grant_for_references_records_nothing() -> None:
     person = Person()
     gate, conversation = person.gate, Conversation([ChatMessage.system("Work.")])
     permits = build_input_authorizer(gate, RunRecorder(conversation, ignore_event))
@@ -109,7 +109,7 @@ def test_a_revocation_of_version_2_holds() -> None:
 @pytest.mark.parametrize(
     ("code", "target"), [("grant_revoked", None), ("grant_revoked", "other"), ("mended", "")]
 )
-def test_what_names_no_grant_takes_nothing_back(code: str, target: str | None) -> None:
+def test_revoking_an_unknown_grant_changes_nothing(code: str, target: str | None) -> None:
     harness = granted(Person().gate)
     [grant] = grants_in(harness.conversation)
     repair = Repair(code=code, explanation="?", target=grant if target == "" else target)
@@ -213,7 +213,7 @@ def test_a_grant_of_another_rule_outlasts_it_on_the_branches_that_have_it() -> N
     assert gate.session_rules(harness.conversation) == rules_of(harness) == (second,)
 
 
-def test_what_is_new_is_read_and_no_more() -> None:
+def test_only_new_records_are_read() -> None:
     conversation = granted(Person().gate).conversation
     revocations = Revocations()
     assert {one.id for one in revocations.read(conversation)} == {
@@ -296,7 +296,7 @@ def test_a_grant_that_is_taken_out_of_the_record_is_gone() -> None:
     assert gate.session_rules(harness.conversation) == rules_of(harness) == ()
 
 
-def test_what_was_granted_at_no_known_time_does_not_outlast_what_is_not_known_either() -> None:
+def test_a_grant_without_time_is_dropped_by_an_unreadable_entry() -> None:
     harness = granted(Person().gate)
     entries = list(harness.conversation.entries())
     gone = Redacted(kind="repair", sha256="0" * 64)

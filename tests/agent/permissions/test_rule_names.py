@@ -21,7 +21,7 @@ def kind(tool: Stub, *subjects: str, allow: Sequence[str] = (), deny: Sequence[s
 
 
 @pytest.mark.requirement("S4-14")
-def test_what_is_denied_to_one_tool_is_denied_to_those_that_are_ruled_as_it() -> None:
+def test_a_deny_rule_of_a_tool_applies_to_tools_with_this_alias() -> None:
     assert kind(EDIT, "cart.py", allow=["edit"], deny=["write(cart.py)"]) == "deny"
     assert kind(EDIT, "cart.py", allow=["edit"], deny=["write"]) == "deny"
     assert kind(EDIT, "other.py", allow=["edit"], deny=["write(cart.py)"]) == "allow"
@@ -35,7 +35,7 @@ def test_it_is_not_the_other_way_round_and_not_so_for_what_is_allowed() -> None:
     assert kind(EDIT, "cart.py", allow=["write"]) == "ask"
 
 
-def test_what_a_tool_comes_across_is_held_against_the_deny_rules() -> None:
+def test_files_that_a_tool_finds_are_checked_against_deny_rules() -> None:
     permissions = Permissions.of(allow=["read"], deny=["read(.env)", "grep(keys/**)"])
     denied = {
         (tool.definition.name, subject)

@@ -96,7 +96,7 @@ def test_a_rule_is_written_as_it_was_read(text: str) -> None:
         ("bash(\x1b[2K)", "rule_pattern_unprintable"),
     ],
 )
-def test_what_is_no_rule_is_refused_with_what_to_write(text: str, code: str) -> None:
+def test_an_invalid_rule_is_refused_with_a_code(text: str, code: str) -> None:
     with pytest.raises(InvalidValue) as refused:
         PermissionRule.parse(text)
     assert (refused.value.place, refused.value.code) == ("rule", code)
@@ -298,7 +298,7 @@ def test_a_rule_never_covers_a_call_of_which_it_does_not_cover_a_part(
 
 
 @given(rules(), SUBJECTS, CAPABILITIES)
-def test_what_might_be_anything_is_covered_by_a_star_alone(
+def test_unknown_subjects_are_covered_only_by_a_star(
     rule: PermissionRule, text: str, capability: Capability
 ) -> None:
     assert is_unknown_subject(f"\n{text}", capability)
@@ -419,7 +419,7 @@ def test_an_address_suggests_its_host() -> None:
 
 
 @given(st.lists(st.text(max_size=20) | SUBJECTS, max_size=3), CAPABILITIES)
-def test_what_is_suggested_covers_the_call(subjects: list[str], capability: Capability) -> None:
+def test_a_suggested_rule_covers_the_call(subjects: list[str], capability: Capability) -> None:
     text = suggest_rule("t", capability, subjects)
     assert not text or PermissionRule.parse(text).covers_all("t", capability, subjects)
     if any(is_unknown_subject(subject, capability) for subject in subjects):

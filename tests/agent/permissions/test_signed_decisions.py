@@ -62,7 +62,7 @@ def go_on(
     return harness, asked
 
 
-def test_what_was_granted_under_our_seal_holds_after_a_restart() -> None:
+def test_a_signed_grant_applies_after_a_restart() -> None:
     store = MemoryStore()
     session = granted(store, OURS).id
     harness, asked = go_on(store.open(session))
@@ -71,7 +71,7 @@ def test_what_was_granted_under_our_seal_holds_after_a_restart() -> None:
 
 @pytest.mark.requirement("S2-18")
 @pytest.mark.parametrize("seal", [None, seal_with("theirs")])
-def test_what_was_granted_elsewhere_is_asked_again(seal: SignText | None) -> None:
+def test_a_grant_signed_elsewhere_is_asked_about_again(seal: SignText | None) -> None:
     store = MemoryStore()
     session = granted(store, seal).id
     harness, asked = go_on(store.open(session))
@@ -120,7 +120,7 @@ def test_a_sealed_grant_cannot_be_changed(forged: str) -> None:
 
 
 @pytest.mark.parametrize("proof", [None, True, "", "\u00e9", {"a": 1}, ["x"]])
-def test_what_is_no_seal_at_all_is_none(proof: object) -> None:
+def test_an_invalid_seal_is_not_a_valid_signature(proof: object) -> None:
     conversation = MemoryStore().new(
         [ChatMessage.user("Go."), turn_with_calls(call("c1", "write"))]
     )

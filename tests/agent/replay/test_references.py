@@ -110,7 +110,7 @@ def test_a_large_image_beside_the_record_is_replayed(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["a.py", "gone.py"])
-def test_what_was_pointed_at_meanwhile_is_replayed(folder: Path, path: str) -> None:
+def test_references_of_steering_prompts_are_replayed(folder: Path, path: str) -> None:
     def interfere(*_: Any) -> str:
         harness.agent.steer(prompt_with("And this?", file_reference(path)))
         harness.agent.steer("And hurry.")
@@ -123,7 +123,7 @@ def test_what_was_pointed_at_meanwhile_is_replayed(folder: Path, path: str) -> N
     assert (result.turns, result.calls) == (2, 1)
 
 
-def test_what_was_read_again_is_replayed() -> None:
+def test_refreshed_references_are_replayed() -> None:
     clock = ManualClock()
     library = ResourceServer(holds={NOTES.uri: text_resource("what is there")})
     harness = AgentHarness(["One.", "Two."], resolver=FakeResources(library, clock))

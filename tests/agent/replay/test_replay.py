@@ -41,7 +41,7 @@ def test_a_session_is_replayed_to_the_same_digest() -> None:
 
 @pytest.mark.requirement("S1-11")
 @pytest.mark.parametrize("first", range(0, 240, 30))
-def test_whatever_happened_in_a_session_the_same_record_comes_out(first: int) -> None:
+def test_the_replay_of_any_session_gives_the_same_log(first: int) -> None:
     """Parallel calls, denials, faults, crashes, cancellations and steering, wherever chance puts them."""
 
     async def check(seed: int) -> None:
@@ -113,7 +113,7 @@ def test_a_replay_emits_the_events_again_and_runs_nothing() -> None:
     assert [e.call.id for e in events if isinstance(e, CallStarted)] == ["c1", "c2", "c3", "c5"]
 
 
-def test_what_a_watcher_raises_ends_the_replay() -> None:
+def test_an_exception_of_the_listener_ends_the_replay() -> None:
     def refuse(_: LoopEvent) -> None:
         raise RuntimeError("enough")
 
@@ -224,7 +224,7 @@ def test_an_order_that_no_run_produces_is_found_in_a_forged_record() -> None:
 
 
 @pytest.mark.parametrize("kind", [UserMessage, AssistantMessage, ToolResultMessage, Feedback])
-def test_what_was_taken_out_is_named_and_the_rest_is_replayed(kind: type) -> None:
+def test_redacted_entries_are_named_and_the_rest_is_replayed(kind: type) -> None:
     harness = AgentHarness(
         [turn_with_calls(call("c1", "read")), "Done.", "Yes."], read_tool("read", "A.")
     )

@@ -169,7 +169,7 @@ def test_each_result_on_record_is_used_once_and_other_calls_pass_the_gate() -> N
     assert [rule for _, rule, _ in approvals[1:]] == ["default read", NO_APPROVER_RULE]
 
 
-def test_what_was_denied_then_may_be_allowed_now() -> None:
+def test_a_call_denied_earlier_may_be_allowed_now() -> None:
     harness = AgentHarness([turn_with_calls(call("c1", "write")), "Denied."], write_tool("write"))
     run(harness.run())
     tool = write_tool("write", "Written.")

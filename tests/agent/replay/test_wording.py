@@ -113,7 +113,7 @@ def test_a_denial_with_other_wording_and_without_a_code_replays_as_the_same() ->
     "change", [reworded, without_result_code, without_codes_and_denials_reworded]
 )
 @pytest.mark.parametrize("first", range(0, 120, 30))
-def test_whatever_happened_other_wording_replays_as_the_same(
+def test_sessions_with_other_wording_replay_as_the_same(
     first: int, change: Callable[[Entry], Entry]
 ) -> None:
     async def check(seed: int) -> None:

@@ -58,7 +58,7 @@ def shown(
 # -- in a repository ---------------------------------------------------------------------------
 
 
-def test_what_differs_from_the_last_commit_is_shown_with_new_files(repository: Path) -> None:
+def test_changes_since_the_last_commit_are_shown_with_new_files(repository: Path) -> None:
     (repository / "kept.txt").write_text("one\nthree\n")
     (repository / "neu ü.txt").write_text("hello\n")
     (repository / "noise.log").write_text("ignored\n")
@@ -71,7 +71,7 @@ def test_what_differs_from_the_last_commit_is_shown_with_new_files(repository: P
     assert "ignored" not in reply.plain_text
 
 
-def test_what_is_staged_counts_too(repository: Path) -> None:
+def test_staged_changes_are_included(repository: Path) -> None:
     (repository / "kept.txt").write_text("one\nthree\n")
     git("add", ".")
     assert "+three\n" in shown(repository).plain_text

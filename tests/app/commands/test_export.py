@@ -101,7 +101,7 @@ def test_a_file_can_lie_below_the_home_folder(context: CommandContext, home: Pat
     assert names(context) == []
 
 
-def test_what_is_there_is_not_written_over(context: CommandContext) -> None:
+def test_an_existing_file_is_not_overwritten(context: CommandContext) -> None:
     (context.folder / "talk.md").write_text("mine")
     with pytest.raises(InvalidValue) as caught:
         exported(context, "talk.md")

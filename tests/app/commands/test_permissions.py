@@ -164,7 +164,7 @@ def test_a_rule_is_revoked_wherever_it_was_allowed_or_for_one_alone(project: Pat
     ("argument", "is_usage"),
     [("forget bash", True), ("allow", True), ("allow bahs", False), ("allow bash(", False)],
 )
-def test_what_makes_no_sense_is_refused_and_changes_nothing(
+def test_invalid_arguments_of_permissions_change_nothing(
     project: Path, argument: str, is_usage: bool
 ) -> None:
     with pytest.raises(InvalidValue) as caught:

@@ -63,7 +63,7 @@ def test_a_replaced_file_is_not_read(workspace: Workspace, folder: Path, outside
     assert changes(files, "f", finding) == ("f cannot be read any more",)
 
 
-def test_a_folder_tells_whether_its_listing_changed(workspace: Workspace, folder: Path) -> None:
+def test_a_folder_reports_whether_its_listing_changed(workspace: Workspace, folder: Path) -> None:
     write_files(folder, {"src/a": "x"})
     files = FileReferenceResolver(workspace)
     finding = resolve(files, "src")
@@ -143,7 +143,7 @@ def test_a_search_that_takes_too_long_does_not_report_deleted_files(
     assert error_code_of(resolve(slow, "*.py")) == "lookup_timeout"
 
 
-def test_a_pattern_tells_which_files_changed_came_and_went(
+def test_a_pattern_reports_changed_new_and_deleted_files(
     workspace: Workspace, folder: Path
 ) -> None:
     write_files(folder, {"src/a.py": "a", "src/b.py": "b", "src/c.py": "c"})

@@ -310,7 +310,9 @@ def test_a_planner_reads_but_not_what_a_rule_forbids(workspace: Workspace, folde
 
 
 @pytest.mark.requirement("S2-11", "S2-14")
-def test_what_is_denied_is_an_error_and_not_known(workspace: Workspace, folder: Path) -> None:
+def test_a_denied_file_is_an_error_and_does_not_count_as_read(
+    workspace: Workspace, folder: Path
+) -> None:
     (folder / "f").write_text("SECRET\n")
     finding = resolve(
         FileReferenceResolver(workspace), "f", permits=ScriptedPermission(denied={"f"})

@@ -115,7 +115,7 @@ def test_an_image_with_too_many_scans_is_refused_before_it_is_decoded() -> None:
             act(jpeg_of_scans(201))
 
 
-def test_what_follows_the_end_of_an_image_does_not_count_as_its_scans() -> None:
+def test_bytes_after_the_end_of_an_image_are_not_counted_as_scans() -> None:
     film = b"\xff\xda\0\2" * 1_000
     assert prepare_for_model(encode_image(red_image(), "JPEG") + film, LIMITS).details["bytes"]
 

@@ -178,7 +178,7 @@ def test_recognised_text_is_sent_as_one_text_without_anything_of_the_record() ->
 
 
 @pytest.mark.requirement("S2-27")
-def test_auto_with_a_model_that_does_not_see_recognises_and_tells_the_user(tmp_path: Path) -> None:
+def test_auto_mode_recognises_text_for_a_model_without_vision_and_notifies(tmp_path: Path) -> None:
     (tmp_path / "shot.png").write_bytes(PICTURE)
     finding = run(images(tmp_path).resolve(image(ImageFile("shot.png")), resolve_context(False)))
     assert isinstance(finding.content[0], Text)

@@ -32,7 +32,7 @@ def test_an_image_for_anthropic_stays_below_five_megabytes_in_base64() -> None:
 
 
 @pytest.mark.parametrize("wire", ["ollama_chat", "openai_chat", "openai_responses"])
-def test_what_llama_cpp_cannot_decode_is_not_sent_to_it(wire: str) -> None:
+def test_images_that_llama_cpp_cannot_decode_are_not_sent(wire: str) -> None:
     assert "image/webp" not in image_limits_for(wire).types
 
 

@@ -129,7 +129,7 @@ def test_arguments_that_its_pattern_could_be_matched_with_for_ever_are_checked_a
     assert tool.definition.check(call("c", tool.definition.name, a="a" * 100 + "?")) == ()
 
 
-def test_who_calls_one_of_ours_gets_ours(found: McpTools) -> None:
+def test_a_server_cannot_replace_a_built_in_tool(found: McpTools) -> None:
     tools: Any = found.tools
     desk = AgentHarness(
         [turn_with_calls(call("c", "read")), "Done."], read_tool("read", "ours"), *tools
@@ -157,7 +157,7 @@ def test_who_calls_one_of_ours_gets_ours(found: McpTools) -> None:
         ("many_blocks", Outcome.OK, "more blocks, beyond the limit of 100"),
     ],
 )
-def test_a_misdeed_is_a_result_and_the_work_goes_on(
+def test_a_misbehaving_server_gives_a_bounded_result(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], misdeed: str, outcome: Outcome, words: str
 ) -> None:
     _, _, result = work_with(tmp_path, misdeed)
@@ -225,7 +225,7 @@ def test_its_last_output_is_quoted_without_controls(tmp_path: Path) -> None:
     assert "\x1b" not in result.text
 
 
-def test_an_answer_after_the_cancellation_is_nobodys(
+def test_a_late_response_to_a_cancelled_call_is_ignored(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     async def work(connection: McpConnection) -> list[str]:

@@ -115,7 +115,7 @@ def test_a_resolved_resource_is_recorded_and_sent_without_metadata() -> None:
     assert str(details(found)["sha256"]) not in said
 
 
-def test_what_is_denied_is_not_read() -> None:
+def test_a_denied_resource_is_not_read() -> None:
     library = ResourceServer(holds={"lib://a": text_resource("secret")})
     found = run(
         resources(library).resolve(

@@ -29,7 +29,7 @@ def text_of(content: object) -> str:
     return "".join(block.get("text", "") for block in content)
 
 
-def test_time_is_told(time_server: LiveConnection) -> None:
+def test_the_time_server_returns_the_time(time_server: LiveConnection) -> None:
     tools = time_server.run(time_server.server.tools())
     assert [tool.name for tool in tools] == ["get_current_time", "convert_time"]
     assert tools[0].schema["required"] == ["timezone"]

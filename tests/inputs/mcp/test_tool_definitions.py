@@ -131,7 +131,7 @@ def test_patterns_become_part_of_the_description_and_are_never_matched() -> None
     assert definition.check(call) == ()
 
 
-def test_what_providers_refuse_at_the_top_of_a_schema_is_made_one_object() -> None:
+def test_a_schema_with_an_unsupported_top_level_becomes_one_object() -> None:
     other = {"type": "object", "properties": {"b": {"type": "integer"}}, "required": ["b"]}
     parameters = defined({**INNER, "oneOf": [INNER, other], "not": {"required": ["c"]}}).parameters
     assert parameters.keys() == {"type", "properties"}

@@ -24,7 +24,7 @@ from steno.inputs.ocr.reader import detect_language
         ("Сегодня пятница, пора домой.", "ru"),
     ],
 )
-def test_a_sentence_tells_its_language(text: str, language: str) -> None:
+def test_the_language_of_a_sentence_is_detected(text: str, language: str) -> None:
     assert detect_language(text) == language
 
 

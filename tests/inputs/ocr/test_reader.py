@@ -32,7 +32,7 @@ class Scripted:
 
 
 @pytest.mark.requirement("S2-25")
-def test_a_reading_tells_text_confidence_language_and_engine() -> None:
+def test_an_ocr_result_has_text_confidence_language_and_engine() -> None:
     ocr = OcrReader(Scripted(lambda _: RecognisedText("Ship it on Friday, or tell Ada.", 0.97)))
     reading = asyncio.run(ocr.read(b"image"))
     assert reading[:4] == ("Ship it on Friday, or tell Ada.", 0.97, "en", "scripted 1.0")
@@ -77,7 +77,7 @@ def test_images_are_read_one_at_a_time() -> None:
     assert max(most) == 1
 
 
-def test_who_is_cancelled_does_not_wait_and_the_next_one_does() -> None:
+def test_a_cancelled_task_does_not_wait_and_the_next_one_does() -> None:
     started, may_end = Event(), Event()
     order: list[str] = []
 
@@ -104,7 +104,7 @@ def test_who_is_cancelled_does_not_wait_and_the_next_one_does() -> None:
     assert order == ["begin first", "end first", "begin second", "end second"]
 
 
-def test_who_is_cancelled_while_waiting_leaves_the_turn_to_others() -> None:
+def test_a_task_cancelled_while_waiting_lets_others_proceed() -> None:
     started, may_end = Event(), Event()
 
     def recognise(image: bytes) -> RecognisedText:

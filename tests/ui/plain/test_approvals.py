@@ -52,7 +52,7 @@ def test_deny_denies(word: str) -> None:
     "stray",
     ["", " ", "y", "yes", "n", "no", "w", "ok", "once more", "onc", "2 once", "all s", "all rule"],
 )
-def test_what_is_none_of_the_words_decides_nothing(stray: str) -> None:
+def test_an_unknown_reply_decides_nothing(stray: str) -> None:
     assert verdicts_for(stray, "deny") == [("call_1", ApprovalDecision(allowed=False, actor="ann"))]
 
 
@@ -83,7 +83,7 @@ def test_the_rule_can_be_written_anew(lines: tuple[str, ...]) -> None:
     ]
 
 
-def test_what_is_no_rule_leaves_the_rule_as_it_was() -> None:
+def test_an_invalid_rule_does_not_change_the_rule() -> None:
     assert verdicts_for("edit bash(", "session")[0][1].rule == "bash(git log *)"
     assert verdicts_for("edit", "", "session")[0][1].rule == "bash(git log *)"
 
@@ -224,7 +224,7 @@ def test_a_question_that_is_no_longer_asked_is_dropped_and_the_others_keep_their
     assert at_terminal(act).decisions == [("c2", ApprovalDecision(allowed=False, actor="ann"))]
 
 
-def test_who_leaves_at_a_question_has_decided_nothing() -> None:
+def test_quitting_at_an_approval_decides_nothing() -> None:
     async def act(user: LineUser) -> None:
         user.ask(pending_call())
         await user.see("help? ")
@@ -233,7 +233,7 @@ def test_who_leaves_at_a_question_has_decided_nothing() -> None:
     assert at_terminal(act).decisions == []
 
 
-def test_what_is_said_while_a_question_is_open_has_lines_of_its_own() -> None:
+def test_output_during_an_approval_starts_on_a_new_line() -> None:
     async def act(user: LineUser) -> None:
         user.ask(pending_call())
         await user.see("help? ")

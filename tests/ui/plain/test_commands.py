@@ -64,7 +64,7 @@ def test_every_command_does_something_or_says_why_not() -> None:
         assert user.said.count("\n") > 2 or command.name == "quit", command.name
 
 
-def test_a_command_that_there_is_not_is_said() -> None:
+def test_an_unknown_command_is_reported() -> None:
     session = FakeSession()
     session.replies["hlep"] = Missing("/hlep: unknown command; do you mean /help?")
     assert "Error: /hlep: unknown command" in through_a_pipe("/hlep\n", session).said
@@ -78,13 +78,13 @@ def test_help_says_commands_and_keys() -> None:
 
 
 @pytest.mark.parametrize("word", sorted(QUIT_WORDS))
-def test_who_says_only_that_they_leave_is_told_how(word: str) -> None:
+def test_a_prompt_of_quit_or_exit_explains_the_command(word: str) -> None:
     user = through_a_pipe(f"{word}\n{word} the loop\n")
     assert f"Notice: {QUIT_HINT}\n" in user.said
     assert user.session.asked == [("send", PromptInput(f"{word} the loop"))]
 
 
-def test_what_stands_behind_a_command_reaches_the_desk() -> None:
+def test_the_arguments_of_a_command_are_passed_to_the_session() -> None:
     user = through_a_pipe("/permissions revoke 1\n")
     assert user.session.asked == [("run_command", "permissions", "revoke 1")]
 
@@ -135,7 +135,7 @@ def test_the_tree_has_numbers_to_fork_label_and_edit_by() -> None:
     assert "\nPrompt: ask 2\n" in user.said
 
 
-def test_only_what_the_person_said_can_be_said_again() -> None:
+def test_tree_edit_refuses_entries_other_than_prompts() -> None:
     output = through_a_pipe("/tree edit 2\n/tree fork 99\n", FakeSession(EXCHANGES)).said
     assert "Error: fork: only your own messages can be edited" in output
     assert "Error: /tree: entry 99 not found" in output
@@ -151,7 +151,7 @@ def test_two_branches_are_compared() -> None:
     assert "Only in other: 1 entry\n  9. user: otherwise\n" in output
 
 
-def test_who_goes_on_hears_the_last_exchanges() -> None:
+def test_a_resumed_session_shows_the_last_exchanges() -> None:
     output = through_a_pipe("", FakeSession(EXCHANGES)).said
     assert output.split("\n")[1:] == [
         "Notice: 4 earlier entries; /tree shows all",
@@ -160,7 +160,7 @@ def test_who_goes_on_hears_the_last_exchanges() -> None:
     ]
 
 
-def test_who_forks_here_does_not_hear_everything_again() -> None:
+def test_a_fork_does_not_print_the_whole_session_again() -> None:
     session = FakeSession(EXCHANGES)
     session.conversation.fork("other")
     assert through_a_pipe("/tree go other\n", session).said.count("You: ask 5\n") == 1
@@ -181,7 +181,7 @@ def test_the_prompt_says_the_mode() -> None:
     at_terminal(act)
 
 
-def test_what_is_said_while_somebody_types_has_lines_of_its_own() -> None:
+def test_output_during_typing_starts_on_a_new_line() -> None:
     async def act(user: LineUser) -> None:
         user.session.happen(Notice(NoticeKind.CONTEXT, "something else", "settings_ignored"))
         await user.see("act> ")
@@ -189,7 +189,7 @@ def test_what_is_said_while_somebody_types_has_lines_of_its_own() -> None:
     assert "act> \nNotice: something else\nact> " in at_terminal(act).said
 
 
-def test_words_that_steer_are_heard_later_and_that_is_said() -> None:
+def test_a_steering_prompt_is_reported_as_sent_later() -> None:
     async def act(user: LineUser) -> None:
         user.session.is_running = True
         user.type("go left\n")
@@ -199,7 +199,7 @@ def test_words_that_steer_are_heard_later_and_that_is_said() -> None:
     assert session.asked == [("send", PromptInput("go left"))]
 
 
-def test_what_is_typed_is_kept_for_next_time(tmp_path: Path) -> None:
+def test_typed_prompts_are_kept_in_the_history(tmp_path: Path) -> None:
     file = tmp_path / "typed.jsonl"
     through_a_pipe("one\n/usage\n", history=file)
     assert list(PromptHistory(file).entries()) == ["one", "/usage"]
@@ -285,7 +285,7 @@ def test_lines_are_broken_between_words_where_the_terminal_would_cut_one(
     ]
 
 
-def test_a_table_of_a_reply_is_said_in_columns() -> None:
+def test_a_table_of_a_reply_is_shown_in_columns() -> None:
     table = Table(
         (Column("call", "cyan"), Column("tokens", is_number=True)),
         [("a | b", "12"), ("c.py", "1,200")],
@@ -307,7 +307,7 @@ def test_a_table_of_a_reply_is_said_in_columns() -> None:
     ]
 
 
-def test_nothing_that_is_said_has_the_backslashes_of_markdown() -> None:
+def test_printed_text_has_no_backslashes_of_markdown() -> None:
     session = FakeSession()
     told = "prices are not known here: pip install 'steno-agent[prices]'; `c`"
     parts: list[ReportPart] = [
@@ -338,19 +338,19 @@ def test_compared_entries_that_are_no_messages_say_what_they_are() -> None:
 
 
 @pytest.mark.parametrize("typed", ["/retry/help", "/usage/quit x"])
-def test_two_commands_in_one_word_are_not_said_to_the_model(typed: str) -> None:
+def test_two_commands_in_one_word_are_not_sent_to_the_model(typed: str) -> None:
     name, _, rest = typed[1:].partition(" ")
     assert through_a_pipe(f"{typed}\n").session.asked == [("run_command", name, rest)]
 
 
-def test_who_moves_about_in_a_session_is_not_told_again_that_it_stopped() -> None:
+def test_moving_in_a_session_does_not_report_an_interruption_again() -> None:
     session = FakeSession(EXCHANGES)
     session.is_unfinished = True
     output = through_a_pipe("/fork aside\n/tree fork 2 more\n", session).said
     assert output.count(UNFINISHED_NOTICE) == 1
 
 
-def test_who_leaves_a_terminal_is_told_how_to_go_on() -> None:
+def test_leaving_the_terminal_shows_how_to_continue() -> None:
     async def act(user: LineUser) -> None:
         user.type("/quit\n")
         await user.see("Session: 0198-session; continue it with steno -c\n")

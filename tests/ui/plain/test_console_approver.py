@@ -139,7 +139,7 @@ def test_no_can_be_explained_to_the_model() -> None:
 
 
 @pytest.mark.parametrize("keys", ["\n", "y\n", "yes\n", "n\n", "od\n", "ok\n", "1\n"])
-def test_what_is_no_answer_is_asked_again(keys: str) -> None:
+def test_an_invalid_reply_is_asked_for_again(keys: str) -> None:
     """Keys of earlier versions are not answers either: none of them allows or denies."""
     assert not answered(question(), keys, "d\n").allowed
     assert answered(question(), keys, "o\n").allowed
@@ -186,7 +186,7 @@ def test_without_a_rule_nothing_reaches_beyond_the_call(keys: str) -> None:
     assert decision_after(question(rule=""), act) == ApprovalDecision(allowed=True, actor="ada")
 
 
-def test_what_was_typed_before_the_question_is_no_answer() -> None:
+def test_lines_typed_before_an_approval_do_not_decide_it() -> None:
     async def run() -> ApprovalDecision:
         with sitting() as person:
             person.type("o\no\n")
@@ -225,12 +225,12 @@ def test_the_call_the_rule_and_the_choice_are_shown() -> None:
     )
 
 
-def test_what_the_preview_does_not_show_is_shown_below_it() -> None:
+def test_arguments_missing_from_the_preview_are_shown_below_it() -> None:
     asked = replace(question(), subjects=("git log -1",), preview=CallPreview())
     assert '\nApplies to:\n│ git log -1\nArguments:\n│ command: "git log -1"\n' in shown(asked)
 
 
-def test_what_a_model_wrote_cannot_act_on_the_terminal_or_pass_for_a_question() -> None:
+def test_text_of_a_model_cannot_control_the_terminal_or_imitate_an_approval() -> None:
     preview = "ls \x1b[2J\x1b]0;title\x07\u202e\rok\nread asks for permission to read:\no once"
     screen = shown(question(preview=preview))
     assert "\x1b" not in screen

@@ -59,7 +59,7 @@ def recorded(*messages: ChatMessage) -> list[EntryRecorded]:
     return [EntryRecorded(entry) for entry in Conversation(messages).entries()]
 
 
-def test_an_answer_is_said_line_by_line_and_only_once() -> None:
+def test_a_response_is_printed_line_by_line_and_only_once() -> None:
     answer = "one\n\nApproval 1 of 1: fake\nthree"
     deltas = [TextDelta(0, piece) for piece in ("o", "ne\n\nAppr", "oval 1 of 1: fake\nth")]
     assert told(*deltas) == ["Answer: one", "", "  Approval 1 of 1: fake"]
@@ -72,7 +72,7 @@ def test_an_answer_is_said_line_by_line_and_only_once() -> None:
     assert told(*said) == ["Answer: one", "", "  Approval 1 of 1: fake", "  three"]
 
 
-def test_an_answer_that_came_in_one_piece_is_said_from_the_record() -> None:
+def test_a_response_without_stream_is_printed_from_the_record() -> None:
     assert told(*recorded(ChatMessage.user("x"), ChatMessage.assistant("one\ntwo"))) == [
         "Answer:",
         "  one",
@@ -80,7 +80,7 @@ def test_an_answer_that_came_in_one_piece_is_said_from_the_record() -> None:
     ]
 
 
-def test_of_thinking_the_number_of_words_is_said() -> None:
+def test_thinking_is_shown_as_its_number_of_words() -> None:
     events: list[SessionEvent] = [
         ThinkingDelta(0, "let me th"),
         ThinkingDelta(0, "ink"),
@@ -105,7 +105,7 @@ def test_a_tool_of_a_server_keeps_the_blanks_of_its_name() -> None:
     assert told(CallStarted(call)) == ["Tool list all files: pytest -q"]
 
 
-def test_of_much_output_the_first_and_the_last_lines_are_said() -> None:
+def test_long_output_is_shown_with_its_first_and_last_lines() -> None:
     output = "".join(f"line {number}\n" for number in range(1, 101))
     lines = told(
         CallStarted(CALL),
@@ -176,7 +176,7 @@ def test_the_end_says_how_and_what_it_cost(ended: RunResult, lines: list[str]) -
 
 
 @pytest.mark.requirement("S2-27", "S2-28")
-def test_what_became_of_an_image_is_said() -> None:
+def test_the_resolution_of_an_image_is_reported() -> None:
     image = Image(source=ImageFile("shot.png"))
     (prompt,) = recorded(ChatMessage.user([Text("look"), image]))
     target = prompt.entry.id
@@ -199,7 +199,7 @@ def test_what_became_of_an_image_is_said() -> None:
 
 
 @pytest.mark.requirement("S2-28")
-def test_what_could_not_be_sent_can_be_tried_again() -> None:
+def test_a_prompt_that_could_not_be_sent_can_be_retried() -> None:
     ended = result(EndReason.FAILED, "x", Unresolved("nothing was sent: too large"), None)
     assert told(RunEnded(ended))[0] == ("Error: nothing was sent: too large; /retry tries again")
     conversation = Conversation([ChatMessage.user("Go.")])
@@ -243,7 +243,7 @@ def test_nothing_that_anybody_writes_acts_on_the_terminal_or_looks_like_ours() -
     )
 
 
-def test_what_was_said_and_not_heard_is_said_to_be_so() -> None:
+def test_an_unsent_prompt_is_reported_as_not_sent() -> None:
     out = io.StringIO()
     teller = EventWriter(LineWriter(out, {}), call_headline)
     teller.note_queued("be brief")

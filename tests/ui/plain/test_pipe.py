@@ -78,7 +78,7 @@ def test_nothing_at_all_leaves_at_once() -> None:
     assert through_a_pipe("").session.asked == []
 
 
-def test_what_stands_behind_quit_is_not_read() -> None:
+def test_arguments_of_quit_are_ignored() -> None:
     assert said(through_a_pipe("/quit\none\n").session) == []
 
 
@@ -90,7 +90,7 @@ def test_a_question_takes_the_next_line() -> None:
 
 
 @pytest.mark.requirement("S2-18")
-def test_what_the_lines_do_not_answer_is_denied_with_a_reason() -> None:
+def test_requests_without_a_reply_in_the_input_are_denied_with_a_reason() -> None:
     user = through_a_pipe("go\n", Answering(pending_call("c1"), queued_call("c2")))
     assert [(id, one.allowed) for id, one in user.decisions] == [("c2", False), ("c1", False)]
     assert {one.reason for _, one in user.decisions} == {"the input ended before a decision"}
@@ -114,7 +114,7 @@ def test_three_quotes_hold_a_text_of_several_lines(typed: str, meant: str) -> No
     assert said(through_a_pipe(typed).session) == [meant]
 
 
-def test_what_nobody_can_see_reaches_no_model() -> None:
+def test_invisible_characters_are_not_sent_to_a_model() -> None:
     assert said(through_a_pipe("on\x1b[31me\n").session) == ["one"]
 
 
@@ -122,7 +122,7 @@ def test_a_shell_command_goes_to_the_desk() -> None:
     assert through_a_pipe("!git status\n").session.asked == [("run_shell", "git status")]
 
 
-def test_what_is_refused_is_told_and_the_session_goes_on() -> None:
+def test_a_refusal_is_reported_and_the_session_continues() -> None:
     session = FakeSession()
     session.refusal = Missing("model: there is \x1b[2Jnone")
     user = through_a_pipe("one\ntwo\n", session)
@@ -130,7 +130,7 @@ def test_what_is_refused_is_told_and_the_session_goes_on() -> None:
     assert said(session) == ["one", "two"]
 
 
-def test_a_fault_is_told_and_the_session_goes_on() -> None:
+def test_a_bug_is_reported_and_the_session_continues() -> None:
     class Faulty(FakeSession):
         async def run_command(self, name: str, argument: str = "") -> Report:
             raise ZeroDivisionError("by \x1b[2J")
@@ -150,7 +150,7 @@ def test_a_file_is_read_as_a_pipe_is(tmp_path: Path) -> None:
     assert said(session) == ["one", "x" * 100_000, "two"]
 
 
-def test_who_does_not_listen_any_more_ends_the_session() -> None:
+def test_a_closed_output_ends_the_session() -> None:
     end, other_end = os.pipe()
     reading, writing = os.pipe()
     os.close(reading)

@@ -100,7 +100,7 @@ def seat(tmp_path: Path, term: str = "xterm-256color", *, inputrc: str = "") -> 
 
 
 @pytest.mark.parametrize("term", TERMINALS)
-def test_what_is_typed_is_said_and_answered_on_lines_of_its_own(tmp_path: Path, term: str) -> None:
+def test_a_prompt_and_its_response_are_on_separate_lines(tmp_path: Path, term: str) -> None:
     with seat(tmp_path, term) as user:
         user.see("act> ")
         user.type("hello\n")
@@ -214,7 +214,7 @@ def test_a_line_that_is_typed_while_a_turn_runs_steers_it(tmp_path: Path, term: 
 
 @pytest.mark.requirement("S2-18")
 @pytest.mark.parametrize("term", TERMINALS)
-def test_what_was_typed_before_a_question_does_not_answer_it(tmp_path: Path, term: str) -> None:
+def test_keys_typed_before_an_approval_do_not_decide_it(tmp_path: Path, term: str) -> None:
     with seat(tmp_path, term) as user:
         user.see("act> ")
         user.type("ask\nonce\n")
@@ -245,7 +245,7 @@ def test_ctrl_c_at_a_question_interrupts_and_decides_nothing(tmp_path: Path, ter
         assert "ASKED 'decide'" not in user.screen
 
 
-def test_what_was_typed_before_comes_back_and_is_kept(tmp_path: Path) -> None:
+def test_earlier_prompts_can_be_recalled_and_are_kept(tmp_path: Path) -> None:
     PromptHistory(tmp_path / "typed.jsonl").add("from last time")
     with seat(tmp_path) as user:
         user.see("act> ")
@@ -277,9 +277,7 @@ def test_tab_completes_commands_their_arguments_and_files(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("term", TERMINALS)
-def test_the_terminal_is_as_before_when_the_program_is_told_to_end(
-    tmp_path: Path, term: str
-) -> None:
+def test_the_terminal_is_restored_after_a_signal(tmp_path: Path, term: str) -> None:
     with seat(tmp_path, term) as user:
         user.see("act> ")
         user.type("half a li")

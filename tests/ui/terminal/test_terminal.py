@@ -79,7 +79,7 @@ def test_it_starts_answers_and_leaves(window: Tmux) -> None:
     assert "read notes.txt" in steno(window, "sessions", "list")
 
 
-def test_what_is_said_on_the_command_line_is_said_first_and_leaving_tells_how_to_go_on(
+def test_a_first_prompt_is_sent_and_the_end_explains_how_to_continue(
     window: Tmux,
 ) -> None:
     window.start("read notes.txt", *OFFLINE)
@@ -89,7 +89,7 @@ def test_what_is_said_on_the_command_line_is_said_first_and_leaving_tells_how_to
     assert "continue it with steno -c" in seen
 
 
-def test_who_opens_it_and_leaves_has_begun_nothing(window: Tmux) -> None:
+def test_opening_and_quitting_stores_no_session(window: Tmux) -> None:
     window.start(*OFFLINE)
     window.wait("ACT")
     say(window, "/quit")
@@ -139,7 +139,7 @@ def test_words_that_are_typed_while_a_question_appears_decide_nothing(window: Tm
     assert (window.folder / "notes.txt").exists()
 
 
-def test_escape_interrupts_what_runs_and_the_session_goes_on(window: Tmux) -> None:
+def test_escape_interrupts_the_run_and_the_session_continues(window: Tmux) -> None:
     window.start(*OFFLINE, "--allow", "bash(sleep *)")
     window.wait("ACT")
     say(window, "run sleep 60")
@@ -151,7 +151,7 @@ def test_escape_interrupts_what_runs_and_the_session_goes_on(window: Tmux) -> No
     window.wait("ship on Friday")
 
 
-def test_what_is_typed_during_a_turn_steers_it(window: Tmux) -> None:
+def test_a_prompt_typed_during_a_turn_steers_it(window: Tmux) -> None:
     gate = window.folder / "gate"
     os.mkfifo(gate)
     window.start(*OFFLINE, "--allow", "bash(cat *)")
@@ -265,7 +265,7 @@ def test_a_signal_ends_it_in_order_and_the_terminal_is_as_it_was(
 
 
 @pytest.mark.parametrize("plain", [(), ("--plain",)])
-def test_options_that_make_no_sense_are_told_before_there_is_a_screen(
+def test_contradictory_options_are_reported_before_the_screen_opens(
     window: Tmux, plain: tuple[str, ...]
 ) -> None:
     window.start(*OFFLINE, *plain, "--fork", "other")

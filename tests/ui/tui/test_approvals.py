@@ -52,7 +52,7 @@ def test_without_a_question_there_is_no_panel() -> None:
     run_steps(ApprovalApp(), steps)
 
 
-def test_what_waits_alone_is_not_shown_until_something_is_asked() -> None:
+def test_queued_calls_are_not_shown_before_an_approval_is_requested() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         assert not app.panel.display
         app.ask(pending_call(), queued_call("call_2"))
@@ -155,7 +155,7 @@ def test_the_rule_can_be_edited_before_it_is_stored(key: str) -> None:
 
 
 @pytest.mark.parametrize("written", ["", "bash(git", "bash(a)b", "ba sh", "bash(git log *) "])
-def test_what_is_no_rule_cannot_be_stored_and_says_why(written: str) -> None:
+def test_an_invalid_rule_cannot_be_stored_and_the_reason_is_shown(written: str) -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         await app.press(pilot, "s", "e", "ctrl+u")
@@ -187,7 +187,7 @@ def test_a_rule_says_how_far_it_reaches_while_it_is_written(rule: str, words: st
     run_steps(ApprovalApp(pending_call()), steps)
 
 
-def test_where_no_rule_should_be_stored_nothing_wider_is_offered_and_it_says_why() -> None:
+def test_without_a_safe_rule_only_once_is_offered_with_the_reason() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         assert "this call can only be allowed once: no safe rule matches it" in app.seen
@@ -235,7 +235,7 @@ def test_escape_goes_back_step_by_step_and_denies_nothing() -> None:
     run_steps(ApprovalApp(pending_call()), steps)
 
 
-def test_what_the_desk_refuses_is_said() -> None:
+def test_an_error_of_the_session_is_shown() -> None:
     class Refusing(FakeSession):
         def decide(self, call_id: str, decision: ApprovalDecision) -> None:
             raise Conflict("call_1: somebody has decided already")
@@ -294,7 +294,7 @@ def test_a_click_as_the_panel_appears_chooses_nothing() -> None:
 # -- focus -----------------------------------------------------------------------------------
 
 
-def test_who_waits_at_a_blank_prompt_gets_the_question_at_once() -> None:
+def test_an_approval_takes_the_focus_of_an_empty_prompt_at_once() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         app.idle_s = 1.0
         app.ask(pending_call())
@@ -303,7 +303,7 @@ def test_who_waits_at_a_blank_prompt_gets_the_question_at_once() -> None:
     run_steps(ApprovalApp(), steps)
 
 
-def test_who_has_just_typed_gets_the_question_when_they_have_stopped() -> None:
+def test_an_approval_takes_the_focus_once_the_user_stops_typing() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         app.ask(pending_call())
         for app.idle_s in (0.0, 0.5, 0.9):
@@ -329,7 +329,7 @@ def test_a_key_meant_for_the_prompt_as_the_focus_is_taken_chooses_nothing() -> N
     run_steps(ApprovalApp(), steps)
 
 
-def test_who_goes_back_to_the_prompt_is_called_again_only_by_another_question() -> None:
+def test_after_returning_to_the_prompt_only_a_new_approval_takes_the_focus() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         app.idle_s = 60.0
         app.ask(pending_call())
@@ -344,7 +344,7 @@ def test_who_goes_back_to_the_prompt_is_called_again_only_by_another_question() 
     run_steps(ApprovalApp(), steps)
 
 
-def test_a_question_that_comes_while_one_is_decided_about_calls_nobody_back() -> None:
+def test_an_approval_that_arrives_during_another_does_not_take_the_focus() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         app.idle_s = 60.0

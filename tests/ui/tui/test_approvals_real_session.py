@@ -125,9 +125,7 @@ def test_a_rule_for_the_session_is_shown_stored_and_covers_the_rest(
     assert rules[-1] == "session grant write(out/**)"
 
 
-def test_a_question_that_nobody_answered_is_asked_again_after_a_kill(
-    project: Path, home: Path
-) -> None:
+def test_an_undecided_approval_is_requested_again_after_a_kill(project: Path, home: Path) -> None:
     async def steps(user: ScreenUser) -> None:
         await user.sees(UNFINISHED_NOTICE)
         assert "permission" not in user.text
@@ -149,7 +147,7 @@ def test_a_question_that_nobody_answered_is_asked_again_after_a_kill(
     ]
 
 
-def test_who_interrupts_decides_nothing_and_nothing_runs(project: Path, home: Path) -> None:
+def test_an_interrupt_decides_nothing_and_runs_nothing(project: Path, home: Path) -> None:
     async def steps(user: ScreenUser) -> None:
         await user.enter("Write three files.")
         await user.sees("1 of 3")

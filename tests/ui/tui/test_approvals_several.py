@@ -45,7 +45,7 @@ def test_several_calls_are_listed_and_gone_through_one_by_one() -> None:
     )
 
 
-def test_what_waits_can_be_decided_ahead_but_only_once_or_not() -> None:
+def test_a_queued_call_can_be_allowed_once_or_denied_ahead() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         await app.press(pilot, "ctrl+n")
@@ -62,7 +62,7 @@ def test_what_waits_can_be_decided_ahead_but_only_once_or_not() -> None:
 
 
 @pytest.mark.parametrize("is_allowed", [True, False])
-def test_what_was_decided_ahead_is_listed_as_such_and_not_asked_again(is_allowed: bool) -> None:
+def test_an_early_decision_is_listed_and_not_requested_again(is_allowed: bool) -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         decision = ApprovalDecision(allowed=is_allowed, actor="ann")
         app.ask(pending_call(), queued_call("call_2")._replace(decision=decision))
@@ -155,7 +155,7 @@ def test_only_what_was_listed_is_allowed_together() -> None:
     run_steps(ApprovalApp(pending_call(), queued_call("call_2")), steps)
 
 
-def test_when_one_of_all_is_gone_nothing_is_allowed() -> None:
+def test_if_one_of_all_listed_calls_is_withdrawn_none_is_allowed() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         await app.press(pilot, "a", "enter", "y")
@@ -217,7 +217,7 @@ def test_a_question_that_is_gone_takes_what_was_written_with_it(keys: tuple[str,
     run_steps(ApprovalApp(pending_call()), steps)
 
 
-def test_when_the_last_question_is_gone_the_person_is_told_and_back_at_the_prompt() -> None:
+def test_after_the_last_approval_a_notice_is_shown_and_the_prompt_has_the_focus() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         await app.press(pilot, "r", "enter", "x")

@@ -110,7 +110,7 @@ def test_letters_count_only_one_at_a_time_however_slow_the_prose() -> None:
             assert attention.check_letter(letter) is KeyRefusal.PROSE
 
 
-def test_who_writes_prose_and_stops_to_think_has_not_begun_to_choose() -> None:
+def test_a_pause_while_typing_text_selects_no_choice() -> None:
     clock = ManualClock()
     attention = KeyGuard(clock)
     clock.now += 1
@@ -139,7 +139,7 @@ def test_a_letter_and_enter_count_at_the_first_try_once_there_was_time_to_read(
     run_steps(ApprovalApp(*[pending_call(f"call_{n}", "edit") for n in range(3)]), steps)
 
 
-def test_who_was_too_soon_may_press_the_same_letter_again() -> None:
+def test_a_letter_pressed_too_soon_can_be_pressed_again() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         app.panel.focus()
         await pilot.pause()
@@ -151,7 +151,7 @@ def test_who_was_too_soon_may_press_the_same_letter_again() -> None:
     run_steps(ApprovalApp(pending_call()), steps)
 
 
-def test_what_is_ignored_says_why() -> None:
+def test_an_ignored_key_is_reported_with_the_reason() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         await app.press(pilot, "o")

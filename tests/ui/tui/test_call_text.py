@@ -202,7 +202,7 @@ def test_a_key_gives_what_is_to_be_read_more_room_and_takes_it_back(
 
 
 @pytest.mark.requirement("S2-18")
-def test_what_is_not_in_sight_is_counted_and_v_shows_it() -> None:
+def test_hidden_lines_are_counted_and_v_shows_them() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         hidden = 20 - app.seen.count("│ line")
@@ -227,7 +227,7 @@ def test_what_is_not_in_sight_is_counted_and_v_shows_it() -> None:
 
 
 @pytest.mark.requirement("S2-18")
-def test_where_everything_is_in_sight_nothing_more_is_offered() -> None:
+def test_without_hidden_lines_no_hint_to_show_more() -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
         await app.press(pilot, "v")

@@ -64,7 +64,7 @@ def test_two_branches_are_shown_beside_each_other() -> None:
     assert run_steps(screen(two_branches()), steps, size=WIDE) is UNSET
 
 
-def test_where_it_is_narrow_one_stands_below_the_other() -> None:
+def test_in_a_narrow_terminal_the_parts_are_stacked() -> None:
     async def steps(user: TreeUser) -> None:
         assert user.lines[4:8] == [
             "▌1 #5 user",
@@ -77,7 +77,7 @@ def test_where_it_is_narrow_one_stands_below_the_other() -> None:
     run_steps(screen(two_branches()), steps, size=NARROW)
 
 
-def test_what_is_the_same_is_shown_once_where_it_is_narrow() -> None:
+def test_equal_entries_are_shown_once_in_a_narrow_terminal() -> None:
     async def steps(user: TreeUser) -> None:
         assert user.lines[4:7] == ["▌= #23 user", "▌= question 0", ""]
 
@@ -276,7 +276,7 @@ def test_swapping_keeps_the_branch_that_was_chosen() -> None:
     assert session.asked == [("switch", "other")]
 
 
-def test_a_refusal_is_told_and_the_comparison_stays() -> None:
+def test_a_refusal_is_shown_and_the_comparison_stays() -> None:
     session = two_branches()
     session.branches = BusyBranches(session)
 
@@ -312,7 +312,7 @@ def test_of_many_entries_only_those_in_sight_are_put_into_words() -> None:
     run_steps(screen(session), steps, size=WIDE)
 
 
-def test_what_branches_and_entries_say_is_only_ever_text() -> None:
+def test_text_of_branches_and_entries_is_never_markup() -> None:
     hostile = (
         "[bold red]x[/] \x1b]8;;http://evil\x07link\x1b[2J \u202eabc\r\n\ttab [@click=app.quit]"
     )

@@ -42,7 +42,7 @@ def test_the_cursor_begins_on_what_holds_now_and_enter_picks(size: tuple[int, in
     show(PickerScreen("model", MODELS, "ollama/qwen3"), steps, size=size)
 
 
-def test_what_is_typed_filters_and_what_begins_like_it_comes_first() -> None:
+def test_typing_filters_the_list_and_prefix_matches_come_first() -> None:
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         await pilot.press(*"anth")
         await wait_until(pilot, lambda: "2 of 4" in app.text)
@@ -55,7 +55,7 @@ def test_what_is_typed_filters_and_what_begins_like_it_comes_first() -> None:
     show(PickerScreen("model", list(reversed(MODELS)), "ollama/qwen3"), steps)
 
 
-def test_what_is_said_about_things_can_be_searched_too() -> None:
+def test_descriptions_of_choices_can_be_searched_too() -> None:
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         await pilot.press(*"VISION")
         await wait_until(pilot, lambda: "2 of 4" in app.text)

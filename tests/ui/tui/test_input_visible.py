@@ -26,7 +26,7 @@ SCREENS: dict[str, tuple[Callable[[], Screen[Any]], tuple[str, ...]]] = {
 
 @pytest.mark.requirement("S4-15")
 @pytest.mark.parametrize("name", SCREENS)
-def test_what_is_typed_can_be_seen(name: str) -> None:
+def test_typed_text_is_visible(name: str) -> None:
     make, keys = SCREENS[name]
 
     async def steps(user: TreeUser) -> None:

@@ -81,7 +81,7 @@ def test_escape_ends_a_search_before_it_leaves() -> None:
     show(PagerScreen(text_report(LONG)), steps)
 
 
-def test_a_search_goes_on_from_where_the_person_reads() -> None:
+def test_a_search_continues_from_the_visible_position() -> None:
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         await pilot.press("G")
         await wait_until(pilot, lambda: "line 500" in app.text)

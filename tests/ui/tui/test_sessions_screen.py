@@ -152,7 +152,7 @@ def test_tab_goes_from_all_folders_to_this_one_and_back() -> None:
     show(SessionsScreen(session), steps)
 
 
-def test_where_this_folder_has_none_the_others_are_not_forgotten() -> None:
+def test_without_sessions_of_this_folder_other_sessions_are_mentioned() -> None:
     session, _ = make_session(THREE[0])
 
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
@@ -250,7 +250,7 @@ def test_typing_searches_and_shows_where_the_words_were_found() -> None:
     show(SessionsScreen(session), steps)
 
 
-def test_what_comes_back_for_words_that_have_changed_is_dropped() -> None:
+def test_results_of_an_outdated_search_are_dropped() -> None:
     session, session_list = make_session(*THREE)
 
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
@@ -303,7 +303,7 @@ def test_a_shelf_that_cannot_be_read_says_so() -> None:
 
 
 @pytest.mark.requirement("S4-15")
-def test_enter_goes_on_with_a_session_once() -> None:
+def test_enter_resumes_a_session_once() -> None:
     session, session_list = make_session(*THREE)
 
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
@@ -407,7 +407,7 @@ def test_a_session_is_deleted_after_its_name_was_shown_and_y_was_typed(key: str)
 
 
 @pytest.mark.parametrize("keys", [("enter",), ("n", "enter"), ("y", "escape"), ("y", "y", "enter")])
-def test_a_session_is_kept_unless_exactly_that_was_said(keys: tuple[str, ...]) -> None:
+def test_a_session_is_deleted_only_after_an_exact_confirmation(keys: tuple[str, ...]) -> None:
     session, _ = make_session(*THREE)
 
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
@@ -446,10 +446,10 @@ def test_a_session_that_must_not_be_deleted_says_why() -> None:
         *((200_000, "2 d ago"), (3_000_000, "2024-04-12"), (-90_000, "2024-05-18")),
     ],
 )
-def test_an_age_is_told_as_people_say_it(seconds: int, words: str) -> None:
+def test_an_age_is_formatted_in_the_largest_unit(seconds: int, words: str) -> None:
     now = datetime(2024, 5, 17, 6, 30, tzinfo=UTC)
     assert format_age(now - timedelta(seconds=seconds), now) == words
 
 
-def test_an_age_that_nobody_knows_is_a_dash() -> None:
+def test_an_unknown_age_is_a_dash() -> None:
     assert format_age(None, datetime(2024, 5, 17, tzinfo=UTC)) == "-"

@@ -98,7 +98,7 @@ def test_nothing_is_loaded_before_the_first_paint_that_it_does_without(tmp_path:
     assert seen == {"early": [], "painted": True}
 
 
-def test_whatever_is_loaded_before_the_first_paint_is_noticed(tmp_path: Path) -> None:
+def test_modules_loaded_before_the_first_paint_are_detected(tmp_path: Path) -> None:
     seen = _watch(tmp_path, last="steno.ui.tui.start", later=("argparse",), patience_s=0)
     assert seen == {"early": ["argparse"], "painted": False}
 

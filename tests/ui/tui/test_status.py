@@ -119,7 +119,7 @@ def test_names_of_wide_characters_fit_the_line() -> None:
     assert "13%" in lines[1]
 
 
-def test_what_matters_least_is_left_out_first() -> None:
+def test_the_least_important_part_is_left_out_first() -> None:
     widths = range(158, 79, -4)
     parts = ("~/code/project", "project", "mend the", "tok", "$0.0123", "⎇ main", "13%", "steno")
     lines = [shown(doing="running bash", size=(width, 20))[0] for width in widths]
@@ -131,12 +131,12 @@ def test_what_matters_least_is_left_out_first() -> None:
 
 
 @pytest.mark.parametrize("mode", list(Mode))
-def test_the_mode_is_told_in_a_word_and_not_by_a_colour(mode: Mode) -> None:
+def test_the_mode_is_shown_as_text_and_not_only_by_a_colour(mode: Mode) -> None:
     [line] = shown(STANDING._replace(mode=mode))
     assert line.split()[0] == mode.upper()
 
 
-def test_what_nobody_knows_is_not_shown() -> None:
+def test_unknown_values_are_not_shown() -> None:
     bare = STANDING._replace(
         cost=None, context_tokens=None, context_limit=None, usage=Usage(), session=None
     )
@@ -196,7 +196,7 @@ def test_seconds_are_counted_while_something_is_done_and_only_then() -> None:
     run_steps(status, then)
 
 
-def test_something_said_takes_the_place_of_what_is_done_for_a_while() -> None:
+def test_a_message_replaces_the_current_activity_for_a_while() -> None:
     status = StatusLine(clock=Clock())
 
     async def then(app: ScreenApp, pilot: Pilot[None]) -> None:
@@ -243,7 +243,7 @@ def test_costs_are_as_exact_as_they_are_interesting(cost: str, short: str) -> No
     assert format_dollars(Decimal(cost)) == short
 
 
-def test_what_the_first_paint_needs_loads_nothing_heavy() -> None:
+def test_modules_of_the_first_paint_load_nothing_heavy() -> None:
     heavy = (
         *(
             "steno.agent",

@@ -37,7 +37,7 @@ def test_every_colour_for_words_can_be_read_on_every_ground(theme: Theme, ground
 
 
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
-def test_what_the_cursor_is_on_can_be_read(theme: Theme) -> None:
+def test_the_row_under_the_cursor_is_readable(theme: Theme) -> None:
     assert contrast_of(theme, "block-cursor-foreground", "block-cursor-background") >= 4.5
     blurred = "block-cursor-blurred"
     assert contrast_of(theme, f"{blurred}-foreground", f"{blurred}-background") >= 4.5
@@ -102,7 +102,7 @@ def test_a_theme_is_found_by_its_name_or_by_a_short_one(typed: str, meant: str |
         ({"STENO_THEME": "nord", "COLORFGBG": "0;15"}, "steno-light"),
     ],
 )
-def test_where_nobody_has_chosen_the_theme_follows_the_terminal(
+def test_without_a_setting_the_theme_follows_the_terminal(
     environ: dict[str, str], expected: str
 ) -> None:
     assert default_theme(environ) == expected

@@ -140,7 +140,7 @@ def test_the_entry_is_below_the_tree_when_it_is_asked_for_and_can_be_read_to_its
     run_steps(TreeScreen(session), steps, size=(60, 20))
 
 
-def test_the_entry_tells_what_was_decided_and_by_whom() -> None:
+def test_an_entry_shows_the_decision_and_its_actor() -> None:
     session = two_branches()
     session.conversation.append(
         Approval(
@@ -159,7 +159,7 @@ def test_the_entry_tells_what_was_decided_and_by_whom() -> None:
     run_steps(TreeScreen(session), steps, size=(110, 30))
 
 
-def test_an_empty_session_is_said_to_be_empty_and_no_key_breaks_it() -> None:
+def test_an_empty_session_is_shown_as_empty_and_accepts_every_key() -> None:
     async def steps(user: TreeUser) -> None:
         assert " this session has no entries yet" in user.lines
         await user.press(*"fleca/x", "enter", "escape", "n", "escape")
@@ -208,7 +208,7 @@ def test_a_tree_that_is_not_read_yet_can_be_left() -> None:
     assert run_steps(TreeScreen(session), steps) is None
 
 
-def test_a_record_that_cannot_be_drawn_is_told() -> None:
+def test_a_record_that_cannot_be_drawn_is_reported() -> None:
     class DamagedBranches(FakeBranches):
         async def rows(self) -> Any:
             raise Damaged("session: what came before an entry is not there; see steno verify")
@@ -290,7 +290,7 @@ def test_a_click_moves_the_cursor() -> None:
 # -- searching ---------------------------------------------------------------------------------
 
 
-def test_a_search_finds_what_is_folded_and_goes_on_and_back() -> None:
+def test_a_search_finds_folded_text_and_moves_in_both_directions() -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("slash")
         await user.type("FILE")
@@ -304,7 +304,7 @@ def test_a_search_finds_what_is_folded_and_goes_on_and_back() -> None:
     assert run_steps(TreeScreen(folded_session()), steps) is UNSET
 
 
-def test_words_that_nobody_said_can_be_corrected() -> None:
+def test_a_search_without_matches_can_be_corrected() -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("slash")
         await user.type("age!")
@@ -352,7 +352,7 @@ def test_enter_at_the_end_of_the_active_branch_changes_nothing() -> None:
     assert session.asked == []
 
 
-def test_where_several_branches_end_one_is_picked() -> None:
+def test_one_of_several_branches_that_end_here_is_selected() -> None:
     session = two_branches()
     session.conversation.fork("twin")
 
@@ -366,7 +366,7 @@ def test_where_several_branches_end_one_is_picked() -> None:
     assert session.asked == [("switch", "twin")]
 
 
-def test_enter_elsewhere_goes_on_from_there_in_a_branch_with_the_name_that_is_offered() -> None:
+def test_enter_on_another_entry_forks_there_under_the_offered_name() -> None:
     session = two_branches()
     at = entry(session, 2)
 
@@ -423,7 +423,7 @@ def test_b_goes_over_to_a_branch_by_its_name() -> None:
     assert session.asked == [("switch", "third")]
 
 
-def test_e_gives_back_what_was_said_and_goes_before_it() -> None:
+def test_e_returns_the_prompt_and_moves_before_it() -> None:
     session = two_branches()
     said = entry(session, 5)
 
@@ -438,7 +438,7 @@ def test_e_gives_back_what_was_said_and_goes_before_it() -> None:
     assert session.status.branch == "edit-1"
 
 
-def test_only_what_the_person_said_can_be_edited() -> None:
+def test_only_prompts_of_the_user_can_be_edited() -> None:
     session = two_branches()
 
     async def steps(user: TreeUser) -> None:
@@ -486,7 +486,7 @@ def test_the_tree_is_left_as_it_was(key: str) -> None:
 # -- refusals ----------------------------------------------------------------------------------
 
 
-def test_a_refused_move_is_told_and_the_tree_stays() -> None:
+def test_a_refused_move_is_shown_and_the_tree_stays() -> None:
     session = two_branches()
     session.branches = BusyBranches(session)
 
@@ -548,7 +548,7 @@ def test_escape_closes_only_the_keys_where_all_of_them_are_shown() -> None:
 
 @pytest.mark.parametrize("key", ["slash", "l", "f", "e"])
 @pytest.mark.parametrize("size", [(60, 20), (100, 30)])
-def test_what_is_typed_into_a_window_can_be_seen(key: str, size: tuple[int, int]) -> None:
+def test_text_typed_into_a_dialog_is_visible(key: str, size: tuple[int, int]) -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("home", key)
         assert isinstance(user.app.screen, InputScreen)
@@ -602,7 +602,7 @@ def test_a_mark_is_taken_back_where_it_was_given() -> None:
     run_steps(TreeScreen(three_branches()), steps)
 
 
-def test_where_several_branches_lead_through_one_is_picked_to_compare() -> None:
+def test_one_of_several_branches_through_an_entry_is_compared() -> None:
     async def steps(user: TreeUser) -> None:
         await user.press("home", "c")
         assert isinstance(user.app.screen, PickerScreen)
@@ -634,7 +634,7 @@ def test_ten_thousand_entries_cost_as_much_as_are_on_the_screen() -> None:
     run_steps(TreeScreen(session), steps, size=(60, 20))
 
 
-def test_what_entries_labels_and_branches_say_is_only_ever_text() -> None:
+def test_text_of_entries_labels_and_branches_is_never_markup() -> None:
     hostile = (
         "[bold red]x[/] \x1b]8;;http://evil\x07link\x1b[2J \u202eabc\r\nnext [@click=app.quit]y"
     )
@@ -657,7 +657,7 @@ def test_what_entries_labels_and_branches_say_is_only_ever_text() -> None:
 
 
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
-def test_without_colours_everything_is_grey_and_can_still_be_told_apart(
+def test_without_colours_all_parts_can_be_distinguished(
     theme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
@@ -676,7 +676,7 @@ def test_without_colours_everything_is_grey_and_can_still_be_told_apart(
     run_steps(TreeScreen(two_branches()), steps)
 
 
-def test_what_is_pasted_as_a_name_is_only_ever_text() -> None:
+def test_a_pasted_name_is_never_markup() -> None:
     session = two_branches()
 
     async def steps(user: TreeUser) -> None:

@@ -26,7 +26,7 @@ def pieces(widths: list[int], room: int, gap: int = 0) -> list[list[int]]:
     return [widths[row] for row in balance_rows(widths, room, gap=gap)]
 
 
-def test_what_fits_stands_in_one_row_and_gaps_count_only_between() -> None:
+def test_parts_that_fit_are_in_one_row_with_gaps_only_between_them() -> None:
     assert pieces([3, 3, 3], 11, gap=1) == [[3, 3, 3]]
     assert pieces([3, 3, 3], 10, gap=1) == [[3, 3], [3]]
     assert pieces([], 10) == []
@@ -37,7 +37,7 @@ def test_rows_are_as_few_as_can_be_and_filled_alike() -> None:
     assert pieces([9, 1, 1, 1, 1], 10) == [[9], [1, 1, 1, 1]]
 
 
-def test_what_is_too_wide_has_a_row_of_its_own() -> None:
+def test_a_part_that_is_too_wide_has_its_own_row() -> None:
     assert pieces([2, 30, 2], 10) == [[2], [30], [2]]
 
 
@@ -77,7 +77,7 @@ def test_every_screen_says_at_its_bottom_how_to_leave_it(name: str, size: tuple[
 
 
 @pytest.mark.parametrize("is_said_later", [False, True])
-def test_a_title_is_harmless_and_on_one_line_whenever_it_is_said(is_said_later: bool) -> None:
+def test_a_title_is_always_shown_escaped_and_on_one_line(is_said_later: bool) -> None:
     hostile = "[bold]a\x1b[2J\nb[/bold]"
 
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
@@ -91,7 +91,7 @@ def test_a_title_is_harmless_and_on_one_line_whenever_it_is_said(is_said_later: 
     show(SessionsScreen(FakeSession()), steps)
 
 
-def test_what_is_said_at_the_bottom_follows_the_width() -> None:
+def test_key_hints_wrap_to_the_width() -> None:
     async def steps(app: ScreenApp, pilot: Pilot[None]) -> None:
         foot = app.screen.query_one(KeyHints)
         assert foot.size.height == 1

@@ -302,7 +302,7 @@ def test_content_of_other_wires_is_left_out_and_reported() -> None:
     assert reasons(found) == ["extras.other_wire", "opaque.other_wire"]
 
 
-def test_what_has_no_place_here_is_reported_though_it_says_that_it_is_ours() -> None:
+def test_unsupported_content_is_reported_even_if_it_claims_this_wire() -> None:
     odd = Opaque(kind="hologram", raw="{}", origin="ollama_chat")
     text = Text("Hi", extras={"ollama_chat": {"mood": "calm"}})
     found = encoded(AssistantMessage(content=(text, odd)))

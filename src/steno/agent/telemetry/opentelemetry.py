@@ -252,7 +252,7 @@ class _OpenTelemetrySpan:
                 assert_never(result)
 
     def fail(self, kind: str, exc: BaseException | None = None) -> None:
-        """Mark the span as failed; the text of the exception is content."""
+        """Mark the span as failed; the text of the exception is recorded only with content."""
         text = str(exc) if self.captures_content and exc is not None else None
         if text is not None and exc is not None:
             self._span.record_exception(exc)

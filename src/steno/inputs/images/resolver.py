@@ -277,7 +277,7 @@ class ImageResolver:
 
 def _unprepared_error(exc: BadImage | ImportError, name: str) -> ToolFailed:
     code = exc.code if isinstance(exc, BadImage) else MissingExtra.code
-    return ToolFailed(f"{exc}; try again, or leave it out", code=code, place=name)
+    return ToolFailed(f"{exc}; try again, or remove the image", code=code, place=name)
 
 
 # -- text -----------------------------------------------------------------------------------------

@@ -228,7 +228,7 @@ def test_commands_and_files_are_offered_while_they_are_typed(project: Path) -> N
 
 
 @pytest.mark.parametrize("name", ["tree", "resume", "model", "theme", "help"])
-def test_what_a_command_opens_fits_into_60_by_20_and_closes_with_escape(
+def test_screens_of_commands_fit_into_60_by_20_and_close_with_escape(
     name: str, project: Path
 ) -> None:
     async def steps(user: ScreenUser) -> None:

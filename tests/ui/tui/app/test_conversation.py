@@ -33,7 +33,7 @@ from tests.ui.tui.tree_app import alternating_messages
 pytestmark = pytest.mark.requirement("S4-15")
 
 
-def test_what_is_typed_is_said_and_the_prompt_is_free_again() -> None:
+def test_a_typed_prompt_is_sent_and_the_input_is_empty_again() -> None:
     session = FakeSession()
 
     async def steps(user: ScreenUser) -> None:
@@ -46,7 +46,7 @@ def test_what_is_typed_is_said_and_the_prompt_is_free_again() -> None:
     run_with_screen(session, steps)
 
 
-def test_an_answer_is_seen_while_it_is_said_and_stays_as_it_is_recorded() -> None:
+def test_a_response_is_shown_while_it_streams_and_stays_as_recorded() -> None:
     session = FakeSession()
 
     async def steps(user: ScreenUser) -> None:
@@ -108,7 +108,7 @@ def test_a_command_is_seen_while_it_runs_and_folded_when_it_is_done() -> None:
     run_with_screen(session, steps)
 
 
-def test_what_is_said_during_a_turn_waits_in_sight_until_it_is_heard() -> None:
+def test_a_prompt_during_a_turn_is_shown_as_waiting_until_it_is_sent() -> None:
     session = FakeSession()
 
     async def steps(user: ScreenUser) -> None:
@@ -123,7 +123,7 @@ def test_what_is_said_during_a_turn_waits_in_sight_until_it_is_heard() -> None:
     run_with_screen(session, steps)
 
 
-def test_what_is_refused_goes_back_to_the_prompt() -> None:
+def test_a_refused_prompt_returns_to_the_input() -> None:
     session = FakeSession()
     session.refusal = InvalidValue("@nowhere.txt: no such file")
 
@@ -137,7 +137,7 @@ def test_what_is_refused_goes_back_to_the_prompt() -> None:
     run_with_screen(session, steps)
 
 
-def test_what_is_refused_leaves_what_is_being_typed_by_then() -> None:
+def test_a_refused_prompt_does_not_replace_the_current_draft() -> None:
     session = FakeSession()
     refused = asyncio.Event()
 
@@ -157,7 +157,7 @@ def test_what_is_refused_leaves_what_is_being_typed_by_then() -> None:
     run_with_screen(session, steps)
 
 
-def test_what_was_typed_before_there_was_a_desk_is_said_then_in_its_order() -> None:
+def test_prompts_typed_before_the_session_opens_are_sent_in_order() -> None:
     session = FakeSession()
     gate = asyncio.Event()
 
@@ -181,7 +181,7 @@ def test_what_was_typed_before_there_was_a_desk_is_said_then_in_its_order() -> N
     run_with_screen(opened, steps, waits=False)
 
 
-def test_what_happens_by_itself_is_told() -> None:
+def test_errors_and_ends_of_runs_are_shown() -> None:
     session = FakeSession()
 
     async def steps(user: ScreenUser) -> None:
@@ -242,7 +242,7 @@ def test_a_command_for_the_shell_is_shown_with_what_it_prints() -> None:
 
 
 @pytest.mark.parametrize("sign", ["!rm -rf x", "/quit"])
-def test_what_was_pasted_is_said_and_never_run(sign: str) -> None:
+def test_pasted_text_is_sent_and_never_run(sign: str) -> None:
     session = FakeSession()
     pasted = sign + " " * 600 + "# and more"
 
@@ -270,7 +270,7 @@ def test_a_command_takes_what_was_pasted_behind_it() -> None:
 
 
 @pytest.mark.parametrize("size", [(100, 30), (60, 20)])
-def test_who_reads_further_up_is_told_what_is_new_below(size: tuple[int, int]) -> None:
+def test_new_items_below_are_announced_while_scrolled_up(size: tuple[int, int]) -> None:
     session = FakeSession(alternating_messages(*[f"line {number}" for number in range(60)]))
 
     async def steps(user: ScreenUser) -> None:

@@ -53,7 +53,7 @@ class PatientSession(FakeSession):
     ("typed", "comes_back"),
     [("Look at this.", True), ("/model", False), ("/model lab", True), ("/compact", False)],
 )
-def test_what_is_waited_for_says_that_esc_stops_it_and_does(typed: str, comes_back: bool) -> None:
+def test_a_wait_shows_that_esc_stops_it_and_esc_does(typed: str, comes_back: bool) -> None:
     session = PatientSession()
 
     async def steps(user: ScreenUser) -> None:
@@ -80,7 +80,7 @@ def test_esc_stops_what_is_read_and_leaves_what_is_typed_meanwhile() -> None:
     run_with_screen(session, steps)
 
 
-def test_what_cannot_be_stopped_does_not_say_so() -> None:
+def test_an_activity_that_cannot_be_stopped_has_no_stop_hint() -> None:
     session = PatientSession()
 
     async def steps(user: ScreenUser) -> None:

@@ -47,7 +47,7 @@ def test_a_desk_that_cannot_be_opened_ends_the_terminal_with_its_error() -> None
 
 
 @pytest.mark.parametrize("fault", [Missing("session x: unknown session"), ValueError("a fault")])
-def test_whoever_runs_the_terminal_gets_the_error(
+def test_the_error_is_raised_to_the_caller_of_the_terminal(
     fault: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     @asynccontextmanager
@@ -189,7 +189,7 @@ def test_ctrl_d_leaves_a_blank_prompt_and_else_deletes() -> None:
     run_with_screen(session, steps)
 
 
-def test_what_was_said_can_be_edited_from_where_it_stands() -> None:
+def test_a_prompt_can_be_edited_in_the_transcript() -> None:
     session = FakeSession(
         alternating_messages("how do I list files", "use ls", "and hidden ones", "use ls -a")
     )
@@ -225,7 +225,7 @@ BLOCK_KEYS = "Enter fold · y copy · e edit and resend · Esc back"
 
 
 @pytest.mark.parametrize("size", [(60, 20), (100, 30)])
-def test_what_keys_do_about_a_block_is_said_while_one_is_selected(size: tuple[int, int]) -> None:
+def test_key_hints_are_shown_while_an_item_is_selected(size: tuple[int, int]) -> None:
     session = FakeSession(alternating_messages("how do I list files", "use ls"))
 
     async def steps(user: ScreenUser) -> None:
@@ -243,7 +243,7 @@ def test_what_keys_do_about_a_block_is_said_while_one_is_selected(size: tuple[in
 
 
 @pytest.mark.parametrize("keys", [("alt+up",), ("alt+up", "up")])
-def test_what_is_typed_while_a_block_is_selected_comes_to_the_prompt(keys: tuple[str, ...]) -> None:
+def test_text_typed_while_an_item_is_selected_goes_to_the_prompt(keys: tuple[str, ...]) -> None:
     session = FakeSession(alternating_messages("how do I list files", "use ls"))
 
     async def steps(user: ScreenUser) -> None:
@@ -256,7 +256,7 @@ def test_what_is_typed_while_a_block_is_selected_comes_to_the_prompt(keys: tuple
     run_with_screen(session, steps)
 
 
-def test_what_is_typed_or_pasted_while_the_conversation_has_the_focus_comes_to_the_prompt() -> None:
+def test_text_typed_or_pasted_in_the_transcript_goes_to_the_prompt() -> None:
     session = FakeSession(alternating_messages("how do I list files", "use ls"))
 
     async def steps(user: ScreenUser) -> None:
@@ -303,7 +303,7 @@ def test_tab_leads_to_an_open_question_and_back() -> None:
 
 
 @pytest.mark.requirement("S2-18")
-def test_a_rule_that_is_kept_for_good_is_told_with_how_to_see_it() -> None:
+def test_a_permanent_rule_is_reported_with_the_command_that_lists_it() -> None:
     session = FakeSession(alternating_messages("list files"))
 
     async def steps(user: ScreenUser) -> None:
@@ -319,7 +319,7 @@ def test_a_rule_that_is_kept_for_good_is_told_with_how_to_see_it() -> None:
     run_with_screen(session, steps)
 
 
-def test_what_runs_says_that_escape_interrupts_it() -> None:
+def test_a_run_shows_that_escape_interrupts_it() -> None:
     session = FakeSession()
 
     async def steps(user: ScreenUser) -> None:
@@ -347,7 +347,7 @@ def test_escape_clears_a_prompt_where_nothing_runs_and_the_arrow_brings_it_back(
 
 
 @pytest.mark.parametrize("word", ["exit", "quit"])
-def test_who_says_only_that_they_leave_is_told_how(word: str) -> None:
+def test_a_prompt_of_quit_or_exit_explains_the_command(word: str) -> None:
     session = FakeSession()
 
     async def steps(user: ScreenUser) -> None:

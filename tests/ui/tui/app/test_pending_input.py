@@ -50,7 +50,7 @@ class SlowSession(FakeSession):
 # -- what waits ----------------------------------------------------------------------------------
 
 
-def test_what_is_said_is_seen_at_once_and_once() -> None:
+def test_a_prompt_is_shown_at_once_and_only_once() -> None:
     session = FakeSession()
 
     async def steps(user: ScreenUser) -> None:
@@ -86,7 +86,7 @@ def test_words_to_a_session_that_stopped_in_the_middle_are_seen_while_it_asks(
 # -- what is refused -----------------------------------------------------------------------------
 
 
-def test_what_is_refused_while_somebody_types_can_be_chosen_and_said_again() -> None:
+def test_a_prompt_refused_during_typing_can_be_selected_and_resent() -> None:
     session = SlowSession()
 
     async def steps(user: ScreenUser) -> None:
@@ -128,7 +128,7 @@ def test_a_draft_survives_when_an_earlier_message_is_edited() -> None:
     run_with_screen(FakeSession(alternating_messages("one?", "One.")), steps)
 
 
-def test_a_fault_of_ours_is_told_and_logged_and_the_words_come_back(
+def test_a_bug_is_reported_and_logged_and_the_prompt_is_returned(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     session = SlowSession()
@@ -151,7 +151,7 @@ def test_a_fault_of_ours_is_told_and_logged_and_the_words_come_back(
 # -- what comes back -----------------------------------------------------------------------------
 
 
-def test_what_was_not_heard_comes_back_to_the_prompt() -> None:
+def test_an_unsent_prompt_returns_to_the_input() -> None:
     session = FakeSession()
 
     async def steps(user: ScreenUser) -> None:
@@ -167,7 +167,7 @@ def test_what_was_not_heard_comes_back_to_the_prompt() -> None:
     run_with_screen(session, steps)
 
 
-def test_what_was_not_heard_is_kept_beside_what_is_being_typed() -> None:
+def test_an_unsent_prompt_is_kept_next_to_the_draft() -> None:
     session = FakeSession()
 
     async def steps(user: ScreenUser) -> None:
@@ -183,9 +183,7 @@ def test_what_was_not_heard_is_kept_beside_what_is_being_typed() -> None:
     run_with_screen(session, steps)
 
 
-def test_escape_takes_back_what_was_said_meanwhile_and_ends_the_run(
-    project: Path, home: Path
-) -> None:
+def test_escape_withdraws_queued_prompts_and_ends_the_run(project: Path, home: Path) -> None:
     gate = threading.Event()
 
     async def steps(user: ScreenUser) -> None:
@@ -203,7 +201,7 @@ def test_escape_takes_back_what_was_said_meanwhile_and_ends_the_run(
         run_with_screen(opens_real_session(project), steps)
 
 
-def test_words_that_nobody_is_left_to_hear_come_back() -> None:
+def test_a_prompt_that_no_run_reads_is_returned() -> None:
     session = FakeSession()
 
     async def steps(user: ScreenUser) -> None:
@@ -219,7 +217,7 @@ def test_words_that_nobody_is_left_to_hear_come_back() -> None:
     run_with_screen(session, steps)
 
 
-def test_words_that_nobody_is_left_to_hear_come_back_when_a_command_ends_too() -> None:
+def test_a_prompt_that_no_run_reads_is_returned_after_a_command() -> None:
     session = FakeSession()
 
     async def steps(user: ScreenUser) -> None:
@@ -289,7 +287,7 @@ def test_words_behind_a_prompt_that_cannot_be_opened_come_back_once_and_behind_i
     run_with_screen(session, steps)
 
 
-def test_what_came_back_beside_a_draft_is_tried_again_together() -> None:
+def test_a_prompt_returned_next_to_a_draft_is_retried_with_it() -> None:
     session = talking()
 
     async def steps(user: ScreenUser) -> None:
@@ -316,7 +314,7 @@ def test_what_came_back_beside_a_draft_is_tried_again_together() -> None:
 # -- while something takes long ------------------------------------------------------------------
 
 
-def test_a_command_that_takes_long_is_told_while_it_lasts() -> None:
+def test_a_slow_command_is_reported_while_it_runs() -> None:
     session = SlowSession()
 
     async def steps(user: ScreenUser) -> None:
@@ -328,7 +326,7 @@ def test_a_command_that_takes_long_is_told_while_it_lasts() -> None:
     run_with_screen(session, steps)
 
 
-def test_words_that_take_long_to_read_are_told_and_come_back_where_they_are_refused() -> None:
+def test_slow_prompts_are_reported_and_returned_if_refused() -> None:
     session = SlowSession()
 
     async def steps(user: ScreenUser) -> None:
@@ -341,7 +339,7 @@ def test_words_that_take_long_to_read_are_told_and_come_back_where_they_are_refu
     run_with_screen(session, steps)
 
 
-def test_what_has_ended_is_not_told_while_something_else_still_runs() -> None:
+def test_after_a_shell_command_the_status_shows_the_run_again() -> None:
     session = FakeSession()
 
     async def steps(user: ScreenUser) -> None:
@@ -357,7 +355,7 @@ def test_what_has_ended_is_not_told_while_something_else_still_runs() -> None:
     run_with_screen(session, steps)
 
 
-def test_what_runs_is_still_told_after_a_command() -> None:
+def test_the_running_call_is_still_shown_after_a_command() -> None:
     session = FakeSession()
 
     async def steps(user: ScreenUser) -> None:

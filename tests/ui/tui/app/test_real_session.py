@@ -96,7 +96,7 @@ def test_a_command_of_the_person_that_fails_says_so(project: Path) -> None:
     run_with_screen(opens_real_session(project, flags=OFFLINE), steps)
 
 
-def test_escape_stops_a_command_of_the_model_and_the_session_goes_on(project: Path) -> None:
+def test_escape_stops_a_command_of_the_model_and_the_session_continues(project: Path) -> None:
     async def steps(user: ScreenUser) -> None:
         await user.enter("run sleep 60")
         await user.sees("● bash sleep 60")
@@ -110,7 +110,7 @@ def test_escape_stops_a_command_of_the_model_and_the_session_goes_on(project: Pa
     )
 
 
-def test_what_is_said_during_a_turn_is_heard_at_the_next_step(project: Path, home: Path) -> None:
+def test_a_prompt_during_a_turn_is_sent_with_the_next_request(project: Path, home: Path) -> None:
     gate = threading.Event()
 
     async def steps(user: ScreenUser) -> None:
@@ -188,7 +188,7 @@ def test_a_reason_goes_to_the_model(project: Path, home: Path) -> None:
 
 
 @pytest.mark.requirement("S2-18")
-def test_who_goes_back_to_the_prompt_has_decided_nothing(project: Path, home: Path) -> None:
+def test_returning_to_the_prompt_decides_nothing(project: Path, home: Path) -> None:
     async def steps(user: ScreenUser) -> None:
         await user.enter("Write it.")
         await user.sees("? write out/a.txt")
@@ -208,9 +208,7 @@ def test_who_goes_back_to_the_prompt_has_decided_nothing(project: Path, home: Pa
 
 
 @pytest.mark.requirement("S2-18")
-def test_a_question_comes_to_whoever_waits_and_to_nobody_who_types(
-    project: Path, home: Path
-) -> None:
+def test_an_approval_takes_the_focus_unless_the_user_is_typing(project: Path, home: Path) -> None:
     async def steps(user: ScreenUser) -> None:
         await user.enter("Write it.")
         await user.type("by the way")
@@ -231,7 +229,7 @@ def test_a_question_comes_to_whoever_waits_and_to_nobody_who_types(
 
 
 @pytest.mark.requirement("S2-27")
-def test_an_image_for_a_model_that_sees_none_is_read_and_the_person_is_told(
+def test_an_image_for_a_model_without_vision_is_recognised_with_a_notice(
     project: Path, home: Path
 ) -> None:
     (project / "plan.png").write_bytes(encode_png(draw_text("Ship it on Friday.")))
@@ -250,7 +248,7 @@ def test_an_image_for_a_model_that_sees_none_is_read_and_the_person_is_told(
 
 
 @pytest.mark.requirement("S2-28")
-def test_an_image_that_fails_is_told_and_tried_again(project: Path, home: Path) -> None:
+def test_a_failed_image_is_reported_and_can_be_retried(project: Path, home: Path) -> None:
     file = project / "shapes.png"
 
     async def steps(user: ScreenUser) -> None:
@@ -276,9 +274,7 @@ def test_an_image_that_fails_is_told_and_tried_again(project: Path, home: Path) 
 # -- branches and sessions -----------------------------------------------------------------------
 
 
-def test_an_earlier_message_is_said_otherwise_in_a_branch_of_its_own(
-    project: Path, home: Path
-) -> None:
+def test_an_earlier_prompt_can_be_edited_in_a_new_branch(project: Path, home: Path) -> None:
     async def steps(user: ScreenUser) -> None:
         await user.enter("What is one?")
         await user.sees("First.", "idle")
@@ -356,7 +352,7 @@ def test_another_model_is_picked_from_a_list(project: Path, home: Path) -> None:
         run_with_screen(opens_real_session(project), steps)
 
 
-def test_a_session_goes_on_where_it_was_left(project: Path) -> None:
+def test_a_resumed_session_continues_at_its_last_entry(project: Path) -> None:
     async def begin(user: ScreenUser) -> None:
         await user.enter("read note.txt")
         await user.sees("forty-two", "idle")

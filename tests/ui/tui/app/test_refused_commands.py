@@ -13,7 +13,7 @@ from tests.ui.tui.tree_app import alternating_messages
 pytestmark = pytest.mark.requirement("S4-15")
 
 
-def test_a_command_in_which_nothing_can_be_mended_leaves_the_prompt_empty() -> None:
+def test_a_command_that_cannot_be_corrected_leaves_the_prompt_empty() -> None:
     session = FakeSession()
     session.replies["retry"] = Missing("retry: everything that was said has been answered")
 
@@ -44,7 +44,7 @@ def test_a_command_with_a_slip_comes_back() -> None:
 
 
 @pytest.mark.parametrize("typed", ["/retry/help", "/clear/quit now", "/export/home"])
-def test_two_commands_in_one_word_are_not_said_to_the_model(typed: str) -> None:
+def test_two_commands_in_one_word_are_not_sent_to_the_model(typed: str) -> None:
     session = FakeSession()
     name, _, rest = typed[1:].partition(" ")
     session.replies[name] = Missing(f"/{name}: unknown command")
@@ -57,7 +57,7 @@ def test_two_commands_in_one_word_are_not_said_to_the_model(typed: str) -> None:
     run_with_screen(session, steps)
 
 
-def test_a_path_is_still_said() -> None:
+def test_a_prompt_that_begins_with_a_path_is_sent() -> None:
     session = FakeSession()
 
     async def steps(user: ScreenUser) -> None:
@@ -68,7 +68,7 @@ def test_a_path_is_still_said() -> None:
     run_with_screen(session, steps)
 
 
-def test_who_forks_where_it_stopped_is_not_told_that_it_did() -> None:
+def test_a_fork_at_an_interruption_does_not_report_it_again() -> None:
     session = FakeSession(alternating_messages("hello?"))
 
     async def steps(user: ScreenUser) -> None:

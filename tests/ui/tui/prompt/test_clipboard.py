@@ -72,7 +72,7 @@ def test_wayland_comes_first(programs: Programs, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("script", ["exit 1", "echo no image", "printf '\\211PNG'; exit 3", "exit"])
-def test_what_is_no_image_is_none(programs: Programs, script: str) -> None:
+def test_bytes_that_are_not_an_image_give_none(programs: Programs, script: str) -> None:
     programs.write("xclip", script)
     assert clipboard.read_image() is None
 
@@ -89,7 +89,7 @@ def test_a_program_that_never_stops_talking_is_ended(programs: Programs) -> None
     assert clipboard.read_text(limit_s=20) is None
 
 
-def test_who_has_no_program_is_told_which(
+def test_a_missing_clipboard_program_is_named(
     programs: Programs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert clipboard.read_image() is None
@@ -133,7 +133,7 @@ def test_text_in_the_clipboard_is_pasted_like_any_other(programs: Programs) -> N
     run_steps(flow)
 
 
-def test_what_was_copied_here_is_pasted_where_nothing_else_is_known(programs: Programs) -> None:
+def test_text_copied_in_steno_is_pasted_without_a_system_clipboard(programs: Programs) -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         app.copy_to_clipboard("copied")
         await pilot.press("ctrl+v")
@@ -143,7 +143,7 @@ def test_what_was_copied_here_is_pasted_where_nothing_else_is_known(programs: Pr
     assert run_steps(flow).notices == []
 
 
-def test_an_empty_clipboard_is_told_of(programs: Programs) -> None:
+def test_an_empty_clipboard_is_reported(programs: Programs) -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         await pilot.press("ctrl+v")
         await app.workers.wait_for_complete()

@@ -74,7 +74,7 @@ def test_a_command_offers_what_its_argument_may_be() -> None:
     assert run_steps(flow).sent == [("/mode act", ())]
 
 
-def test_what_the_owner_offers_comes_behind_the_commands() -> None:
+def test_additional_suggestions_follow_the_commands() -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         app.candidates = [Suggestion("/help-desk:ask", "a prompt"), Suggestion("/help", "twice")]
         await type_in(pilot, "/help")
@@ -146,7 +146,7 @@ def test_an_answer_about_something_older_is_ignored() -> None:
     run_steps(flow)
 
 
-def test_what_was_offered_and_still_fits_stays_until_there_is_an_answer() -> None:
+def test_matching_suggestions_stay_until_new_ones_arrive() -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         await type_in(pilot, "@a")
         app.prompt.show_suggestions("@a", [Suggestion("@axe"), Suggestion("@able")])
@@ -173,7 +173,7 @@ def test_a_choice_stays_chosen_when_more_is_offered() -> None:
     run_steps(flow)
 
 
-def test_what_was_closed_stays_closed_for_this_word_unless_tab_asks() -> None:
+def test_closed_suggestions_stay_closed_for_the_word_until_tab() -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         app.candidates = _FILES
         await type_in(pilot, "@s")
@@ -223,7 +223,7 @@ def test_at_most_eight_rows_are_shown_above_the_prompt_and_scroll() -> None:
     run_steps(flow, size=(60, 20))
 
 
-def test_what_stands_behind_a_command_is_shown_right_behind_its_name() -> None:
+def test_the_arguments_of_a_command_are_shown_after_its_name() -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         await type_in(pilot, "/ex")
         await pilot.pause()
@@ -247,9 +247,7 @@ def test_a_click_below_the_choices_takes_nothing() -> None:
 
 
 @pytest.mark.parametrize(("alias", "name"), [("clear", "new"), ("exit", "quit")])
-def test_what_a_command_is_called_elsewhere_leads_to_it_and_is_not_listed(
-    alias: str, name: str
-) -> None:
+def test_an_alias_of_a_command_works_and_is_not_listed(alias: str, name: str) -> None:
     assert parse_slash_command(f"/{alias} x") == TypedCommand(name, "x")
     assert [one.name for one in match_commands(alias)] == [name]
     assert alias not in [one.name for one in SLASH_COMMANDS]
@@ -266,7 +264,7 @@ def test_a_click_takes_a_choice() -> None:
     run_steps(flow)
 
 
-def test_what_is_offered_is_shown_without_what_a_terminal_acts_on() -> None:
+def test_suggestions_are_shown_without_control_characters() -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         await type_in(pilot, "@x")
         hostile = [Suggestion("@x\x1b]0;t\x07y", "[red]a[/red]\x1b[2J\nb"), Suggestion("@x\nrm\n")]
@@ -332,6 +330,6 @@ def test_tab_is_for_others_where_there_is_nothing_to_complete() -> None:
         ("," * 400 + ",@x" * 30_000 + " ", None),
     ],
 )
-def test_what_is_being_typed_is_found(line: str, word: TypedWord | None) -> None:
+def test_the_word_at_the_cursor_is_found(line: str, word: TypedWord | None) -> None:
     before, _, after = line.partition("|")
     assert word_at(before + after, len(before), is_whole_text=True) == word

@@ -38,7 +38,7 @@ def test_the_hint_says_where_keys_go_until_they_come_back() -> None:
     run_steps(flow)
 
 
-def test_what_is_typed_already_stays_to_be_seen() -> None:
+def test_the_draft_stays_visible() -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         await type_in(pilot, "half")
         above = app.query_one("#above", Static)
@@ -50,7 +50,7 @@ def test_what_is_typed_already_stays_to_be_seen() -> None:
     run_steps(flow)
 
 
-def test_a_terminal_that_nobody_looks_at_has_lost_no_keys() -> None:
+def test_the_hint_stays_when_the_terminal_loses_focus() -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         app.prompt.hint = "type a prompt"
         app.post_message(AppBlur())

@@ -24,7 +24,7 @@ def _filled(file: Path, *entries: str) -> Path:
     return file
 
 
-def test_what_was_typed_is_there_next_time(tmp_path: Path) -> None:
+def test_the_prompt_history_is_there_in_the_next_session(tmp_path: Path) -> None:
     file = _filled(tmp_path / "new" / "history.jsonl", "one", "two\nlines \u2028 and more", "three")
     assert PromptHistory(file).entries() == ["one", "two\nlines \u2028 and more", "three"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
@@ -57,7 +57,7 @@ def test_only_the_latest_thousand_of_a_big_file_are_read(tmp_path: Path) -> None
     assert PromptHistory(short).entries() == [str(number) for number in range(100, 1_100)]
 
 
-def test_a_file_that_cannot_be_written_is_told_of_once(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_written_is_reported_once(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     history = PromptHistory(tmp_path / "file" / "history.jsonl")
     told = history.add("one")
@@ -153,7 +153,7 @@ def test_inside_of_a_wrapped_line_up_moves_the_cursor(tmp_path: Path) -> None:
     run_steps(flow, PromptApp(_filled(tmp_path / "h", "one")), size=(60, 20))
 
 
-def test_what_is_sent_is_kept_with_what_was_pasted_and_without_images(tmp_path: Path) -> None:
+def test_the_prompt_history_keeps_pasted_text_and_no_images(tmp_path: Path) -> None:
     (tmp_path / "shot.png").write_bytes(b"x")
 
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
@@ -180,7 +180,7 @@ def test_the_file_is_not_touched_before_it_is_needed(tmp_path: Path) -> None:
     run_steps(flow, PromptApp(file))
 
 
-def test_trouble_with_the_file_is_told(tmp_path: Path) -> None:
+def test_an_error_of_the_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:

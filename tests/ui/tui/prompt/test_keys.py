@@ -49,7 +49,7 @@ def test_a_backslash_at_the_end_begins_another_line(typed: str, sent: list[str])
 
 
 @pytest.mark.parametrize("typed", ["", "   ", "\n\n"])
-def test_nothing_is_sent_where_nothing_is_said(typed: str) -> None:
+def test_an_empty_prompt_is_not_sent(typed: str) -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         app.prompt.load(typed)
         await pilot.press("enter")
@@ -179,7 +179,7 @@ def test_a_hint_is_shown_as_it_is_while_nothing_is_typed() -> None:
     run_steps(flow)
 
 
-def test_when_a_key_was_last_pressed_is_known() -> None:
+def test_the_time_of_the_last_key_is_known() -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         before = time.monotonic()
         await pilot.press("a")
@@ -191,7 +191,7 @@ def test_when_a_key_was_last_pressed_is_known() -> None:
     run_steps(flow)
 
 
-def test_what_is_loaded_is_harmless_and_brings_its_images() -> None:
+def test_loaded_text_is_escaped_and_has_its_images() -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         text = "see [image 7: a.png] and\x1b[2J [image 9: b.png]"
         app.prompt.load(text, ("/pictures/a.png", b"bytes"))

@@ -57,7 +57,7 @@ def test_backspace_right_behind_a_mark_deletes_it_whole_and_undo_brings_it_back(
 @pytest.mark.parametrize(
     "keys", [["delete"], ["right", "x", "backspace"], ["right", "right", "ctrl+w", "backspace"]]
 )
-def test_whatever_touches_a_mark_takes_it_whole(keys: list[str]) -> None:
+def test_an_edit_that_touches_a_mark_removes_the_whole_mark(keys: list[str]) -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         await type_in(pilot, "ab")
         await paste(pilot, _LONG)
@@ -112,7 +112,7 @@ def test_nothing_that_a_terminal_acts_on_comes_with_words(pasted: str, words: st
 
 
 @given(st.text(st.characters(max_codepoint=0x2FF)))
-def test_what_was_pasted_can_be_shown_as_it_is(text: str) -> None:
+def test_sanitized_pasted_text_is_printable(text: str) -> None:
     words = sanitize_pasted(text).text
     assert terminal_text(words) == words
     assert sanitize_pasted(words) == (words, 0)

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.requirement("S4-15")
 LONG = "\n".join(f"line {number}" for number in range(31))
 
 
-def test_what_was_typed_is_told_beside_what_it_means() -> None:
+def test_a_pasted_text_is_sent_in_full_and_shown_as_typed() -> None:
     async def flow(app: PromptApp, pilot: Pilot[None]) -> None:
         await type_in(pilot, "see ")
         await paste(pilot, LONG)

@@ -39,7 +39,7 @@ OPEN, CLOSE = "\x1b[200~", "\x1b[201~"
         (f"{OPEN}{CLOSE}", f"{OPEN}{CLOSE}"),
     ],
 )
-def test_what_is_pasted_holds_no_escape_and_alt_enter_is_no_enter(sent: str, read: str) -> None:
+def test_pasted_text_has_no_escapes_and_alt_enter_is_not_enter(sent: str, read: str) -> None:
     assert InputSanitizer().feed(sent) == read
 
 

@@ -91,7 +91,7 @@ def test_code_in_an_answer_has_the_colours_of_its_language() -> None:
     assert {style.bgcolor for style in styles} == {Color.from_rgb(1, 2, 3)}
 
 
-def test_thinking_tells_how_much_it_is_and_can_be_folded_without_a_head() -> None:
+def test_thinking_shows_its_length_and_can_be_folded_without_a_head() -> None:
     item = TranscriptItem(ItemKind.THINKING, body="let me see\nwhat now", is_folded=True)
     assert item.can_fold
     assert lines_of(item) == ["∴ thinking · 5 words", ""]
@@ -130,7 +130,7 @@ def test_a_folded_call_is_its_head() -> None:
     assert lines_of(call()) == ["✓ bash pytest -q … 40 lines", ""]
 
 
-def test_an_unfolded_call_shows_all_it_said() -> None:
+def test_an_unfolded_call_shows_its_whole_output() -> None:
     lines = lines_of(call(is_folded=False))
     assert lines[:3] == ["✓ bash pytest -q", "  line 0", "  line 1"]
     assert lines[-2:] == ["  line 39", ""]
@@ -249,7 +249,7 @@ def test_of_a_long_text_the_beginning_is_drawn_and_the_rest_counted() -> None:
     assert lines[-2] == "▎ … 501 more lines · y copy all"
 
 
-def test_what_a_person_pasted_is_folded_where_it_is_long_and_says_so() -> None:
+def test_a_long_paste_is_folded_with_a_note() -> None:
     pasted = TranscriptItem(
         ItemKind.USER, body="\n".join(f"line {n}" for n in range(120)), is_folded=True
     )
@@ -272,7 +272,7 @@ def test_of_a_long_command_of_the_person_both_ends_are_seen() -> None:
     assert lines[-2] == "  line 119"
 
 
-def test_what_came_of_a_call_stands_behind_its_head() -> None:
+def test_the_outcome_of_a_call_follows_its_head() -> None:
     edit = TranscriptItem(
         ItemKind.CALL, "edit a.py", "@@ -1 +1 @@\n-x\n+y", TextForm.DIFF, state=CallState.DONE
     )

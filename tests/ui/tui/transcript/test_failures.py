@@ -36,7 +36,7 @@ def test_of_a_long_failure_only_the_head_is_shown(said: str, lines: str) -> None
 
 
 @pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.DENIED, Outcome.CANCELLED])
-def test_whatever_did_not_fail_stays_folded(outcome: Outcome) -> None:
+def test_calls_that_did_not_fail_stay_folded(outcome: Outcome) -> None:
     shown = lines_of(ended("1 passed", outcome))
     assert len(shown) == 2
     assert shown[0].endswith("bash pytest -q … 1 line")

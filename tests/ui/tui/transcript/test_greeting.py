@@ -26,7 +26,7 @@ def test_an_empty_conversation_says_how_to_begin(size: tuple[int, int]) -> None:
     run_steps(steps, [], size=size)
 
 
-def test_what_there_is_to_work_with_stands_above_and_is_harmless() -> None:
+def test_the_header_shows_folder_and_model_escaped() -> None:
     async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         transcript.show_greeting("~/shop · a/model")
         assert screen(transcript)[1:3] == ["  ~/shop · a/model", f"  {GREETING_HINTS[0]}"]
@@ -50,7 +50,7 @@ def test_it_is_gone_with_the_first_block_and_comes_back_with_another_session() -
     run_steps(steps, [])
 
 
-def test_nothing_is_said_before_it_is_known_that_there_is_nothing() -> None:
+def test_an_empty_transcript_is_reported_only_after_loading() -> None:
     async def run() -> None:
         app = TranscriptApp()
         async with app.run_test(size=(60, 20)) as pilot:

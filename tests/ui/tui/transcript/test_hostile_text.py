@@ -68,7 +68,7 @@ def test_a_line_of_a_megabyte_is_drawn_in_part(kind: ItemKind, form: TextForm) -
 @pytest.mark.parametrize(
     "text", [">" * 3_000 + " deep", "- " * 3_000 + "deep", "> - " * 300 + "deep"]
 )
-def test_what_is_nested_too_deep_for_the_screen_is_shown_as_it_is_written(text: str) -> None:
+def test_markdown_nested_too_deeply_is_shown_as_source(text: str) -> None:
     assert "".join(text_of(TranscriptItem(ItemKind.ANSWER, body=text)).split()).endswith("deep")
 
 

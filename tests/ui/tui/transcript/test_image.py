@@ -55,13 +55,13 @@ def test_an_image_fits_into_the_room_there_is() -> None:
     assert len(draw_image(image((10, 4_000)), 30)) <= 1 + MAX_ROWS
 
 
-def test_what_can_be_seen_through_is_left_out() -> None:
+def test_transparent_pixels_are_drawn_as_blanks() -> None:
     buffer = BytesIO()
     Image.new("RGBA", (2, 2), (0, 0, 0, 0)).save(buffer, "PNG")
     assert draw_image(buffer.getvalue(), 10)[1].text == "  "
 
 
-def test_without_colours_an_image_is_a_line_that_tells_what_it_is() -> None:
+def test_without_colours_an_image_is_a_line_with_its_description() -> None:
     assert [line.text for line in draw_image(image((3, 4)), 40, has_color=False)] == [
         "[image 3×4 png]"
     ]
@@ -79,9 +79,9 @@ def test_a_jpeg_that_is_drawn_over_and_over_is_not_opened() -> None:
 
 
 @pytest.mark.parametrize("data", [image((64, 64))[:90], b"\x89PNG", b"\xff\xd8\xff", b"RIFF1234"])
-def test_a_damaged_image_is_said_to_be_damaged(data: bytes) -> None:
+def test_a_damaged_image_is_reported_as_damaged(data: bytes) -> None:
     assert "damaged" in draw_image(data, 40)[-1].text
 
 
-def test_what_is_no_image_is_a_line() -> None:
+def test_an_invalid_image_is_shown_as_a_line() -> None:
     assert [line.text for line in draw_image(b"hello", 40)] == ["[image]"]

@@ -50,9 +50,7 @@ def lines(flow: StreamedMarkdown, text: str) -> list[str]:
 
 
 @given(TEXTS, st.data())
-def test_what_comes_in_pieces_ends_up_as_if_it_had_come_at_once(
-    text: str, data: st.DataObject
-) -> None:
+def test_text_in_chunks_gives_the_same_result_as_whole_text(text: str, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
     flow = StreamedMarkdown(30, PLAIN_STYLES)
     for cut in cuts:
@@ -61,7 +59,7 @@ def test_what_comes_in_pieces_ends_up_as_if_it_had_come_at_once(
 
 
 @given(TEXTS)
-def test_what_comes_letter_by_letter_ends_up_as_if_it_had_come_at_once(text: str) -> None:
+def test_text_by_single_letters_gives_the_same_result_as_whole_text(text: str) -> None:
     flow = StreamedMarkdown(30, PLAIN_STYLES)
     for end in range(len(text)):
         flow.draw(text[:end])

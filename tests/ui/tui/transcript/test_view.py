@@ -35,7 +35,7 @@ def test_the_scrollbar_says_from_the_beginning_that_the_end_is_seen() -> None:
     run_steps(steps, two_line_items(100))
 
 
-def test_what_is_added_comes_into_sight_while_the_end_is() -> None:
+def test_new_items_are_scrolled_into_view_at_the_end() -> None:
     async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         for item in two_line_items(5, 100):
             transcript.add_item(item)
@@ -46,7 +46,7 @@ def test_what_is_added_comes_into_sight_while_the_end_is() -> None:
     run_steps(steps, two_line_items(100))
 
 
-def test_what_is_dropped_is_gone_and_the_rest_closes_up() -> None:
+def test_a_removed_item_leaves_no_gap() -> None:
     async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         gone = transcript.items[98]
         transcript.remove_item(gone)
@@ -70,7 +70,7 @@ def test_the_last_block_of_all_can_be_dropped() -> None:
     run_steps(steps, two_line_items(1))
 
 
-def test_who_reads_further_up_stays_there_and_hears_what_is_new_below() -> None:
+def test_a_scrolled_up_view_stays_and_announces_new_items() -> None:
     async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("pageup", "pageup")
         before = screen(transcript)
@@ -91,7 +91,7 @@ def test_who_reads_further_up_stays_there_and_hears_what_is_new_below() -> None:
     run_steps(steps, two_line_items(100))
 
 
-def test_who_has_selected_a_block_keeps_it_in_sight() -> None:
+def test_a_selected_item_stays_visible() -> None:
     async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("up")
         before = screen(transcript)
@@ -104,7 +104,7 @@ def test_who_has_selected_a_block_keeps_it_in_sight() -> None:
     run_steps(steps, two_line_items(100))
 
 
-def test_what_was_new_is_so_no_more_once_it_was_in_sight() -> None:
+def test_new_items_stop_counting_once_they_were_visible() -> None:
     async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         await pilot.press("pageup")
         for item in two_line_items(40, 100):
@@ -299,7 +299,7 @@ def test_text_is_marked_with_the_mouse_and_read_as_it_is_drawn() -> None:
     run_steps(steps, two_line_items(3))
 
 
-def test_everything_marked_is_everything_said() -> None:
+def test_selecting_all_selects_the_text_of_every_item() -> None:
     async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         drawn = transcript.draw_count
         transcript.text_select_all()

@@ -54,7 +54,7 @@ def test_to_add_and_to_stream_costs_the_same_however_much_is_there(count: int) -
     run_steps(steps, two_line_items(count))
 
 
-def test_what_changes_out_of_sight_is_not_drawn() -> None:
+def test_changes_outside_the_visible_area_are_not_drawn() -> None:
     async def steps(app: TranscriptApp, transcript: Transcript, pilot: Pilot[None]) -> None:
         answer = TranscriptItem(ItemKind.ANSWER, is_open=True)
         await pilot.press("home")
@@ -188,7 +188,7 @@ def test_an_image_that_is_at_hand_later_is_drawn_then() -> None:
     run_steps(steps, [LOOK], image_of=lambda entry, number: at_hand[0] if at_hand else None)
 
 
-def test_an_image_is_read_in_another_thread_and_one_that_cannot_be_is_told_of() -> None:
+def test_an_image_is_read_in_a_thread_and_a_failure_is_reported() -> None:
     readers: list[int] = []
 
     def read() -> None:
