@@ -28,6 +28,8 @@ def test_help_begins_with_the_ways_to_work_with_a_model() -> None:
     [
         ("sesions", " sessions?"),
         ("aprovals", " approvals?"),
+        ("help", " steno --help?"),
+        ("export", " steno sessions export?"),
         ("mend", "steno -p PROMPT"),
         ("\x1b[2J\nx", " \\x1b[2J x; use steno -p PROMPT"),
     ],

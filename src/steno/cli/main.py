@@ -49,6 +49,17 @@ Run 'steno run --help' for all options of a session, 'steno COMMAND --help' for 
 _MAX_NAME_LENGTH: Final = 40
 _POSIX_MODULES: Final = ("fcntl", "resource", "termios")
 """Modules of the standard library that Windows lacks."""
+_OTHER_NAMES: Final = {
+    "help": "--help",
+    "version": "--version",
+    "export": "sessions export",
+    "import": "sessions import",
+    "list": "sessions list",
+    "resume": "--resume",
+    "continue": "--continue",
+    "tools": "mcp tools",
+}
+"""Names that users of other programs type, and what they mean here."""
 _GLOBAL_OPTIONS: Final = ("-h", "--help", "--version")
 """Options that belong to no command."""
 
@@ -154,10 +165,8 @@ def _check_command(arguments: Sequence[str], parser: argparse.ArgumentParser) ->
     name = arguments[0]
     if name in COMMAND_NAMES or name in _GLOBAL_OPTIONS:
         return
-    closest = closest_name(name, COMMAND_NAMES)
-    hint = "use steno -p PROMPT to send a prompt"
-    if closest:
-        hint = f"do you mean {closest}?"
+    meant = _OTHER_NAMES.get(name) or closest_name(name, COMMAND_NAMES)
+    hint = f"do you mean steno {meant}?" if meant else "use steno -p PROMPT to send a prompt"
     parser.error(
         f"unknown command {truncate_to_width(terminal_line(name), _MAX_NAME_LENGTH)}; {hint}"
     )

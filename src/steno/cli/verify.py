@@ -73,7 +73,9 @@ def _parse_digest(text: str) -> str:
 
 def _run_verify(options: argparse.Namespace) -> int:
     if options.all == (options.session is not None) or (options.all and options.head):
-        options.parser.error("name one session, or use --all without --head")
+        options.parser.error(
+            "name a session (an ID or last), or use --all; --head needs one session"
+        )
     unreadable, status = UnreadableSessions(), ExitStatus.OK
     with open_existing_store(options) as store:
         if options.all:

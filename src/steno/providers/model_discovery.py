@@ -340,7 +340,7 @@ def parse_model_name(text: str, vendors: Mapping[str, Vendor] = CATALOG) -> Mode
                 place="model",
             )
         raise InvalidValue(
-            f"must be provider/model; the provider is one of {', '.join(known)}",
+            f"must be provider/model, such as openai/NAME; the provider is one of {', '.join(known)}",
             code="model_name_malformed",
             place="model",
         )

@@ -103,7 +103,9 @@ class CommandParser(argparse.ArgumentParser):
     def _refuse(self, text: str) -> NoReturn:
         shown = _shorten(text)
         if not text.startswith("-"):
-            self.error(f"{shown}: unexpected argument; quote a value that contains blanks")
+            self.error(
+                f"{shown}: unexpected argument; see --help, and quote a value that contains blanks"
+            )
         closest = closest_name(
             text, [name for name in self._option_string_actions if name[:2] == "--"]
         )

@@ -72,10 +72,6 @@ def _add_actions(parser: argparse.ArgumentParser, in_terminal: bool) -> None:
     )
     add_arguments(revoke, [rule, _scope_options(in_revoke), folder])
     revoke.set_defaults(action="revoke")
-    if in_terminal:  # it is not offered: its error names the setting
-        deny = actions.add_parser("deny", add_help=False)
-        deny.add_argument("rule", nargs="?")
-        deny.set_defaults(action="deny")
 
 
 def _scope_options(names: Mapping[GrantScope, str], *, is_required: bool = False) -> OneOf:
@@ -89,10 +85,19 @@ def _scope_options(names: Mapping[GrantScope, str], *, is_required: bool = False
 
 
 def _split_typed(text: str) -> list[str]:
-    """Turn `allow RULE [SCOPE]` into arguments; a rule may contain blanks and dashes."""
+    """Turn `allow RULE [SCOPE]` into arguments; a rule may contain blanks and dashes.
+
+    Raises InvalidValue for `deny`: users expect it beside `allow`, but deny rules are settings.
+    """
     action, _, rest = text.partition(" ")
     rest = rest.strip()
-    if action not in ("allow", "revoke", "deny") or not rest:
+    if action == "deny":
+        message = (
+            'deny rules are settings; add deny = ["RULE"] to a file that steno config path lists, '
+            "and restart steno"
+        )
+        raise InvalidValue(message, code="deny_is_setting", place="permissions")
+    if action not in ("allow", "revoke") or not rest:
         return text.split()
     rule, _, last = rest.rpartition(" ")
     scope = last.removeprefix("--")
@@ -109,11 +114,6 @@ async def _run_permissions(context: CommandContext, options: argparse.Namespace)
             return await asyncio.to_thread(_allow_rule, grants, options)
         case "revoke":
             return await _revoke(context, grants, options)
-        case "deny":
-            loaded = context.open_session.state.config.loaded_settings
-            file = terminal_line(str(loaded.user_file or loaded.project_file))
-            message = f'deny rules are settings; add deny = ["RULE"] to {file} and restart steno'
-            raise InvalidValue(message, code="deny_is_setting", place="permissions")
         case _ if context.session is not None and not options.json:
             return await _list_in_session(context.session, grants, options)
         case _:

@@ -262,7 +262,7 @@ def _make_file(file: Path) -> None:
         if not file.exists():
             os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))
     except OSError as exc:
-        message = "the file cannot be created; check that its folder exists and is writable"
+        message = f"cannot create {file}; check that its folder exists and is writable"
         raise Unavailable(message, code="cannot_create", place="store") from exc
 
 
