@@ -24,8 +24,14 @@ from steno.suggest import closest_name, suggest_name
 _MAX_SHOWN_LENGTH: Final = 40
 _TIME_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _BOOLEANS: Final[Mapping[str, bool]] = {
-    **{"1": True, "true": True, "yes": True, "on": True},
-    **{"0": False, "false": False, "no": False, "off": False},
+    "1": True,
+    "true": True,
+    "yes": True,
+    "on": True,
+    "0": False,
+    "false": False,
+    "no": False,
+    "off": False,
 }
 _TIME_AGO: Final = re.compile(r"([0-9]{1,6})([smhdw])")
 
