@@ -50,7 +50,9 @@ def read_commands(page: str) -> list[Command]:
 
 
 def _split_block(block: str) -> Iterator[Command]:
-    for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+    before, *parts = re.split(r"^\$ ", block, flags=re.MULTILINE)
+    assert not before, f"a console block begins with a command, not with {before!r}"
+    for part in parts:
         lines = part.split("\n")
         count = 1 + next(n for n, line in enumerate(lines[1:]) if not line.startswith(">"))
         command = [lines[0], *(line[2:] for line in lines[1:count])]

@@ -97,7 +97,7 @@ def _select_engine(options: argparse.Namespace) -> OcrEngine:
     engine = choose_ocr_engine(options.engine, languages=options.lang)
     if options.lang and not isinstance(engine, TesseractEngine):
         print_notice(
-            f"--lang: Tesseract with data for {', '.join(options.lang)} is not installed; "
+            f"--lang: Tesseract with data for {terminal_line(', '.join(options.lang))} is not installed; "
             f"using {engine.name}, which does not accept languages"
         )
     return engine

@@ -126,6 +126,11 @@ def folder_heading(name: str, counts: str) -> str:
     return f"{name}/ contains {counts}; hidden and ignored files are not listed:"
 
 
+def former_folder_heading(name: str, counts: str) -> str:
+    """Return the heading that earlier versions wrote: digests of such lists are stored."""
+    return f"{name}/ holds {counts}, without what is hidden or ignored:"
+
+
 class FramedText(NamedTuple):
     """A text between two lines that mark it as information from the system."""
 

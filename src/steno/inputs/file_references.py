@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, assert_never, cas
 
 from msgspec import Struct
 
-from steno.context.notes import file_heading, folder_heading
+from steno.context.notes import file_heading, folder_heading, former_folder_heading
 from steno.errors import InvalidArguments, InvalidValue, ToolFailed
 from steno.messages.content import FileReference, Text
 from steno.ports import Capability, ResolveContext, ResolvedReference
@@ -265,7 +265,8 @@ class FileReferenceResolver:
                 # Names that were only counted are ignored.
                 is_same = before <= now if left_out else before == now
             case _:
-                is_same = _text_digest(current.text) == recorded.sha256
+                texts = (current.text, current.former_text)
+                is_same = recorded.sha256 in map(_text_digest, texts)
         return () if is_same else (_changed(recorded.path),)
 
     async def _changes_of_files(
@@ -484,6 +485,8 @@ class _FolderListing(NamedTuple):
 
     text: str
     left_out: int
+    former_text: str = ""
+    """The text as earlier versions wrote it, whose digest may be stored."""
 
     def lines_except(self, names: frozenset[str]) -> dict[str, str]:
         """Return the lines by the printed name of their entry, except for these names."""
@@ -509,7 +512,8 @@ def _list_folder(workspace: Workspace, name: str, max_entries: int) -> _FolderLi
         for names, noun in ((folders, "folder"), (files, "file"), (links, "link"))
         if names or noun != "link"
     ]
-    lines = [folder_heading(printable_name(name), f"{', '.join(counts[:-1])} and {counts[-1]}")]
+    counted = f"{', '.join(counts[:-1])} and {counts[-1]}"
+    lines: list[str] = []
     for position, path in enumerate((*folders, *files, *links)[:max_entries]):
         shown = printable_name(_base_name(path))
         if position < len(folders):
@@ -521,7 +525,11 @@ def _list_folder(workspace: Workspace, name: str, max_entries: int) -> _FolderLi
     left_out = max(0, len(folders) + len(files) + len(links) - max_entries)
     if left_out:
         lines.append(f"[... {left_out:,} more ...]")
-    return _FolderListing("\n".join(lines) + "\n", left_out)
+    text, former_text = (
+        "\n".join([heading(printable_name(name), counted), *lines, ""])
+        for heading in (folder_heading, former_folder_heading)
+    )
+    return _FolderListing(text, left_out, former_text)
 
 
 def _read_folder(workspace: Workspace, folder: str) -> tuple[list[str], list[str]]:

@@ -76,6 +76,24 @@ def test_a_folder_reports_whether_its_listing_changed(workspace: Workspace, fold
     assert len(changes(files, "src", finding)) == 1
 
 
+def test_a_listing_of_an_earlier_version_is_not_reported_as_changed(
+    workspace: Workspace, folder: Path
+) -> None:
+    """Sessions store the digest of the text, whose heading had other words."""
+    write_files(folder, {"src/a": "x"})
+    files = FileReferenceResolver(workspace)
+    found = resolve(files, "src")
+    former = "src/ holds 0 folders and 1 file, without what is hidden or ignored:\na (1 byte)\n"
+    (text,) = found.content
+    assert isinstance(text, Text)
+    assert text.text.partition("\n")[2] == former.partition("\n")[2]
+    sha256 = hashlib.sha256(former.encode()).hexdigest()
+    recorded_then = found._replace(details={**(found.details or {}), "sha256": sha256})
+    assert changes(files, "src", recorded_then) == ()
+    (folder / "src" / "b").touch()
+    assert changes(files, "src", recorded_then) == ("src has changed since it was shown",)
+
+
 def test_known_files_of_a_folder_are_not_reported(workspace: Workspace, folder: Path) -> None:
     write_files(folder, {"src/a.py": "x", "src/b.py": "x", "src/lib/c.py": "x"})
     files = FileReferenceResolver(workspace)
