@@ -49,7 +49,7 @@ class ToolCallPart(RedactedRepr, frozen=True, tag_field="type", tag="part", omit
     """A part of a tool call as a wire decodes it; the Assembler turns parts into call events.
 
     `block` is the wire's number of the block; seals and extras of the call have it as their index.
-    Providers omit, repeat and swap every field; the Assembler finds the call of each part.
+    Providers may omit, repeat or reorder any field; the Assembler finds the call of each part.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "name"})

@@ -234,7 +234,7 @@ class ProviderError(StenoError):
         self.retryable = retryable
         """Whether the same request may succeed later."""
         self.retry_after_s = retry_after_s
-        """The number of seconds that the provider asks to wait, if it sent one."""
+        """The number of seconds that the provider asks to wait, or None."""
 
     def __str__(self) -> str:
         return self._with_facts(super().__str__())

@@ -458,7 +458,7 @@ class InputAuthorizer(Protocol):
     async def __call__(
         self, tool: str, capability: Capability, subject: str, *, preview: str = ""
     ) -> str:
-        """Return the rule or the approver that allows it, for the log.
+        """Return the rule or the approver that allows the access, for the log.
 
         The rules for `tool` (`read`, `fetch`, ...) apply, and `subject` has the spelling that they
         use. Raises ToolFailed with the reason; its message does not contain the subject.

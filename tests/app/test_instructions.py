@@ -221,7 +221,7 @@ def test_instructions_stand_with_their_paths_the_nearest_last() -> None:
 def test_a_replacement_stands_for_all_but_the_instructions() -> None:
     files = [InstructionFile(Path("/srv/app/AGENTS.md"), "Use blanks.")]
     prompt = build_system_prompt(SURROUNDINGS, files, replacement="Be a poet.", appended="Rhyme.")
-    assert prompt.startswith("Be a poet.\n\nInstructions of the user")
+    assert prompt.startswith("Be a poet.\n\nInstructions from the user")
     assert prompt.endswith("Use blanks.\n</instructions>\n\nRhyme.")
     assert "Working directory" not in prompt
     assert build_system_prompt(SURROUNDINGS, replacement="Be a poet.") == "Be a poet."

@@ -62,7 +62,7 @@ _INCOMPLETE_REASONS: Final[Mapping[StopReason | None, str]] = {
 }
 """The reasons why the last response may be incomplete."""
 _MAX_ATTEMPTS: Final = 3
-"""The number of attempts for one turn whose connection breaks."""
+"""The maximum number of attempts for a turn whose connection breaks."""
 _SHRINK_FACTOR: Final = 0.8
 """The size of the next attempt, relative to a request that was too long."""
 

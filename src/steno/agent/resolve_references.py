@@ -65,12 +65,12 @@ class TrackedReference(NamedTuple):
     """A reference block of a message, and its last resolution."""
 
     entry: Entry
-    """The entry of its message."""
+    """The entry with the message of the reference."""
     block: int
     reference: ReferenceBlock
-    """As it was recorded: the bytes of an image may be in a blob."""
+    """The recorded reference; the bytes of an image may be in a blob."""
     resolution: Resolution | None = None
-    """Its last resolution."""
+    """The last resolution of the reference."""
     known_files: frozenset[str] = frozenset()
     """Files that the model has seen since then: they were read, changed or referred to."""
 
@@ -192,7 +192,7 @@ class TurnInput(NamedTuple):
 
     prompt: Entry | None
     is_first: bool
-    """Whether it is the first turn, in which the prompt can still be rewound."""
+    """Whether this is the first turn, in which the prompt can still be rewound."""
     vision: bool | None
     image_refusal: str
     """The error with which the model refused images; empty if it did not."""

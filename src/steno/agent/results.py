@@ -2,7 +2,7 @@
 
 A result that the agent writes itself has a stable code in its details, `{"code": "call_stopped"}`.
 Programs compare the code; the text is for the model, and its wording may change. A result of a tool
-names the tool and its start time, a result of the agent names neither, so a tool cannot forge one
+names the tool and its start time; a result of the agent names neither. So a tool cannot forge one
 of these codes.
 """
 

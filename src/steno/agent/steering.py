@@ -52,7 +52,7 @@ class PromptInput(NamedTuple):
 
     text: str
     images: tuple[str | bytes, ...] = ()
-    """Names of files and addresses, or pasted bytes."""
+    """File names, URLs, or pasted bytes."""
     piped: str = ""
     """Input of a pipe: references in it are not resolved."""
     message: UserMessage | None = None

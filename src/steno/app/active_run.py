@@ -132,7 +132,7 @@ class ActiveRun:
         environment = self._state.environment
         if not prompt.text.strip() and not prompt.images and not prompt.piped.strip():
             raise InvalidValue(
-                "the prompt is empty; type one such as: What does this project do?",
+                "the prompt is empty; type a prompt such as: What does this project do?",
                 code="empty_prompt",
             )
         try:

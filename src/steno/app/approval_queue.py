@@ -1,8 +1,9 @@
 """Approval requests that wait for the user.
 
 Approval of a call is requested when the call is about to run. The user may decide earlier, because
-all calls of a turn are recorded by then. A user who allowed a call after reading its preview has
-allowed that effect: if the effect differs at the request, the user is asked again.
+all calls of a turn are recorded before the first one runs. A user who allowed a call after reading
+its preview has allowed that effect: if the effect has changed when approval is requested, the user
+is asked again.
 
 Nothing is decided or recorded here.
 """

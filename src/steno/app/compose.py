@@ -302,13 +302,7 @@ def environment_notices(environment: AgentEnvironment, folder: Path) -> Iterator
     """Yield notices about the model and the folder that may surprise the user."""
     settings, model = environment.settings, environment.model_selection
     if model.searched:
-        text = f"no model named; using {model.name} ({model.reason})"
-        if model.vendor in (EMBEDDED, OFFLINE):  # only a weak model was found
-            text += (
-                "; for real work, set a key such as ANTHROPIC_API_KEY, start a server such as "
-                "Ollama, or name a model with --model (`steno models` lists them)"
-            )
-        yield SetupNotice("model_not_named", text)
+        yield SetupNotice("model_not_named", _describe_selection(model))
     if settings.max_cost is not None and find_price(model.name) is None:
         text = f"max_cost: the price of {model.name} is unknown, so the limit has no effect"
         yield SetupNotice("price_unknown", text)
@@ -330,3 +324,18 @@ def environment_notices(environment: AgentEnvironment, folder: Path) -> Iterator
     if home is not None and home.resolve().is_relative_to(folder):
         text = f"{folder}: contains your home folder; work in the folder of a project to be safe"
         yield SetupNotice("folder_holds_home", text)
+
+
+def _describe_selection(model: ModelSelection) -> str:
+    """Return a notice about a model that the user did not name."""
+    if model.code in ("asked_for", "configured"):
+        return f"only a provider is named; using {model.name} ({model.reason})"
+    if model.vendor == OFFLINE:
+        name = "the offline assistant, which is not a language model"
+        reason = f" ({model.reason})" if model.code == "key_unused" else ""
+    elif model.vendor == EMBEDDED:
+        name, reason = "the embedded model, which is small", f" ({model.reason})"
+    else:
+        return f"no model is configured; using {model.name} ({model.reason})"
+    advice = "Set a key such as ANTHROPIC_API_KEY, or start Ollama."
+    return f"no model is configured; using {name}{reason}. {advice}"

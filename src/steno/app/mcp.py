@@ -332,7 +332,7 @@ def unmatched_rule_notices(
 
 @final
 class McpStartup:
-    """The MCP servers of a session and their tools. They end with it."""
+    """The MCP servers of a session and their tools. The servers stop when the session is closed."""
 
     def __init__(
         self,
@@ -348,7 +348,7 @@ class McpStartup:
         """Take the servers; none is started yet.
 
         `prepare_image` prepares images for a model, `on_change` is called when tools have arrived,
-        `on_progress` receives the reason of a wait, and `on_notice` notices for the user. A wait of
+        `on_progress` receives the reason for a wait, and `on_notice` notices for the user. A wait of
         `silent_wait_s` is not reported; `max_wait_s` is its limit after that. If it is None, every
         prompt waits until each server is ready or has failed.
         """

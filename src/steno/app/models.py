@@ -43,7 +43,7 @@ from steno.suggest import suggest_name
 T = TypeVar("T")
 MODEL_FLAG: Final = "--model"
 _ERROR_PLACES: Final = ("model", "embedded")
-"""The places of errors about the name of a model, which the caller knows."""
+"""The places of errors about a model name; they are replaced with the origin of the name."""
 _EMBEDDED_MAX_TOKENS: Final = 512
 """The default length of a response of an embedded model: small models do not stop by themselves."""
 _LOOKUP_TIMEOUTS: Final = DiscoveryTimeouts(local_s=0.5, hosted_s=3)

@@ -241,7 +241,7 @@ class AgentSession:
         """Decide about a pending call, or about one that waits for it. Raises StenoError."""
         if not isinstance(decision, ApprovalDecision):
             raise InvalidValue(
-                "must be an ApprovalDecision, which names its actor",
+                f"must be an ApprovalDecision, not {type(decision).__name__}",
                 code="wrong_type",
                 place="approval",
             )

@@ -22,7 +22,7 @@ from steno.ports import SetupNotice
 from steno.render.terminal_text import terminal_line
 
 _MAX_HITS: Final = 200
-"""The number of matching entries that a search reads."""
+"""The maximum number of matching entries that a search reads."""
 
 
 class SessionList:

@@ -155,11 +155,11 @@ class BranchTreeRow(NamedTuple):
     branches: tuple[str, ...]
     """The branches that end here."""
     is_active: bool
-    """Whether the active branch contains it."""
+    """Whether the active branch contains the entry."""
     is_notable: bool
-    """Whether it is drawn while other rows are folded: a prompt, or a landmark."""
+    """Whether the row is drawn while other rows are folded: a prompt, or a landmark."""
     is_landmark: bool = False
-    """Whether it has a branch or a label, or is a control entry; it is never folded."""
+    """Whether the entry has a branch or a label, or is a control entry; its row is never folded."""
 
 
 class TreeLine(NamedTuple):

@@ -141,7 +141,7 @@ class UnreadableSessions:
 
     def __init__(self) -> None:
         self.sessions: Final[dict[str, str]] = {}
-        """Their problems, by their ids."""
+        """The problems of unreadable sessions, by session ID."""
         self.lines: Final[list[str]] = []
         """A line about each of them, for the user."""
 
@@ -254,7 +254,7 @@ class SessionSummary(NamedTuple):
     """The time of the last write; for a copy, not before the time of copying."""
     folder: str | None
     is_in_this_folder: bool
-    """Whether it was started in this folder."""
+    """Whether the session was started in this folder."""
     snippet: str = ""
     """The text around the first match of a search."""
     created_at: datetime | None = None

@@ -354,8 +354,8 @@ class SessionState:
         if tokens > limit:
             raise InvalidValue(
                 f"about {tokens:,} tokens do not fit the context window of {model.name} "
-                f"({limit:,} tokens); shorten the prompt, name files instead of their content, or "
-                "choose another model with --model",
+                f"({limit:,} tokens); shorten the prompt, refer to files instead of including their "
+                "content, or choose another model with --model",
                 code="prompt_too_long",
                 place="prompt",
             )

@@ -28,9 +28,9 @@ from steno.tools.shell.process import CommandLimits, CommandProcess, ExitCause, 
 from steno.values import is_utf8_text, replace_lone_surrogates
 
 MAX_RECORDED_BYTES: Final = 100_000
-"""The number of bytes of the output that are recorded: the beginning and the end."""
+"""The maximum number of bytes of the output to record: the beginning and the end."""
 MAX_SHOWN_CHARACTERS: Final = 1_000_000
-"""The number of characters shown while it runs; endless output would fill the memory."""
+"""The maximum number of characters shown while a command runs; endless output would fill memory."""
 _DEFAULT_SHELL: Final = "/bin/sh"
 _SHELL_VARIABLES: Final = {
     # There is no pager here, and cursor movements are shown as escapes.
@@ -204,7 +204,7 @@ async def run_shell_command(
 
 def _empty_command() -> InvalidValue:
     return InvalidValue(
-        "the command is empty or not valid text; type one such as !git status",
+        "the command is empty or not valid text; type a command such as !git status",
         code="empty_command",
         place="shell",
     )

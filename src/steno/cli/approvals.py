@@ -43,7 +43,9 @@ def add_commands(commands: Subparsers) -> None:
             ),
             _call_option("--approve", "approve this call"),
             _call_option("--deny", "deny this call"),
-            argument("--reason", metavar="TEXT", help="the reason of a denial; the model reads it"),
+            argument(
+                "--reason", metavar="TEXT", help="the reason for a denial; the model reads it"
+            ),
             flag("--json", help="print one JSON object per call"),
             STORE,
         ),

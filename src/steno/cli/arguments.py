@@ -33,7 +33,8 @@ _RUN_EXIT_STATUSES: Final = {
     "limit": ExitStatus.LIMIT,
     "interrupted": ExitStatus.INTERRUPTED,
 }
-"""By the values of `EndReason`, which is not imported: most commands do not need the agent."""
+"""Exit statuses by the values of `EndReason`, which is not imported: most commands do not need
+the agent."""
 
 
 def exit_status_for(end_reason: str) -> ExitStatus:

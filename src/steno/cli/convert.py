@@ -73,8 +73,8 @@ def add_commands(commands: Subparsers) -> None:
         "translate a request to another protocol",
         "Translate a request to another protocol. Content that the target protocol cannot "
         "express is listed on stderr, one line each: the place, the change and a code. Notices "
-        "after the body name what is sent outside of it, such as the model in a URL. The exit "
-        "status is 1 if nothing is left to send.",
+        "list values that are not in the body, such as the model in a URL. The exit status is 1 if "
+        "no message is left to send.",
         arguments=(
             argument(
                 "--from", dest="source", help=f"the protocol of the input: {WIRE_NAMES}", **wire
@@ -86,7 +86,7 @@ def add_commands(commands: Subparsers) -> None:
                 "--model",
                 type=_parse_model,
                 metavar="NAME",
-                help="the model of the request (default: the recorded one; a request of gemini has "
+                help="the model of the request (default: the recorded one; a Gemini request has "
                 "none, because its URL names the model)",
             ),
             flag(
@@ -177,7 +177,7 @@ def _repair_order(request: Request) -> tuple[Request, list[_ReportLine]]:
     messages, issues = repair(request.messages)
     if not messages:
         raise InvalidRequest(
-            "nothing is left to send after the repair; add a message",
+            "the request has no message after the repair; add one",
             code="nothing_to_send",
             place="request",
         )
@@ -191,14 +191,14 @@ def _repair_order(request: Request) -> tuple[Request, list[_ReportLine]]:
 def _print_builtin_body(
     encoded: EncodedRequest, request: Request, *, source: Wire, target: Wire
 ) -> None:
-    """Print a body of a built-in wire, and notes about it. Raises InvalidRequest if it is empty."""
+    """Print a body of a built-in wire, and notes. Raises InvalidRequest if it has no message."""
     # Only its members are read: nested values may be ones that Python cannot represent.
     body = read_as(encoded.body, RawMembers) or {}
     messages = body.get(messages_field(target.NAME))
     if source is not target and (messages is None or not is_nonempty_json(messages)):
         raise InvalidRequest(
-            "nothing is left to send; besides the system prompt, add a message that "
-            f"{target.NAME} can express",
+            f"the request has no message that {target.NAME} can express; add one (the system prompt "
+            "does not count)",
             code="nothing_to_send",
             place="request",
         )
@@ -228,7 +228,7 @@ def _conversion_notes(
                 "unsigned calls"
             )
     elif not request.model and source is not target and target.NAME in _PROVIDER_WIRES:
-        yield "request: it has no model; add --model NAME"
+        yield "request: no model is set; add --model NAME"
     if target.NAME == "anthropic_messages" and source is not target and not request.max_tokens:
         yield (
             f"request: max_tokens is set to {raw_text(body['max_tokens'])}, because the input has "

@@ -80,7 +80,7 @@ def add_commands(commands: Subparsers) -> None:
         _run_inputs,
         "list the files, images and resources that a session refers to",
         "List the references in the messages of a branch: files, folders, patterns, images and "
-        "resources of MCP servers, with how each was sent to the model, and whether it has "
+        "resources of MCP servers, and show how each was sent to the model and whether it has "
         "changed since. No request is sent to a model or a server.",
         arguments=(
             argument(
@@ -91,7 +91,10 @@ def add_commands(commands: Subparsers) -> None:
                 help=f"{SESSION_NAMES} (default)",
             ),
             BRANCH,
-            flag("--all", help="list all branches, and prompts that could not be sent"),
+            flag(
+                "--all",
+                help="include references of all branches and of prompts that could not be sent",
+            ),
             flag("--json", help="print one JSON object per reference"),
             STORE,
         ),

@@ -238,7 +238,7 @@ async def _list_resources(context: McpCommandContext) -> int:
 
 
 async def _list_prompts(context: McpCommandContext) -> int:
-    """Print the prompts of servers, as they are called in a conversation."""
+    """Print the prompts of servers, by their names in a conversation."""
     servers = context.connections
     with context.show_wait():
         prompts = await list_mcp_prompts(servers)
@@ -496,13 +496,15 @@ _ACTIONS: Final = (
         (
             _SERVER,
             argument(
-                "tool", metavar="TOOL", help="the tool, by its name for models or the server's own"
+                "tool",
+                metavar="TOOL",
+                help="the tool: the server's own name, or the name that models see",
             ),
             argument(
                 "arguments",
                 nargs="*",
                 metavar="KEY=VALUE",
-                help="the arguments, or one JSON object; put options before or after all of them",
+                help="the arguments, or one JSON object; do not put options between arguments",
             ),
             flag("--json", help="print the whole result as one JSON object"),
             argument(

@@ -59,13 +59,13 @@ def add_commands(commands: Subparsers) -> None:
                 type=_parse_languages,
                 default=(),
                 metavar="LANG,...",
-                help="languages for Tesseract, by its names: deu,eng; auto uses Tesseract if it has "
-                "data for them",
+                help="Tesseract language codes, such as deu,eng; auto uses Tesseract if it has their "
+                "data",
             ),
             flag("--json", help="print one JSON object per file"),
         ),
         epilog="example:\n  steno ocr screenshot.png\n\n"
-        f"Requires {install_command('ocr')}, or {install_command('tesseract')} and data for Tesseract.",
+        f"Requires {install_command('ocr')}, or {install_command('tesseract')} and Tesseract language data.",
     )
 
 

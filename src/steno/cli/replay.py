@@ -1,4 +1,4 @@
-"""`steno replay`: replay a recorded session, unchanged or on another model, and compare."""
+"""`steno replay`: replay a recorded session, unchanged or on another model."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ def add_commands(commands: Subparsers) -> None:
     """Add the command."""
     parser = commands.add_parser(
         "replay",
-        help="replay a recorded session and compare",
+        help="replay a recorded session and compare the result with the log",
         description="Replay a recorded session and check that it produces the same entries. With "
-        "--model, send its prompts to another model in a new branch, and compare.",
+        "--model, send its prompts to another model in a new branch, and compare the responses.",
         epilog=_EPILOG,
     )
     add_arguments(parser, [SESSION, BRANCH, flag("--json", help="print one JSON object")])

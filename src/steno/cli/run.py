@@ -170,7 +170,9 @@ def _add_model_options(run: argparse.ArgumentParser) -> None:
 def _add_permission_options(run: argparse.ArgumentParser) -> None:
     group = run.add_argument_group("permissions and tools")
     group.add_argument(
-        "--mode", choices=("plan", "act"), help="plan only reads; act can do everything (default)"
+        "--mode",
+        choices=("plan", "act"),
+        help="plan: read only; act: also write and run commands, subject to permission (default)",
     )
     group.add_argument(
         "--allow",

@@ -138,7 +138,7 @@ class FileReferenceResolver:
     ) -> ResolvedReference:
         workspace = self._workspace
         if workspace is None:
-            message = "files cannot be opened without a workspace; set a folder"
+            message = "files cannot be opened without a workspace; pass a Workspace"
             raise path_error(reference.path, message, code="no_workspace")
         name = await asyncio.to_thread(workspace_name, workspace, reference.path)
         if not await asyncio.to_thread(workspace.strict.exists, name):

@@ -111,13 +111,13 @@ def pending_approvals(entries: Sequence[Entry]) -> tuple[AnyToolCall, ...]:
 
 
 def resolutions_of(entries: Iterable[Entry]) -> dict[tuple[str, int], Resolution]:
-    """Return the resolution of each reference, by the entry that holds it and its block."""
+    """Return all resolutions, keyed by the entry and the block of the reference."""
     resolutions = (entry.payload for entry in entries if isinstance(entry.payload, Resolution))
     return {(resolution.target, resolution.block): resolution for resolution in resolutions}
 
 
 def feedback_by_entry(entries: Iterable[Entry]) -> dict[str, tuple[str, ...]]:
-    """Return the feedback on each entry, by its id."""
+    """Return the feedback on each entry, keyed by the ID of the entry."""
     texts: dict[str, tuple[str, ...]] = {}
     for entry in entries:
         if isinstance(entry.payload, Feedback):

@@ -1,4 +1,4 @@
-"""The outcome of a tool call, and the reason of a failure."""
+"""The outcome of a tool call, and the reason for a failure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Outcome(StrEnum):
 
 @final
 class Failure(Value, frozen=True, kw_only=True):
-    """The reason of a failed call, for people and audits; the model reads the result's content."""
+    """The reason for a failure, for people and audits; the model reads the result's content."""
 
     message: str
     traceback: str | None = None

@@ -38,7 +38,7 @@ from steno.wire import StreamDecoder, Wire
 from steno.wire.response_decoder import build_cut_short
 
 MAX_ERROR_BYTES: Final = 1024 * 1024
-"""The number of bytes that are read of an error response; the rest is ignored."""
+"""The maximum number of bytes to read of an error response; the rest is ignored."""
 BOM: Final = b"\xef\xbb\xbf"
 _MAX_SNIFFED_BYTES: Final = 64 * 1024
 """The number of bytes of a body that are searched for a sign of its protocol."""

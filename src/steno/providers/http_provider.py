@@ -132,9 +132,9 @@ class HttpProvider:
     ) -> None:
         """Create a provider. `close` does not close a transport that you pass.
 
-        `first_event_s` limits the time in which a server may send bytes without an event, such as
-        comments that keep a connection alive, before the first event; None for no limit. Raises
-        InvalidValue if the vendor has an unknown wire or a limit is not above 0.
+        `first_event_s` is the time limit for the first event, None for no limit; keep-alive
+        comments do not count as events. Raises InvalidValue if the vendor has an unknown
+        wire or a limit is not above 0.
         """
         advice = "; to use the name of a vendor, call connect"
         check_type(vendor, Vendor, "must be a Vendor", "vendor", advice=advice)

@@ -159,7 +159,7 @@ def _help(_: str) -> Steps:
 
 
 def _list(_: str, path: str = ".") -> Steps:
-    description = f"list the files below {_format_code(path)}"
+    description = f"list the files in {_format_code(path)}"
     return (OfflineStep("glob", {"pattern": "*", "path": path}, description),)
 
 

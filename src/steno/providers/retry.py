@@ -40,7 +40,7 @@ class Retries(Struct, frozen=True):
     def wait_s(self, error: Exception, tried: int, jitter: float) -> float | None:
         """Return the time to wait after `tried` repetitions failed, or None to give up.
 
-        If the provider asks for a time, that is returned. Other waits are shortened by up to a
+        If the provider asks for a time, that time is returned. Other waits are shortened by up to a
         quarter, by a `jitter` from 0 to 1, so that clients that failed together do not return
         together.
         """

@@ -67,17 +67,17 @@ def headed_steering(text: str) -> HeadedText:
 
 
 def headed_shell_command(command: str) -> HeadedText:
-    """Return a shell command of the user."""
+    """Return the text for a shell command of the user."""
     return HeadedText(ITEM_HEADINGS[ItemKind.SHELL], terminal_line(command))
 
 
 def headed_exit(status: int | None) -> HeadedText:
-    """Return the end of a shell command."""
+    """Return the text for the end of a shell command."""
     return HeadedText(ITEM_HEADINGS[ItemKind.SHELL], describe_exit(status))
 
 
 def headed_run_end(result: RunResult) -> HeadedText:
-    """Return the end of a run, with its usage."""
+    """Return the text for the end of a run, with its usage."""
     return HeadedText("Done", describe_run_usage(result))
 
 

@@ -309,7 +309,7 @@ class _QueuedPrompt:
     prompt: PromptInput
     item: TranscriptItem
     is_accepted: bool = False
-    """Whether the session has accepted it; else it may still be rejected."""
+    """Whether the session has accepted the prompt; until then the prompt may be rejected."""
 
 
 @final

@@ -81,9 +81,9 @@ class StyledParagraph(NamedTuple):
     text: str
     style: str = ""
     is_detail: bool = False
-    """Whether it is a detail, of which less is shown."""
+    """Whether the paragraph is a detail, of which less is shown."""
     is_secondary: bool = False
-    """Whether a summary omits it: thinking, tracebacks, unknown blocks."""
+    """Whether a summary omits the paragraph: thinking, tracebacks, unknown blocks."""
 
 
 def message_paragraphs(message: Message) -> Iterator[StyledParagraph]:

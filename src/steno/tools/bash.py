@@ -341,7 +341,7 @@ class Job:
 
     @property
     def is_running(self) -> bool:
-        """Whether the command still runs."""
+        """Whether the command is still running."""
         return not self._exit_task.done()
 
     async def wait(self, seconds: float) -> None:
@@ -453,8 +453,8 @@ class BashOutputTool(_JobTool):
     definition = ToolDefinition.from_type(
         BashOutputArguments,
         name="bash_output",
-        description="Read the output that a background command has written since your last call, "
-        "and whether it still runs. Set wait_s to wait for its end.",
+        description="Return the output that a background command has written since your last call, "
+        "and whether the command is still running. Set wait_s to wait for its end.",
     )
     _arguments = BashOutputArguments
 

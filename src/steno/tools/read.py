@@ -47,8 +47,8 @@ class _ReadArguments(Struct, frozen=True, kw_only=True):
     column: Annotated[
         int,
         Meta(
-            description="The character of the first line to start at, counted from 1; for very"
-            " long lines.",
+            description="Column in the first line at which to start reading, counted from 1; for"
+            " very long lines.",
             ge=1,
         ),
     ] = 1

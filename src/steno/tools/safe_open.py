@@ -50,7 +50,7 @@ class ResolvedPath(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The one name to look up. Raises FileNotFoundError, IsADirectoryError."""
+        """The only name in `rest`. Raises FileNotFoundError, IsADirectoryError."""
         match self.rest:
             case (name,):
                 return name

@@ -135,9 +135,9 @@ class _GlobArguments(SearchArguments, frozen=True, kw_only=True):
         str,
         Meta(
             min_length=1,
-            description="Glob pattern. Without a slash it matches names in any folder (*.py), with"
-            " a slash the path below path (src/**/*.{ts,tsx}, /*.md). ** matches any number of"
-            " folders.",
+            description="Glob pattern. Without a slash, it matches names in any folder (*.py); with"
+            " a slash, it matches paths relative to `path` (src/**/*.{ts,tsx}, /*.md). ** matches any"
+            " number of folders.",
         ),
     ]
     path: Annotated[str, "Folder to search, absolute or relative to the working directory."] = "."
@@ -152,8 +152,8 @@ class GlobTool(SearchTool):
         name="glob",
         description=(
             f"Find files by a glob pattern. Returns up to {MAX_FILES} paths, sorted. Files that"
-            " .gitignore excludes are left out; so are hidden files, unless the pattern asks for"
-            " names with a leading dot."
+            " .gitignore excludes are left out. Hidden files are left out, unless the pattern"
+            " contains a name with a leading dot."
         ),
     )
     _arguments = _GlobArguments
@@ -201,7 +201,7 @@ class _GrepArguments(SearchArguments, frozen=True, kw_only=True):
     glob: Annotated[
         str | None,
         "Search only files that match this glob pattern: *.py in any folder,"
-        " /src/**/*.{ts,tsx} below path.",
+        " /src/**/*.{ts,tsx} relative to `path`.",
     ] = None
     ignore_case: bool = False
     context: Annotated[
@@ -228,8 +228,8 @@ class GrepTool(SearchTool):
         description=(
             "Search the contents of files by a regular expression, line by line. Look-around and"
             " backreferences are not supported. Binary files are left out. Files that .gitignore"
-            " excludes are left out, unless path names one; so are hidden files, unless path names"
-            " one or glob asks for names with a leading dot."
+            " excludes are left out, unless `path` names one. Hidden files are left out, unless"
+            " `path` names one or `glob` contains a name with a leading dot."
         ),
     )
     _arguments = _GrepArguments

@@ -362,7 +362,7 @@ def _check_content(place: ResolvedPath, path: str, expected: Fingerprint | None)
         file = _open_regular(place, path)
     except FileNotFoundError:
         if expected is not None:
-            message = "was deleted since it was read"
+            message = "has been deleted since it was read"
             raise path_error(path, message, code="removed_since_read") from None
         return
     with file:

@@ -160,7 +160,7 @@ class RulePreview(NamedTuple):
     """The stored form; None if the text is not a rule."""
     description: str
     is_narrow: bool = False
-    """Whether it matches only this call and similar ones."""
+    """Whether the rule matches only this call and similar calls."""
 
 
 def preview_rule(text: str, request: ApprovalRequest) -> RulePreview:

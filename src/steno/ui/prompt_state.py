@@ -215,7 +215,7 @@ def _image_label(image: PromptImage) -> str:
 _MAX_ENTRIES: Final = 1_000
 _MAX_ENTRY_LENGTH: Final = 20_000
 _TAIL_BYTES: Final = 2_000_000
-"""The number of bytes that are read from the end of the file."""
+"""The maximum number of bytes to read from the end of the file."""
 
 
 class _HistoryLine(Struct):
@@ -417,7 +417,7 @@ class CompletionState:
         return word is not None and self._dismissed_at is None
 
     def set_suggestions(self, typed: str, suggestions: Iterable[Suggestion]) -> bool:
-        """Set the suggestions of the owner; return whether they match the current word."""
+        """Set the suggestions for `typed`; return whether that is still the current word."""
         if self.word is None or self.word.typed != typed:
             return False
         self._suggestions = [

@@ -56,7 +56,7 @@ def build_arguments_delta(index: int, fragment: str) -> ToolCallPart:
 
 
 class _BatchReader(NamedTuple):
-    """Finds the texts, and decodes them as a JSON array of our own events."""
+    """Finds the texts of repeated events, and decodes them as a JSON array of steno's events."""
 
     find: _FindTexts
     start: bytes

@@ -321,7 +321,7 @@ class ValueWriter:
         return value.name
 
     def legal_id(self, id: str, legal: re.Pattern[str], *, length: int = 24) -> str:
-        """Return the id to send: the same, or a hash of it if the target forbids it."""
+        """Return the id to send: the id itself if `legal` matches it, else its hash."""
         if legal.fullmatch(id):
             return id
         # A hash, because replacing characters could make two ids equal.

@@ -200,7 +200,7 @@ class RecordedRun:
     """The entries that led to the end of a branch, and the position of the replay."""
 
     def __init__(self, records: Iterable[Record], branch: str | None = None) -> None:
-        """Take all records of a session, and a branch; by default the one written to last.
+        """Take all records of a session and the name of a branch (default: the last written).
 
         Raises Missing if there is no such branch, Damaged if its beginning is missing.
         """
@@ -324,7 +324,7 @@ class _CallHistory:
         self.was_run_again = ApprovalStatus.APPROVED in [
             approval.status for _, approval in decisions[:-1]
         ]
-        """Whether it was decided about again after an approval, as only readers are."""
+        """Whether another decision follows an approval; only a call that reads is run again."""
 
     def ran_with(self, later: _CallHistory) -> bool:
         """Return whether a later call began before this one had its result."""
@@ -361,7 +361,7 @@ def _find_branch_records(written: Sequence[Record], branch: str | None) -> tuple
         origin = records_by_id.get(at)
         if origin is None or origin.branch in last_seq or origin.branch not in fork_points:
             raise Damaged(
-                "the entry that it starts after is missing",
+                "the entry that the branch starts after is missing",
                 place="branch",
                 code="fork_point_missing",
             )
@@ -391,12 +391,12 @@ class ReplayStopped(Exception):
 
 @final
 class ReplayState:
-    """A recorded run, and how far the loop has made the same entries."""
+    """A recorded run, and how many of its entries the loop has reproduced."""
 
     def __init__(self, recorded_run: RecordedRun) -> None:
         self.recorded_run: Final = recorded_run
         self.made_count: int = 0
-        """The number of entries that the loop has made again."""
+        """The number of entries that the loop has reproduced."""
         self.attempt: Entry | None = None
         """The entry that the loop made where the log has a different one."""
         self.is_tampered: bool = False

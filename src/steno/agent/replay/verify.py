@@ -94,7 +94,7 @@ class ReplayResult(NamedTuple):
     entries: int
     """The number of entries that are the same."""
     made_by_loop: int
-    """The number of those that the loop has made again; the others were copied."""
+    """The number of those entries that the loop has reproduced; the others were copied."""
     turns: int
     calls: int
     digest: str | None

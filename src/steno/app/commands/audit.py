@@ -224,7 +224,7 @@ class SessionVerification(NamedTuple):
 
     session: str
     chain: Verification | None
-    """None if it cannot be read."""
+    """None if the session cannot be read."""
     problem: str | None
     """None if the session is intact."""
     head_record: int | None = None

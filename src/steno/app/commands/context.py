@@ -138,7 +138,7 @@ class CommandDefinition(NamedTuple):
     description: str = ""
     epilog: str = ""
     add_actions: Callable[[argparse.ArgumentParser, bool], None] | None = None
-    """Adds the commands of a group; for a terminal if the second parameter is true."""
+    """Adds the commands of a group, or arguments that differ in a terminal (`in_terminal`)."""
     reads_store: bool = False
     """Whether the command line has the option `--store` for it."""
 

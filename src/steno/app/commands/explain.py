@@ -134,7 +134,8 @@ COMMAND: CommandDefinition = CommandDefinition(
     help="show the context that a model would receive",
     description="Show the messages of a branch as a model would receive them, and how they differ "
     "from the log: repairs, summaries, omitted or shortened content, and content that the "
-    "provider's protocol cannot express. Tools are not counted. No request is sent.",
+    "provider's protocol cannot express. Token counts do not include tool definitions. No request "
+    "is sent.",
     epilog="example:\n  steno explain last --model anthropic/claude-sonnet-4-5",
     reads_store=True,
 )
@@ -246,7 +247,7 @@ def _describe_loss(change: Change, explanation: _ContextExplanation) -> str:
 
 
 def _entry_number(log: SessionLog, entry_id: str | None) -> str:
-    """Return the number of an entry; a plus for a message that has no entry."""
+    """Return the number of an entry, or "+" for a message that has no entry."""
     return "+" if entry_id is None else log.number(entry_id)
 
 

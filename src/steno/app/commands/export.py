@@ -88,8 +88,8 @@ ARGUMENTS: Final = (
         "--format",
         choices=SESSION_FORMATS,
         metavar="F",
-        help=f"{FORMATS_HELP}; or, not for import, {', '.join(WRITE_ONLY)} (default: by the "
-        f"suffix of FILE, {', '.join(_SUFFIXES)}; else steno)",
+        help=f"{FORMATS_HELP}; {' and '.join(WRITE_ONLY)} (export only); default: by the "
+        f"suffix of FILE, {', '.join(_SUFFIXES)}; else steno",
     ),
     BRANCH,
     argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout"),

@@ -66,8 +66,8 @@ COMMAND: CommandDefinition = CommandDefinition(
     _ARGUMENTS,
     help="list the usable models",
     description="List the models of every provider that has a key or a running server, by the "
-    "names that --model takes. '?' means that the provider does not report it. A server with "
-    "several protocols is queried in the first; name another with --provider, such as "
+    "names that --model takes. '?' marks a value that the provider does not report. If a server "
+    "supports several protocols, steno uses the first; choose another with --provider, such as "
     "openai-responses.",
     epilog="example:\n  steno models --provider ollama",
 )

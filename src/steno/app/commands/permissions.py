@@ -51,8 +51,8 @@ def _add_actions(parser: argparse.ArgumentParser, in_terminal: bool) -> None:
     in_revoke = _SCOPES_IN_TERMINAL if in_terminal else SCOPE_NAMES
     listing = actions.add_parser(
         "list",
-        help="list the allowed rules",
-        description="List the rules that are allowed permanently.",
+        help="list the permanent allow rules",
+        description="List the permanent allow rules.",
     )
     all_projects = flag("--all", help="include the rules of other projects")
     add_arguments(listing, [all_projects, flag("--json", help="print one JSON object"), folder])
@@ -66,9 +66,9 @@ def _add_actions(parser: argparse.ArgumentParser, in_terminal: bool) -> None:
     allow.set_defaults(action="allow")
     revoke = actions.add_parser(
         "revoke",
-        help="stop allowing a rule",
-        description="Revoke a rule, for this project and for the user unless you choose one of "
-        "them.",
+        help="remove an allow rule",
+        description="Remove an allow rule, for this project and for the user unless you choose one "
+        "of them.",
     )
     add_arguments(revoke, [rule, _scope_options(in_revoke), folder])
     revoke.set_defaults(action="revoke")

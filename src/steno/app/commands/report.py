@@ -29,7 +29,7 @@ from steno.render.table_output import Column, StyledText
 from steno.render.terminal_text import display_width, terminal_line, terminal_text
 
 _MAX_MARKDOWN_ROWS: Final = 200
-"""The number of rows that are shown, the last ones; laying out more takes too long."""
+"""The maximum number of rows to show, the last ones; the layout of more rows takes too long."""
 _WHITE_SPACE: Final = re.compile(r"\s+")
 
 
@@ -64,9 +64,9 @@ class ReportLine(NamedTuple):
 
     pieces: Sequence[StyledText]
     is_cut: bool = False
-    """Whether it is cut at the width of the terminal."""
+    """Whether the line is cut at the width of the terminal."""
     max_width: int | None = None
-    """The width at which it is cut without a terminal; None for no limit."""
+    """The width at which the line is cut without a terminal; None for no limit."""
 
 
 class Lines(NamedTuple):

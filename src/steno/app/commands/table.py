@@ -63,7 +63,7 @@ COMMANDS: Final = (
     Command("model", "list the models, or switch to another one", "[NAME]"),
     Command(
         "mode",
-        "show or change the mode: plan only reads, act can do everything",
+        "show or change the mode: plan reads only, act also writes and runs commands",
         "[plan|act]",
         ("plan", "act"),
     ),

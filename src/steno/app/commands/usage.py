@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from steno.app.commands.arguments import (
     SESSION_NAMES,
+    add_arguments,
     argument,
     flag,
     parse_time,
@@ -55,12 +56,6 @@ _MIN_SHOWN_COST: Final = Decimal("0.0001")
 
 
 _ARGUMENTS: Final = (
-    argument(
-        "sessions",
-        nargs="*",
-        metavar="ID",
-        help=f"{SESSION_NAMES} (default: all sessions; in a session, the open one)",
-    ),
     flag("--all", help="all sessions"),
     argument(
         "--since",
@@ -76,6 +71,12 @@ _ARGUMENTS: Final = (
     ),
     flag("--json", help="print one JSON object per sum"),
 )
+
+
+def _add_sessions(parser: argparse.ArgumentParser, in_terminal: bool) -> None:
+    default = "the open session" if in_terminal else "all sessions"
+    help = f"{SESSION_NAMES} (default: {default})"
+    add_arguments(parser, [argument("sessions", nargs="*", metavar="ID", help=help)])
 
 
 def _run_usage(context: CommandContext, options: argparse.Namespace) -> Report:
@@ -181,6 +182,7 @@ COMMAND: CommandDefinition = CommandDefinition(
     epilog="example:\n  steno usage --since 7d --by day\n\n"
     f"Prices come from the package genai-prices ({install_command('prices')}) and are those for\n"
     "short requests; the bill of a provider may differ.",
+    add_actions=_add_sessions,
     reads_store=True,
 )
 

@@ -266,7 +266,7 @@ _JPEG_SCAN: Final = 0xDA
 _JPEG_MARKER: Final = re.compile(rb"\xff([^\x00\x01\xd0-\xd8\xff])")
 """The beginning of a segment, or the end of the file."""
 _MAX_SCANS: Final = 200
-"""The largest number of scans of a JPEG file; progressive files have about ten."""
+"""The maximum number of scans in a JPEG file; progressive files have about ten."""
 _JPEG_JFIF: Final = 0xE0
 _JPEG_ADOBE: Final = 0xEE
 """The segment that states how colours are stored; without it they would be wrong."""

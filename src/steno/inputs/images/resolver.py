@@ -210,7 +210,7 @@ class ImageResolver:
     async def _load_file(self, path: str, context: ResolveContext) -> tuple[bytes, dict[str, str]]:
         workspace = self._workspace
         if workspace is None:
-            message = "files cannot be opened without a workspace; set a folder"
+            message = "files cannot be opened without a workspace; pass a Workspace"
             raise _image_error(message, code="no_workspace")
         name = await asyncio.to_thread(workspace_name, workspace, path)
         shown_name = printable_name(name)
@@ -224,7 +224,7 @@ class ImageResolver:
 
     async def _fetch(self, url: str, context: ResolveContext) -> tuple[bytes, dict[str, str]]:
         if self._transport is None:
-            message = "fetching images is disabled; download the image and name the file"
+            message = "fetching images is disabled; download the image and refer to the file"
             raise _image_error(message, code="fetch_disabled")
         try:
             transport = self._transport()

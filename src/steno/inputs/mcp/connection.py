@@ -158,7 +158,7 @@ class McpConnection:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the server has responded and still runs."""
+        """Whether the server has responded and is still running."""
         client = self._session
         return client is not None and client.session is not None and not client.is_gone
 
@@ -618,7 +618,7 @@ def _first_exception(exc: BaseException) -> BaseException:
 
 
 def _failure_reason(exc: BaseException) -> str:
-    """Return the reason of a failure as text."""
+    """Return the reason for a failure as text."""
     match exc:
         case FileNotFoundError() | NotADirectoryError() | PermissionError():
             return f"{exc.filename or 'command'}: {exc.strerror}"

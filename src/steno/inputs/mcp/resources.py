@@ -35,7 +35,7 @@ RESOURCE_KIND: Final = "resource"
 """The `kind` in the details of a resolved resource."""
 _HOUR_S: Final = 3_600.0
 _MAX_TTL_S: Final = 24 * _HOUR_S
-"""The limit for the time that a server states."""
+"""The maximum cache time that is accepted from a server."""
 
 
 @final
@@ -456,10 +456,11 @@ def normalize_uri(uri: str) -> str:
     path = _PATH_END.split(normal, maxsplit=1)[0]
     parts = _SLASHES.split(path)
     if "." in parts or ".." in parts:
-        message = f"{shorten_uri(uri)}: write it without . and .. in its path"
+        message = f"{shorten_uri(uri)}: the path contains . or ..; write the URI without them"
         raise _uri_error(message, code="uri_has_dot_steps")
     if len(parts) > path.count("/") + 1:
-        message = f"{shorten_uri(uri)}: write every slash in its path as /"
+        problem = "the path contains an encoded slash or a backslash; write / instead"
+        message = f"{shorten_uri(uri)}: {problem}"
         raise _uri_error(message, code="uri_has_encoded_slashes")
     return normal
 

@@ -168,7 +168,7 @@ async def _list_server_tools(server: McpServer, *, prepare_image: PrepareImage |
 
 @final
 class McpTool:
-    """A tool of a server (`steno.ports.Tool`). Raises InvalidValue if no model can use it."""
+    """A tool of a server (`steno.ports.Tool`). Raises InvalidValue if no model can use the tool."""
 
     headline = staticmethod(default_headline)
 

@@ -115,7 +115,7 @@ class StderrTail:
         self._notes = []
 
     async def read(self, process: Process) -> None:
-        """Add all output of a program on stderr."""
+        """Read a program's stderr to its end."""
         assert process.stderr is not None
         while output := await process.stderr.read(_CHUNK_BYTES):
             self.add(output)

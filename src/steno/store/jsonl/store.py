@@ -55,7 +55,7 @@ _SUFFIX: Final = ".jsonl"
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAX_CACHED_ENTRIES: Final = 250_000
-"""The number of entries in the cached indexes of all sessions; about 75 MB."""
+"""The maximum number of entries in the cached indexes of all sessions; about 75 MB."""
 _CACHE_WEIGHT_PER_SESSION: Final = 100
 """The number of entries that a cached session counts for, in addition to its own."""
 _logger: Final = logging.getLogger("steno.store")

@@ -61,9 +61,9 @@ class CommandStatus(TypedDict):
     leftover: int
     """The number of processes that still ran after the command, and had to be ended."""
     has_too_many_processes: bool
-    """Whether it was ended because it had too many processes."""
+    """Whether the command was ended because it had too many processes."""
     failure: str | None
-    """The reason why it could not be started."""
+    """The reason why the command could not be started."""
 
 
 def main(status_fd: int, specification: CommandSpecification) -> None:

@@ -186,7 +186,7 @@ class CommandProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether any of its processes still runs."""
+        """Whether any process of the command is still running."""
         return not self._status.closed.is_set()
 
     def stop(self, cause: ExitCause = ExitCause.STOPPED) -> None:

@@ -160,7 +160,7 @@ class NoSandbox(Struct, frozen=True):
     def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
         """Return the command unchanged. Raises ToolFailed if a sandbox is required."""
         if self.is_refusal:
-            message = f"required, but none works here{_reason_suffix(self.why_not_better)}"
+            message = f"is required, but no sandbox works here{_reason_suffix(self.why_not_better)}"
             raise ToolFailed(message, recoverable=False, code="sandbox_required", place="sandbox")
         return argv
 
@@ -323,7 +323,7 @@ def _probe_landlock(bwrap: str | None) -> tuple[Sandbox | None, str]:
 
 
 def _probe_failure(sandbox: Sandbox) -> str:
-    """Run `true` in a sandbox; return the reason of a failure, or an empty text."""
+    """Run `true` in a sandbox; return the reason for a failure, or an empty text."""
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name).resolve()
         scope = SandboxScope(roots=(scratch,), scratch=scratch)

@@ -382,7 +382,7 @@ class _PlainSession:
             self._writer.write(ITEM_HEADINGS[ItemKind.ERROR], describe_bug(exc))
 
     async def _send(self, text: str) -> None:
-        """Send a prompt; a rejected one returns to the line."""
+        """Send a prompt; a rejected prompt returns to the input line."""
         is_steering = self._session.is_running
         try:
             await self._session.send(PromptInput(text))
@@ -590,7 +590,7 @@ class _ListCommands:
 
 
 def _parse_number(argument: str, count: int) -> int | None:
-    """Return the index of a number in a list. An ID may consist of digits, but is longer."""
+    """Return the index for a number in a list of `count` items; None for an ID or another text."""
     return int(argument) - 1 if _is_number(argument) and int(argument) <= count else None
 
 

@@ -201,7 +201,7 @@ class StatusLine(Widget):
         return 2 if width < _TWO_LINE_WIDTH else 1
 
     def render(self) -> RenderResult:
-        """Draw it; see Widget."""
+        """Draw the widget; see Widget."""
         width = self.content_size.width
         if width < _TWO_LINE_WIDTH:
             first = self._align_parts(self._left_part(width), _SESSION_PART_ORDER, width)

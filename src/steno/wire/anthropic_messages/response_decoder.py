@@ -404,7 +404,7 @@ class _UnknownBlockBuilder:
         self.deltas: list[Raw] = []
 
     def build(self) -> Opaque:
-        """Return the block; one that cannot be sent back is kept for the log only."""
+        """Return the block; a block that cannot be sent back is kept for the log only."""
         if not self.deltas:
             return Opaque(kind=self._kind, raw=raw_text(self._start), origin=NAME)
         members = self._merge_deltas()
@@ -413,7 +413,7 @@ class _UnknownBlockBuilder:
         return Opaque(kind=self._kind, raw=encode_json(members).decode(), origin=NAME)
 
     def build_unfinished(self) -> Opaque:
-        """Return start and deltas for the log; such a block is never sent."""
+        """Return a block with the start and the deltas, for the log; the block is never sent."""
         raw = encode_json({"content_block": self._start, "deltas": self.deltas}).decode()
         return Opaque(kind=f"{STREAM_EVENT_PREFIX}{self._kind}", raw=raw, origin=NAME)
 

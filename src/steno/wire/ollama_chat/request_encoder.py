@@ -275,6 +275,6 @@ class _MessageParts:
             self._losses.note(ChangeCode.EXTRAS, "no_place_in_blocks", at=at)
 
     def _note_position(self, place: int) -> None:
-        """Note whether a part follows another that the server puts after it."""
+        """Note whether the server will move this part before an earlier part."""
         self._is_reordered = self._is_reordered or place < self._latest_position
         self._latest_position = max(place, self._latest_position)

@@ -225,7 +225,7 @@ class StreamDecoder(base.SseStreamDecoder):
         events.append(Finished(reason, self._stop_reason, self.usage))
 
     def _read_identity(self, completion: ChatCompletion) -> None:
-        """Keep model and id, from the first chunk that has them; the last may add others."""
+        """Keep model and id of the first chunk with a model; later chunks add missing fields."""
         first = self._first_chunk
         if first is None or (completion.model and not self._has_identity):
             self._first_chunk = completion

@@ -101,7 +101,7 @@ class Title(Widget):
         self.text = text
 
     def render(self) -> RenderResult:
-        """Draw it; see Widget."""
+        """Draw the widget; see Widget."""
         return Content(terminal_line(self.text))
 
 
@@ -137,7 +137,7 @@ class KeyHints(Widget):
         return self._wrap_hints(width).get_height({}, width)
 
     def render(self) -> RenderResult:
-        """Draw it; see Widget."""
+        """Draw the widget; see Widget."""
         return self._wrap_hints(self.content_size.width)
 
     def _wrap_hints(self, width: int) -> Content:
@@ -312,7 +312,7 @@ class ListRow(Visual):
     def render_strips(
         self, width: int, height: int | None, style: Style, options: RenderOptions
     ) -> list[Strip]:
-        """Draw it; see Visual."""
+        """Draw the visual; see Visual."""
         # Derived from the style of the row, whose colour differs under the cursor.
         color = style.foreground and style.foreground.multiply_alpha(_DETAIL_OPACITY)
         lines = self._draw(width, Style(foreground=color))
@@ -344,7 +344,7 @@ class _ColumnHeader(Widget):
         self.refresh()
 
     def render(self) -> RenderResult:
-        """Draw it; see Widget."""
+        """Draw the widget; see Widget."""
         width = self._rows.scrollable_content_region.width
         return Content("\n").join(self._draw(width, Style()))
 
@@ -391,7 +391,7 @@ class FilteredList(Vertical):
         self._head = None if head is None else _ColumnHeader(head, self._list)
 
     def compose(self) -> ComposeResult:
-        """Build it; see Widget."""
+        """Build the widget; see Widget."""
         yield self._input
         if self._head is not None:
             yield self._head
@@ -456,7 +456,7 @@ class PickerScreen(ModalScreen[str | None]):
         self._note = Static(markup=False, classes="picker--note")
 
     def compose(self) -> ComposeResult:
-        """Build it; see Widget."""
+        """Build the widget; see Widget."""
         with Window() as window:
             window.border_title = Content(terminal_line(self._title))
             window.styles.height = len(self._all) + 4  # two borders, the filter, the note
