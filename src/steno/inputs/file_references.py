@@ -164,7 +164,7 @@ class FileReferenceResolver:
         self, workspace: Workspace, reference: FileReference, name: str, *, rule: str
     ) -> ResolvedReference:
         _check_without_lines(reference, "a folder")
-        text, left_out = await self._list_folder(workspace, name)
+        text, left_out, _ = await self._list_folder(workspace, name)
         details = {
             "kind": "folder",
             "path": name,

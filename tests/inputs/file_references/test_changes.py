@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import shutil
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from steno import Text
 from steno.inputs.file_references import FileLimits, FileReferenceResolver
 from steno.ports import ResolvedReference
 from steno.records.entry import Resolution, ResolutionStatus
@@ -88,7 +91,7 @@ def test_a_listing_of_an_earlier_version_is_not_reported_as_changed(
     assert isinstance(text, Text)
     assert text.text.partition("\n")[2] == former.partition("\n")[2]
     sha256 = hashlib.sha256(former.encode()).hexdigest()
-    recorded_then = found._replace(details={**(found.details or {}), "sha256": sha256})
+    recorded_then = replace(found, details={**(found.details or {}), "sha256": sha256})
     assert changes(files, "src", recorded_then) == ()
     (folder / "src" / "b").touch()
     assert changes(files, "src", recorded_then) == ("src has changed since it was shown",)
