@@ -83,10 +83,10 @@ def test_a_listing_of_an_earlier_version_is_not_reported_as_changed(
     workspace: Workspace, folder: Path
 ) -> None:
     """Sessions store the digest of the text, whose heading had other words."""
-    write_files(folder, {"src/a": "x"})
+    write_files(folder, {"src/a": "xy"})
     files = FileReferenceResolver(workspace)
     found = resolve(files, "src")
-    former = "src/ holds 0 folders and 1 file, without what is hidden or ignored:\na (1 byte)\n"
+    former = "src/ holds 0 folders and 1 file, without what is hidden or ignored:\na (2 bytes)\n"
     (text,) = found.content
     assert isinstance(text, Text)
     assert text.text.partition("\n")[2] == former.partition("\n")[2]
