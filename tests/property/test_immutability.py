@@ -207,4 +207,5 @@ def test_the_size_of_a_value_shows_in_what_it_prints(value: Value) -> None:
         content = getattr(value, name)
         if type(content) is str and content and name not in value.shown:
             default = value.__struct_config__.omit_defaults and content in value.__struct_defaults__
-            assert default or f"{name}=<{len(content)} characters>" in repr(value)
+            size = f"{len(content)} character{'' if len(content) == 1 else 's'}"
+            assert default or f"{name}=<{size}>" in repr(value)

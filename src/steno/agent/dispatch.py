@@ -366,7 +366,7 @@ class ReportedOutput:
     """
 
     def __init__(self, on_text: Callable[[str], None]) -> None:
-        """Take the function that receives each piece, in the event loop."""
+        """Call `on_text` with each piece, in the event loop."""
         self._on_text = on_text
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()

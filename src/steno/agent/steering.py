@@ -159,7 +159,7 @@ class InputRecorder:
         return self._record_all(self._queue.take_due(is_over=is_over))
 
     def release(self) -> None:
-        """Stop holding messages back: the prompt stays, or is about to be sent."""
+        """Stop holding messages back: the prompt is not rewound, or is about to be sent."""
         self.is_held = False
 
     def record_remaining(self) -> None:

@@ -51,7 +51,7 @@ def add_commands(commands: Subparsers) -> None:
             ),
         ),
         help="show the settings in effect",
-        description="Show the settings. They come from your file, the file of the project, the "
+        description="Show the settings. They come from your settings file, the project's settings file, the "
         "environment and the command line; later ones override earlier ones.",
     )
 

@@ -72,9 +72,9 @@ def add_commands(commands: Subparsers) -> None:
         _run_convert,
         "translate a request to another protocol",
         "Translate a request to another protocol. Content that the target protocol cannot "
-        "express is listed on stderr, one line each: the place, the change and a code. Notices "
-        "list values that are not in the body, such as the model in a URL. The exit status is 1 if "
-        "no message is left to send.",
+        "express is listed on stderr, one line each: the place, the change and a code. Values that "
+        "the protocol sends outside of the body, such as the model in the URL, are listed there, "
+        "too. The exit status is 1 if no message is left to send.",
         arguments=(
             argument(
                 "--from", dest="source", help=f"the protocol of the input: {WIRE_NAMES}", **wire

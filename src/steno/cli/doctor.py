@@ -84,8 +84,8 @@ def add_commands(commands: Subparsers) -> None:
         "doctor",
         _run_doctor,
         "check what is configured, reachable and missing",
-        "Check the settings, the store, grants, the sandbox, MCP servers, models and optional "
-        "packages. No MCP server is started.",
+        "Check the settings, the store, permanent permission rules, the sandbox, MCP servers, models "
+        "and optional packages. No MCP server is started.",
         arguments=(flag("--json", help="print one JSON object per check"), STORE),
         epilog="exit status:\n  0  nothing is broken\n  1  a check found something broken",
     )

@@ -220,7 +220,7 @@ class HeadlessRun:
             await session.retry(None if image_mode is None else RecognitionMode(image_mode))
         else:
             raise UsageError(
-                "the last prompt already has a response",
+                "there is no prompt without a response; send a new one with -p",
                 code="nothing_unsent",
                 place="--retry",
             )

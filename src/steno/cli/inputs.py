@@ -79,9 +79,8 @@ def add_commands(commands: Subparsers) -> None:
         "inputs",
         _run_inputs,
         "list the files, images and resources that a session refers to",
-        "List the references in the messages of a branch: files, folders, patterns, images and "
-        "resources of MCP servers, and show how each was sent to the model and whether it has "
-        "changed since. No request is sent to a model or a server.",
+        "List the references in the messages of a branch (files, folders, patterns, images, MCP "
+        "resources). Show how each was sent to the model and whether it has changed since. No request is sent to a model or a server.",
         arguments=(
             argument(
                 "session",

@@ -370,7 +370,7 @@ def _parse_tool_arguments(texts: Sequence[str], schema: Mapping[str, Any]) -> Ma
         name, separator, value = text.partition("=")
         if not separator or not name:
             raise UsageError(
-                f"{terminal_line(text)}: must be key=value; or pass one JSON object",
+                f"{terminal_line(text)}: write key=value, or pass one JSON object",
                 code="argument_malformed",
                 place="arguments",
             )
@@ -524,7 +524,7 @@ def add_commands(commands: Subparsers) -> None:
         "mcp",
         [action._replace(arguments=(_MCP_CONFIG, *action.arguments)) for action in _ACTIONS],
         help="list MCP servers, read resources and call tools",
-        description="List the servers of the Model Context Protocol and their tools, resources "
-        "and prompts; read a resource, or call a tool.",
+        description="List MCP (Model Context Protocol) servers and their tools, resources and prompts; "
+        " read a resource, or call a tool.",
         epilog=_EPILOG,
     )

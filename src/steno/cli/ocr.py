@@ -59,8 +59,8 @@ def add_commands(commands: Subparsers) -> None:
                 type=_parse_languages,
                 default=(),
                 metavar="LANG,...",
-                help="Tesseract language codes, such as deu,eng; auto uses Tesseract if it has their "
-                "data",
+                help="Tesseract language codes, such as deu,eng; with --engine auto, Tesseract is used "
+                "if it has data for these languages",
             ),
             flag("--json", help="print one JSON object per file"),
         ),

@@ -213,7 +213,7 @@ def _advice_on_lines(data: bytes) -> str | None:
 
 
 def _advice_on_list(data: bytes, wire: str) -> str | None:
-    """Return advice on messages without a request around them."""
+    """Return advice if the input is a bare list of messages, not a request."""
     if wire not in WIRES or not read_as(data, list[dict[str, Any]]):
         return None
     return f"this is a list; wrap it in a request: jq '{{{messages_field(wire)}: .}}'"

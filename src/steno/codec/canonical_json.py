@@ -66,7 +66,7 @@ def encode_messages(messages: Iterable[ChatMessage | Opaque]) -> bytes:
     """Encode messages as one canonical JSON array."""
     found = tuple(messages)
     if not _MESSAGE_TYPES.issuperset(map(type, found)):
-        raise InvalidValue("only messages can be encoded here", code="not_encodable")
+        raise InvalidValue("every item must be a message", code="not_encodable")
     try:
         return _encode_fast(found)
     except _NeedsLosslessEncoder:

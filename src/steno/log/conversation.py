@@ -1,6 +1,6 @@
 """The log of a conversation: a tree of entries that only grows, and named branches in it.
 
-An entry knows its parent, so branches share their past and a fork costs nothing. The order of
+Each entry refers to its parent, so branches share earlier entries and a fork copies nothing. The order of
 messages is checked on append; decisions, changes and labels are entries, too. With a journal, every
 entry is durable before it is visible. This module does not know how a journal stores entries.
 """

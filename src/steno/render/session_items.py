@@ -295,12 +295,12 @@ def apply_exit_status(item: TranscriptItem, status: object) -> None:
 
 
 def answer_item(text: str = "", entry: str | None = None) -> TranscriptItem:
-    """Return the item of a text of the model."""
+    """Return the item for a text from the model."""
     return TranscriptItem(ItemKind.ANSWER, body=text, form=TextForm.MARKDOWN, entry=entry)
 
 
 def thinking_item(text: str = "", entry: str | None = None) -> TranscriptItem:
-    """Return the item of thinking."""
+    """Return the item for the thinking of the model."""
     return TranscriptItem(
         ItemKind.THINKING, head="thinking", body=text, is_folded=True, entry=entry
     )

@@ -2,8 +2,8 @@
 
 An `Encoder` keeps the messages that it has written, so that the next request of a conversation
 costs only its new messages. A `MessageWriter` writes them. A wire sees only blocks that it may be
-able to send: references and blocks of other protocols are handled here. So are names and ids that
-a provider forbids. Every change is reported. This file knows no provider.
+able to send: references, blocks of other protocols, and names and ids that a provider forbids are
+handled here. Every change is reported. This module has no code for a particular provider.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ class ValueWriter:
             self.losses.note(ChangeCode.SEAL, "other_model", at=at)
 
     def prompt_blocks(self, blocks: tuple[UserBlock, ...]) -> Iterator[tuple[str, PromptBlock]]:
-        """Yield the blocks to send of a user message or a tool result, each with its place.
+        """Yield the blocks of a user message or tool result that are sent, each with its place.
 
         A reference that was not resolved is sent as text.
         """

@@ -218,7 +218,9 @@ def test_images_are_counted() -> None:
     block = {"type": "image", "data": base64_of(b"PNG"), "mimeType": "image/png"}
     output = received(*[block] * (MAX_IMAGES + 2))
     assert sum(isinstance(one, Image) for one in output.content) == MAX_IMAGES
-    notes = ["[an image that is too large, or beyond the limit of 20; stored in the session]"] * 2
+    notes = [
+        "[an image that is too large, or comes after the first 20 images; stored in the session]"
+    ] * 2
     assert texts(output) == notes
 
 

@@ -342,7 +342,7 @@ def test_without_a_terminal_nothing_is_allowed(tmp_path: Path) -> None:
     file.write_text("o\n" * 10, encoding="utf-8")
     for place in (file, tmp_path / "missing"):
         verdict = asyncio.run(ConsoleApprover(terminal=str(place)).ask(question()))
-        assert verdict == ApprovalDecision(allowed=False, actor="nobody", reason=NO_TERMINAL)
+        assert verdict == ApprovalDecision(allowed=False, actor="steno", reason=NO_TERMINAL)
     assert file.read_text(encoding="utf-8") == "o\n" * 10
 
 

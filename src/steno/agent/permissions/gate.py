@@ -117,7 +117,7 @@ class PermissionGate(Protocol):
     ) -> GateDecision:
         """Decide about a reference of the user, as if a tool opened it.
 
-        The reason names the rule also if the reference is allowed. The decision is not recorded;
+        The reason names the rule even if the reference is allowed. The decision is not recorded;
         the resolution of the reference is.
         """
         ...

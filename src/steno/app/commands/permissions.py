@@ -67,8 +67,7 @@ def _add_actions(parser: argparse.ArgumentParser, in_terminal: bool) -> None:
     revoke = actions.add_parser(
         "revoke",
         help="remove an allow rule",
-        description="Remove an allow rule, for this project and for the user unless you choose one "
-        "of them.",
+        description="Remove an allow rule. Without --project or --user, it is removed from both.",
     )
     add_arguments(revoke, [rule, _scope_options(in_revoke), folder])
     revoke.set_defaults(action="revoke")

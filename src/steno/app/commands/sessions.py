@@ -560,7 +560,7 @@ ACTIONS: Final = (
         "search",
         _search_sessions,
         "search entries and titles for words",
-        "List the titles and then the entries of all sessions that contain all the words, the "
+        "Search all sessions. List first the titles, then the entries, that contain all the words, "
         "newest first. Words are matched as a whole, in any order and case: 'test' does not find "
         "'tests'.",
         (

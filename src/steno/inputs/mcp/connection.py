@@ -317,7 +317,7 @@ class McpConnection:
         return await self._current_session(sdk).ready()
 
     def _current_session(self, sdk: McpSdk) -> McpClientSession:
-        """Return the current session, started if there is none. Raises ServerFailed."""
+        """Return the current session; start one if there is none. Raises ServerFailed."""
         if self._is_closed:
             raise self._error("the session is closed", code="session_closed")
         if not self.spec.is_usable:

@@ -393,7 +393,7 @@ class _CallOutputBuilder:
             raise _ImageNotShown(_NO_IMAGES_HINT)
         size = _base64_size(data)
         if not self._images or size > self._image_bytes:
-            raise _ImageNotShown(f"that is too large, or beyond the limit of {MAX_IMAGES}")
+            raise _ImageNotShown(f"that is too large, or comes after the first {MAX_IMAGES} images")
         self._images, self._image_bytes = self._images - 1, self._image_bytes - size
         decoded = decode_base64(data)
         if decoded is None:

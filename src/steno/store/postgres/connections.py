@@ -229,7 +229,7 @@ class ConnectionPool:
             self._reset()
 
     def read(self, work: Callable[[PostgresConnection], T]) -> T:
-        """Return the result of `work`, called with a connection; it may be called again."""
+        """Return the result of `work`, called with a connection, perhaps more than once."""
         return self._run(work, lambda: False)
 
     def write(self, work: Callable[[PostgresConnection, bool], T]) -> T:

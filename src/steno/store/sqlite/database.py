@@ -95,8 +95,8 @@ class SqliteDatabase:
     def erase_transaction(self) -> Generator[sqlite3.Connection]:
         """Return a write transaction after which the write-ahead log has no old content.
 
-        The log is also cleared before the transaction: a reader that blocks this raises
-        Unavailable while nothing has changed yet.
+        The log is also cleared before the transaction, so Unavailable is raised before any change if
+        a reader blocks the clearing.
         """
         self._clear_log()
         with self.write_transaction() as db:
@@ -302,7 +302,7 @@ def _translate_errors() -> Generator[None]:
         yield
     except UnicodeEncodeError as exc:
         raise Missing(
-            "not found: the id or name contains a lone surrogate, which no stored name has",
+            "not found: the id or name contains a lone surrogate, so it cannot be stored; correct it",
             code="lone_surrogate",
             place="store",
         ) from exc

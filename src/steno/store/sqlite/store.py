@@ -229,7 +229,7 @@ class SqliteStore(base.Store):
                 batch = rows.read_rows(db, extent.session, done, number)
                 if not rows.session_exists(db, extent.session):
                     raise Missing(
-                        "the session was removed while it was read",
+                        "the session was removed while it was being read",
                         code="session_removed",
                         place="store",
                     )

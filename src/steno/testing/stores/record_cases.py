@@ -480,7 +480,7 @@ def redaction_keeps_chain_valid(harness: StoreHarness) -> None:
 
 
 def search_finds_words(harness: StoreHarness) -> None:
-    """A search finds the same as in memory: all words, in any case and order, newest first."""
+    """A search returns entries with all words, in any case and order, newest first."""
     tag = f"tag{new_id().replace('-', '')}"
     texts = [*_SEARCHED_TEXTS.split("|"), "longer " * 300]
     payloads = [ChatMessage.user(f"{tag} {text}") for text in texts]

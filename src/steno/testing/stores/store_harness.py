@@ -1,6 +1,6 @@
-"""Harnesses: how the kit opens a kind of store, here and in processes that write to it.
+"""A harness opens one kind of store, in this process and in processes that write to it.
 
-Also the sample session of most cases, and checks of stored sessions.
+This module also has the sample session that most cases use, and checks of stored sessions.
 """
 
 from __future__ import annotations

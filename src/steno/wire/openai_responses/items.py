@@ -60,7 +60,7 @@ ItemPiece: TypeAlias = OutputTextPiece | ReasoningPiece | CallPiece | Opaque
 
 
 def read_item(raw: Raw, place: str) -> list[ItemPiece]:
-    """Read an item of the model. Raises InvalidRequest for other JSON, or one nested too deeply."""
+    """Read an item of the model. Raises InvalidRequest for other or too deep JSON."""
     item = ObjectMembers(raw, place)
     _check_item_depth(item.raw, place)
     kind = item.peek("type", str)
