@@ -498,8 +498,14 @@ def test_every_run_starts_once_and_a_summary_is_no_run(project: Path, home: Path
         run(main())
 
 
-def test_a_prompt_that_cannot_be_recorded_starts_no_run(project: Path, home: Path) -> None:
+@pytest.mark.parametrize("is_eager", [False, True], ids=["lazy", "eager"])
+def test_a_prompt_that_cannot_be_recorded_starts_no_run(
+    project: Path, home: Path, is_eager: bool
+) -> None:
     async def main() -> None:
+        if is_eager:  # as Textual does from Python 3.12 on; before, tasks are never eager
+            factory = getattr(asyncio, "eager_task_factory", None)
+            asyncio.get_running_loop().set_task_factory(factory)
         async with open_user_session(project) as user:
             await user.send("One.")
             session = user.session.status.session
@@ -511,6 +517,7 @@ def test_a_prompt_that_cannot_be_recorded_starts_no_run(project: Path, home: Pat
             assert caught.value.code == "session_changed"
             assert len(user.events_of(RunStarted)) == len(user.events_of(RunEnded)) == 1
             assert user.events_of(RunFailed) == []
+            assert not user.session.is_running
 
     with scripted_model(home, "First."):
         run(main())

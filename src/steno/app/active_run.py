@@ -243,7 +243,9 @@ class ActiveRun:
             raise
         finally:
             returned: list[PromptInput] = []
-            if self._run is asyncio.current_task():  # else the next run has started already
+            # Compare the future, not the task: under an eager task factory, which Textual sets on
+            # Python 3.12, a run can end before `self._run` is assigned.
+            if self._started is started:  # else the next run has started already
                 first = () if self._has_events or prompt is None else (prompt,)
                 returned = [*first, *self._state.agent.withdraw()]
                 self._set_idle()

@@ -128,6 +128,7 @@ class ShellCommandRunner:
         state = self._state
         recorded_output = ReportedOutput(OutputLimiter(lambda text: state.emit(ShellOutput(text))))
         status: int | None = None
+        await asyncio.sleep(0)  # an eager task would end before `run` emits its start
         try:
             try:
                 result = await run_shell_command(command, state.config.folder, recorded_output.add)
