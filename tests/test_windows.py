@@ -17,7 +17,7 @@ import pytest
 from steno.cli.command_table import COMMAND_NAMES
 
 HIDE_POSIX = """
-import asyncio, os, signal, sys, tempfile
+import asyncio, os, signal, sys
 from importlib.abc import MetaPathFinder
 
 # Imported before: the standard library of this system is built on the hidden parts.
@@ -56,23 +56,22 @@ for name in WIRES:
     body = wire.encode_request(request).body
     assert wire.decode_request(body).messages[-1].text == "Name a colour.", name
 
-with tempfile.TemporaryDirectory() as folder:
-    for address in ("memory:", f"sqlite:{folder}/work.db"):
-        with open_store(address) as store:
-            conversation = store.new(messages)
-            conversation.append(ChatMessage.assistant("Red."))
-            conversation.fork("other", at=conversation.entries()[1].id)
-            assert [hit.session for hit in store.search("colour")] == [conversation.id]
-            store.redact(conversation.id, conversation.entries()[2].id, actor="ada", reason="test")
-            assert store.verify(conversation.id).is_intact
-    with open_store(f"sqlite:{folder}/work.db") as store:
-        assert len(store.open(conversation.id).entries()) == 4  # with the record of the redaction
-    try:
-        open_store(f"jsonl:{folder}/log")
-    except steno.StenoError as exc:
-        assert exc.code == "no_file_locks"
-    else:
-        raise AssertionError("a JSONL store opened without file locks")
+for address in ("memory:", "sqlite:work.db"):
+    with open_store(address) as store:
+        conversation = store.new(messages)
+        conversation.append(ChatMessage.assistant("Red."))
+        conversation.fork("other", at=conversation.entries()[1].id)
+        assert [hit.session for hit in store.search("colour")] == [conversation.id]
+        store.redact(conversation.id, conversation.entries()[2].id, actor="ada", reason="test")
+        assert store.verify(conversation.id).is_intact
+with open_store("sqlite:work.db") as store:
+    assert len(store.open(conversation.id).entries()) == 4  # with the record of the redaction
+try:
+    open_store("jsonl:log")
+except steno.StenoError as exc:
+    assert exc.code == "no_file_locks"
+else:
+    raise AssertionError("a JSONL store opened without file locks")
 print("done")
 """
 

@@ -1,8 +1,8 @@
 """steno: a typed, immutable record of the messages that users, models and tools exchange.
 
-The names for daily use are here; every other public name is in the `__all__` of its package.
+This package exports the most common names; the `__all__` of each subpackage lists the others.
 `Agent`, `Conversation`, `connect`, `open_store` and `tool` are loaded on first use, so that
-`import steno` stays cheap.
+`import steno` stays fast.
 """
 
 import typing as _typing

@@ -1,4 +1,4 @@
-"""`python -m steno` is the `steno` command."""
+"""The entry point of `python -m steno`, which runs the `steno` command."""
 
 import sys
 

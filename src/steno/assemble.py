@@ -1,9 +1,9 @@
-"""Turn events into a message, and a message into events.
+"""Conversion of events to a message, and of a message to events.
 
-The `Assembler` assigns a fragment to a call by id, else by index, else to the open call: real
-servers omit, reuse and swap ids, indexes and names. Parts are collected in lists and joined once,
-so the cost is linear in the number of events. No clock, no I/O; an id is made only if the provider
-sent none, by a function that the caller may pass.
+The `Assembler` assigns a fragment to a call by id, else by index, else to the open call, because
+real servers omit, reuse and swap ids, indexes and names. Parts are collected in lists and joined
+once, so the cost is linear in the number of events. This module uses no clock and no I/O. It
+creates an id only if the provider sent none, with a function that the caller may pass.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from steno.messages.usage import StopReason, Usage
 from steno.values import RedactedRepr, join_surrogates, replace_lone_surrogates
 
 ExtrasByWire: TypeAlias = dict[str, dict[str, Any]]
-"""Extra members by wire, while they are collected."""
+"""Extra members by wire, in the mutable form that is used while events arrive."""
 
 
 @final
 class ToolCallPart(RedactedRepr, frozen=True, tag_field="type", tag="part", omit_defaults=True):
     """A part of a tool call as a wire decodes it; the Assembler turns parts into call events.
 
-    `block` is the wire's number of the block; seals and extras of the call have it as their index.
+    `block` is the number of the block on the wire; seals and extras of the call use it as index.
     Providers may omit, repeat or reorder any field; the Assembler finds the call of each part.
     """
 
@@ -59,7 +59,7 @@ class ToolCallPart(RedactedRepr, frozen=True, tag_field="type", tag="part", omit
     name: str | None = None
     arguments: str | None = None
     starts: bool = False
-    """Whether the provider marks the start of a call; ignored if a call with this id exists."""
+    """Whether the part marks the start of a call; ignored if a call with this id exists."""
     ends: bool = False
 
 
@@ -72,7 +72,7 @@ WireEvent: TypeAlias = Event | ToolCallPart
 
 @final
 class TextDraft:
-    """Text or thinking that is not complete yet."""
+    """A text or thinking block that is not complete yet."""
 
     __slots__ = ("extras", "index", "kind", "parts", "redacted", "seal")
 
@@ -85,7 +85,7 @@ class TextDraft:
         self.extras: ExtrasByWire | None = None
 
     def build(self) -> Text | Thinking | None:
-        """Return the block of the parts so far; None if it would be empty."""
+        """Return the block built from the parts so far; None if it would be empty."""
         text = replace_lone_surrogates("".join(self.parts))
         if not text and self.seal is None and self.extras is None:
             return None
@@ -97,7 +97,7 @@ class TextDraft:
 
 @final
 class ToolCallDraft:
-    """A call that is not complete yet. `number` counts the calls of this message from 0."""
+    """A tool call that is not complete yet; `number` is its index among the message's calls."""
 
     __slots__ = (
         *("built", "depth", "extras", "has_ended", "has_opened", "id", "in_string", "index"),
@@ -115,13 +115,13 @@ class ToolCallDraft:
         self.has_ended: bool = False
         self.made_id: str | None = None
         self.built: AnyToolCall | None = None
-        # The state of `is_complete`: the number of parts it has read, and the nesting after them.
+        # The state of `is_complete`: the number of scanned parts, and the nesting after them.
         self.scanned: int = 0
         self.depth: int = 0
         self.in_string = self.is_escaped = self.has_opened = False
 
     def build(self, new_id: Callable[[], str]) -> AnyToolCall:
-        """Return the call of the parts so far; it is built again only after a part was added."""
+        """Return the call built from the parts so far; it is cached until another part arrives."""
         if self.built is None:
             if self.id is None and self.made_id is None:
                 self.made_id = new_id()  # not in `id`: the provider's own id may still arrive
@@ -133,7 +133,7 @@ class ToolCallDraft:
         return self.built
 
     def build_truncated(self, new_id: Callable[[], str]) -> AnyToolCall:
-        """Return the call of a truncated response: invalid if none of its arguments arrived."""
+        """Return the call for a truncated response; it is invalid if no arguments arrived."""
         call = self.build(new_id)
         if self.has_ended or any(self.parts) or isinstance(call, InvalidToolCall):
             return call
@@ -146,7 +146,7 @@ class ToolCallDraft:
         )
 
     def is_complete(self) -> bool:
-        """Return whether every bracket of the arguments is closed; each part is read once."""
+        """Return whether every bracket in the arguments is closed; each part is scanned once."""
         for part in self.parts[self.scanned :]:
             for mark in part:
                 if self.is_escaped:
@@ -166,7 +166,7 @@ BlockDraft: TypeAlias = TextDraft | ToolCallDraft | Image | Opaque
 
 
 def merge_extras(found: ExtrasByWire | None, news: Mapping[str, Mapping[str, Any]]) -> ExtrasByWire:
-    """Merge extra members by wire; later members win."""
+    """Return `found` after adding the new members of each wire; new members replace old ones."""
     merged: ExtrasByWire = {} if found is None else found
     for wire, members in news.items():
         merged.setdefault(wire, {}).update(members)
@@ -174,9 +174,9 @@ def merge_extras(found: ExtrasByWire | None, news: Mapping[str, Mapping[str, Any
 
 
 def is_different_call(call: ToolCallDraft, index: int | None, name: str | None) -> bool:
-    """Return whether a part with the id of a call begins another call: some servers reuse ids.
+    """Return whether a part begins a new call despite the id of `call`; some servers reuse ids.
 
-    It does if it has another index, and another name or the arguments of the call are complete.
+    It does if its index differs, and its name differs or the arguments of `call` are complete.
     """
     if None in (index, call.index, name, call.name) or index == call.index:
         return False
@@ -191,13 +191,13 @@ class Assembler:
     """Collects the events of one turn; `message()` returns the message at any time."""
 
     def __init__(self, *, new_id: Callable[[], str] = new_call_id) -> None:
-        """Start an empty turn. `new_id` makes the ids of calls that the provider sent without."""
+        """Start an empty turn; `new_id` creates an id for each call that has none."""
         self._new_id = new_id
         self._drafts: list[BlockDraft] = []
         self._text_drafts: dict[tuple[type, int], TextDraft] = {}
         self._latest_text_draft: TextDraft | None = None
         self._text_index: int | None = None
-        """The index of the latest draft if that is text."""
+        """The index of `_latest_text_draft` if it is text; None if it is thinking."""
         self._add_text: Callable[[str], None] = list[str]().append
         self._calls: list[ToolCallDraft] = []
         self._call_by_id: dict[str, ToolCallDraft] = {}
@@ -207,13 +207,13 @@ class Assembler:
         self._finished: Finished | None = None
 
     def feed(self, event: WireEvent) -> tuple[Event, ...]:
-        """Take one event and return the normalized events for it.
+        """Process one event and return the normalized events for it.
 
-        In these, each call begins once, grows, and ends once with the whole call. Their index is
-        the number of the call in the message, not the provider's number. Raises InvalidValue for
-        anything but an event.
+        In the normalized events, each call begins once, grows, and ends once with the whole call.
+        The index of a call is its number in the message, not the provider's number. Raises
+        InvalidValue if `event` is not an event.
         """
-        # Most events are more text of one block; `match` would test isinstance first.
+        # Most events add text to the latest block, and this test is faster than `match`.
         if type(event) is TextDelta and event.index == self._text_index:
             self._add_text(event.text)
             return (event,)
@@ -248,7 +248,7 @@ class Assembler:
                 return self._finish(event)
             case _:
                 assert_type(event, Never)
-                # In place of `assert_never`, which would show the content.
+                # Not `assert_never`: its error message would contain the content.
                 raise InvalidValue(
                     f"expected an event, not {type(event).__name__}",
                     code="not_an_event",
@@ -257,7 +257,7 @@ class Assembler:
         return (event,)
 
     def feed_all(self, events: Iterable[WireEvent]) -> list[Event]:
-        """Take events that arrived together; return the normalized events, as `feed` does."""
+        """Process several events and return their normalized events, like `feed`."""
         normalized: list[Event] = []
         for event in events:
             if type(event) is TextDelta and event.index == self._text_index:  # as in `feed`
@@ -270,10 +270,10 @@ class Assembler:
     def message(
         self, stop_reason: StopReason | None = None, *, usage: Usage | None = None
     ) -> AssistantMessage:
-        """Return the message so far; after the end, all of it.
+        """Return the message so far, which is complete after the end of the events.
 
-        `stop_reason` is for a response that did not finish (aborted, error): calls without any
-        arguments are then invalid. `usage` is the count so far; that of `Finished` replaces it.
+        Pass `stop_reason` for a response that did not finish (aborted, error); calls without any
+        arguments are then invalid. The usage of a `Finished` event takes precedence over `usage`.
         """
         finished = self._finished
         is_truncated = finished is None and stop_reason is not None
@@ -300,7 +300,7 @@ class Assembler:
 
     def _finish(self, event: Finished) -> tuple[Event, ...]:
         if event.stop_reason is StopReason.END_TURN and self._calls:
-            # Ollama, Gemini and many others end a turn that holds calls with a plain "stop".
+            # Ollama, Gemini and many others end a turn that contains calls with a plain "stop".
             event = replace(event, stop_reason=StopReason.TOOL_USE)
         self._finished = event
         return (*(self._end_draft(call) for call in self._calls if not call.has_ended), event)
@@ -329,7 +329,7 @@ class Assembler:
         return draft
 
     def _draft_at(self, index: int) -> TextDraft | ToolCallDraft:
-        """Return the latest block at an index, or a new empty text if there is none."""
+        """Return the latest draft at an index, or a new, empty text draft if there is none."""
         draft = self._latest_at.get(index) or self._find_text_draft(Text, index, False)
         if isinstance(draft, ToolCallDraft):
             draft.built = None
@@ -383,9 +383,9 @@ class Assembler:
         if call is None and self._calls:
             call = self._calls[-1]
             if index is not None and call.index is not None:
-                return None  # another index is another call; its id and name may come later
+                return None  # a new index means a new call; its id and name may arrive later
         if call is None or (id is not None and call.id is not None):
-            return None  # no call is open, or the id is new: a new call, even at a used index
+            return None  # no call is open, or a new id starts a new call, even at a used index
         return None if self._starts_another(call, name, fragment) else call
 
     def _starts_another(self, call: ToolCallDraft, name: str | None, fragment: str) -> bool:
@@ -393,13 +393,13 @@ class Assembler:
             return False
         if name != call.name:
             return True
-        # The same name again: the server repeats it in every part, or it is another call.
+        # A repeated name starts another call, unless the server sends the name in every part.
         return fragment.lstrip().startswith("{") and bool(call.parts) and call.is_complete()
 
     def _fill_id_and_name(
         self, call: ToolCallDraft, id: str | None, name: str | None
     ) -> tuple[str | None, str | None]:
-        """Set an id or name that arrived late; return those that are new."""
+        """Set the id and the name of a call if they were missing; return the newly set values."""
         late_id = id if call.id is None else None
         late_name = name if call.name is None else None
         if late_id is not None:
@@ -437,7 +437,7 @@ class Assembler:
 
 
 def events_from_message(message: AssistantMessage) -> Iterator[WireEvent]:
-    """Yield events from which an Assembler rebuilds the same message, to replay it."""
+    """Yield events from which an Assembler rebuilds the same message; used for replay."""
     for index, block in enumerate(message.content):
         match block:
             case Text():

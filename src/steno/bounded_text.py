@@ -1,4 +1,4 @@
-"""Truncate a long text or a long list of lines in the middle, with a note in its place."""
+"""Truncation of long text and long lists of lines in the middle."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _Text = TypeVar("_Text", str, bytes, list[str])
 
 
 def truncate_middle(text: str, *, max_head: int, max_tail: int, note: str) -> str:
-    """Return a text, without its middle if it is too long.
+    """Return `text`, with its middle replaced by `note` if the text is too long.
 
-    `note` replaces the middle; `{omitted}` in it becomes the number of omitted characters.
+    The placeholder `{omitted}` in `note` becomes the number of omitted characters.
     """
     omitted = len(text) - max_head - max_tail
     if omitted <= 0:
@@ -26,9 +26,9 @@ def truncate_middle(text: str, *, max_head: int, max_tail: int, note: str) -> st
 def truncate_lines(
     lines: Sequence[_Line], *, max_lines: int, note: Callable[[int], _Line]
 ) -> list[_Line]:
-    """Return lines, without the middle ones if there are too many.
+    """Return `lines`, with the middle replaced by a note if there are more than `max_lines`.
 
-    `note` takes the number of omitted lines and returns the line in their place.
+    `note` receives the number of omitted lines and returns the line that replaces them.
     """
     if len(lines) <= max_lines:
         return list(lines)
@@ -38,27 +38,27 @@ def truncate_lines(
 
 @final
 class BoundedText(Generic[_Text]):
-    """Text, bytes or lines that arrive in pieces; only the beginning and the end are kept."""
+    """A buffer for text, bytes or lines that retains only the beginning and the end."""
 
     def __init__(
         self, join: Callable[[Iterable[_Text]], _Text], *, max_head: int, max_tail: int
     ) -> None:
-        """Take the function that joins pieces: `"".join` for text, `b"".join` for bytes."""
+        """Create an empty buffer; `join` joins pieces: `"".join` for text, `b"".join` for bytes."""
         self._join: Callable[[Iterable[_Text]], _Text] = join
         self._max_head = max_head
         self._max_tail = max_tail
         self.clear()
 
     def clear(self) -> None:
-        """Drop everything."""
+        """Discard all pieces and reset the buffer."""
         self.total = 0
-        """The length of all pieces that were added."""
+        """The total length of the pieces added so far."""
         self._head: list[_Text] = []
         self._tail: deque[_Text] = deque()
         self._tail_length = 0
 
     def add(self, piece: _Text) -> None:
-        """Add a piece; the cost does not depend on the length of the text."""
+        """Append a piece; the cost does not depend on the amount of text added before."""
         remaining = max(0, self._max_head - self.total)
         self.total += len(piece)
         if remaining:
@@ -71,11 +71,11 @@ class BoundedText(Generic[_Text]):
 
     @property
     def missing(self) -> int:
-        """The length of the middle that is not kept."""
+        """The length of the discarded middle."""
         return max(0, self.total - self._max_head - self._max_tail)
 
     def ends(self) -> tuple[_Text, int, _Text]:
-        """Return the beginning, the length of the missing middle, and the end."""
+        """Return the beginning, the length of the discarded middle, and the end."""
         tail = self._join(self._tail)
         tail = tail[max(0, len(tail) - self._max_tail) :]
         return self._join(self._head), self.missing, tail

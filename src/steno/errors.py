@@ -1,4 +1,4 @@
-"""Every exception of steno, in one tree that shows who has to act.
+"""The exception hierarchy of steno.
 
     StenoError
     ├── InvalidValue (ValueError)   a value breaks a rule; nothing was created
@@ -6,30 +6,31 @@
     │   ├── InvalidTool               a tool definition, name or result
     │   │   └── InvalidArguments        arguments that do not fit their schema or type
     │   ├── InvalidRequest            a request to a model
-    │   ├── OutOfOrder                a message that may not come at its place
-    │   └── InvalidDocument           stored data that is not JSON or not ours
-    │       └── UnsupportedVersion      written by a newer steno
-    ├── ProtocolError               bytes that their wire format does not allow
+    │   ├── OutOfOrder                a message that is not allowed at its position
+    │   └── InvalidDocument           stored data that is not JSON or not a document of steno
+    │       └── UnsupportedVersion      a document written by a newer version of steno
+    ├── ProtocolError               bytes that violate the wire format of the provider
     │   └── CutShort                  a stream that ended before the response was complete
     ├── ProviderError               a provider refused a request, or failed
     │   ├── AuthenticationFailed      the key is missing, wrong, or lacks a permission
-    │   ├── NotFound                  no such model or endpoint
+    │   ├── NotFound                  the model or the endpoint does not exist
     │   ├── ContextOverflow           more tokens than the context window of the model
     │   ├── RateLimited               too many requests in too short a time, or no credit left
     │   ├── Overloaded                the provider is busy or down; a later request may succeed
-    │   └── Unreachable               no response: connection, proxy, certificate, timeout
+    │   └── Unreachable               no response (connection, proxy, certificate or timeout)
     ├── LogError                    the log or its store failed; nothing was changed
-    │   ├── Missing                   no such session, branch, entry or blob
-    │   ├── Conflict                  another writer was first
-    │   ├── Damaged                   stored data is not what was written
-    │   └── Unavailable               the store cannot be read or written: disk, permissions, server
+    │   ├── Missing                   the session, branch, entry or blob does not exist
+    │   ├── Conflict                  another writer has already changed the data
+    │   ├── Damaged                   stored data differs from the data that was written
+    │   └── Unavailable               the store cannot be read or written (disk, access, server)
     ├── ToolFailed                  a tool call failed; the message is for the model
     ├── Unresolved                  a reference in a message could not be opened; nothing was sent
     ├── Unrecognised                text in an image could not be recognised
     └── ServerFailed                an MCP server did not start, refused a request, or stopped
 
-Every error has a `code` for programs. An exception names the rule and the place, never the
-content: it may end up in a log that more people can read than the conversation.
+Every error has a `code` for programs. Except in ProviderError and ToolFailed, the message names
+the rule and the place but never the content, because errors may end up in a log that more people
+can read than the conversation.
 """
 
 from __future__ import annotations
@@ -70,11 +71,11 @@ __all__ = [
 
 
 class StenoError(Exception):
-    """The root of every error that steno raises on purpose.
+    """The base class of the errors that steno raises.
 
-    `code` names the problem for programs, and stays the same from release to release. The
-    message is for people, and its wording may change. `place` names the field, message, file or
-    part of steno that the error is about.
+    `code` identifies the problem for programs and is stable across releases. The message is for
+    people, and its wording may change. `place` names the field, message, file or part of steno
+    that the error concerns.
     """
 
     code: str = "error"
@@ -87,19 +88,22 @@ class StenoError(Exception):
             self.code = code
 
     def text_unless_at(self, *places: str) -> str:
-        """Return the text, without its place if that is one of `places`, which the caller names."""
+        """Return the text of the error, without its place if the place is one of `places`.
+
+        Callers pass the places that their own output already names.
+        """
         return self._with_facts(self.message) if self.place in places else str(self)
 
     def _with_facts(self, text: str) -> str:
-        """Return a text followed by the facts of this error, such as an HTTP status."""
+        """Return `text` followed by the details of this error, such as the HTTP status."""
         return text
 
 
 class InvalidValue(StenoError, ValueError):
-    """A value breaks a rule of the vocabulary; nothing was created.
+    """A value breaks a validation rule, so it was not created.
 
-    `field` is the field that breaks it, with the index of an element (`content[1]`); it is empty
-    if the rule is about the value as a whole.
+    `field` names the invalid field, with an index for an element (`content[1]`); it is empty if
+    the rule concerns the whole value.
     """
 
     code = "invalid_value"
@@ -127,21 +131,21 @@ class Problem(NamedTuple):
     """One way in which a value does not fit its schema or type."""
 
     pointer: str
-    """The place as a JSON pointer (RFC 6901); the empty string is the whole value."""
+    """The location as a JSON pointer (RFC 6901); the empty string means the whole value."""
     rule: str
-    """The expectation, as text that a model can act on; it never quotes the value."""
+    """The violated rule, worded so that a model can act on it; the value is never quoted."""
 
     def __str__(self) -> str:
         return f"{self.pointer or '(the whole value)'}: {self.rule}"
 
 
 class InvalidArguments(InvalidTool):
-    """The arguments of a tool call do not fit; `problems` lists where and why."""
+    """The arguments of a tool call do not fit their schema or type; `problems` lists the errors."""
 
     code = "invalid_arguments"
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
-        super().__init__("arguments do not fit: " + "; ".join(map(str, problems)))
+        super().__init__("invalid arguments: " + "; ".join(map(str, problems)))
         self.problems = problems
 
     def __reduce__(self) -> tuple[type[InvalidArguments], tuple[tuple[Problem, ...]]]:
@@ -155,9 +159,9 @@ class InvalidRequest(InvalidValue):
 
 
 class OutOfOrder(InvalidValue):
-    """A message may not come at this place; the history is unchanged.
+    """A message is not allowed at its position; the history is unchanged.
 
-    `position` is the index of the message; None if it is not known.
+    `position` is the index of the message; None if it is unknown.
     """
 
     code = "out_of_order"
@@ -173,13 +177,13 @@ class OutOfOrder(InvalidValue):
 
 
 class InvalidDocument(InvalidValue):
-    """Stored data is not JSON, or not a document that steno knows."""
+    """Stored data is not JSON, or not a kind of document that steno reads."""
 
     code = "invalid_document"
 
 
 class UnsupportedVersion(InvalidDocument):
-    """A document was written in a newer format than this steno reads."""
+    """A document has a newer format than this version of steno can read."""
 
     code = "unsupported_version"
 
@@ -188,7 +192,7 @@ class UnsupportedVersion(InvalidDocument):
 
 
 class ProtocolError(StenoError):
-    """A provider sent bytes that its own format does not allow; earlier events stay valid."""
+    """A provider sent bytes that violate its wire format; earlier events stay valid."""
 
     code = "protocol_error"
 
@@ -206,7 +210,7 @@ class CutShort(ProtocolError):
 class ProviderError(StenoError):
     """A provider refused a request, or failed during its response.
 
-    The message quotes the provider, because the caller could not act without it.
+    The message quotes the provider's error text, which the caller needs to resolve the problem.
     """
 
     code = "provider_error"
@@ -226,15 +230,15 @@ class ProviderError(StenoError):
     ) -> None:
         super().__init__(message, code=code, place=place)
         self.status = status
-        """The HTTP status; 200 if the error arrived inside a response that had begun normally."""
+        """The HTTP status; 200 if the error arrived within a response that began normally."""
         self.provider_type = provider_type
         self.provider_code = provider_code
-        """The provider's own names for the error, as it sent them."""
+        """The provider's own error code, as sent; `provider_type` is its own error type."""
         self.request_id = request_id
         self.retryable = retryable
         """Whether the same request may succeed later."""
         self.retry_after_s = retry_after_s
-        """The number of seconds that the provider asks to wait, or None."""
+        """The number of seconds that the provider asks clients to wait; None if it sent none."""
 
     def __str__(self) -> str:
         return self._with_facts(super().__str__())
@@ -259,7 +263,7 @@ class AuthenticationFailed(ProviderError):
 
 
 class NotFound(ProviderError):
-    """There is no such model or endpoint."""
+    """The model or the endpoint does not exist."""
 
     code = "not_found"
 
@@ -271,7 +275,7 @@ class ContextOverflow(ProviderError):
 
 
 class RateLimited(ProviderError):
-    """Too many requests in too short a time, or no credit left."""
+    """The account sent too many requests in too short a time, or has no credit left."""
 
     code = "rate_limited"
 
@@ -283,7 +287,7 @@ class Overloaded(ProviderError):
 
 
 class Unreachable(ProviderError):
-    """No response arrived: connection, proxy, certificate or timeout."""
+    """No response arrived because of the connection, a proxy, a certificate or a timeout."""
 
     code = "unreachable"
 
@@ -292,37 +296,37 @@ class Unreachable(ProviderError):
 
 
 class LogError(StenoError):
-    """The log of a conversation, or its store, could not read or write.
+    """The log of a conversation or its store could not be read or written.
 
-    Nothing was changed: the new data is not stored, and the old data is as it was.
+    The failed operation changed nothing: new data was not stored, and old data is unchanged.
     """
 
     code = "log_error"
 
 
 class Missing(LogError):
-    """There is no such session, branch, entry or blob."""
+    """The session, branch, entry or blob does not exist."""
 
     code = "missing"
 
 
 class Conflict(LogError):
-    """Another writer was first: the branch has a newer entry, or the name is taken.
+    """Another writer has already extended the branch, or the name is already taken.
 
-    `Conversation.refresh` reads the new entries.
+    Call `Conversation.refresh` to read the new entries.
     """
 
     code = "conflict"
 
 
 class Damaged(LogError):
-    """Stored data is not what was written."""
+    """Stored data differs from the data that was written."""
 
     code = "damaged"
 
 
 class Unavailable(LogError):
-    """The store cannot be read or written: the disk is full, the folder read-only, the server gone."""
+    """The store cannot be read or written, for example because the disk is full."""
 
     code = "unavailable"
 
@@ -331,9 +335,9 @@ class Unavailable(LogError):
 
 
 class ToolFailed(StenoError):
-    """A tool call failed. The message is for the model, and may repeat its arguments.
+    """A tool call failed; the message is for the model and may quote the arguments of the call.
 
-    `recoverable` is true if another call, with other arguments or later, may succeed.
+    `recoverable` is true if a later call, or a call with different arguments, may succeed.
     """
 
     code = "tool_failed"
@@ -349,13 +353,13 @@ class ToolFailed(StenoError):
 
 
 class Unresolved(StenoError):
-    """A reference in a message could not be opened. Nothing was sent; the user may send it again."""
+    """A reference in a message could not be opened, so the message was not sent."""
 
     code = "unresolved"
 
 
 class Unrecognised(StenoError):
-    """An OCR engine is not installed, or failed; the message names the remedy."""
+    """The OCR engine is not installed or failed; the message names the remedy."""
 
     code = "unrecognised"
 
@@ -371,13 +375,13 @@ class ServerFailed(StenoError):
 
 def install_command(extra: str) -> str:
     """Return the command that installs an optional part of steno."""
-    return f"pip install 'steno-agent[{extra}]'"  # the distribution is not named like the package
+    return f"pip install 'steno-agent[{extra}]'"  # the distribution is not called "steno"
 
 
 class MissingExtra(ImportError):
     """An optional part of steno is not installed; `extra` names it, as in `steno-agent[http]`.
 
-    It is not a StenoError: no caller handles an error of the installation.
+    This class is not a StenoError, because callers are not expected to handle it.
     """
 
     code = "missing_extra"

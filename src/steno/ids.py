@@ -1,4 +1,7 @@
-"""New ids and the current time. Values never make them; callers pass them in."""
+"""Functions that return a new id and the current time.
+
+Value classes never call these functions; their callers pass ids and times in.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from typing import Final
 
 _lock: Final = threading.Lock()
 _POOL_IDS: Final = 128
-"""The number of ids for which random bytes are read at once: a read for each doubles its cost."""
+"""The number of ids per read of random bytes; one read per id would double the cost of an id."""
 _VARIANT: Final = bytes([byte & 0x3F | 0x80 for byte in range(256)])
 """A translation table that sets the two variant bits of a UUID (RFC 9562)."""
 _HEX_DIGITS: Final = "0123456789abcdef"
@@ -20,19 +23,19 @@ _HEX_BYTES: Final = tuple([f"{byte:02x}" for byte in range(256)])
 _last: int = 0
 _last_millisecond: int = -1
 _prefix: str = ""
-"""The beginning of all ids of the last millisecond."""
+"""The common prefix of all ids created in `_last_millisecond`."""
 _fourth_groups: list[str] = []
 _fifth_groups: list[str] = []
-"""Random digits for the last two groups of the next ids."""
+"""Unused random digits; `_fourth_groups` and `_fifth_groups` hold one string per future id."""
 
 
 def new_id() -> str:
-    """Return a UUID of version 7: ids sort in the order in which this process made them.
+    """Return a version 7 UUID; the ids of one process sort in the order of their creation.
 
-    The twelve bits after the milliseconds are fractions of a millisecond, so that ids of the same
-    millisecond sort as well.
+    The twelve bits after the milliseconds hold a fraction of a millisecond, so that ids created
+    within the same millisecond are ordered, too.
     """
-    global _last, _last_millisecond, _prefix  # noqa: PLW0603 - the state between two ids
+    global _last, _last_millisecond, _prefix  # noqa: PLW0603 - state shared by successive calls
     stamp = (time_ns() << 12) // 1_000_000
     with _lock:
         if stamp <= _last:
@@ -44,7 +47,7 @@ def new_id() -> str:
             _prefix = f"{digits[:8]}-{digits[8:]}-7"
         if not _fifth_groups:
             _draw_groups()
-        # Tables are faster than a format, and an id is a large part of the cost of an append.
+        # Lookup tables are faster than formatting, and the id is a large part of an append's cost.
         digit, digits = _HEX_DIGITS[stamp >> 8 & 15], _HEX_BYTES[stamp & 255]
         return f"{_prefix}{digit}{digits}-{_fourth_groups.pop()}-{_fifth_groups.pop()}"
 

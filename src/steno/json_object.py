@@ -1,7 +1,7 @@
 """JSON objects that are read-only at every level, and the functions that read and write them.
 
-`JsonObject` is the type of tool arguments, details and schemas. This module knows JSON, but not
-its uses.
+`JsonObject` is the type of tool arguments, details and schemas. This module does not depend on
+the types that use it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import msgspec
 from steno.errors import InvalidValue
 
 MAX_DEPTH: Final = 200
-"""The deepest nesting of JSON that is read; fixed, so that it is independent of the call stack."""
+"""The maximum depth of JSON that steno reads; a fixed value is independent of the call stack."""
 
 MAX_SHALLOW_LENGTH: Final = 2 * MAX_DEPTH
-"""Text up to this length cannot be nested too deeply: every level takes two characters."""
+"""Text up to this length cannot be nested too deeply, because every level takes two characters."""
 
 OBJECT_DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError)
-"""The errors of `decode_object`, `check_object_syntax` and `check_depth`."""
+"""The errors that `decode_object`, `check_object_syntax` and `check_depth` raise."""
 
 _CONTAINERS: Final = frozenset({dict, list})
 
@@ -32,20 +32,20 @@ JsonValue: TypeAlias = "bool | int | float | str | tuple[JsonValue, ...] | JsonO
 
 @final
 class JsonObject(Mapping[str, JsonValue]):
-    """A JSON object that cannot be changed: members are scalars, tuples and further JsonObjects.
+    """An immutable JSON object whose members are scalars, tuples and further JsonObjects.
 
-    Two objects are equal if they are the same JSON, in any order of their members. A plain mapping
-    with the same content is equal, too.
+    Two objects are equal if they have the same members, in any order. A plain mapping with the
+    same members is equal, too.
 
-    The members that it copies need not be plain JSON: as in msgspec, bytes become base64 text,
-    times and dates ISO 8601 text, sets arrays, and structs and dataclasses objects.
+    The constructor also accepts values that are not plain JSON: as in msgspec, bytes become base64
+    text, times and dates ISO 8601 text, sets arrays, and structs and dataclasses objects.
     """
 
     __slots__ = ("_members",)
     _members: dict[str, Any]
 
     def __init__(self, members: Mapping[str, object] | None = None) -> None:
-        """Copy `members`. Raises InvalidValue if they are not JSON (NaN is not)."""
+        """Copy `members`. Raises InvalidValue if JSON cannot represent them, as with NaN."""
         if members is not None and not isinstance(members, Mapping):
             raise InvalidValue(
                 f"not a JSON object: {type(members).__name__} is not a mapping",
@@ -56,16 +56,16 @@ class JsonObject(Mapping[str, JsonValue]):
 
     @classmethod
     def parse(cls, text: str | bytes) -> JsonObject:
-        """Read the text of a JSON object. Raises InvalidValue if it is anything else."""
+        """Parse the text of a JSON object. Raises InvalidValue if the text is anything else."""
         return wrap_members(parse_object(text))
 
     @property
     def text(self) -> str:
-        """The object as compact JSON, members in their original order."""
+        """The object as compact JSON, with the members in their original order."""
         return msgspec.json.encode(self._members).decode()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a plain dictionary of the same content that shares no container with this."""
+        """Return a deep copy of the members as plain dictionaries and lists."""
         return {name: copy_json(value) for name, value in self._members.items()}
 
     def __getitem__(self, name: str) -> JsonValue:
@@ -109,7 +109,7 @@ class JsonObject(Mapping[str, JsonValue]):
 
 
 def wrap_members(members: dict[str, Any]) -> JsonObject:
-    """Wrap freshly parsed members without a copy; the caller may keep no reference to them."""
+    """Wrap newly parsed members without copying; the caller must not retain a reference to them."""
     adopted = _new_instance(JsonObject)
     _set_members(adopted, members)
     return adopted
@@ -121,25 +121,26 @@ _set_members = JsonObject.__dict__["_members"].__set__  # faster than object.__s
 
 def raw_members(value: JsonObject) -> dict[str, Any]:
     """Return the members without a copy, for an encoder that only reads them."""
-    return value._members  # pyright: ignore[reportPrivateUsage] - the one reader from outside
+    return value._members  # pyright: ignore[reportPrivateUsage] - the only use outside the class
 
 
 def to_plain(value: object) -> object:
-    """Return a mapping that msgspec cannot encode as a dictionary; used as an `enc_hook`.
+    """Convert a mapping to a dictionary, which msgspec can encode; used as an `enc_hook`.
 
-    Raises InvalidValue for a value of any other type.
+    Raises InvalidValue if the value is not a mapping.
     """
     if isinstance(value, JsonObject):
         return raw_members(value)
     if isinstance(value, Mapping):
         return dict(value)
     raise InvalidValue(
-        f"not representable as JSON: values of type {type(value).__name__}", code="unsupported_type"
+        f"not representable as JSON: a value of type {type(value).__name__}",
+        code="unsupported_type",
     )
 
 
 def wrap_parsed(members: Any) -> JsonObject:
-    """Wrap members that a decoder made. Raises InvalidValue if they are nested too deeply."""
+    """Wrap members that a decoder returned. Raises InvalidValue if they are nested too deeply."""
     if type(members) is JsonObject:
         return members
     if not _CONTAINERS.isdisjoint(map(type, members.values())):
@@ -158,19 +159,19 @@ def as_json_object(members: Mapping[str, Any]) -> JsonObject:
 # -- reading ---------------------------------------------------------------------------------
 
 decode_object: Callable[[str | bytes], dict[str, Any]] = msgspec.json.Decoder(dict[str, Any]).decode
-"""Read the text of a JSON object. Raises OBJECT_DECODE_ERRORS for anything else."""
+"""Parse the text of a JSON object. Raises one of OBJECT_DECODE_ERRORS for anything else."""
 
 
 class _AnyObject(msgspec.Struct):
-    """An object whose members are parsed and not kept."""
+    """A JSON object whose members are parsed and discarded."""
 
 
 check_object_syntax: Callable[[str | bytes], object] = msgspec.json.Decoder(_AnyObject).decode
-"""Check that text is a JSON object, without making values. Raises OBJECT_DECODE_ERRORS."""
+"""Raise one of OBJECT_DECODE_ERRORS if text is not a JSON object; no values are created."""
 
 
 def check_depth(members: Mapping[str, Any]) -> None:
-    """Raise RecursionError, one of OBJECT_DECODE_ERRORS, for members nested too deeply."""
+    """Raise RecursionError if the members are nested more than MAX_DEPTH levels deep."""
     level: list[Any] = [members]
     for _ in range(MAX_DEPTH):
         parts = [part if type(part) is list else part.values() for part in level]
@@ -181,7 +182,7 @@ def check_depth(members: Mapping[str, Any]) -> None:
 
 
 def not_object_error(exc: Exception, text: str | bytes = "") -> InvalidValue:
-    """Return the error for one of OBJECT_DECODE_ERRORS; it does not quote the text."""
+    """Convert one of OBJECT_DECODE_ERRORS to an InvalidValue that does not quote the text."""
     if isinstance(exc, RecursionError):
         rule = f"unsupported JSON: nested more than {MAX_DEPTH} levels deep"
         return InvalidValue(rule, code="too_deep")
@@ -189,11 +190,11 @@ def not_object_error(exc: Exception, text: str | bytes = "") -> InvalidValue:
         rule = "unsupported JSON: contains a lone surrogate, or bytes that are not UTF-8"
         return InvalidValue(rule, code="lone_surrogate")
     if isinstance(exc, TypeError):
-        return InvalidValue("not a JSON object: not text", code="not_text")
+        return InvalidValue("not a JSON object: expected text or bytes", code="not_text")
     if _is_object_except_lone_surrogates(text):
         rule = "unsupported JSON: contains a lone surrogate"
         return InvalidValue(rule, code="lone_surrogate")
-    # msgspec has no classes for these.
+    # msgspec has no exception classes for these cases.
     if str(exc).startswith("Number out of range"):
         return InvalidValue(
             "unsupported JSON: contains a number that is out of range", code="not_json_object"
@@ -203,7 +204,7 @@ def not_object_error(exc: Exception, text: str | bytes = "") -> InvalidValue:
 
 
 def _is_object_except_lone_surrogates(text: str | bytes) -> bool:
-    """Return whether escaped lone surrogates are the only error: msgspec words them differently."""
+    """Return whether escaped lone surrogates are the only error in the text of a JSON object."""
     clean, replaced = replace_lone_surrogate_escapes(
         text.encode() if isinstance(text, str) else text
     )
@@ -215,7 +216,7 @@ def _is_object_except_lone_surrogates(text: str | bytes) -> bool:
 
 
 _BACKSLASH: Final = ord("\\")
-"""As a number: `in` finds a single byte many times faster than a bytes object."""
+"""A number, because `in` finds a single byte many times faster than a bytes object."""
 _SURROGATE_ESCAPE: Final = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair
     rb"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
@@ -224,7 +225,7 @@ _SURROGATE_ESCAPE: Final = re.compile(
 
 
 def replace_lone_surrogate_escapes(raw: bytes) -> tuple[bytes, int]:
-    """Replace escaped lone surrogates in JSON by U+FFFD; return also how many there were."""
+    """Replace escaped lone surrogates in JSON with U+FFFD; return the result and their number."""
     if _BACKSLASH not in raw or b"\\u" not in raw:
         return raw, 0
     replaced = 0
@@ -240,7 +241,7 @@ def replace_lone_surrogate_escapes(raw: bytes) -> tuple[bytes, int]:
 
 
 def parse_object(text: str | bytes) -> dict[str, Any]:
-    """Read the text of a JSON object. Raises InvalidValue, which does not quote the text."""
+    """Parse the text of a JSON object. Raises an InvalidValue that does not quote the text."""
     try:
         members = decode_object(text)
         if len(text) > MAX_SHALLOW_LENGTH:
@@ -251,7 +252,7 @@ def parse_object(text: str | bytes) -> dict[str, Any]:
 
 
 def is_json_text(text: str) -> bool:
-    """Return whether `text` is one JSON value, of any depth, without making values."""
+    """Return whether `text` is one JSON value of any depth, without creating Python values."""
     try:
         _decode_raw(text)
     except msgspec.MsgspecError:
@@ -273,7 +274,7 @@ _JSON_TOKEN: Final = re.compile(
 
 
 def is_deep_json(text: str) -> bool:
-    """Return whether `text` is valid JSON, without recursion: for nesting too deep for msgspec."""
+    """Return whether `text` is valid JSON, without recursion, for nesting too deep for msgspec."""
     text = text.rstrip(" \t\r\n")
     closers: list[str] = []
     state, position = "value", 0
@@ -303,13 +304,13 @@ def is_deep_json(text: str) -> bool:
 
 
 def json_pointer(steps: Iterable[object]) -> str:
-    """Return names and indexes as a JSON pointer (RFC 6901)."""
+    """Return a JSON pointer (RFC 6901) that consists of the given names and indexes."""
     return "".join(["/" + str(step).replace("~", "~0").replace("/", "~1") for step in steps])
 
 
 # -- the types of JSON values ------------------------------------------------------------------
 #
-# Read-only mappings and tuples count as objects and arrays: steno's own values use them.
+# Read-only mappings and tuples count as objects and arrays, because steno's own values use them.
 
 JSON_TYPES: dict[type, str] = {
     dict: "object",
@@ -325,22 +326,22 @@ JSON_TYPES: dict[type, str] = {
 
 
 def is_mapping(value: object) -> TypeGuard[Mapping[str, Any]]:
-    """Return whether a value is a JSON object, read-only or not."""
+    """Return whether a value is a JSON object, mutable or read-only."""
     return isinstance(value, (dict, Mapping))
 
 
 def is_array(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
-    """Return whether a value is a JSON array, read-only or not."""
+    """Return whether a value is a JSON array, mutable or read-only."""
     return isinstance(value, (list, tuple))
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Return whether a value is a JSON number; true and false are not."""
+    """Return whether a value is a JSON number; booleans are not."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def json_type_of(value: object) -> str:
-    """Return the JSON type of a value; the empty string if JSON has none for it."""
+    """Return the name of the JSON type of a value; the empty string if JSON has no such type."""
     for cls in type(value).__mro__:
         if kind := JSON_TYPES.get(cls):
             return kind
@@ -351,9 +352,9 @@ def json_type_of(value: object) -> str:
 
 
 def encode_json(value: object) -> bytes:
-    """Encode a plain Python value as JSON. Raises InvalidValue where JSON has no form for it."""
+    """Encode a plain Python value as JSON. Raises InvalidValue if JSON cannot represent it."""
     try:
-        # Convert to plain containers first: msgspec silently writes NaN as null, and keys as text.
+        # Check plain containers first: msgspec silently writes NaN as null, and keys as text.
         plain = msgspec.to_builtins(value, enc_hook=to_plain)
         _check_representable(plain)
         return msgspec.json.encode(plain)
@@ -367,7 +368,7 @@ def encode_json(value: object) -> bytes:
 
 
 def _check_representable(value: object) -> None:
-    """Refuse numbers that JSON has no form for, and names that are not text."""
+    """Raise InvalidValue for NaN, an infinity, or a member name that is not a string."""
     if isinstance(value, float):
         if not math.isfinite(value):
             raise InvalidValue("not representable as JSON: NaN or an infinity", code="not_finite")
@@ -385,7 +386,7 @@ def _check_representable(value: object) -> None:
 
 
 def copy_json(value: Any) -> Any:
-    """Return parsed JSON that shares no container with `value`."""
+    """Return a deep copy of parsed JSON."""
     if type(value) is dict:
         return {name: copy_json(member) for name, member in value.items()}
     if type(value) is list:
@@ -394,7 +395,7 @@ def copy_json(value: Any) -> Any:
 
 
 def freeze_json(value: Any) -> Any:
-    """Return parsed JSON as a scalar, a tuple or a JsonObject, without a copy."""
+    """Return parsed JSON as a scalar, a tuple or a JsonObject, without copying objects."""
     if type(value) is dict:
         return wrap_members(value)
     if type(value) is list:

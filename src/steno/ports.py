@@ -1,9 +1,9 @@
-"""Protocols of the parts that do I/O; this module itself does none.
+"""Protocols for the parts of steno that do I/O; this module itself does none.
 
 A `Provider` answers requests with a `Stream` of events, and a `Transport` carries its bytes. A
 `Tool` runs the calls of a model, after an `Approver` has allowed them. A `Resolver` opens the
-references of a user message. A `Journal` stores the entries of a conversation. An implementation of
-one protocol needs no other part of steno, and a caller does not depend on the implementation.
+references in a user message. A `Journal` stores the entries of a conversation. An implementation of
+one protocol needs no other part of steno, and callers depend on the protocols alone.
 """
 
 from __future__ import annotations
@@ -41,28 +41,31 @@ class Stream(Protocol):
 
     Nothing is sent before the first event is pulled. Events are normalized, as `Assembler`
     returns them. Errors of the provider, the protocol and the connection are raised in place of
-    the next event; `message` still returns the part before them. After the end, an error or
-    `close`, the iteration ends at once.
+    the next event; `message` still returns the part that arrived before the error. After the end,
+    an error or `close`, the iteration stops immediately.
 
     A stream may have two more attributes: `losses`, a `Change` for each part of the request that
-    the model does not see as it is; and `envelope`, a mapping with the `id` of the response and the
-    name of the `model` as the provider sent them.
+    was altered or left out for this provider; and `envelope`, a mapping with the `id` of the
+    response and the name of the `model` as the provider sent them.
     """
 
     def __aiter__(self) -> Self:
-        """Return the stream itself: it is read once."""
+        """Return the stream itself, which can be iterated only once."""
         ...
 
     async def __anext__(self) -> Event:
-        """Return the next event. Raises ProviderError, ProtocolError, and StopAsyncIteration."""
+        """Return the next event. Raises StopAsyncIteration at the end of the response.
+
+        Raises ProviderError if the provider fails, and ProtocolError if it sends invalid bytes.
+        """
         ...
 
     async def __aenter__(self) -> Self:
-        """Begin to use the stream; nothing is sent yet."""
+        """Return the stream itself; nothing is sent yet."""
         ...
 
     async def __aexit__(self, *exc: object) -> None:
-        """Close the stream, however its use ended."""
+        """Close the stream, whether or not an exception occurred."""
         ...
 
     async def collect(self) -> AssistantMessage:
@@ -70,25 +73,25 @@ class Stream(Protocol):
         ...
 
     def message(self) -> AssistantMessage:
-        """Return the message so far: all of it after the end, else the part that was read.
+        """Return the complete message after the end, or the part that was read before the end.
 
-        Its stop reason is `error` after an error and `aborted` after a cancelled read or `close`.
-        Raises StenoError if nothing was read yet.
+        The stop reason is `error` after an error, and `aborted` after a cancelled read or `close`.
+        Raises StenoError if nothing has been read yet.
         """
         ...
 
     def close(self) -> None:
-        """Drop the connection. A read that waits in another task ends at once."""
+        """Close the connection; a pending read in another task ends immediately."""
         ...
 
 
 class Provider(Protocol):
-    """A source of responses: a vendor, a local server, a script in a test."""
+    """A source of model responses, such as a vendor, a local server or a script in a test."""
 
     def stream(self, request: Request) -> Stream:
-        """Return the response to a request, to be read.
+        """Return a stream of the response to a request.
 
-        Raises InvalidRequest for a request that this provider's wire cannot express.
+        Raises InvalidRequest if the wire of this provider cannot express the request.
         """
         ...
 
@@ -97,7 +100,7 @@ class Provider(Protocol):
 
 
 class HttpRequest(NamedTuple):
-    """One HTTP request. Its `repr` leaves out secret and long parts."""
+    """An HTTP request whose `repr` omits the headers, the body and the secret parts of the URL."""
 
     method: str
     url: str
@@ -106,7 +109,7 @@ class HttpRequest(NamedTuple):
 
     @property
     def address(self) -> str:
-        """The URL for messages: without user, password, query and fragment."""
+        """The URL without user, password, query and fragment, for error messages."""
         return strip_url_secrets(self.url) or "http"
 
     def __repr__(self) -> str:
@@ -125,7 +128,7 @@ def strip_url_secrets(url: str) -> str | None:
 
 
 def strip_url_user(uri: str) -> str:
-    """Return a URI without its user and password; query and fragment stay."""
+    """Return a URI without its user and password; query and fragment are preserved."""
     return _URL_USER.sub("", uri)
 
 
@@ -133,41 +136,41 @@ _URL_USER: Final = re.compile(r"(?<=://)[^/?#\s]*@")
 
 
 class HttpResponse(Protocol):
-    """An HTTP response whose head has arrived."""
+    """An HTTP response whose status and headers have arrived, and whose body can be read."""
 
     @property
     def status(self) -> int:
-        """The status code."""
+        """The HTTP status code."""
         ...
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers, names in lower case."""
+        """The headers, with names in lower case."""
         ...
 
     async def read(self) -> bytes:
-        """Return the next bytes of the body as they arrived; empty at its end.
+        """Return the next chunk of the body as it arrived; empty bytes at the end of the body.
 
-        Raises Unreachable if the connection breaks or sends nothing for too long, ProtocolError if
-        the body is larger than allowed.
+        Raises Unreachable if the connection breaks or times out, and ProtocolError if the body is
+        larger than allowed.
         """
         ...
 
     def close(self) -> None:
-        """Drop the rest of the body. A read that waits ends at once, with or without an error.
+        """Discard the unread part of the body; a pending read returns or raises immediately.
 
-        A connection whose body was read to its end is kept for the next request.
+        If the body was read to its end, the connection is reused for the next request.
         """
         ...
 
 
 class Transport(Protocol):
-    """Sends requests to servers and returns their responses; never follows a redirect."""
+    """Sends HTTP requests and returns the responses; never follows a redirect."""
 
     async def open(self, request: HttpRequest, /) -> HttpResponse:
-        """Send a request and wait for the head of its response.
+        """Send a request and wait for the status and the headers of its response.
 
-        Raises Unreachable if no response arrives. When cancelled it leaves no open connection.
+        Raises Unreachable if no response arrives. If cancelled, it leaves no open connection.
         """
         ...
 
@@ -180,17 +183,17 @@ class Transport(Protocol):
 
 
 PrepareImage: TypeAlias = Callable[[bytes], Image]
-"""Makes an image block that models accept from bytes: small and without metadata.
+"""Converts image bytes to a block that models accept: small and without metadata.
 
-Raises ToolFailed for bytes that are not an image, ImportError if the extra is not installed.
+Raises ToolFailed if the bytes are not an image, and ImportError if the extra is not installed.
 """
 
 UNKNOWN_SUBJECT_PREFIX: Final = "\n"
-"""The prefix of a subject that is not known in advance: only the pattern `*` covers it."""
+"""The prefix of a subject that is unknown before the call runs; only the pattern `*` matches it."""
 
 
 class Capability(StrEnum):
-    """The most that a tool may do. For most users, each one is riskier than the one before."""
+    """The highest level of access that a tool has; the levels are in order of increasing risk."""
 
     READ = "read"
     WRITE = "write"
@@ -200,10 +203,10 @@ class Capability(StrEnum):
 
 @final
 class ToolOutput(RedactedRepr, frozen=True, kw_only=True):
-    """The result of a call: blocks for the model, details for people and programs.
+    """The result of a tool call, with content for the model and details for people and programs.
 
-    An outcome other than ok is a failure that the tool itself reports, such as a test that
-    fails or a file that is missing.
+    An outcome other than ok is a failure that the tool itself reports, such as a failing test or
+    a missing file.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"outcome"})
@@ -216,7 +219,7 @@ class ToolOutput(RedactedRepr, frozen=True, kw_only=True):
     def of(
         cls, text: str, *, outcome: Outcome = Outcome.OK, details: Mapping[str, Any] | None = None
     ) -> ToolOutput:
-        """Return an output of one text."""
+        """Return an output that consists of one text block."""
         return cls(content=(Text(text),), outcome=outcome, details=details)
 
 
@@ -225,67 +228,71 @@ class ToolContext(Protocol):
 
     @property
     def subjects(self) -> tuple[str, ...] | None:
-        """The subjects from `Tool.subjects` that were approved; None where nothing was checked.
+        """The approved subjects from `Tool.subjects`; None if permissions were not checked.
 
-        A tool opens exactly these: a second lookup of a path from the arguments could lead to
-        another file by now.
+        A tool opens exactly these subjects, because resolving a path from the arguments a second
+        time could yield a different file.
         """
         ...
 
     def is_denied(self, subject: str) -> bool:
-        """Return whether a rule denies the tool a subject that it found, such as a file.
+        """Return whether a rule denies the tool access to a subject, such as a file that it found.
 
-        May be called from any thread.
+        This method may be called from any thread.
         """
         ...
 
     def report_output(self, text: str) -> None:
-        """Show a part of the output to people while the tool still runs.
+        """Display a part of the output to the user while the tool is running.
 
-        The model sees it only if the call is stopped.
+        The model receives this text only if the call is stopped.
         """
         ...
 
     def put_blob(self, data: bytes) -> str:
-        """Store bytes as a blob, such as the whole of a long output; return their SHA-256.
+        """Store bytes, such as a long output, as a blob and return their SHA-256.
 
-        Put the SHA-256 into the details of the output: blobs that no entry names are removed later.
+        Include the SHA-256 in the details of the output, because blobs that no entry references
+        are removed later.
         """
         ...
 
     def read_blob(self, sha256: str) -> bytes:
-        """Return stored bytes. Raises Missing, Damaged."""
+        """Return the bytes of a blob.
+
+        Raises Missing if the blob does not exist, and Damaged if its content has changed.
+        """
         ...
 
 
 class PreviewKind(StrEnum):
-    """The kind of a part of a preview."""
+    """The kinds of parts that a preview consists of."""
 
     TEXT = "text"
     NOTE = "note"
-    """A note of the tool about the call: where it would run, its limits."""
+    """A note of the tool about the call, such as where it would run or its limits."""
     DIFF = "diff"
     """A unified diff."""
     CODE = "code"
     """The content of a file."""
     ARGUMENTS = "arguments"
-    """All arguments; an interface may write them in its own way instead."""
+    """All arguments of the call; a user interface may format them in its own way."""
 
 
 class PreviewPart(NamedTuple):
-    """A part of a preview. Its text is not trusted: a model may have written it."""
+    """A part of a preview; its text is untrusted, because a model may have written it."""
 
     kind: PreviewKind
     text: str
     language: str = ""
-    """The suffix of the file, for code."""
+    """The file name suffix, if the part is code."""
 
 
 @final
 class CallPreview(RedactedRepr, frozen=True):
-    """The effect of a call, for the person who decides: a diff, a command, a note.
+    """A preview of the effect of a call for its approver, such as a diff, a command or a note.
 
-    `shown_arguments` names the arguments that the parts already show. Lone surrogates are replaced.
+    `shown_arguments` names the arguments that the parts contain. Lone surrogates are replaced.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"shown_arguments"})
@@ -299,12 +306,12 @@ class CallPreview(RedactedRepr, frozen=True):
 
     @classmethod
     def of(cls, text: str, *, shown_arguments: tuple[str, ...] = ()) -> CallPreview:
-        """Return a preview of one text."""
+        """Return a preview that consists of one text part."""
         return cls((PreviewPart(PreviewKind.TEXT, text),), shown_arguments)
 
     @property
     def text(self) -> str:
-        """The parts one below the other, with an empty line before a note."""
+        """The text of all parts, each on a new line, with an empty line before a note."""
         texts = [part.text for part in self.parts[:1]]
         for part in self.parts[1:]:
             texts += "\n\n" if part.kind is PreviewKind.NOTE else "\n", part.text
@@ -316,13 +323,13 @@ _MAX_HEADLINE_CHARACTERS: Final = 640
 
 
 def default_headline(call: AnyToolCall, names: Sequence[str] = ()) -> str:
-    """Return the headline of a call of any tool: its main argument, else all arguments as JSON.
+    """Return the main argument of a call, or all arguments as JSON if no argument is the main one.
 
-    The main argument is the first of `names` that is present, then `command`, `path` and the like.
+    The main argument is the first one in `names` that is present, then `command`, `path` and so on.
     """
     arguments: Mapping[str, Any] = {}
     if isinstance(call, ToolCall):
-        with suppress(InvalidArguments):  # JSON that Python has no value for
+        with suppress(InvalidArguments):  # valid JSON that Python cannot represent
             arguments = call.parsed
     for name in (*names, *_HEADLINE_ARGUMENTS):
         if isinstance(value := arguments.get(name), str) and value:
@@ -334,54 +341,54 @@ class Tool(Protocol):
     """A tool that a model can call.
 
     `run` returns a `ToolOutput`, or raises `ToolFailed` with a text for the model. Any other
-    exception is a bug of the tool. A cancelled tool ends the work that it began.
+    exception is a bug in the tool. When cancelled, a tool stops the work that it started.
 
-    A tool may also have `content(call: ToolCall) -> PreviewPart | None`: the text that a call
-    writes, for a transcript. Like `headline`, it needs nothing but the call, and never raises.
+    A tool may also define `content(call: ToolCall) -> PreviewPart | None`, which returns the text
+    that a call writes, for a transcript. Like `headline`, it needs only the call and never raises.
     """
 
     @property
     def definition(self) -> ToolDefinition:
-        """The description that the model receives."""
+        """The definition that the model receives."""
         ...
 
     @property
     def capability(self) -> Capability:
-        """The most that the tool may do."""
+        """The highest level of access that the tool has."""
         ...
 
     @property
     def rule_aliases(self) -> tuple[str, ...]:
-        """Names of other tools whose deny rules also apply to this one; most have none."""
+        """Names of other tools whose deny rules also apply to this tool; usually empty."""
         ...
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return the subjects of a call, for permission rules: paths, commands, addresses.
+        """Return the subjects of a call that permission rules match, such as paths or commands.
 
-        Rules allow a call if together they cover all subjects, and deny it if one covers any.
-        Subjects have one spelling: paths relative to the workspace with links resolved, commands
-        one by one. A subject that is not known in advance begins with `UNKNOWN_SUBJECT_PREFIX`.
-        Without subjects, only rules about the name of the tool apply. Raises ToolFailed for
-        invalid arguments.
+        A call is allowed if an allow rule matches each subject, and denied if a deny rule matches
+        any subject. Subjects are normalized: paths are relative to the workspace with links
+        resolved, and every command is a subject of its own. A subject that is unknown before the
+        call runs begins with `UNKNOWN_SUBJECT_PREFIX`. Without subjects, only rules for the name
+        of the tool apply. Raises ToolFailed if the arguments are invalid.
         """
         ...
 
     def headline(self, call: AnyToolCall, /) -> str:
-        """Return the main part of the call for a list: a command, a path; without the tool's name.
+        """Return the main part of the call, such as a command or a path, without the tool's name.
 
-        Accepts any arguments and never raises. For a tool without it, `default_headline` is used.
+        Accepts any arguments and never raises. Tools without this method use `default_headline`.
         """
         ...
 
     async def preview(self, call: ToolCall) -> CallPreview:
-        """Return a preview of the call for the person who decides.
+        """Return a preview of the call for its approver, without side effects.
 
-        Changes nothing. Raises ToolFailed if the call cannot succeed at present.
+        Raises ToolFailed if the call cannot succeed at present.
         """
         ...
 
     async def run(self, call: ToolCall, context: ToolContext, /) -> ToolOutput:
-        """Run the call. The arguments fit the definition. Raises ToolFailed."""
+        """Run a call whose arguments fit the definition. Raises ToolFailed if the call fails."""
         ...
 
 
@@ -399,7 +406,7 @@ class GrantScope(StrEnum):
 
 @final
 class ApprovalRequest(RedactedRepr, frozen=True, kw_only=True):
-    """A call that no rule decides, with the facts for a decision."""
+    """A call that no rule allows or denies, with the facts that an approver needs."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"capability"})
 
@@ -407,25 +414,25 @@ class ApprovalRequest(RedactedRepr, frozen=True, kw_only=True):
     capability: Capability
     subjects: tuple[str, ...] = ()
     headline: str | None = None
-    """The headline of the call from its tool; like the preview, it may hold text of a model."""
+    """The headline from the tool; like the preview, it may contain text written by a model."""
     preview: CallPreview = CallPreview()
     """The effect of the call, for people to read."""
     rule: str = ""
-    """A rule to offer for this call and similar ones: `bash(git log *)`. Empty if there is none."""
+    """A rule to offer for this and similar calls, such as `bash(git log *)`; may be empty."""
 
 
 @final
 class ApprovalDecision(RedactedRepr, frozen=True, kw_only=True):
-    """A decision about a call, and its actor."""
+    """A decision about a call, with the actor that made it."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"allowed", "actor", "scope", "rule"})
 
     allowed: bool
     actor: str
-    """The person or program that decided; for the log."""
+    """The person or program that made the decision, for the log."""
     scope: GrantScope = GrantScope.ONCE
     rule: str | None = None
-    """The rule to grant if the scope is wider than once; None grants the rule of the request."""
+    """The rule to grant if the scope is wider than one call; None means the rule of the request."""
     reason: str | None = None
 
 
@@ -433,19 +440,19 @@ class Approver(Protocol):
     """Decides whether calls may run, for example by asking a person."""
 
     async def ask(self, request: ApprovalRequest, /) -> ApprovalDecision:
-        """Return a decision. While it waits, the log shows the approval as pending."""
+        """Return a decision; until it returns, the log lists the approval as pending."""
         ...
 
 
 class GrantStore(Protocol):
-    """Storage of the permission rules that a person has granted beyond one session."""
+    """Storage for the permission rules that a user granted for longer than one session."""
 
     def rules(self) -> tuple[str, ...]:
-        """Return the rules that are allowed for this project and this user."""
+        """Return the rules that are granted for this project or this user."""
         ...
 
     def add(self, rule: str, scope: GrantScope) -> None:
-        """Allow a rule for the project or for the user from now on. Raises Unavailable."""
+        """Store a rule for the project or the user. Raises Unavailable if it cannot be written."""
         ...
 
 
@@ -453,36 +460,37 @@ class GrantStore(Protocol):
 
 
 class InputAuthorizer(Protocol):
-    """Decides whether a reference of a user message may be opened."""
+    """Decides whether a reference in a user message may be opened."""
 
     async def __call__(
         self, tool: str, capability: Capability, subject: str, *, preview: str = ""
     ) -> str:
         """Return the rule or the approver that allows the access, for the log.
 
-        The rules for `tool` (`read`, `fetch`, ...) apply, and `subject` has the spelling that they
-        use. Raises ToolFailed with the reason; its message does not contain the subject.
+        The rules for `tool` (`read`, `fetch`, ...) apply; `subject` is normalized as in
+        `Tool.subjects`. Raises ToolFailed if access is denied, without the subject in its message.
         """
         ...
 
 
 class ResolveContext(NamedTuple):
-    """The model for which a reference is resolved, and the callbacks for it."""
+    """Facts about the model for which a reference is resolved, and callbacks to the agent."""
 
     authorize: InputAuthorizer
     vision: bool | None = None
     """Whether the model accepts images; None if it is unknown."""
     image_refusal: str = ""
-    """The error with which the model refused an earlier image, if it did."""
+    """The error with which the model refused an earlier image; empty if it refused none."""
     report_progress: Callable[[str], object] = lambda _: None
-    """Shows the current step to people, if it takes long."""
+    """Reports the current step of a slow resolution to the user."""
 
     async def require_permission(
         self, tool: str, capability: Capability, subject: str, *, name: str, preview: str = ""
     ) -> str:
-        """Return the rule or the person that allows it. Raises ToolFailed with `name` as its place.
+        """Return the rule or the approver that allows the access, like `authorize`.
 
-        The name appears in errors, so it must not contain a secret; the subject may.
+        Raises ToolFailed with `name` as its place if access is denied. The name appears in errors,
+        so it must not contain a secret; the subject may contain one.
         """
         try:
             return await self.authorize(tool, capability, subject, preview=preview)
@@ -492,7 +500,7 @@ class ResolveContext(NamedTuple):
 
 @final
 class ResolvedReference(RedactedRepr, frozen=True, kw_only=True):
-    """The result of a reference: content that replaces it for the model, or an error."""
+    """The result of resolving a reference: the content for the model, or an error."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"error", "notice"})
 
@@ -504,22 +512,22 @@ class ResolvedReference(RedactedRepr, frozen=True, kw_only=True):
     details: Mapping[str, Any] | None = None
     """Facts about the content: hash, size, mode, engine, confidence. For the log, never sent."""
     notice: str = ""
-    """A notice for the user, if the result is not the expected one."""
+    """A notice for the user if the result differs from the expected one; else empty."""
 
 
 class Resolver(Protocol):
-    """Opens the references of messages, with the permissions of the user."""
+    """Opens the references in messages, with the permissions of the user."""
 
     async def resolve(
         self, reference: ReferenceBlock, context: ResolveContext, /
     ) -> ResolvedReference:
-        """Return the content of a reference. A failure is a result with an error."""
+        """Return the content of a reference, or a result with an error if resolving fails."""
         ...
 
     def is_current(
         self, reference: ReferenceBlock, resolution: Resolution, context: ResolveContext, /
     ) -> bool:
-        """Return whether an earlier result can be used again: recent, and readable by the model."""
+        """Return whether an earlier result is still recent, and readable by the model."""
         ...
 
     async def changes(
@@ -530,9 +538,9 @@ class Resolver(Protocol):
         *,
         known: frozenset[str] = frozenset(),
     ) -> tuple[str, ...]:
-        """Return the changes since an earlier result, a line each: `notes.md has changed`.
+        """Return the changes since an earlier result as lines, such as `notes.md has changed`.
 
-        `known` names the files of the workspace whose changes the model knows; they are left out.
+        `known` names workspace files whose changes the model already knows; they are omitted.
         """
         ...
 
@@ -544,7 +552,7 @@ class SetupNotice(NamedTuple):
     """A notice for the user about settings, servers or a prompt; the text is for people."""
 
     code: str
-    """The name of the notice for programs; it stays the same from release to release."""
+    """The name of the notice for programs; stable across releases."""
     text: str
 
 
@@ -555,47 +563,53 @@ class Journal(Protocol):
     """The storage of one conversation. A `Conversation` writes to it and reads from it."""
 
     def extract_blobs(self, payload: Payload) -> Payload:
-        """Return the payload as it is recorded: large parts are stored as blobs."""
+        """Store the large parts of a payload as blobs, and return the payload as it is recorded."""
         ...
 
     def restore_blobs(self, payload: PayloadT) -> PayloadT:
-        """Return a payload with the content of its blobs. Raises Missing, Damaged."""
+        """Return a payload with the content of its blobs.
+
+        Raises Missing if a blob does not exist, and Damaged if its content has changed.
+        """
         ...
 
     def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
         """Write an entry at the end of a branch; it is durable when this returns.
 
         `expected` is the last entry of the branch as the writer knows it. Raises Conflict if the
-        branch ends with another one, Unavailable if the storage cannot be written. After an error,
-        nothing was written.
+        branch ends with another entry, and Unavailable if the storage cannot be written. If an
+        error is raised, nothing was written.
         """
         ...
 
     def begin_branch(self, name: str, at: str | None) -> None:
-        """Begin a branch after an entry. Raises Conflict if the name is taken."""
+        """Create a branch that starts after entry `at`. Raises Conflict if the name is taken."""
         ...
 
     def heads(self) -> Mapping[str, str | None]:
-        """Return the last entry of every branch, by id; the branch written most recently is last."""
+        """Return the id of the last entry of each branch, the most recently written branch last."""
         ...
 
     def read_back(self, entry_id: str) -> Iterator[tuple[Entry, str]]:
-        """Yield an entry and its digest, then its parent and so on, up to the first entry.
+        """Yield an entry with its digest, then each of its ancestors, back to the first entry.
 
-        Raises Missing if the entry does not exist, Damaged if a stored record cannot be read.
+        Raises Missing if the entry does not exist, and Damaged if a stored record is unreadable.
         """
         ...
 
 
 class BlobStore(Protocol):
-    """Storage of bytes under their SHA-256. Every store is one."""
+    """Storage of bytes under their SHA-256; every store implements this protocol."""
 
     def put_blob(self, data: bytes) -> str:
         """Store bytes and return their SHA-256; they are durable when this returns."""
         ...
 
     def blob(self, sha256: str) -> bytes:
-        """Return the bytes. Raises Missing, and Damaged if they do not match the name."""
+        """Return the bytes of a blob.
+
+        Raises Missing if the blob does not exist, and Damaged if its content has changed.
+        """
         ...
 
 

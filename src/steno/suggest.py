@@ -1,4 +1,4 @@
-"""Suggestions for unknown names: the most similar known name."""
+"""Suggestions of known names for an unknown name."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from difflib import get_close_matches
 
 
 def closest_name(name: str, known: Iterable[str], *, cutoff: float = 0.65) -> str | None:
-    """Return the known name that is most similar to `name`, ignoring case; None if none is.
+    """Return the known name that is most similar to `name`, ignoring case; None if none is similar.
 
-    `cutoff` is the least similarity of a result, from 0 (any name) to 1 (the same name).
+    `cutoff` is the minimum similarity of a match, from 0 (any name) to 1 (an identical name).
     """
     by_case = {each.lower(): each for each in known}
     near = get_close_matches(name.lower(), by_case, n=3, cutoff=cutoff)
@@ -19,7 +19,7 @@ def closest_name(name: str, known: Iterable[str], *, cutoff: float = 0.65) -> st
 
 
 def suggest_name(name: str, known: Iterable[str]) -> str:
-    """Return advice on an unknown name: the closest known one, or all of them."""
+    """Return a hint that suggests the closest known name, or lists all known names."""
     names = list(known)
     near = closest_name(name, names)
     return f"do you mean {near}?" if near is not None else f"use one of {', '.join(names)}"

@@ -1,8 +1,8 @@
-"""The base classes of all values: frozen, comparable, and with a `repr` that shows no content.
+"""The base classes of all values, which are frozen and comparable and have a redacted `repr`.
 
-`Value` is the base of all stored structs and checks its fields against their annotations.
+`Value` is the base class of all stored structs and checks its fields against their annotations.
 `RawJson` holds JSON that this version of steno does not understand, so that it can be written
-back unchanged. This module knows no message, no block and no format.
+back unchanged. This module does not depend on messages, blocks or formats.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _MAX_PARTS_SHOWN: Final = 8
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 NonEmptyStr: TypeAlias = Annotated[str, Meta(min_length=1)]
-"""A string of at least one character: msgspec checks it on decode, steno on construction."""
+"""A string of at least one character; msgspec checks this on decoding, steno on construction."""
 
 PRECHECKED: Final = ContextVar("steno_prechecked", default=False)
-"""True while values are made of parts that msgspec's decoder, or steno, has already checked.
+"""True while values are created from parts that msgspec's decoder or steno has already checked.
 
-Types, UTF-8 and the constraints of annotations are not checked again then, only the other rules.
-It is set inside of `try` and set back to the value before: an interrupt may arrive as soon as
-`set` returns, and a token that is not stored yet cannot be reset.
+Types, UTF-8 and annotation constraints are then not checked again, only the other rules. Call `set`
+inside `try`, and restore the previous value with `set` instead of `reset`: an interrupt may arrive
+as soon as `set` returns, before its token is stored.
 """
 is_prechecked: Callable[[], bool] = PRECHECKED.get
 
@@ -69,9 +69,9 @@ def is_utf8_text(value: object) -> bool:
 def replace_lone_surrogates(text: str) -> str:
     """Return `text` with surrogate pairs joined and every lone surrogate replaced by U+FFFD.
 
-    Half a surrogate pair cannot be written as UTF-8. Providers refuse it, so a history with one
-    could never be sent again, and values refuse it: clean foreign text on input.
-    Raises InvalidValue for anything but a string.
+    A lone surrogate cannot be encoded as UTF-8. Providers reject it, so a history that contains one
+    could never be sent again, and values reject it, too. Call this function on external text.
+    Raises InvalidValue if `text` is not a string.
     """
     if is_utf8_text(text):
         return text
@@ -82,7 +82,7 @@ def replace_lone_surrogates(text: str) -> str:
 
 
 def join_surrogates(text: str) -> str:
-    """Return `text` with the halves of surrogate pairs joined; lone ones stay."""
+    """Return `text` with the halves of surrogate pairs joined; lone surrogates are preserved."""
     if is_utf8_text(text):
         return text
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
@@ -93,10 +93,10 @@ def join_surrogates(text: str) -> str:
 
 @final
 class RawJson:
-    """JSON text that is kept unchanged: members or records of a newer format.
+    """JSON text that is preserved unchanged, such as members or records of a newer format.
 
-    The class is deliberately unknown to msgspec, so the fast encoder stops at it and the
-    slower, lossless one takes over.
+    msgspec deliberately cannot encode this class, so that the fast encoder fails and the slower,
+    lossless encoder is used instead.
     """
 
     __slots__ = ("text",)
@@ -128,7 +128,7 @@ class RawJson:
         return f"<{_count(self.text, 'character')} kept verbatim>"
 
     def __reduce__(self) -> str | tuple[type[RawJson], tuple[str]]:
-        # By name: values compare NOTHING by identity, so that it must not be copied.
+        # Pickle NOTHING by name: values compare it by identity, so it must not be copied.
         return (RawJson, (self.text,)) if self.text else "NOTHING"
 
 
@@ -149,11 +149,11 @@ class RedactedRepr(Struct, frozen=True, gc=False):
         return f"{type(self).__name__}({parts})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        # msgspec defines this one too, and rich would print the content with it.
+        # msgspec defines this method, too, and rich would print the content with it.
         return [(name, _ReprText(outline)) for name, outline in self._repr_parts()]
 
     def non_default_fields(self) -> Iterator[tuple[str, Any]]:
-        """Yield the fields that do not hold their default, in the order they are stored."""
+        """Yield the name and the value of each field that differs from its default, in order."""
         defaults = self.__struct_defaults__
         fields = self.__struct_fields__
         first_default = len(fields) - len(defaults)
@@ -170,22 +170,22 @@ class RedactedRepr(Struct, frozen=True, gc=False):
 class Value(
     RedactedRepr, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """The base of every value that is stored: immutable, equal by content, lossless."""
+    """The base class of stored values, which are immutable, compared by content and lossless."""
 
     error_class: ClassVar[type[InvalidValue]] = InvalidMessage
-    """The exception that is raised for a field that breaks a rule."""
+    """The exception that is raised if a field breaks a rule."""
 
     unknown: RawJson = NOTHING
-    """Members of the stored JSON that this version does not know.
+    """Members of the stored JSON that this version of steno does not know.
 
-    A stored member that is itself named "unknown" is one of them: no JSON decodes to a `RawJson`.
+    A stored member with the name "unknown" is also one of them: no JSON decodes to a `RawJson`.
     """
 
     def __post_init__(self) -> None:
         check_fields(self)
 
     def has_valid_unknown(self) -> bool:
-        """Return whether the unknown text is valid as members of a JSON object."""
+        """Return whether the text of `unknown` is valid as the members of a JSON object."""
         return is_json_text("{" + self.unknown.text + "}")
 
 
@@ -193,14 +193,14 @@ class Sendable(Value, frozen=True, kw_only=True):
     """A value that is sent to providers and received from them."""
 
     extras: Mapping[str, Any] | None = None
-    """Members that only one wire knows, by the name of that wire; received from it, sent to it.
+    """Members that are specific to one wire, by the name of the wire that sends and receives them.
 
-    `{"anthropic_messages": {"cache_control": {"type": "ephemeral"}}}`
+    Example: `{"anthropic_messages": {"cache_control": {"type": "ephemeral"}}}`
     """
 
 
 class _ReprText(str):
-    """Text that is its own `repr`."""
+    """A string whose `repr` is its own text, without quotes."""
 
     __slots__ = ()
     __repr__ = str.__str__
@@ -234,14 +234,14 @@ class _FieldTypes(NamedTuple):
     elements: frozenset[type]
     """The types of the elements, if the field is a tuple."""
     needs_normalizing: bool
-    """Whether the field is a mapping or a time, which is converted to one form."""
+    """Whether the field is a mapping or a time, which becomes a JsonObject or a time in UTC."""
 
 
 def check_fields(value: Value) -> None:
-    """Refuse types that the annotations do not allow, text that is not UTF-8, times without zone.
+    """Raise an error for a field with a wrong type, text that is not UTF-8, or a time without zone.
 
-    Mappings are converted to JsonObjects, and times to UTC. Values that are made by the thousand
-    check their common fields themselves and call this only if the rare ones are set.
+    Mappings are converted to JsonObjects, and times to UTC. Frequently created values check their
+    common fields themselves, and call this function only if a rare field is set.
     """
     if is_prechecked():
         for field in _normalized_fields(type(value)):
@@ -252,7 +252,7 @@ def check_fields(value: Value) -> None:
     if isinstance(unknown, RawJson) and unknown and not value.has_valid_unknown():
         refuse(
             value,
-            "unknown must be the text of members of a JSON object",
+            "unknown must contain the members of a JSON object as text",
             code="not_json_members",
             field="unknown",
         )
@@ -272,7 +272,7 @@ def check_fields(value: Value) -> None:
 
 
 def check_elements(value: Value, name: str, content: Any, allowed: frozenset[type]) -> None:
-    """Refuse a tuple with an element of another type than those `allowed`."""
+    """Raise an error if an element of a tuple has a type that is not in `allowed`."""
     for position, element in enumerate(content):
         if type(element) not in allowed:
             _refuse_type(value, f"{name}[{position}]", element, allowed)
@@ -281,14 +281,14 @@ def check_elements(value: Value, name: str, content: Any, allowed: frozenset[typ
 
 
 def check_sha256(value: Value, name: str) -> None:
-    """Refuse a field that is not a SHA-256 in lower-case hexadecimal digits."""
+    """Raise an error if a field is not a SHA-256 in lower-case hexadecimal digits."""
     if _SHA256.fullmatch(getattr(value, name)) is None:
         rule = f"{name} must be 64 lower-case hexadecimal digits"
         refuse(value, rule, code="not_sha256", field=name)
 
 
 def refuse(value: Value, rule: str, *, code: str, field: str = "") -> NoReturn:
-    """Raise the error class of a value; the message names the kind of value and the rule."""
+    """Raise the error class of `value`; the message names the kind of value and the rule."""
     place = class_label(type(value))
     if field == place:  # `Text.text`: the message would begin with "text: text"
         rule = rule.removeprefix(f"{field} ")
@@ -296,7 +296,7 @@ def refuse(value: Value, rule: str, *, code: str, field: str = "") -> NoReturn:
 
 
 def refuse_text(value: Value, field: str, content: object) -> NoReturn:
-    """Refuse a field for which `is_utf8_text` is false."""
+    """Raise the error for a field for which `is_utf8_text` is false."""
     error = not_text_error(content)
     refuse(value, f"{field} {error.message}", code=error.code, field=field)
 
@@ -311,13 +311,13 @@ def not_text_error(content: object) -> InvalidValue:
     """Return the error for a value for which `is_utf8_text` is false."""
     if type(content) is not str:
         return InvalidValue(f"must be a string, not {type(content).__name__}", code="wrong_type")
-    rule = "contains a lone surrogate; pass it through replace_lone_surrogates() first"
+    rule = "contains a lone surrogate; pass the text through replace_lone_surrogates() first"
     return InvalidValue(rule, code="lone_surrogate")
 
 
 @lru_cache(maxsize=128)
 def class_label(cls: type) -> str:
-    """Return the name of a class in words: `ToolCall` is a "tool call"."""
+    """Return the name of a class in lower-case words, such as "tool call" for `ToolCall`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", cls.__name__).lower()
 
 
@@ -351,7 +351,7 @@ def _normalized_fields(cls: type[Value]) -> tuple[_FieldTypes, ...]:
 
 
 def _normalize_field(value: Value, field: _FieldTypes) -> None:
-    """Turn a mapping into a JsonObject, or a time into UTC."""
+    """Convert a mapping to a JsonObject, or a time to UTC."""
     content = getattr(value, field.name)
     if datetime in field.types:
         force_setattr(value, field.name, _as_utc(value, field.name, content))

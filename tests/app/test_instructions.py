@@ -111,7 +111,7 @@ def test_instruction_files_outside_the_project_are_left_out_and_named(
     [note] = found.notices
     assert note.code == code
     assert str(file) in note.text
-    assert note.text.endswith("; it is left out")
+    assert note.text.endswith("; the file is left out")
 
 
 def test_the_user_s_own_file_may_be_a_link_to_anywhere(project: Path) -> None:

@@ -92,7 +92,7 @@ def test_one_s_own_server_counts_before_that_of_a_trusted_project(places: Config
     project = '[mcp_servers.time]\ncommand = "b"\n'
     servers = found(places, places.trusting(USER), project)
     assert [spec.command for spec in servers.specs] == ["mine"]
-    overridden = f"this server is ignored; {places.user_file} has one with this name"
+    overridden = f"this server is ignored; {places.user_file} has a server with the same name"
     assert servers.notices == (
         ("server_overridden", f"{places.project_file}: mcp_servers.time: {overridden}"),
         ("server_overridden", f"{file}: time: {overridden}"),

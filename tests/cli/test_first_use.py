@@ -230,7 +230,7 @@ def test_ignored_fields_are_reported_in_one_line(home: Path) -> None:
     notices = [line for line in output.err.splitlines() if line.startswith("! ")]
     assert len(notices) == 1
     found = re.fullmatch(
-        r"! the server ignores (\d+) fields of this request \(tools\); --verbose shows them",
+        r"! the server ignores (\d+) fields of this request \(tools\); use --verbose to list them",
         notices[0],
     )
     assert found is not None

@@ -103,7 +103,7 @@ def test_a_place_that_cannot_be_read_is_named(reader: tuple[str, ...], tmp_path:
 def test_a_user_at_a_terminal_sees_what_is_waited_for() -> None:
     output = on_terminal("decode", "--wire", "openai_chat", answer=ANSWER.decode() + "\n\x04")
     assert output.status == 0
-    assert "steno: reading stdin until Ctrl-D; to read a file, name it\n" in output.out
+    assert "steno: reading stdin until Ctrl-D; pass a file name to read a file\n" in output.out
     assert '"text": "Hi"' in output.out
 
 

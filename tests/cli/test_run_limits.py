@@ -117,7 +117,7 @@ def test_a_limit_is_reported_with_the_way_to_continue(home: Path) -> None:
     with scripted_model(home, read_call, read_call):
         stored = run_steno("-p", "x", "--max-turns", "1")
         unstored = run_steno("-p", "x", "--max-turns", "1", "--no-session")
-    assert stored.err.endswith("! stopped at the limit: 1 turn; -c continues\n")
+    assert stored.err.endswith("! stopped at the limit: 1 turn; continue with -c\n")
     assert unstored.err.endswith("! stopped at the limit: 1 turn\n")
 
 

@@ -128,7 +128,7 @@ def test_ctrl_c_ends_it_in_order(home: Path) -> None:
             person.see("Half")
             person.type("\x03")
             assert person.end() == 130
-        assert person.screen.endswith("Half^C\n! interrupted; -c continues\n")
+        assert person.screen.endswith("Half^C\n! interrupted; continue with -c\n")
         assert run_steno("-c", "-p", "go on", "-q").out == "The rest.\n"
         never.set()
 

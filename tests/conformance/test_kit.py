@@ -187,9 +187,9 @@ def test_bodies_are_compared_as_json_or_to_the_byte(
     [
         ("no_such_module:X", "cannot be imported"),
         ("tests.conformance.test_kit:NOTHING", "cannot be imported"),
-        ("speaking", "speaking: write MODULE:SERVER"),
-        ("speaking:", "speaking:: write MODULE:SERVER"),
-        (":Server", ":Server: write MODULE:SERVER"),
+        ("speaking", "speaking: expected MODULE:SERVER"),
+        ("speaking:", "speaking:: expected MODULE:SERVER"),
+        (":Server", ":Server: expected MODULE:SERVER"),
         (".near:Server", ".near:Server cannot be imported"),
         ("tests.conformance.test_kit:NOT_A_SERVER", "is not a ScriptedServer"),
     ],

@@ -732,7 +732,7 @@ def test_a_call_is_checked_against_its_type() -> None:
 def test_a_call_of_another_tool_does_not_fit_whatever_its_arguments() -> None:
     definition, call = define(), ToolCall.create("read_file", {"path": "a"})
     (problem,) = definition.check(call)
-    assert problem == Problem("", "must be a call of write_file, not of another tool")
+    assert problem == Problem("", "must be a call to write_file, not to another tool")
     with pytest.raises(InvalidArguments) as caught:
         definition.check_arguments(call)
     assert caught.value.problems == (problem,)

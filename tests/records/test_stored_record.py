@@ -132,8 +132,8 @@ def test_a_record_is_one_line_and_comes_back(record: Record) -> None:
         ({"seq": 0, "branch": MAIN_BRANCH}, "seq must be at least 1"),
         ({"seq": "1", "branch": MAIN_BRANCH}, "seq must be int, not str"),
         ({"seq": 1, "branch": ""}, "branch must not be empty"),
-        ({"seq": 1, "branch": MAIN_BRANCH, "entry": ENTRY}, "set entry and digest together"),
-        ({"seq": 1, "branch": MAIN_BRANCH, "digest": DIGEST}, "set entry and digest together"),
+        ({"seq": 1, "branch": MAIN_BRANCH, "entry": ENTRY}, "entry and digest must be set"),
+        ({"seq": 1, "branch": MAIN_BRANCH, "digest": DIGEST}, "entry and digest must be set"),
         (
             {"seq": 1, "branch": MAIN_BRANCH, "entry": ENTRY, "digest": "0" * 63},
             "digest must be 64 lower-case hexadecimal digits",
@@ -144,7 +144,7 @@ def test_a_record_is_one_line_and_comes_back(record: Record) -> None:
         ),
         (
             {"seq": 1, "branch": MAIN_BRANCH, "entry": ENTRY, "digest": DIGEST, "at": "e1"},
-            "set entry or at, not both",
+            "entry and at must not both be set",
         ),
     ],
 )

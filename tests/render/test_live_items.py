@@ -333,7 +333,7 @@ def test_the_user_is_notified_that_the_model_gets_the_text_of_an_image() -> None
     )
     conversation.append(read)
     (item,) = read_back(conversation).of(ItemKind.NOTICE)
-    assert "image shot.png: the model gets the recognised text" in item.body
+    assert "image shot.png: the model receives the recognised text" in item.body
 
 
 def test_references_of_a_message_are_named() -> None:

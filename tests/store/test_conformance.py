@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
 from collections.abc import Callable
@@ -133,7 +134,7 @@ def test_a_wrapped_store_without_a_fault_passes_every_case() -> None:
 def test_every_case_has_a_unique_name_and_a_docstring() -> None:
     names = [case.__name__ for case in STORE_CASES]
     assert len(set(names)) == len(names)
-    assert all((case.__doc__ or "").endswith(".") for case in STORE_CASES)
+    assert all((inspect.getdoc(case) or "").endswith(".") for case in STORE_CASES)
 
 
 def test_a_case_that_crashes_is_a_failure_with_its_place() -> None:
@@ -208,9 +209,9 @@ NOT_A_FUNCTION = 7
 @pytest.mark.parametrize(
     ("opener", "reason"),
     [
-        ("speaking", "speaking: write MODULE:FUNCTION"),
-        ("speaking:", "speaking:: write MODULE:FUNCTION"),
-        (":open", ":open: write MODULE:FUNCTION"),
+        ("speaking", "speaking: expected MODULE:FUNCTION"),
+        ("speaking:", "speaking:: expected MODULE:FUNCTION"),
+        (":open", ":open: expected MODULE:FUNCTION"),
         ("no_such_module:open", "no_such_module:open cannot be imported"),
         (".near:open", ".near:open cannot be imported"),
         ("tests.store.test_conformance:NOTHING", "cannot be imported"),

@@ -235,7 +235,7 @@ def test_too_many_processes_are_all_ended(workspace: Workspace, sandbox: Sandbox
     assert running_processes(seconds) == []
     if os.geteuid() == 0:  # other users reach the limit of the kernel first
         assert details_of(output)["cause"] == "processes"
-        assert text_of(output) == "[ended: it exceeded the limit of processes]"
+        assert text_of(output) == "[ended: it exceeded the process limit]"
 
 
 @every_sandbox

@@ -155,7 +155,7 @@ def test_a_binary_file_is_described_and_not_shown(
     (folder / "file").write_bytes(data)
     with raises_code(ToolFailed, "not_text", place="'file'") as refused:
         read(workspace, "file")
-    assert refused.value.message == f"is not text but {kind}"  # the model reads what it is
+    assert refused.value.message == f"the file is not text but {kind}"  # the model reads what it is
     with raises_code(ToolFailed, "not_read_yet"):
         workspace.check_unchanged_since_read("file", data)
 

@@ -136,7 +136,7 @@ def test_a_preview_holds_every_line_however_many(workspace: Workspace) -> None:
 def test_a_replaced_image_is_described_by_its_size(workspace: Workspace, folder: Path) -> None:
     (folder / "a.png").write_bytes(b"\x89PNG\r\n\x1a\n\0\0")
     read(workspace, "a.png")
-    assert "a.png: 10 bytes become 1 bytes" in text_of(write(workspace, "a.png", "x"))
+    assert "(10 bytes before, 1 bytes after)" in text_of(write(workspace, "a.png", "x"))
 
 
 @pytest.mark.parametrize(

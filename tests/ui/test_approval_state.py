@@ -144,7 +144,7 @@ def test_an_impossible_choice_is_explained_and_not_highlighted() -> None:
     state, _, _ = keys_for(pending_call(rule=""))
     state.highlight(find_offer(state.offers, "s"))
     assert state.highlighted is None
-    assert state.message.startswith("cannot allow for session: ")
+    assert state.message.startswith("cannot allow this call for session: ")
     state.press_arrow(-1)
     assert state.highlighted is not None
     assert state.highlighted.choice is ApprovalChoice.REASON

@@ -1,8 +1,8 @@
-"""The agent: a provider, a conversation and tools, with one run at a time.
+"""The `Agent` class, which runs a model with tools on a conversation, one run at a time.
 
 The constructor checks its arguments, and its errors name the value to pass instead. Without the
-check a wrong argument would fail in the middle of a run with an AttributeError. A value for a
-protocol is checked for its methods, so that other programs can implement the protocol.
+check, a wrong argument would fail in the middle of a run with an AttributeError. Where a protocol
+is expected, the check looks only for its methods, so that other programs can implement it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MISSING_ATTRIBUTE_CODES: Final = {
     "preview": "tool_without_preview",
     "run": "tool_without_run",
 }
-"""The attributes of a tool, and the code of the error if one is missing; codes are stable."""
+"""The required attributes of a tool, each with the stable error code for its absence."""
 
 
 @final
@@ -59,12 +59,11 @@ class Agent:
     Without a `gate` the agent may only read; see `Gate` for rules and approvers. Pass
     `runner=Runner(store)` to store long output with the session, and
     `resolver=InputResolver(workspace)` to resolve references to files, images and resources.
-    `model` is the name of the model in the log (`anthropic/claude-…`), `target` holds its
-    settings, and `actor` names the user.
+    `model` is the model name to record in the log (`anthropic/claude-…`), `target` holds the
+    settings of the model, and `actor` is the user name to record.
 
-    Parts may become available after the agent is created: each run first awaits `before_run`, such
-    as the start of MCP servers, and then calls `begin_run`, which returns the conversation and the
-    tools to use from then on.
+    Each run first awaits `before_run`, for example to start MCP servers, and then calls
+    `begin_run`, which returns the conversation and the tools to use from then on.
     """
 
     def __init__(
@@ -125,18 +124,18 @@ class Agent:
         self._before_run = before_run
         self._begin_run = begin_run
         self._waiting: asyncio.Future[object] | None = None
-        """The call of `before_run` that a run waits for; None if no run waits."""
+        """The pending call of `before_run`; None if no run is waiting for it."""
         self._is_wait_interrupted = False
         self._run: AgentRun | None = None
 
     @property
     def is_running(self) -> bool:
-        """Whether a run is in progress, or waits for `before_run`."""
+        """Whether a run is in progress or is waiting for `before_run`."""
         return self._run is not None or self._waiting is not None
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a run waits for `before_run`; nothing of that run is recorded yet."""
+        """Whether a run is waiting for `before_run`, with nothing recorded yet."""
         return self._waiting is not None
 
     async def run(
@@ -148,17 +147,17 @@ class Agent:
     ) -> RunResult:
         """Send a prompt to the model, and run until the model is done.
 
-        Without a prompt the run continues where the conversation stopped, and resolves references
-        again that failed before, unless `retry_references` is False. `on_event` receives the
-        events.
+        Without a prompt, the run continues where the conversation stopped, and retries references
+        that could not be resolved, unless `retry_references` is False. `on_event` is called with
+        each event.
 
-        The result reports errors of the provider, and references of the prompt that cannot be
-        resolved. For an unresolved reference nothing is sent, the branch is rewound to before the
-        prompt, and prompts that were queued after it wait for `withdraw` or the next run.
+        Provider errors and unresolved references of the prompt are reported in the result, not
+        raised. If a reference cannot be resolved, nothing is sent, the branch is rewound to before
+        the prompt, and later prompts stay queued until `withdraw` or the next run.
 
         Raises LogError if the log cannot be written, StenoError (`agent_busy`) while another run is
-        in progress, and StenoError (`interrupted`) if the run is interrupted before it begins, with
-        nothing recorded. If the task is cancelled, the conversation can still be continued.
+        in progress, and StenoError (`interrupted`) if the run is interrupted before anything is
+        recorded. If the task is cancelled, a later run can continue the conversation.
         """
         prompt_input = None if prompt is None else _build_prompt_input(prompt)
         await self._wait_to_begin()
@@ -172,11 +171,11 @@ class Agent:
         return result
 
     async def compact(self, *, on_event: OnEvent = ignore_event) -> Entry | None:
-        """Let the model summarize the conversation; later requests contain the summary instead.
+        """Request a summary from the model to replace the older messages in later requests.
 
         The last messages are still sent in full, and all messages stay in the log. Return the entry
-        of the summary; None if there is nothing to summarize, the summary failed (`on_event`
-        receives the reason), or it was interrupted. Raises LogError if the log cannot be written,
+        of the summary; None if there is nothing to summarize, or if the request failed (`on_event`
+        receives the reason) or was interrupted. Raises LogError if the log cannot be written, and
         StenoError (`agent_busy`) while a run is in progress.
         """
         self._check_idle()
@@ -189,7 +188,7 @@ class Agent:
             raise StenoError(message, place="agent", code="agent_busy")
 
     async def _wait_to_begin(self) -> None:
-        """Await `before_run`. Raises StenoError if it is interrupted, even when it just ended."""
+        """Await `before_run`. Raises StenoError if `interrupt` is called before the run begins."""
         self._check_idle()
         if self._before_run is None:
             return
@@ -201,7 +200,7 @@ class Agent:
             await self._waiting
         except asyncio.CancelledError:
             if task.cancelling() > cancel_count:
-                task.cancel()  # the run begins, so that its prompt is recorded, and ends at once
+                task.cancel()  # begin the run to record its prompt; the cancellation then ends it
                 return
             self._is_wait_interrupted = True
         finally:
@@ -212,7 +211,10 @@ class Agent:
 
     @contextmanager
     def _open_run(self, on_event: OnEvent) -> Generator[AgentRun]:
-        """Begin a run, and end it with the block. Raises StenoError."""
+        """Begin a run that ends with the `with` block.
+
+        Raises InvalidValue if the tools that `begin_run` returns are invalid.
+        """
         if self._begin_run is not None:
             self.conversation, tools = self._begin_run()
             if (collected := _collect_tools(tools)) != self._config.dispatcher.tools:
@@ -226,11 +228,11 @@ class Agent:
             recorder.close()
 
     async def events(self, prompt: AnyPrompt | None = None) -> AsyncGenerator[LoopEvent]:
-        """Run, and yield the events; the last is a `RunEnded`.
+        """Run the agent and yield its events; the last event is a `RunEnded`.
 
-        The run does not wait for the iteration, so an approver may be asked before its
-        `ApprovalRequested` is yielded; `on_event` of `run` is called before the approver. Leaving
-        the iteration early stops the run; use `contextlib.aclosing` to stop it at once.
+        The run does not wait for the consumer, so an approver may be asked before the
+        `ApprovalRequested` event is yielded. To receive that event first, pass `on_event` to `run`.
+        Leaving the loop early stops the run; use `contextlib.aclosing` to stop it at once.
         """
         events: asyncio.Queue[LoopEvent | None] = asyncio.Queue()
         task = asyncio.create_task(self.run(prompt, on_event=events.put_nowait))
@@ -246,9 +248,9 @@ class Agent:
     def steer(
         self, prompt: AnyPrompt | ShellCommand, policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS
     ) -> None:
-        """Send a prompt during a run. Raises StenoError (`agent_idle`) if there is none.
+        """Send a prompt during a run. Raises StenoError (`agent_idle`) if no run is in progress.
 
-        A shell command of the user is recorded, too; it does not make the run continue.
+        A `ShellCommand` is only recorded; unlike a prompt, it does not prolong the run.
         """
         if not self.is_running:
             message = "no run in progress; call run() first"
@@ -260,7 +262,7 @@ class Agent:
     def enqueue(
         self, prompt: AnyPrompt | ShellCommand, policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS
     ) -> None:
-        """Add a prompt that follows the prompt of the run, or of the next run if there is none."""
+        """Queue a prompt or a shell command for the current run, or for the next if idle."""
         if policy is SteeringPolicy.INTERRUPT and self._run is None:
             policy = SteeringPolicy.AFTER_CALLS  # there is no run to interrupt
         queued = prompt if isinstance(prompt, ShellCommand) else _build_prompt_input(prompt)
@@ -273,8 +275,8 @@ class Agent:
     def interrupt(self) -> None:
         """Stop the response and the tools, and record their partial output. No-op if idle.
 
-        A tool that ignores its cancellation gets ten seconds to end, or none if this is called
-        twice. A run that waits for `before_run` does not begin.
+        A tool that ignores its cancellation is abandoned after ten seconds, or at once if
+        `interrupt` is called again. A run that is waiting for `before_run` does not begin.
         """
         if self._waiting is not None:
             self._is_wait_interrupted = True
@@ -290,9 +292,7 @@ def _build_prompt_input(prompt: AnyPrompt) -> PromptInput:
         case PromptInput(images=(), piped=""):
             return prompt._replace(message=ChatMessage.user(prompt.text))
         case PromptInput():
-            message = (
-                "the prompt has images or piped input; set its message, which must contain them"
-            )
+            message = "the prompt has images or piped input; set a message that contains them"
             raise InvalidMessage(message, place="agent", code="invalid_prompt")
         case UserMessage():
             return PromptInput(prompt.text or "", message=prompt)
@@ -392,7 +392,7 @@ def _tool_problem(tool: object) -> _ToolProblem | None:
     if not isinstance(getattr(tool, "capability", None), Capability):
         advice = "its capability must be a Capability, such as Capability.READ"
         return _ToolProblem("tool_capability_type", advice)
-    # A string is iterable, too: each of its characters would count as a name.
+    # A string would pass as an iterable of names of one character each.
     if not isinstance(getattr(tool, "rule_aliases", None), tuple):
         advice = "its rule_aliases must be a tuple of names, such as ()"
         return _ToolProblem("tool_rule_aliases_type", advice)
@@ -400,7 +400,7 @@ def _tool_problem(tool: object) -> _ToolProblem | None:
 
 
 def _has_methods(value: object, *methods: str) -> bool:
-    """Return whether a value is an instance with all these methods; a class is not."""
+    """Return whether an object has all these methods; False for a class."""
     is_object = not isinstance(value, type)
     return is_object and all(callable(getattr(value, name, None)) for name in methods)
 

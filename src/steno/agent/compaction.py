@@ -40,9 +40,9 @@ and their current state; what was tried and failed; and what has to be done next
 summary precedes these messages, include everything in it that still matters. Do not call tools. \
 Write only the summary, and do not address anyone."""
 _GROUPS_KEPT_ON_REQUEST: Final = 1
-"""The number of message groups to keep when the user requests a summary."""
+"""The number of latest message groups that a summary requested by the user does not replace."""
 _MAX_SUMMARY_SHARE: Final = 0.25
-"""The share of the token budget for the summary of earlier pieces and the prompt."""
+"""The fraction of the token budget reserved for the summary of earlier pieces and the prompt."""
 
 
 async def compact(
@@ -53,10 +53,11 @@ async def compact(
     budget_tokens: int | None,
     kept_groups: int = RECENT_GROUPS,
 ) -> Entry | None:
-    """Record a summary of the oldest messages; return its entry, or None without a summary.
+    """Record a summary of the oldest messages and return its entry.
 
-    `budget_tokens` is the number of message tokens that fit into one request; the last
-    `kept_groups` groups of messages are not summarized.
+    Return None if there is nothing to summarize or the summary fails. `budget_tokens` is the number
+    of message tokens that fit into one request; the last `kept_groups` groups of messages are not
+    summarized.
     """
     through = compaction_point(recorder.conversation.entries_view(), kept_groups=kept_groups)
     old = None if through is None else _build_request_through(through, config, recorder, target)
@@ -77,7 +78,10 @@ async def compact(
 
 
 async def compact_now(config: RunConfig, recorder: RunRecorder) -> Entry | None:
-    """Record a summary of all but the last messages, even if they fit into one request."""
+    """Record a summary of all but the last messages, even if all messages fit into one request.
+
+    Return the entry of the summary; None if there is nothing to summarize or the summary fails.
+    """
     conversation, kept_groups = recorder.conversation, _GROUPS_KEPT_ON_REQUEST
     if compaction_point(conversation.entries_view(), kept_groups=kept_groups) is None:
         return None
@@ -91,10 +95,10 @@ async def compact_now(config: RunConfig, recorder: RunRecorder) -> Entry | None:
 def _build_request_through(
     through: str, config: RunConfig, recorder: RunRecorder, target: ModelTarget
 ) -> Request | None:
-    """Return the request up to an entry, built for an unlimited context window.
+    """Build the request with the messages up to an entry, for an unlimited context window.
 
-    The request contains the last summary, wherever that is in the log. None if it would contain
-    nothing else: a summary of a summary is useless.
+    The request begins with the last summary, even if that was recorded after the entry. Return None
+    if the request would contain no other messages, because a summary of a summary is useless.
     """
     conversation = recorder.conversation
     entries = conversation.entries_view()
@@ -114,10 +118,10 @@ def _build_request_through(
 async def summarize(
     provider: Provider, request: Request, *, budget_tokens: int | None, count_tokens: CountTokens
 ) -> tuple[str, Usage]:
-    """Request a summary of the messages of a request; return it and its usage.
+    """Ask the provider to summarize the messages of a request; return the summary and its usage.
 
     `budget_tokens` is the number of message tokens that fit into one request; None if unknown.
-    Raises ProviderError and ProtocolError, also for an empty summary.
+    Raises ProviderError if a request fails, ProtocolError if a response is invalid or empty.
     """
     systems = tuple(takewhile(lambda m: isinstance(m, SystemMessage), request.messages))
     summary, usage = "", Usage()
@@ -139,7 +143,7 @@ async def summarize(
 def _split_to_fit(
     messages: Sequence[Message], budget_tokens: int | None, count_tokens: CountTokens
 ) -> Iterator[list[Message]]:
-    """Yield messages in pieces that fit; the results of a group that is too large are shortened."""
+    """Yield the messages in pieces that fit the budget; shorten results in oversized groups."""
     if budget_tokens is None:
         yield list(messages)
         return
@@ -165,7 +169,7 @@ def _sum_tokens(messages: Sequence[Message], count_tokens: CountTokens) -> int:
 
 
 def _group_with_results(messages: Sequence[Message]) -> Iterator[list[Message]]:
-    """Yield each message with the results of its calls."""
+    """Yield groups of messages: each message together with the results of its calls."""
     group: list[Message] = []
     for message in messages:
         if group and not isinstance(message, ToolResultMessage):

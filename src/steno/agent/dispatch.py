@@ -1,13 +1,13 @@
-"""Handle the calls of one turn: check each call, decide about it, run it and record the result.
+"""Handle the calls of one turn: check and authorize each call, run it and record the result.
 
 Calls are handled in order. Adjacent calls that only read run concurrently, all others run alone;
-results are recorded in the order of the calls. Every call that began gets a result in the log, also
-after an error or a cancellation. `Runner` runs one tool: its output, its failures and unexpected
-exceptions all become results.
+results are recorded in the order of the calls. Every call that began gets a result in the log, even
+after an error or a cancellation. `Runner` runs one tool and turns its output, a failure or an
+unexpected exception into a result.
 
-`finish_orphaned_calls` records results for the calls of an earlier run that was killed. A call
-without a decision is decided now; a decision that was recorded since then applies. An approved call
-may have run, partly or completely, so only a call that reads is run again.
+`finish_orphaned_calls` records results for calls that an earlier, killed run left without one. The
+gate decides about calls without a decision; decisions recorded after the kill apply. An approved
+call may have run, partly or completely, so it is run again only if its tool only reads.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ from steno.values import replace_lone_surrogates
 _STOP_TIMEOUT_S: Final = 10.0
 """The time to wait for cancelled tools to end."""
 _MAX_END_CHARACTERS: Final = 10_000
-"""The length of the beginning and of the end of an output; about 5,000 tokens together."""
+"""The number of characters retained from each end of an output; about 5,000 tokens in total."""
 _DECISION_BY_OUTCOME: Final = {
     Outcome.OK: "executed",
     Outcome.ERROR: "failed",
     Outcome.UNAVAILABLE: "failed",
 }
-"""The decision that is recorded for an outcome; other outcomes are recorded by their own names."""
+"""The decision to record for an outcome; any other outcome is recorded under its own name."""
 
 
 class _ApprovedCall(NamedTuple):
@@ -77,7 +77,7 @@ _CheckedCall: TypeAlias = tuple[AnyToolCall, ToolResultMessage | None]
 
 
 class _RunningCall(NamedTuple):
-    """A call whose task has started; a call that is not run has its result at once."""
+    """A call whose task has started; the task of a refused call only returns the refusal."""
 
     call: AnyToolCall
     output: ReportedOutput
@@ -86,7 +86,7 @@ class _RunningCall(NamedTuple):
 
 @final
 class Dispatcher:
-    """Handles tool calls with a set of tools."""
+    """Checks, authorizes and runs the calls of a model to a set of tools."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class Dispatcher:
         runner: ToolRunner,
         telemetry: Telemetry,
     ) -> None:
-        """Take the tools. Raises InvalidValue if two of them have the same name."""
+        """Index the tools by name. Raises InvalidValue if two tools have the same name."""
         self._tools: dict[str, Tool] = {}
         for tool in tools:
             name = tool.definition.name
@@ -109,11 +109,11 @@ class Dispatcher:
         self._runner = runner
         self._telemetry = telemetry
         self.consecutive_invalid_turns: int = 0
-        """The number of consecutive turns, up to the last, in which no call could be run."""
+        """The number of latest consecutive turns in which no call could be run."""
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tools, in the order they were given."""
+        """The tools, in the order in which they were passed."""
         return tuple(self._tools.values())
 
     def offered_definitions(self, mode: Mode) -> tuple[ToolDefinition, ...]:
@@ -121,7 +121,10 @@ class Dispatcher:
         return tuple([tool.definition for tool in self.tools if self._gate.offers(tool, mode)])
 
     async def answer_calls(self, calls: Sequence[AnyToolCall], recorder: RunRecorder) -> None:
-        """Record results for outstanding calls. An exception leaves the rest without a result."""
+        """Run outstanding calls, where allowed, and record a result for each.
+
+        After an exception, calls that did not begin have no result.
+        """
         checked = [(call, self._find_refusal(call)) for call in calls]
         is_all_invalid = all(refusal is not None for _, refusal in checked)
         self.consecutive_invalid_turns = self.consecutive_invalid_turns + 1 if is_all_invalid else 0
@@ -132,7 +135,7 @@ class Dispatcher:
             await self._run_batch(decided, recorder)
 
     def _find_refusal(self, call: AnyToolCall) -> ToolResultMessage | None:
-        """Return the result of a call that cannot be run; None if it can be run."""
+        """Return an error result for a call that cannot be run; None if the call can be run."""
         if isinstance(call, InvalidToolCall):
             text = f"The call could not be run: {call.reason}"
             return build_agent_result(call.id, ResultCode.INVALID_CALL, text)
@@ -163,7 +166,7 @@ class Dispatcher:
     async def _decide(
         self, call: AnyToolCall, recorder: RunRecorder
     ) -> _ApprovedCall | ToolResultMessage:
-        """Return the call if it may run, else the result with the reason."""
+        """Ask the gate about a call; return the approved call, or a result with the reason."""
         assert isinstance(call, ToolCall)
         tool = self._tools[call.name]
         try:
@@ -186,7 +189,7 @@ class Dispatcher:
         running = [self._start_call(call, checked, recorder) for call, checked in decided]
         try:
             for running_call in running:
-                # `wait` is cancelled at once, whatever the tool does about its own cancellation.
+                # `wait` is cancelled at once, even if the tool ignores its own cancellation.
                 await asyncio.wait([running_call.task])
                 self._record(running_call.call, running_call.task.result(), recorder)
         except BaseException:
@@ -238,17 +241,17 @@ class Dispatcher:
 
 
 def _current_subjects(tool: Tool, call: ToolCall) -> tuple[str, ...] | None:
-    """Return the current subjects of a call: a link may have changed since the decision."""
+    """Return the current subjects of a call; a symlink may have changed since the decision."""
     try:
         return tool.subjects(call)
-    except Exception:  # noqa: BLE001 - it succeeded when the gate decided
+    except Exception:  # noqa: BLE001 - the same call succeeded when the gate decided
         return None
 
 
 def _result_after_stop(running: _RunningCall) -> ToolResultMessage:
-    """Return the result of a cancelled call, which may have ended before it was cancelled.
+    """Return the result of a cancelled call: its own if it has ended, else a cancelled result.
 
-    The result contains the output so far, which may be the only trace of the effects of the call.
+    A cancelled result includes the output so far, perhaps the only trace of the call's effects.
     """
     task, output = running.task, running.output.text
     if task.done() and not task.cancelled() and task.exception() is None:
@@ -263,7 +266,7 @@ def _result_after_stop(running: _RunningCall) -> ToolResultMessage:
 
 
 async def finish_orphaned_calls(dispatcher: Dispatcher, recorder: RunRecorder) -> None:
-    """Record a result for every call of the active branch that has none."""
+    """Record a result for every call on the active branch that has no result."""
     conversation = recorder.conversation
     for call_id in conversation.outstanding:
         call = conversation.outstanding_call(call_id)
@@ -302,7 +305,7 @@ def _may_have_run(conversation: Conversation, call: AnyToolCall) -> bool:
 
 
 class CallContext(NamedTuple):
-    """Per-call context from the dispatcher; `steno.ports.ToolContext` documents it."""
+    """Per-call context passed from the dispatcher to the runner; see `steno.ports.ToolContext`."""
 
     report_output: Callable[[str], None]
     is_denied: Callable[[str], bool]
@@ -310,10 +313,10 @@ class CallContext(NamedTuple):
 
 
 class ToolRunner(Protocol):
-    """Turns an approved call into a result."""
+    """Runs an approved call and returns its result."""
 
     async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolResultMessage:
-        """Return the result of a call, also if the tool fails. Raises only CancelledError."""
+        """Run a call and return its result, even if the tool fails. Raises only CancelledError."""
         ...
 
 
@@ -328,15 +331,15 @@ class Runner:
         now: Callable[[], datetime] = utc_now,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the store for output that is too long for a message; by default it is in memory."""
+        """Set the store for output that is too long for a message; the default is in memory."""
         self._blobs = _MemoryBlobs() if blobs is None else blobs
         self._now = now
         self._clock = clock
 
     async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolResultMessage:
-        """Run a tool. Its output, its failures and unexpected exceptions all become results.
+        """Run a tool and return a result for its output, its failure or an unexpected exception.
 
-        A failure that the tool reports has no traceback; an unexpected exception has one.
+        Only the result of an unexpected exception contains a traceback.
         """
         started_at, start = self._now(), self._clock()
         try:
@@ -353,20 +356,20 @@ class Runner:
 
 
 def is_cancelled() -> bool:
-    """Return whether this task was cancelled, even if the CancelledError was caught."""
+    """Return whether the current task was cancelled, even if the CancelledError was caught."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
 @final
 class ReportedOutput:
-    """The output that a running call reports. It keeps the beginning and the end.
+    """A buffer that retains the beginning and the end of the output of a running call.
 
-    Create it in the event loop; any thread may add to it.
+    Create the buffer in the event loop; any thread may add output to it.
     """
 
     def __init__(self, on_text: Callable[[str], None]) -> None:
-        """Call `on_text` with each piece, in the event loop."""
+        """Set the function to call with each piece of output, in the event loop."""
         self._on_text = on_text
         self._loop = asyncio.get_running_loop()
         self._thread = get_ident()
@@ -375,7 +378,7 @@ class ReportedOutput:
 
     @property
     def text(self) -> str:
-        """The whole output, or the beginning and the end of a long one."""
+        """The whole output, or the beginning and the end of a long output."""
         head, missing, tail = self._kept.ends()
         gap = f"\n[... {missing:,} characters left out here ...]\n" if missing else ""
         return f"{head}{gap}{tail}"
@@ -412,7 +415,7 @@ class _RunningToolContext:
 
 @final
 class _MemoryBlobs:
-    """Blobs that last as long as the program (`steno.ports.BlobStore`)."""
+    """A blob store in memory, for a runner without another store (`steno.ports.BlobStore`)."""
 
     def __init__(self) -> None:
         self._blobs: dict[str, bytes] = {}

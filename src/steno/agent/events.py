@@ -1,6 +1,6 @@
-"""Events of a run, for a terminal, a program or a test.
+"""The events of a run, for a terminal, a program or a test.
 
-`LoopEvent` is an event of the model's stream (`Event`), or an action of the agent.
+A `LoopEvent` is an event of the model's stream (`Event`) or reports an action of the agent.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class RunResult(NamedTuple):
 
     end_reason: EndReason
     message: AssistantMessage | None
-    """The last response in this run."""
+    """The last response of the run; None if there is none."""
     turns: int
     usage: Usage
     cost: Decimal | None = None
     """None if the price of the model is unknown."""
     reason: str = ""
-    """The limit, the error, or why the last response is incomplete; else empty."""
+    """The limit, the error, or the reason why the last response is incomplete; else empty."""
     error: StenoError | None = None
 
     @property
@@ -53,7 +53,7 @@ class RunResult(NamedTuple):
 
 @final
 class TurnStarted(RedactedRepr, frozen=True):
-    """A request is about to be sent; turns count from 1."""
+    """The request of a turn is about to be sent; `number` counts turns from 1."""
 
     number: int
 
@@ -96,23 +96,23 @@ class CallEnded(RedactedRepr, frozen=True):
 
 
 class NoticeKind(StrEnum):
-    """The kind of a notice."""
+    """The subject of a notice."""
 
     CONTEXT = "context"
-    """About the next request, where no `Change` describes it."""
+    """A fact about the next request that no `Change` describes."""
     RETRY = "retry"
     """A turn failed and is repeated."""
     LIMIT = "limit"
     """A limit was reached, or cannot be enforced."""
     INPUT = "input"
-    """A reference of a message: its resolution, or a change of its target."""
+    """The resolution of a reference in a message, or a change of its target."""
     PERMISSION = "permission"
     """A decision has less effect than the user may expect."""
 
 
 @final
 class Notice(RedactedRepr, frozen=True):
-    """Information for the user."""
+    """Information for the user about the run; the model does not see it."""
 
     kind: NoticeKind
     text: str
@@ -122,7 +122,7 @@ class Notice(RedactedRepr, frozen=True):
 
 @final
 class ContextChanged(RedactedRepr, frozen=True):
-    """A request differs from the log; `steno.render` has the texts."""
+    """A request differs from the log; `steno.render` describes the change as text."""
 
     change: Change
 

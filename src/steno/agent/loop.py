@@ -1,13 +1,15 @@
 """The loop: send a request, record the response, run its calls, and repeat until the model is done.
 
-    references  files, images and resources of messages       (steno.agent.resolve_references)
-    request     the part of the log that the model sees        (steno.context)
-    response    recorded before any of its calls runs
-    results     of its calls: checked, decided, run, recorded before the next request
+A turn has four steps:
 
-However a run ends (a limit, an error, a cancellation, the end of the process), the conversation can
-continue: a partial response is recorded, and every call gets a result, now or when the next run
-begins.
+    references  resolve files, images and resources            (steno.agent.resolve_references)
+    request     select the part of the log that the model sees (steno.context)
+    response    receive the response, and record it before any call is run
+    results     check, decide and run the calls, and record their results
+
+A later run can continue the conversation, however a run ends (a limit, an error, a cancellation,
+the end of the process). A response that was cut off is recorded as far as it was received, and
+every call gets a result, at the latest when the next run begins.
 """
 
 from __future__ import annotations
@@ -50,38 +52,39 @@ from steno.ports import Stream
 from steno.records.entry import Entry, Repair
 
 _SILENT_CHANGES: Final = (ChangeCode.RESOLVED,)
-"""Changes that are not reported: the user expects that the model sees a resolved reference."""
+"""Changes that are not reported, because the user expects references to be resolved."""
 _RECORDED_CHANGES: Final = (ChangeCode.REPAIRED, ChangeCode.RESOURCE_LEFT_OUT)
 """Changes that are also recorded in the log."""
 _UNKNOWN_PRICE_TEXT: Final = "the price of the model is unknown, so the cost limit has no effect"
 _INCOMPLETE_REASONS: Final[Mapping[StopReason | None, str]] = {
     StopReason.LENGTH: "the response was cut off at the token limit",
     StopReason.CONTENT_FILTER: "the content filter of the provider stopped the response",
-    StopReason.ERROR: "the response ended with an error of the provider",
+    StopReason.ERROR: "the provider ended the response with an error",
     StopReason.ABORTED: "the response was interrupted",
 }
-"""The reasons why the last response may be incomplete."""
+"""The stop reasons of an incomplete response, each with its description for the user."""
 _MAX_ATTEMPTS: Final = 3
-"""The maximum number of attempts for a turn whose connection breaks."""
+"""The maximum number of attempts for one turn, after a lost connection or a context overflow."""
 _SHRINK_FACTOR: Final = 0.8
-"""The size of the next attempt, relative to a request that was too long."""
+"""The size of the next request relative to a request that was too long."""
 
 _RunStep: TypeAlias = Callable[[], Coroutine[Any, Any, bool]]
-"""Does one step, and returns whether the run continues."""
+"""A function that performs one step and returns whether the run continues."""
 
 
 @final
 class ContextNotices:
-    """Reports changes of the context, each once per run."""
+    """Reports how requests differ from the log, each difference once per run."""
 
     def __init__(self, recorder: RunRecorder) -> None:
         self._recorder = recorder
         self._sent: set[Change] = set()
 
     def report(self, built: BuiltRequest) -> None:
-        """Report each new change of a request, and record the repairs that the log does not have.
+        """Report the new changes of a request, and record repairs that are not in the log yet.
 
-        An entry may need several repairs of one code; the log has the first of them.
+        Recorded repairs are counted by code and entry, because an entry may need several repairs
+        of one code.
         """
         changes = dict.fromkeys(built.changes)
         new_changes = [
@@ -104,7 +107,7 @@ class ContextNotices:
                 self._recorder.record(Repair(code=code, explanation=explanation, target=target))
 
     def send_once(self, change: Change) -> bool:
-        """Emit a change, unless it was emitted before in this run; return whether it was new."""
+        """Emit a change unless it was already emitted in this run; return whether it is new."""
         if change in self._sent:
             return False
         self._sent.add(change)
@@ -114,7 +117,7 @@ class ContextNotices:
 
 @final
 class AgentRun:
-    """One run: from a prompt until the model is done with it."""
+    """A single run of the agent, from a prompt until the model is done."""
 
     def __init__(self, config: RunConfig, recorder: RunRecorder, queue: SteeringQueue) -> None:
         self._config = config
@@ -125,9 +128,9 @@ class AgentRun:
         )
         self._target = config.target
         self._retries_references = False
-        """Whether to resolve references again that failed before."""
+        """Whether to retry references that an earlier run could not resolve."""
         self._image_refusal = ""
-        """The error with which the model refused images; empty if it did not."""
+        """The error text if the model has refused images; else empty."""
         self._step: asyncio.Task[bool] | None = None
         self._is_interrupted = False
         self._context_notices = ContextNotices(recorder)
@@ -142,7 +145,8 @@ class AgentRun:
     ) -> RunResult:
         """Run until the model is done, or the run ends for another reason.
 
-        Without a prompt, references that failed before are resolved again if `retry_references`.
+        `retry_references` retries unresolved references of an earlier run; it has no effect with a
+        prompt.
         """
         self._input.pending_prompt = prompt
         self._retries_references = retry_references and prompt is None
@@ -187,15 +191,16 @@ class AgentRun:
             continues = await self._run_step(self._run_turn)
 
     def interrupt(self) -> None:
-        """Stop the response and the tools; the run ends, unless a message is waiting."""
+        """Stop the response and the tools; the run ends unless a prompt is queued."""
         self._is_interrupted = True
         if self._step is not None:
             self._step.cancel()
 
     async def compact(self) -> Entry | None:
-        """Record a summary of the conversation, and do nothing else.
+        """Record a summary of the conversation without running a turn.
 
-        Return its entry; None if there is nothing to summarize, it failed, or it was interrupted.
+        Return the entry of the summary; None if there is nothing to summarize, or if the request
+        for the summary failed or was interrupted.
         """
         summaries: list[Entry | None] = []
 
@@ -208,7 +213,7 @@ class AgentRun:
         return summaries[0] if summaries else None
 
     async def _prepare(self) -> bool:
-        """Finish the calls of an earlier run, and refresh references; return True."""
+        """Finish the calls of an earlier run and refresh references; return True to continue."""
         self._recorder.record_model(self._config.model)
         if self._config.limits.cost is not None and self._cost() is None:
             self._recorder.emit(Notice(NoticeKind.LIMIT, _UNKNOWN_PRICE_TEXT, "price_unknown"))
@@ -220,18 +225,23 @@ class AgentRun:
         return True
 
     def _record_prompt(self) -> None:
-        """Record the prompt, after results for all calls before it."""
+        """Record the prompt, after recording each outstanding call as not run."""
         self._recorder.cancel_outstanding()
         self._input.record_prompt()
 
     async def _run_step(self, step: _RunStep) -> bool:
-        """Run one step in a separate task, so that it can be stopped while the run continues."""
+        """Run one step in a separate task, so that an interrupt cancels only the step.
+
+        Return whether the run continues.
+        """
         if self._is_interrupted:
             return False
         task = asyncio.current_task()
         assert task is not None
         cancel_count = task.cancelling()
         self._step = asyncio.create_task(step())
+        if self._is_interrupted:  # by a listener, while an eager task ran its first part
+            self._step.cancel()
         try:
             continues = await self._step
         except asyncio.CancelledError:
@@ -276,7 +286,7 @@ class AgentRun:
                 await references.resolve_unanswered(self._recorder, turn)
 
     async def _replace_refused_images(self, exc: StenoError) -> bool:
-        """Replace images with text if the model may have refused them; return whether it has."""
+        """Replace images with text if the error may be about an image; return whether it did so."""
         references = self._config.references
         if references is None or self._image_refusal or not is_image_refusal(exc):
             return False
@@ -291,7 +301,10 @@ class AgentRun:
     # -- one turn ----------------------------------------------------------------------------
 
     async def _request_response(self) -> AssistantMessage:
-        """Send the request of this turn and record the response. Raises the last error."""
+        """Send the request of this turn, with retries, and record the response.
+
+        Raises ProviderError or ProtocolError if the last attempt fails.
+        """
         self._turns += 1
         self._recorder.emit(TurnStarted(self._turns))
         last_overflow: ContextOverflow | None = None
@@ -340,7 +353,7 @@ class AgentRun:
         return message
 
     def _record_partial(self, stream: Stream, span: TelemetrySpan) -> None:
-        """Record the part of a response that was received; its calls are not run."""
+        """Record the received part of a response, and its calls as not run."""
         try:
             partial = stream.message()
         except StenoError:
@@ -367,7 +380,7 @@ class AgentRun:
             self._usage += message.usage
 
     async def _wait_before_retry(self, exc: ProviderError | ProtocolError, number: int) -> None:
-        """Wait before the turn is repeated, as long as the provider asks for."""
+        """Wait before a retry: the delay that the provider requests, or an exponential backoff."""
         self._recorder.emit(Notice(NoticeKind.RETRY, f"{exc}; trying again", "turn_retried"))
         wait_s = getattr(exc, "retry_after_s", None)
         await self._config.sleep(float(2 ** (number - 1)) if wait_s is None else wait_s)
@@ -386,9 +399,9 @@ class AgentRun:
         return built
 
     def _shrink_target(self, built: BuiltRequest) -> None:
-        """Make the next attempt shorter: the provider's count is better than our estimate."""
+        """Lower the token limits for the next attempt, because the request was too long."""
         budget_tokens = max(int(built.tokens * _SHRINK_FACTOR), 1)
-        # The tokens that are reserved for the response may be what makes the request too long.
+        # The request may be too long only because of the tokens reserved for the response.
         response_tokens = self._target.response_tokens and min(
             self._target.response_tokens, budget_tokens
         )
@@ -399,7 +412,7 @@ class AgentRun:
         )
 
     def _check_shorter(self, built: BuiltRequest, refused: ContextOverflow) -> None:
-        """Report a shorter request. Raises ContextOverflow if nothing more can be left out."""
+        """Report that the request was shortened. Raises ContextOverflow if it is still too long."""
         if not built.is_over_budget:
             text = f"{refused}; trying again with a shorter request"
             self._recorder.emit(Notice(NoticeKind.CONTEXT, text, "request_shortened"))

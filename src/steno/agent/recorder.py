@@ -1,8 +1,8 @@
 """Write the log of a run: append entries, rewind the branch, and report each entry as an event.
 
-A rewind drops messages and results from the branch, and keeps the mode and the shell commands of
-the user that were recorded since. Revoked grants need no handling here: a revocation applies to
-every branch.
+A rewind removes messages and results from the branch, but preserves the current mode and the
+user's shell commands. Revoked grants need no handling here, because a revocation applies to every
+branch.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ from steno.messages.message import ChatMessage
 from steno.records.entry import ApprovalStatus, Entry, Mode, Payload
 
 OnEvent: TypeAlias = Callable[[LoopEvent], object]
-"""Receives events as they happen. An exception that it raises ends the run and its events."""
+"""A function that receives each event. If it raises, the run ends and sends no more events."""
 
 
 def ignore_event(_: LoopEvent) -> None:
-    """Do nothing."""
+    """Ignore an event; this is the default receiver of events."""
 
 
 @final
 class RunRecorder:
-    """Writes to the log of one run, and reports each entry.
+    """Writes the entries of one run to the log, and reports each entry as an event.
 
-    Each write is complete when its method returns, and happens in the thread of the event loop:
-    entries are stored in the order of the program, and no cancellation can come between an action
-    and its record.
+    Every method writes synchronously, in the thread of the event loop, so entries are stored in
+    program order, and no cancellation can occur between an action and its entry.
     """
 
     def __init__(self, conversation: Conversation, on_event: OnEvent) -> None:
@@ -42,7 +41,7 @@ class RunRecorder:
         self._on_event = on_event
 
     def emit(self, event: LoopEvent) -> None:
-        """Report an event. If the receiver raises, later events are recorded but not reported."""
+        """Report an event. If the receiver raises, later entries are recorded but not reported."""
         try:
             self._on_event(event)
         except BaseException:
@@ -50,14 +49,14 @@ class RunRecorder:
             raise
 
     def emit_from_callback(self, event: LoopEvent) -> None:
-        """Report an event from a callback, which must not raise: the next event raises instead."""
+        """Report an event from a callback; an exception of the receiver is raised by the next."""
         try:
             self.emit(event)
         except BaseException as exc:  # noqa: BLE001 - it is raised with the next event
             self._on_event = partial(_raise_deferred, exc)
 
     def close(self) -> None:
-        """Report no further events: the run is over."""
+        """Stop reporting events, because the run is over."""
         self._on_event = ignore_event
 
     def record(
@@ -67,7 +66,7 @@ class RunRecorder:
         decision: str | None = None,
         audit: Mapping[str, Any] | None = None,
     ) -> Entry:
-        """Append to the active branch."""
+        """Append a payload or a message to the active branch, and return its entry."""
         return self._emit_recorded(
             self.conversation.append(payload, decision=decision, audit=audit)
         )
@@ -106,8 +105,8 @@ class RunRecorder:
             self._emit_recorded(entry)
 
     def cancel_outstanding(self) -> None:
-        """Record for each call without a result that it was not run."""
-        # All results are in the log before the first event is reported: its receiver may raise.
+        """Record a result for each outstanding call, stating that the call was not run."""
+        # Record all results before the first event is reported, because its receiver may raise.
         entries = [
             self.conversation.append(build_cancelled_result(call_id, ResultCode.CALL_NOT_RUN))
             for call_id in self.conversation.outstanding
@@ -128,10 +127,10 @@ def _raise_deferred(exc: BaseException, _: LoopEvent) -> NoReturn:
 
 
 def rewind_branch(conversation: Conversation, to: str) -> list[Entry]:
-    """Rewind the active branch, and record its mode and shell commands again; return new entries.
+    """Rewind the active branch to an entry, and record its mode and shell commands again.
 
-    Raises LogError if an entry cannot be recorded, with the code `mode_not_restored` if the branch
-    was rewound and its mode could not be restored.
+    Return the new entries. Raises LogError if an entry cannot be recorded; the code is
+    `mode_not_restored` if the branch was rewound but its mode could not be restored.
     """
     mode = conversation.mode
     rewound = takewhile(lambda entry: entry.id != to, reversed(conversation.entries_view()))
@@ -149,11 +148,11 @@ def _restore_mode(conversation: Conversation, mode: Mode) -> Entry:
     try:
         return conversation.change_mode(mode)
     except LogError as exc:
-        # Not the original class: after a Conflict a caller would continue in a mode that was not
-        # set by the user.
+        # Do not raise the original class: after a Conflict, a caller would continue in a mode that
+        # the user did not set.
         raise Unavailable(
-            f"the branch was rewound, but its {mode} mode could not be restored ({exc}); "
-            f"the mode is {conversation.mode} now: set it before you continue",
+            f"the branch was rewound, but {mode} mode could not be restored ({exc}); "
+            f"the mode is now {conversation.mode}: change the mode before you continue",
             place="mode",
             code="mode_not_restored",
         ) from exc

@@ -1,10 +1,11 @@
-"""Resolve the references of messages before a request, and record the resolutions.
+"""Resolve the references in messages before a request, and record the resolutions.
 
-A reference of the prompt that cannot be resolved ends the run before anything is sent. A resolution
-of an earlier message is refreshed when it is out of date; if that fails, the old one stays.
+If a reference in the prompt cannot be resolved, the run ends before anything is sent. References in
+earlier messages are resolved again when they are out of date; if that fails, the old resolution
+stays.
 
-    ReferenceTracker    the references of a branch and their resolutions, read from the log
-    ReferenceResolver   resolves them through a port, with the permission of the gate
+    ReferenceTracker    reads the references of a branch and their resolutions from the log
+    ReferenceResolver   resolves references through a port, with permission from the gate
 """
 
 from __future__ import annotations
@@ -53,40 +54,40 @@ _IMAGE_ERROR: Final = re.compile(
     r"imag|picture|vision|visual|multi-?modal|mmproj|content\b.{0,40}\bstring",
     re.IGNORECASE | re.DOTALL,
 )
-"""Matches the errors of providers that refuse an image: none has a code for it, and texts vary."""
+"""Matches provider errors about a refused image, for which providers have no code."""
 _UNRELATED_ERRORS: Final = (AuthenticationFailed, ContextOverflow, RateLimited, Unreachable)
-"""Errors with another cause, even if their text matches (by the name of a model, for example)."""
+"""Errors that have another cause even if their text matches, for example by a model name."""
 
 
 # -- the references of a branch --------------------------------------------------------------------
 
 
 class TrackedReference(NamedTuple):
-    """A reference block of a message, and its last resolution."""
+    """A reference block in a message, and its last resolution."""
 
     entry: Entry
-    """The entry with the message of the reference."""
+    """The entry of the message that contains the reference."""
     block: int
     reference: ReferenceBlock
     """The recorded reference; the bytes of an image may be in a blob."""
     resolution: Resolution | None = None
-    """The last resolution of the reference."""
+    """The last resolution of the reference; None if there is none yet."""
     known_files: frozenset[str] = frozenset()
-    """Files that the model has seen since then: they were read, changed or referred to."""
+    """Files that the model has read, changed or received since the last resolution."""
 
     @property
     def is_resolved(self) -> bool:
-        """Whether the model sees its target."""
+        """Whether the last resolution succeeded, so that the model sees the target."""
         return self.resolution is not None and self.resolution.status is ResolutionStatus.RESOLVED
 
     @property
     def has_failed(self) -> bool:
-        """Whether its target could not be read."""
+        """Whether the last resolution failed."""
         return self.resolution is not None and self.resolution.status is ResolutionStatus.FAILED
 
     @property
     def is_shown_as_image(self) -> bool:
-        """Whether the model sees an image that could be resolved in another way."""
+        """Whether the model sees an image that could be resolved to text instead."""
         content = () if self.resolution is None else self.resolution.content
         is_image = isinstance(self.reference, Image)
         return is_image and any(isinstance(block, Image) for block in content)
@@ -94,9 +95,9 @@ class TrackedReference(NamedTuple):
 
 @final
 class ReferenceTracker:
-    """The references of the messages of one branch, without those that a summary replaces.
+    """Tracks the references in the messages of one branch, except messages replaced by a summary.
 
-    Each entry is read once, so the cost of a turn depends on its new entries only. No target is
+    Each entry is read once, so the cost of a turn depends only on its new entries. No target is
     opened.
     """
 
@@ -108,9 +109,9 @@ class ReferenceTracker:
         self._resolved_at: dict[tuple[str, int], int] = {}
         """The entry number of the last resolution of each reference."""
         self._known_since: dict[str, int] = {}
-        """The number of the last entry that showed a file to the model."""
+        """The number of the last entry that showed a file to the model, by path."""
         self._unanswered_ids: list[str] = []
-        """The user messages after the last response."""
+        """The entry ids of the user messages after the last response."""
         self._read_position: tuple[int, Entry | None] = (0, None)
 
     def read(self, entries: Sequence[Entry]) -> None:
@@ -134,12 +135,12 @@ class ReferenceTracker:
         self._read_position = (len(entries), entries[-1] if entries else None)
 
     def unanswered(self) -> tuple[TrackedReference, ...]:
-        """Return the references of messages without a response."""
+        """Return the references in user messages after the last response."""
         references, unanswered_ids = self._references.values(), self._unanswered_ids
         return tuple([found for found in references if found.entry.id in unanswered_ids])
 
     def resolved(self) -> tuple[TrackedReference, ...]:
-        """Return the references that the model sees."""
+        """Return the references whose targets the model sees."""
         references = self._references.values()
         return tuple([self._with_known(found) for found in references if found.is_resolved])
 
@@ -188,24 +189,25 @@ def _iterate_paths(details: Mapping[str, Any]) -> Iterator[str]:
 
 
 class TurnInput(NamedTuple):
-    """The prompt of a run in one of its turns, and whether the model accepts images."""
+    """The state of a turn that determines how references are resolved and failures handled."""
 
     prompt: Entry | None
     is_first: bool
     """Whether this is the first turn, in which the prompt can still be rewound."""
     vision: bool | None
+    """Whether the model accepts images; None if unknown."""
     image_refusal: str
-    """The error with which the model refused images; empty if it did not."""
+    """The error text if the model has refused images; else empty."""
 
     def errors(self, failed: Mapping[str, list[str]]) -> list[str]:
-        """Return the errors that end the run; `failed` has all errors, by entry of the message."""
+        """Return the errors that end the run; `failed` maps the entry id of a message to errors."""
         if not self.is_first:
             return []
         entry_ids = failed if self.prompt is None else [self.prompt.id]
         return [error for entry_id in entry_ids for error in failed.get(entry_id, ())]
 
     def rewind_prompt(self, recorder: RunRecorder) -> None:
-        """Rewind the branch to before the prompt."""
+        """Rewind the branch to before the prompt, if this is the first turn."""
         if self.is_first and self.prompt is not None:
             assert self.prompt.parent is not None
             recorder.rewind(self.prompt.parent)
@@ -221,7 +223,7 @@ class ReferenceResolver:
         self._tracker = ReferenceTracker()
 
     async def refresh_outdated(self, recorder: RunRecorder, turn: TurnInput) -> None:
-        """Resolve references again whose resolution is out of date or useless to the model."""
+        """Resolve references again if their resolution is out of date or useless to the model."""
         context = self._resolve_context(recorder, turn)
         for reference in self._read_log(recorder).resolved():
             assert reference.resolution is not None
@@ -241,12 +243,12 @@ class ReferenceResolver:
     async def resolve_unanswered(
         self, recorder: RunRecorder, turn: TurnInput, *, retry: bool = False
     ) -> None:
-        """Resolve the references of messages without a response.
+        """Resolve the references in user messages after the last response.
 
-        Raises Unresolved in the first turn if a reference of the prompt fails, or, without a
-        prompt, if one fails again that is retried because of `retry`. The branch is then rewound to
-        before the prompt, which can be sent again. Any other failure is reported to the user and
-        the model.
+        `retry` includes references that have already failed. In the first turn, Unresolved is
+        raised if a reference in the prompt fails or, in a run without a prompt, if any reference
+        fails. The branch is rewound to before the prompt, which can be sent again. Other failures
+        are reported to the user and the model.
         """
         wanted = [
             reference
@@ -256,9 +258,10 @@ class ReferenceResolver:
         await self._resolve_all(wanted, recorder, turn)
 
     async def replace_images(self, recorder: RunRecorder, turn: TurnInput) -> None:
-        """Resolve images again, but not as images, because the model has refused them.
+        """Resolve images again, to text, because the model has refused images.
 
-        Raises Unresolved as `resolve_unanswered` does, except for images in earlier messages.
+        Raises Unresolved under the conditions of `resolve_unanswered`, but never for images in
+        earlier messages.
         """
         context = self._resolve_context(recorder, turn)
         tracker = self._read_log(recorder)
@@ -271,7 +274,7 @@ class ReferenceResolver:
         await self._resolve_all(wanted, recorder, turn)
 
     def has_images(self, recorder: RunRecorder) -> bool:
-        """Return whether the model sees an image that could be resolved in another way."""
+        """Return whether the model sees an image that could be resolved to text instead."""
         return any(reference.is_shown_as_image for reference in self._read_log(recorder).resolved())
 
     async def _resolve_all(
@@ -284,7 +287,7 @@ class ReferenceResolver:
                 resolved = await self._resolve(reference, recorder, context)
                 resolution = _build_resolution(reference, resolved)
             except Exception as exc:
-                # Without an entry every later run would try to resolve the reference again.
+                # Without this entry, every later run would try to resolve the reference again.
                 error = f"unexpected error while the reference was opened: {type(exc).__name__}"
                 recorder.record(_build_resolution(reference, ResolvedReference(error=error)))
                 turn.rewind_prompt(recorder)
@@ -349,7 +352,7 @@ def is_image_refusal(exc: StenoError) -> bool:
 
 
 def _build_resolution(reference: TrackedReference, resolved: ResolvedReference) -> Resolution:
-    """Return the payload for the log. Raises InvalidValue for invalid content."""
+    """Build the payload of a resolution for the log. Raises InvalidValue if it is invalid."""
     error = resolved.error
     return Resolution(
         target=reference.entry.id,
@@ -371,8 +374,8 @@ def _send_notice(recorder: RunRecorder, text: str, code: str) -> None:
 def build_input_authorizer(gate: PermissionGate, recorder: RunRecorder) -> InputAuthorizer:
     """Return a function that asks the gate for permission to open a target.
 
-    A rule such as `read(secrets/**)` applies to a file that the user names as well as to one that
-    the model names, so the gate receives a call of the tool that opens such targets.
+    A rule such as `read(secrets/**)` applies to files that the user names as well as to files that
+    the model names, so the gate is asked about a call of the tool that would open the target.
     """
 
     async def authorize(
@@ -389,7 +392,7 @@ def build_input_authorizer(gate: PermissionGate, recorder: RunRecorder) -> Input
 
 @final
 class _InputTool:
-    """The opening of one target, as a tool (`steno.ports.Tool`)."""
+    """A tool (`steno.ports.Tool`) that represents opening one target; it is never run."""
 
     def __init__(self, name: str, capability: Capability, subject: str, preview: str) -> None:
         self.definition: Final = ToolDefinition(

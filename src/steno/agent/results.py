@@ -1,9 +1,8 @@
-"""Results of tool calls: those of the tools, and those that the agent writes itself.
+"""Results of tool calls, written by the tools or by the agent itself.
 
 A result that the agent writes itself has a stable code in its details, `{"code": "call_stopped"}`.
-Programs compare the code; the text is for the model, and its wording may change. A result of a tool
-names the tool and its start time; a result of the agent names neither. So a tool cannot forge one
-of these codes.
+Programs compare the code; the text is for the model, and its wording may change. Only a result of a
+tool contains a tool name and a start time, so a tool cannot forge one of these codes.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ PARTIAL_OUTPUT_HEADING: Final = "Output before it was stopped:"
 """The first line of the block with the output of a call that was stopped."""
 _MAX_SUMMARY_LENGTH: Final = 200
 _MAX_ERROR_LENGTH: Final = 10_000
-"""The limit for the text of an exception; a tool returns longer text as its output."""
+"""The maximum length of an exception text; tools return longer text as their output."""
 
 
 class ResultCode(StrEnum):
@@ -68,7 +67,7 @@ RESULT_TEXTS: Final = {
         "A result of this turn was redacted. The output of this call is not available."
     ),
 }
-"""The text for the model of each code of a cancelled call."""
+"""The text that the model reads for each code of a cancelled call."""
 
 
 # -- results of the agent ------------------------------------------------------------------------
@@ -77,7 +76,7 @@ RESULT_TEXTS: Final = {
 def build_agent_result(
     call_id: str, code: ResultCode, text: str, outcome: Outcome = Outcome.ERROR
 ) -> ToolResultMessage:
-    """Return a result that the agent writes: its code for programs, its text for the model."""
+    """Build a result written by the agent, with a code for programs and a text for the model."""
     return ChatMessage.tool_result(
         call_id,
         text,
@@ -88,7 +87,7 @@ def build_agent_result(
 
 
 def build_cancelled_result(call_id: str, code: ResultCode) -> ToolResultMessage:
-    """Return the result of a call that was cancelled."""
+    """Build the result of a cancelled call, with the text that belongs to the code."""
     return build_agent_result(call_id, code, RESULT_TEXTS[code], Outcome.CANCELLED)
 
 
@@ -96,7 +95,10 @@ def build_cancelled_result(call_id: str, code: ResultCode) -> ToolResultMessage:
 
 
 def build_output_result(call: ToolCall, output: ToolOutput) -> ToolResultMessage:
-    """Return the result for a tool's output. Raises TypeError, InvalidMessage for anything else."""
+    """Build the result of a call from the output of its tool.
+
+    Raises TypeError if the output is not a ToolOutput, InvalidMessage if its content is invalid.
+    """
     if not isinstance(output, ToolOutput):
         raise TypeError(f"the tool must return a ToolOutput, not {type(output).__name__}")
     failure: Failure | None = None
@@ -115,27 +117,27 @@ def build_output_result(call: ToolCall, output: ToolOutput) -> ToolResultMessage
 
 
 def build_failure_result(call: ToolCall, exc: ToolFailed) -> ToolResultMessage:
-    """Return the result of a call whose failure the tool reports."""
+    """Build the error result for a failure that the tool reported."""
     message = _truncate_text(str(exc)) or "The tool failed without an error message."
     return _build_error_result(call, Failure(message=message, recoverable=exc.recoverable))
 
 
 def build_fault_result(call: ToolCall, exc: BaseException) -> ToolResultMessage:
-    """Return the result of a call in which the tool raised an unexpected exception.
+    """Build the error result for an unexpected exception of a tool.
 
-    The traceback is for people; the model sees only the message.
+    The model sees only the message; the traceback is for people.
     """
     # Unlike `str(exc)`, these functions do not raise if `__str__` of the exception does.
     message = _truncate_text("".join(traceback.format_exception_only(exc)).strip())
     traceback_frame: Any = exc.__traceback__
-    if traceback_frame is not None:  # the first frame is in steno and explains nothing
+    if traceback_frame is not None:  # skip the first frame, which is always in steno
         traceback_frame = traceback_frame.tb_next or traceback_frame
     trace = _truncate_text("".join(traceback.format_exception(type(exc), exc, traceback_frame)))
     return _build_error_result(call, Failure(message=message, traceback=trace, recoverable=False))
 
 
 def _truncate_text(text: str) -> str:
-    """Return a text that a message can contain: valid Unicode, and truncated."""
+    """Truncate a text in the middle and replace lone surrogates, which no message may contain."""
     half = _MAX_ERROR_LENGTH // 2
     short = truncate_middle(text, max_head=half, max_tail=half, note="\n[…]\n")
     return replace_lone_surrogates(short)

@@ -1,4 +1,4 @@
-"""The configuration of a run: its parts and its limits."""
+"""The configuration of a run: provider, tools, model, limits and the other parts it uses."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LIMIT_TYPES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "cost": ((int, Decimal), 'a Decimal, such as Decimal("0.50")'),
     "invalid_calls": ((int,), "a whole number"),
 }
-"""The types of each limit, and their description."""
+"""The accepted types of each limit, and their description for errors."""
 
 
 @final
@@ -33,15 +33,15 @@ class Limits(RedactedRepr, frozen=True, kw_only=True):
     shown: ClassVar[frozenset[str]] = frozenset(_LIMIT_TYPES)
 
     turns: int | None = 50
-    """Responses of the model."""
+    """The number of model responses."""
     tokens: int | None = None
-    """Input and output tokens, as the provider counts them."""
+    """The number of input and output tokens, as counted by the provider."""
     seconds: float | None = None
     cost: Decimal | None = None
-    """In the currency of the prices."""
+    """The cost, in the currency of the model prices."""
     invalid_calls: int = 3
-    """The number of consecutive turns in which no call can be run (unknown tools, invalid
-    arguments). The run ends after one more such turn."""
+    """The number of consecutive turns in which no call can be run, because of unknown tools or
+    invalid arguments. The run ends after one more such turn."""
 
     def __post_init__(self) -> None:
         for name, (kinds, expected) in _LIMIT_TYPES.items():
@@ -72,7 +72,7 @@ class Limits(RedactedRepr, frozen=True, kw_only=True):
 
 
 def _is_positive(limit: Any) -> bool:
-    if isinstance(limit, Decimal) and limit.is_nan():  # comparing it raises InvalidOperation
+    if isinstance(limit, Decimal) and limit.is_nan():  # comparing NaN raises InvalidOperation
         return False
     return bool(limit > 0)
 
@@ -83,7 +83,7 @@ class RunConfig(NamedTuple):
     provider: Provider
     dispatcher: Dispatcher
     references: ReferenceResolver | None
-    """Resolves the references of messages; None if they are not resolved."""
+    """The resolver of references in messages; None if references are not resolved."""
     context_builder: ContextBuilder
     count_tokens: CountTokens
     target: ModelTarget
@@ -98,7 +98,7 @@ class RunConfig(NamedTuple):
     def build_request(
         self, conversation: Conversation, target: ModelTarget, builder: ContextBuilder | None = None
     ) -> BuiltRequest:
-        """Return the next request for a conversation, by another builder if one is given."""
+        """Build the next request for a conversation, with `builder` or the default builder."""
         return (builder or self.context_builder).build(
             conversation.entries_view(),
             target,

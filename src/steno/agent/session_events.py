@@ -1,4 +1,4 @@
-"""The events of a session: those of its runs, and those between runs."""
+"""The events of a session, during its runs and between them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from steno.agent.steering import PromptInput
 
 @final
 class BranchChanged(Struct, frozen=True):
-    """Another session, branch or head is active: draw everything again."""
+    """The active session, branch or head has changed; the whole transcript must be redrawn."""
 
 
 @final
 class RunStarted(Struct, frozen=True):
-    """A run has begun: the session and the prompt are recorded."""
+    """A run has begun; its session and its prompt are recorded."""
 
 
 @final
@@ -28,10 +28,10 @@ class PendingCallsChanged(Struct, frozen=True):
 
 @final
 class InputReturned(Struct, frozen=True):
-    """Prompts that were withdrawn before a model read them.
+    """Prompts were returned to the user before a model received them.
 
-    A prompt with an unresolved reference returns together with those after it, just before the end
-    of its run; a retry sends all of them.
+    A prompt with an unresolved reference is returned just before its run ends, together with the
+    prompts queued after it; a retry sends all of them.
     """
 
     prompts: tuple[PromptInput, ...]
@@ -39,7 +39,7 @@ class InputReturned(Struct, frozen=True):
 
 @final
 class ErrorRaised(Struct, frozen=True):
-    """An error to show; `text` is for the user, `code` for programs."""
+    """An error to display; `text` is for the user, `code` for programs."""
 
     text: str
     code: str = "error"
@@ -47,10 +47,11 @@ class ErrorRaised(Struct, frozen=True):
 
 @final
 class RunFailed(Struct, frozen=True):
-    """A run has ended with an error, in place of a `RunEnded`; see `ErrorRaised`.
+    """A run has ended with an error; the event replaces `RunEnded`.
 
-    `RunStarted` is followed by this or by a `RunEnded`. A prompt that is interrupted while it waits
-    for MCP servers fails without a `RunStarted`; one that fails at once raises from `send` instead.
+    Every `RunStarted` is followed by a `RunEnded` or a `RunFailed`. If a prompt is interrupted
+    while it waits for MCP servers, a `RunFailed` is sent without a `RunStarted`. If a prompt fails
+    at once, `send` raises the error and there is no event.
     """
 
     text: str
@@ -59,7 +60,7 @@ class RunFailed(Struct, frozen=True):
 
 @final
 class ShellStarted(Struct, frozen=True):
-    """A shell command of the user runs."""
+    """A shell command of the user has started."""
 
     command: str
 

@@ -1,7 +1,7 @@
-"""Input of the user for a run: the prompt, and messages that steer the run while it works.
+"""User input for a run: the prompt, and the messages that steer the run while it is in progress.
 
-A prompt with references may be rewound. Messages sent after it are held back until that is decided,
-because the rewind would remove them, too.
+A prompt is rewound if its references cannot be resolved. Messages that are sent after it are held
+back until its references are resolved, because a rewind would remove those messages as well.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from steno.records.entry import Entry, ModeChange, Resolution, Rewind, ShellComm
 
 
 class SteeringPolicy(StrEnum):
-    """The time at which a message that is sent during a run reaches the model."""
+    """The point in a run at which a message sent during the run reaches the model."""
 
     AFTER_CALLS = "after_calls"
-    """With the next request: when the calls of this turn have their results."""
+    """With the next request, after the calls of the current turn have their results."""
     AFTER_RUN = "after_run"
-    """After the model is done with its work; the run then continues."""
+    """When the model is done; the run then continues with the message."""
     INTERRUPT = "interrupt"
-    """At once: the response and the tools are stopped, and their partial output is recorded."""
+    """At once; the response and the tools are stopped, and their partial output is recorded."""
 
 
 _DUE_POLICIES: Final = (
@@ -36,29 +36,29 @@ _DUE_POLICIES: Final = (
     SteeringPolicy.AFTER_CALLS,
     SteeringPolicy.AFTER_RUN,
 )
-"""The order in which prompts become due; the last only at the end of a run."""
+"""The policies in the order in which their input is due; `AFTER_RUN` only at the end of a run."""
 
 
 INTERRUPTED_EARLY: Final = "interrupted before it began; nothing was sent or run"
 
 
 def interrupted_before_start(text: str = INTERRUPTED_EARLY) -> StenoError:
-    """Return the error for input that was interrupted before anything happened."""
+    """Return the error for input that was interrupted before it was sent or run."""
     return StenoError(text, code="interrupted")
 
 
 class PromptInput(NamedTuple):
-    """A prompt of the user: as typed, and as it is recorded once it is prepared."""
+    """A prompt of the user, as typed and, once it is prepared, as the message to record."""
 
     text: str
     images: tuple[str | bytes, ...] = ()
     """File names, URLs, or pasted bytes."""
     piped: str = ""
-    """Input of a pipe: references in it are not resolved."""
+    """Piped input; references in it are not resolved."""
     message: UserMessage | None = None
     """The message for the model; None until the prompt is prepared."""
     audit: Mapping[str, Any] = MappingProxyType({})
-    """Recorded with the message, such as the `origin` of its text."""
+    """Audit members to record with the message, such as the `origin` of its text."""
 
     @property
     def message_text(self) -> str:
@@ -81,9 +81,9 @@ QueuedInputT = TypeVar("QueuedInputT", PromptInput, ShellCommand)
 
 @final
 class SteeringQueue:
-    """The input of one agent that is not recorded yet, in the order it was sent.
+    """A queue of the prompts and shell commands of one agent that are not recorded yet.
 
-    The queue outlives a run.
+    The queue outlives a run: input that a run does not record stays queued for the next run.
     """
 
     def __init__(self) -> None:
@@ -95,11 +95,11 @@ class SteeringQueue:
 
     @property
     def has_prompts(self) -> bool:
-        """Whether any prompt waits."""
+        """Whether a prompt is queued; shell commands do not count."""
         return any(isinstance(queued, PromptInput) for _, queued in self._waiting)
 
     def take_due(self, *, is_over: bool) -> list[QueuedInput]:
-        """Take the input that is due before the next request, or all of it if the run is over."""
+        """Remove and return the input due before the next request, or all input if `is_over`."""
         policies = _DUE_POLICIES if is_over else _DUE_POLICIES[:-1]
         due = sorted(
             [waiting for waiting in self._waiting if waiting[0] in policies],
@@ -109,7 +109,7 @@ class SteeringQueue:
         return [queued for _, queued in due]
 
     def take(self, kind: type[QueuedInputT]) -> list[QueuedInputT]:
-        """Take the prompts, or the shell commands; the others stay."""
+        """Remove and return the queued input of one kind, prompts or shell commands."""
         taken = [queued for _, queued in self._waiting if isinstance(queued, kind)]
         self._waiting = [waiting for waiting in self._waiting if not isinstance(waiting[1], kind)]
         return taken
@@ -117,7 +117,7 @@ class SteeringQueue:
 
 @final
 class InputRecorder:
-    """Records the input of one run: its prompt, then the messages of the queue."""
+    """Records the input of one run: first the prompt, then the queued messages."""
 
     def __init__(
         self,
@@ -133,11 +133,11 @@ class InputRecorder:
         self._resolves_references = resolves_references
         """Whether a prompt is rewound if its references cannot be resolved."""
         self.pending_prompt: PromptInput | None = None
-        """The prompt until it is recorded."""
+        """The prompt of the run before it is recorded; None afterwards."""
         self.is_held: bool = False
         """Whether messages after the prompt are held back."""
         self.prompt: Entry | None = None
-        """The entry of the prompt."""
+        """The entry of the prompt; None until the prompt is recorded."""
 
     def record_prompt(self) -> None:
         """Record the prompt, unless it is recorded already."""
@@ -153,20 +153,20 @@ class InputRecorder:
         self.prompt = self._record(prompt)
 
     def record_due(self, *, is_over: bool) -> bool:
-        """Record the messages that are due, unless held; return whether one needs a response."""
+        """Record due messages, unless they are held back; return whether one needs a response."""
         if self.is_held:
             return self._queue.has_prompts
         return self._record_all(self._queue.take_due(is_over=is_over))
 
     def release(self) -> None:
-        """Stop holding messages back: the prompt is not rewound, or is about to be sent."""
+        """Stop holding messages back, because the prompt is resolved and about to be sent."""
         self.is_held = False
 
     def record_remaining(self) -> None:
-        """Record the messages that are left at the end of the run.
+        """Record the messages that are still queued at the end of the run.
 
-        If the prompt was rewound, other prompts stay in the queue until they are withdrawn, or
-        recorded in the next run.
+        If the prompt was rewound, only shell commands are recorded; queued prompts stay in the
+        queue until they are withdrawn or the next run records them.
         """
         if self.prompt is None or self._recorder.is_on_branch(self.prompt):
             self._record_all(self._queue.take_due(is_over=True))
@@ -194,7 +194,7 @@ class InputRecorder:
 
 
 def find_unsent_prompt(conversation: Conversation) -> PromptInput | None:
-    """Return the last prompt that could not be resolved, if there is no message after it."""
+    """Return the prompt that was rewound for an unresolved reference, if no message followed."""
     last = _last_main_entry(conversation)
     if last is None or not isinstance(last.payload, Rewind):
         return None
@@ -212,7 +212,7 @@ def find_unsent_prompt(conversation: Conversation) -> PromptInput | None:
 
 
 def _last_main_entry(conversation: Conversation) -> Entry | None:
-    """Return the last rewind or message of the branch, without shell commands."""
+    """Return the last rewind or message of the branch, ignoring shell commands."""
     for entry in reversed(conversation.entries_view()):
         is_message = entry.message is not None and shell_command_of(entry) is None
         if is_message or isinstance(entry.payload, Rewind):
@@ -221,6 +221,6 @@ def _last_main_entry(conversation: Conversation) -> Entry | None:
 
 
 def is_unanswered(conversation: Conversation) -> bool:
-    """Return whether the last message of the branch is the user's, so that a run can continue."""
+    """Return whether the branch ends with a message of the user, so that a run can answer it."""
     last = last_message(conversation.entries_view(), with_shell=True)
     return last is not None and isinstance(last.message, UserMessage)

@@ -1,4 +1,4 @@
-"""The application without an interface: settings, a session, its commands and reports."""
+"""The application without a user interface: settings, sessions, commands and reports."""
 
 import typing as _typing
 from collections.abc import Callable as _Callable

@@ -25,20 +25,20 @@ class PendingCall(NamedTuple):
 
     call: ToolCall
     request: ApprovalRequest | None
-    """None while it waits for another call of its turn; a rule may still decide about it."""
+    """None while the call waits for another call of its turn; a rule may still decide about it."""
     decision: ApprovalDecision | None = None
-    """The user's decision before the request."""
+    """The decision that the user made before approval was requested; None if there is none."""
 
 
 class _OpenRequest(NamedTuple):
-    """A request that the gate waits for."""
+    """An approval request whose decision the gate awaits."""
 
     request: ApprovalRequest
     future: asyncio.Future[ApprovalDecision]
 
 
 class _EarlyDecision(NamedTuple):
-    """A decision before the request."""
+    """A decision that the user made before approval was requested."""
 
     call: ToolCall
     decision: ApprovalDecision
@@ -68,7 +68,7 @@ class ApprovalQueue:
         """The previews that the user read before the request, by call."""
 
     def announce(self, request: ApprovalRequest) -> None:
-        """Open a request before `ask`: listeners receive it first, and may decide at once."""
+        """Open a request before `ask`, so that listeners receive it first and can decide at once."""
         self._announced[request.call.id] = self._open_request(request)
 
     async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
@@ -115,7 +115,7 @@ class ApprovalQueue:
     def decide(
         self, call_id: str, decision: ApprovalDecision, waiting: Mapping[str, ToolCall]
     ) -> None:
-        """Decide about a request, or keep the decision until the request.
+        """Decide about a request, or store the decision until approval is requested.
 
         Several calls may be decided together, in any order, until the gate has read the decision of
         the requested one.
@@ -149,12 +149,12 @@ class ApprovalQueue:
             future.set_result(decision)
 
     def forget(self, call_id: str) -> None:
-        """Drop the decision and preview of a finished call: a provider may use its ID again."""
+        """Drop the decision and preview of a finished call, because a provider may reuse its ID."""
         self._early.pop(call_id, None)
         self._previews.pop(call_id, None)
 
     def forget_all(self) -> None:
-        """Drop all early decisions and previews, and withdraw requests: the run is over."""
+        """Drop all early decisions and previews, and withdraw all requests, at the end of a run."""
         for call_id in list(self._announced):  # it was interrupted before it asked
             del self._announced[call_id]
             self._close_request(call_id)

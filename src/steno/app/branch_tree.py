@@ -20,26 +20,29 @@ from steno.store import Store
 
 
 class BranchTree:
-    """The branches of the open session; changes are reported to listeners."""
+    """The branches of the open session. Every change is reported to the session's listeners."""
 
     def __init__(self, state: SessionState) -> None:
         self._state = state
 
     def names(self) -> Sequence[str]:
-        """Return the branches, the active one first."""
+        """Return the names of all branches, starting with the active branch."""
         conversation = self._state.conversation
         others = [name for name in conversation.branches if name != conversation.branch]
         return [conversation.branch, *others]
 
     async def rows(self) -> Sequence[BranchTreeRow]:
-        """Return the whole tree from top to bottom; it is read in a thread."""
+        """Read the tree in a worker thread and return its rows from top to bottom."""
         state = self._state
         if not state.is_recorded:
             return []
         return await asyncio.to_thread(_read_rows, state.store, state.conversation.id)
 
     def fork(self, name: str = "", *, at: str | None = None) -> str:
-        """Start a branch after an entry or after the last one, and switch to it; return its name."""
+        """Start a branch after the entry `at`, switch to the branch and return its name.
+
+        If `at` is None, the branch starts after the last entry.
+        """
         name = self._new_branch_name(name)
         with self._state.explain_conflicts():
             start_branch(self._state.conversation, name, at)
@@ -47,7 +50,7 @@ class BranchTree:
         return name
 
     def fork_before(self, entry: str, name: str = "") -> PromptInput:
-        """Switch to a new branch just before a user message; return its prompt."""
+        """Switch to a new branch just before a user message; return the prompt of the message."""
         name = self._new_branch_name(name)
         conversation = self._state.conversation
         found = conversation.entry(entry)
@@ -55,7 +58,7 @@ class BranchTree:
         images = [block for block in message.content if isinstance(block, Image)]
         if any(isinstance(image.source, ImageBlob) for image in images):
             raise Missing(
-                "an image of this message is missing; fork after the message and send it again",
+                "an image of this message is missing; fork after the message and resend the image",
                 code="image_missing",
                 place="fork",
             )
@@ -72,7 +75,7 @@ class BranchTree:
         return prompt
 
     def switch(self, name: str) -> None:
-        """Switch to another branch."""
+        """Switch to the branch `name`. Raises Missing if there is no such branch."""
         self._state.check_can_move()
         conversation = self._state.conversation
         if name not in conversation.branches:
@@ -85,7 +88,7 @@ class BranchTree:
             self._switch_to(name)
 
     def label(self, entry: str, text: str) -> None:
-        """Label an entry."""
+        """Record a label for an entry."""
         self._state.check_can_move()
         self._check_recorded()
         label = clean_label(text)
@@ -94,7 +97,7 @@ class BranchTree:
         self._state.emit(EntryRecorded(labelled))
 
     def _new_branch_name(self, name: str) -> str:
-        """Return the name of the new branch, if one can be started now. Raises StenoError, Conflict."""
+        """Return the name for a new branch. Raises StenoError if no branch can be started now."""
         self._state.check_can_move()
         self._check_recorded()
         return new_branch_name(name, self._state.conversation.branches)
@@ -110,7 +113,7 @@ class BranchTree:
 
 
 def editable_message(entry: Entry) -> UserMessage:
-    """Return the message of the user that an entry records. Raises InvalidValue for any other."""
+    """Return the user message of an entry. Raises InvalidValue if the entry is not one."""
     message = entry.message
     if not isinstance(message, UserMessage):
         raise InvalidValue(
@@ -124,9 +127,9 @@ def _read_rows(store: Store, session: str) -> list[BranchTreeRow]:
 
 
 def prompt_from_message(message: UserMessage, audit: Mapping[str, Any]) -> PromptInput:
-    """Return the prompt of a message as it was typed; `audit` is the audit of its entry."""
+    """Return the prompt of a message as the user typed it; `audit` is that of the entry."""
     origin = audit.get("origin")
-    # A server expanded the prompt; attachments follow its text.
+    # An MCP server expanded the prompt; attached images follow the expanded text.
     if isinstance(origin, str):
         attached = list(
             takewhile(lambda block: isinstance(block, Image), reversed(message.content))
@@ -137,7 +140,7 @@ def prompt_from_message(message: UserMessage, audit: Mapping[str, Any]) -> Promp
 
 
 def _attached_images(blocks: Iterable[Block], text: str) -> tuple[str | bytes, ...]:
-    """Return the images among blocks, except those that the text refers to."""
+    """Return the images among the blocks, except those that `text` references with @."""
     images: list[str | bytes] = []
     for block in blocks:
         source = block.source if isinstance(block, Image) else None

@@ -63,10 +63,10 @@ class _CachedTask(NamedTuple, Generic[T]):
 
 @final
 class TimedCache(Generic[K, T]):
-    """The results of a loader, loaded again after a while.
+    """A cache of the results of a loader, which are loaded again after `max_age_s`.
 
-    A slow load is not awaited: its result is available the next time. A result is dropped with its
-    key.
+    A slow load is not awaited; its result is returned by a later call. A result is dropped when its
+    key is garbage collected.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class TimedCache(Generic[K, T]):
         max_wait_s: float,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the loader, which raises nothing."""
+        """Create a cache for a loader that raises no exception."""
         self._loader = loader
         self._max_age_s = max_age_s
         self._max_wait_s = max_wait_s
@@ -85,7 +85,7 @@ class TimedCache(Generic[K, T]):
         self._tasks: WeakKeyDictionary[K, _CachedTask[T]] = WeakKeyDictionary()
 
     async def get(self, key: K) -> tuple[T, ...]:
-        """Return the known result; empty until there is one."""
+        """Return the cached result; an empty tuple until the first load is done."""
         cached = self._tasks.get(key)
         if cached is None or not self._is_fresh(cached):
             task = asyncio.ensure_future(self._loader(key))
@@ -106,7 +106,7 @@ class _PathName(NamedTuple):
     """Relative to the workspace; a folder ends with a slash."""
     folded: str
     steps: tuple[str, ...]
-    """The steps of the path, folded."""
+    """The parts of the path, case folded."""
 
 
 async def complete_path(workspace: Workspace, typed: str) -> list[Suggestion]:
@@ -149,7 +149,7 @@ _VISIBLE_PATHS, _ALL_PATHS = [
 
 
 def _with_folders(files: Iterable[str]) -> tuple[_PathName, ...]:
-    """Return files, and the folders that contain them."""
+    """Return the given files, and all folders that contain them."""
     folders: dict[str, None] = {}
     found = [file for file in files if not _BUILD_OUTPUT.search(file)]
     for file in found:
@@ -274,7 +274,7 @@ async def _match_resources(servers: Sequence[McpConnection], typed: str) -> list
 
 
 def _resource_suggestion(server: str, resource: ListedResource) -> Suggestion | None:
-    """Return a resource as it is typed; of a template, the part before its first brace."""
+    """Return a resource as the user types it; for a template, the part before its first brace."""
     uri = resource.uri.partition("{")[0] if resource.is_template else resource.uri
     if not uri.isprintable() or (not resource.is_template and not _TYPEABLE_URI.fullmatch(uri)):
         return None

@@ -1,4 +1,4 @@
-"""Put a run together: settings, a store, a model, tools and permissions.
+"""Compose an agent from settings, a store, a model, tools and permissions.
 
 No other module knows all of these parts.
 """
@@ -110,7 +110,7 @@ class AgentEnvironment(NamedTuple):
 
     @property
     def _limits(self) -> Limits:
-        """The limits of a run, without a cost if `environment_notices` reports its price unknown."""
+        """The limits of a run, without a cost limit if the price of the model is unknown."""
         limits = self.settings.limits
         return limits if find_price(self.model_selection.name) else replace(limits, cost=None)
 
@@ -299,7 +299,7 @@ def _open_grants(folder: Path) -> tuple[GrantsFile | None, tuple[SetupNotice, ..
 
 
 def environment_notices(environment: AgentEnvironment, folder: Path) -> Iterator[SetupNotice]:
-    """Yield notices about the model and the folder that may surprise the user."""
+    """Yield notices about facts of the model and the folder that the user may not expect."""
     settings, model = environment.settings, environment.model_selection
     if model.searched:
         yield SetupNotice("model_not_named", _describe_selection(model))

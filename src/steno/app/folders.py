@@ -1,4 +1,4 @@
-"""The folders of a project and of the user, and the name of the user. No file is read here."""
+"""The folders of the project and of the user, and the user's name. This module reads no file."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ def working_folder() -> Path:
         return Path.cwd()
     except FileNotFoundError:
         raise Missing(
-            "the working directory was removed; change to another",
+            "the working directory was removed; change to another directory",
             code="folder_missing",
             place="folder",
         ) from None
 
 
 def settings_files(folder: Path, environ: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the settings files for work in a folder, whether or not they exist."""
+    """Return the paths of the settings files for work in a folder. The files may not exist."""
     user_folder = config_folder(environ)
     project_file = find_project(folder) / ".steno" / SETTINGS_FILE
     return (project_file,) if user_folder is None else (user_folder / SETTINGS_FILE, project_file)
 
 
 def find_project(folder: Path) -> Path:
-    """Return the root of the project that a folder is in: the nearest with `.git` or `.steno`.
+    """Return the root of the project, the nearest parent folder with a `.git` or `.steno`.
 
-    Without one, it is the folder itself. A folder that every user may write to, such as /tmp, is
-    not a project.
+    The search starts with `folder` itself, which is also the result if no folder matches. A folder
+    that every user may write to, such as /tmp, is not a project.
     """
     folder = folder.resolve()
     for candidate in (folder, *folder.parents):
@@ -69,10 +69,10 @@ def config_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def home_folder(environ: Mapping[str, str]) -> Path | None:
-    """Return the home folder of the user, if it is known."""
+    """Return the home folder of the user; None if it is unknown."""
     if path := environ.get("HOME", ""):
         return Path(path)
-    if "HOME" not in environ:  # an empty HOME means none
+    if "HOME" not in environ:  # an empty HOME means no home folder
         with suppress(RuntimeError):
             return Path.home()
     return None
@@ -87,7 +87,7 @@ def user_name() -> str | None:
 
 
 def display_folder(folder: str | None) -> str:
-    """Return a folder for display: ~ for the home folder, `-` for None."""
+    """Return a folder for display, with ~ for the home folder and - for None."""
     home = home_folder(os.environ)
     if folder is None:
         return "-"

@@ -1,13 +1,13 @@
-"""The MCP servers of a session: configured, found once, started in the background, awaited once.
+"""The MCP servers of a session: their configuration, status and start in the background.
 
-Servers are configured in the settings, in `.mcp.json`, and in files the user names. The servers of
-an untrusted project are listed with a problem that keeps them from being started. The user's own
-servers are not started in its folder either: most programs take settings, and some their own code,
-from their working directory.
+Servers are configured in the settings, in `.mcp.json`, and in files that the user names. The
+servers of an untrusted project are listed but not started. The user's own servers are not started
+in the folder of an untrusted project either, because most programs load settings, and some load
+code, from their working directory.
 
-Each server is listed by a separate task. A slow one delays only the first prompt, for a while;
-its tools are available to later prompts. A server that failed is not started again here; if it
-connects for another reason, it is listed again.
+A separate task lists the tools of each server. A slow server delays only the first prompt, for a
+limited time, and its tools are available to later prompts. A server that failed is not restarted
+here; its tools are listed again if it connects later.
 """
 
 from __future__ import annotations
@@ -46,45 +46,45 @@ from steno.values import replace_lone_surrogates
 
 _logger: Final = logging.getLogger("steno.app")
 _SILENT_WAIT_S: Final = 1.0
-"""The duration of a wait that is not reported."""
+"""The time that a prompt waits for servers before the wait is reported."""
 MAX_SERVER_WAIT_S: Final = 10.0
-"""The further time that a prompt waits; most servers are ready by then."""
+"""The maximum time that a prompt waits after the wait is reported; most servers need less."""
 MCP_FILE_NAME: Final = ".mcp.json"
-"""The file of a project that configures its servers; other programs read it, too."""
+"""The project file that configures MCP servers, which other programs read too."""
 NOT_TRUSTED: Final = "not trusted"
-"""The problem of a server of an untrusted project."""
+"""The `problem` that is set for a server of an untrusted project."""
 _CONFIGURED: Final = "configured"
-"""The state of a server that can be started; only a request shows whether it responds."""
+"""The state of a server that can be started; it is not known whether the server responds."""
 _SERVERS_KEY: Final = "mcpServers"
 _MAX_NAME_LENGTH: Final = 40
 _MAX_LIST_LENGTH: Final = 400
 _MAX_NOTICES: Final = 20
-"""The number of notices about one file, which may come from an untrusted project."""
+"""The maximum number of notices about one file, which may belong to an untrusted project."""
 
 
 # -- finding servers --------------------------------------------------------------------------
 
 
 class ConfiguredServers(NamedTuple):
-    """All configured servers, and notices about them."""
+    """All configured servers, and notices about their configuration."""
 
     specs: tuple[McpServerSpec, ...]
-    """In the order of their names; those that cannot be used have a problem."""
+    """The servers, sorted by name; `problem` is set for each server that cannot be used."""
     notices: tuple[SetupNotice, ...]
 
 
 def find_servers(
     loaded: LoadedSettings, environ: Mapping[str, str], *, files: Sequence[str | Path] = ()
 ) -> ConfiguredServers:
-    """Return the servers for work in the project of these settings.
+    """Return the MCP servers that are configured for the project of `loaded`.
 
-    `files` have the form of `.mcp.json`; the user named them, so they are trusted and come first.
-    The settings come next, and the file of the project last. Raises InvalidValue if one of the
-    named files, or that of a trusted project, cannot be read.
+    `files` have the format of `.mcp.json` and are trusted, because the user named them. They take
+    precedence over the settings, and the settings over the project's file. Raises InvalidValue if
+    one of `files`, or the file of a trusted project, cannot be read.
     """
     fallback_cwd = None if loaded.trusts_project else home_folder(environ) or Path("/")
     collector = _ServerCollector(environ)
-    for file in reversed(files):  # the later one wins, as with all options
+    for file in reversed(files):  # the last file takes precedence, as with all options
         is_inside = loaded.project in Path(os.path.realpath(file)).parents
         collector.add_named_file(Path(file), fallback_cwd=None if is_inside else fallback_cwd)
     collector.add(loaded.settings.mcp_servers, fallback_cwd=fallback_cwd)
@@ -100,7 +100,7 @@ def find_servers(
 
 @final
 class _ServerCollector:
-    """The servers so far; the first of several with the same name is used."""
+    """The servers found so far; of several servers with the same name, the first is used."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.specs: dict[str, McpServerSpec] = {}
@@ -114,8 +114,8 @@ class _ServerCollector:
             existing = self.specs.setdefault(name, spec)
             if existing is not spec and not existing.disabled:
                 text = (
-                    f"{spec.origin}: {name}: this server is ignored; {existing.origin} has one with "
-                    "this name"
+                    f"{spec.origin}: {name}: this server is ignored; {existing.origin} has a server "
+                    "with the same name"
                 )
                 self.notices.append(SetupNotice("server_overridden", text))
 
@@ -138,13 +138,13 @@ class _ServerCollector:
                     code=exc.code,
                     place=exc.place,
                 ) from None
-            # An error in an untrusted project does not stop the user.
+            # An error in an untrusted project does not prevent the user from starting steno.
             self.notices.append(SetupNotice(exc.code, str(exc)))
             return
         if loaded.trusts_project:
             self.add(self._read_valid_specs(table, file, self._environ))
             return
-        # No variable is expanded: values of an untrusted project must not hold the environment.
+        # Variables are not expanded, because an untrusted project must not read the environment.
         untrusted = self._read_valid_specs(table, file, {})
         unused: list[str] = []
         for name, configured in untrusted.items():
@@ -159,7 +159,7 @@ class _ServerCollector:
     def _read_valid_specs(
         self, table: Mapping[str, Any], file: Path, environ: Mapping[str, str]
     ) -> dict[str, McpServerSpec]:
-        """Read the servers of a project one by one; invalid ones are skipped."""
+        """Return the valid servers of a project; add a notice for each invalid one."""
         specs: dict[str, McpServerSpec] = {}
         rejected: list[SetupNotice] = []
         for name, row in table.items():
@@ -189,7 +189,7 @@ def _read_specs_from(
 
 
 def _read_servers_table(file: Path, *, inside: Path | None) -> dict[str, Any] | None:
-    """Return the servers that a file names; None if there is no such file."""
+    """Return the table of servers in a file; None if the file does not exist."""
     data = read_config_file(file, inside=inside)
     if data is None:
         return None
@@ -197,7 +197,7 @@ def _read_servers_table(file: Path, *, inside: Path | None) -> dict[str, Any] | 
         return msgspec.json.decode(data, type=_McpFile).servers
     except msgspec.ValidationError:
         raise InvalidValue(
-            f'must be an object with the member "{_SERVERS_KEY}", an object of servers',
+            f'must be a JSON object with the member "{_SERVERS_KEY}", which must be an object',
             code="not_a_table",
             place=str(file),
         ) from None
@@ -213,21 +213,21 @@ def _read_servers_table(file: Path, *, inside: Path | None) -> dict[str, Any] | 
 
 
 class ServerStatus(NamedTuple):
-    """The state of a server, as far as it is known without starting it."""
+    """The state of a server as a short text, determined without starting the server."""
 
     text: str
     is_problem: bool
 
 
 def server_status(spec: McpServerSpec) -> ServerStatus:
-    """Return whether a server can be used, and why not; its program must be installed."""
+    """Return whether a server can be started; a missing program or setting is a problem."""
     if spec.is_usable and spec.command and not _is_program_found(spec):
         return ServerStatus(f"not found: {spec.redact_secrets(spec.command)}", is_problem=True)
     return ServerStatus(_configured_state(spec), bool(spec.problem) and not spec.disabled)
 
 
 def _is_program_found(spec: McpServerSpec) -> bool:
-    """Return whether the program exists in a place where the system searches for it."""
+    """Return whether the program of a server exists, at its path or on the PATH."""
     command = spec.command
     if "/" in command:
         command = str((spec.cwd or working_folder()) / command)
@@ -239,8 +239,8 @@ def _configured_state(spec: McpServerSpec) -> str:
 
 
 def describe_server(spec: McpServerSpec) -> dict[str, Any]:
-    """Return the public facts of a server: no arguments, variables or headers."""
-    facts: dict[str, Any] = {"kind": ""}  # a server that the file only disables
+    """Return the public facts about a server, without its arguments, variables and headers."""
+    facts: dict[str, Any] = {"kind": ""}  # an entry that only disables a server
     if spec.url:
         facts = {"kind": "http", "url": spec.redact_secrets(strip_url_secrets(spec.url) or "")}
     elif spec.command:
@@ -250,7 +250,7 @@ def describe_server(spec: McpServerSpec) -> dict[str, Any]:
 
 
 def prompt_arguments(prompt: McpPrompt) -> str:
-    """Return the arguments of a prompt, the optional ones in brackets."""
+    """Return the argument names of an MCP prompt for display, the optional ones in brackets."""
     names = [
         f"{argument.name}=…" if argument.is_required else f"[{argument.name}=…]"
         for argument in prompt.arguments
@@ -262,23 +262,23 @@ def prompt_arguments(prompt: McpPrompt) -> str:
 
 
 class McpOptions(NamedTuple):
-    """The options about MCP servers."""
+    """The command-line options for MCP servers."""
 
     config_files: tuple[str, ...] = ()
-    """Paths of files in the form of `.mcp.json`."""
+    """Paths of files in the format of `.mcp.json`."""
     is_disabled: bool = False
-    """Whether no server is used."""
+    """Whether all MCP servers are disabled."""
 
 
 DEFAULT_MCP_OPTIONS: Final = McpOptions()
 
 
 class ServerSetup(NamedTuple):
-    """The servers of a session; the caller closes them."""
+    """The MCP servers of a session, which the caller must close."""
 
     servers: McpServers
     notices: tuple[SetupNotice, ...]
-    """Notices about their configuration."""
+    """Notices about the configuration of the servers."""
 
 
 def set_up_servers(
@@ -288,9 +288,10 @@ def set_up_servers(
     *,
     notify: Callable[[SetupNotice], object],
 ) -> ServerSetup:
-    """Find the servers for work in a folder; none of them is started yet.
+    """Find the MCP servers for work in a folder, without starting them.
 
-    `notify` receives a notice on each later event of a server. Raises InvalidValue.
+    `notify` receives notices about later events of the servers. Raises InvalidValue if a file that
+    configures servers cannot be read.
     """
     configured = ConfiguredServers((), ())
     if not options.is_disabled:
@@ -307,7 +308,7 @@ def set_up_servers(
 def unmatched_rule_notices(
     settings: Settings, servers: McpServers, mcp_tools: McpTools
 ) -> Iterator[SetupNotice]:
-    """Yield a notice on each rule about an unknown server or tool: such a rule has no effect."""
+    """Yield a notice for each rule that has no effect, because its server or tool is unknown."""
     tools = mcp_tools.tools
     known = {mcp_server_name(name): name for name in servers.specs}
     listed_servers = {tool.server for tool in tools}
@@ -319,7 +320,7 @@ def unmatched_rule_notices(
             advice = (
                 suggest_name(server.removeprefix(MCP_TOOL_PREFIX), known.values())
                 if known
-                else "none is configured"
+                else "no server is configured"
             )
             text = f"rule {rule}: unknown MCP server; {advice}"
             yield SetupNotice("server_not_found", text)
@@ -345,12 +346,13 @@ class McpStartup:
         silent_wait_s: float = _SILENT_WAIT_S,
         max_wait_s: float | None = MAX_SERVER_WAIT_S,
     ) -> None:
-        """Take the servers; none is started yet.
+        """Initialize the startup without starting a server.
 
-        `prepare_image` prepares images for a model, `on_change` is called when tools have arrived,
-        `on_progress` receives the reason for a wait, and `on_notice` notices for the user. A wait of
-        `silent_wait_s` is not reported; `max_wait_s` is its limit after that. If it is None, every
-        prompt waits until each server is ready or has failed.
+        `prepare_image` prepares images for a model, `on_change` is called when the tools of a
+        server are known, `on_progress` receives the reason for a wait, and `on_notice` receives
+        notices for the user. A wait is reported after `silent_wait_s` seconds, and ends at most
+        `max_wait_s` seconds later. If `max_wait_s` is None, every prompt waits until each server is
+        ready or has failed.
         """
         self.server_setup: Final = server_setup
         self._servers, self._notices = drop_ambiguous_servers(server_setup.servers)
@@ -365,9 +367,9 @@ class McpStartup:
         self._failed: set[str] = set()
         """Servers that were not connected when they were listed."""
         self._waited_for: set[str] = set()
-        """Servers that a prompt has waited for: none waits long again."""
+        """Servers that a prompt has waited for; later prompts wait for at most `silent_wait_s`."""
         self._reported_late: set[str] = set()
-        """Servers that a prompt was sent without."""
+        """Servers that the user was told are not ready."""
 
     @property
     def tools(self) -> McpTools:
@@ -380,7 +382,7 @@ class McpStartup:
         return merge_mcp_tools(listings, self._notices)
 
     def start(self) -> None:
-        """List servers that were not listed yet, and failed ones that are connected now."""
+        """Start to list the tools of new servers, and of failed servers that are now connected."""
         for server in self._servers:
             is_connected_now = server.name in self._failed and server.is_connected
             if server.name not in self._tasks or is_connected_now:
@@ -390,7 +392,7 @@ class McpStartup:
     async def _list_tools(self, server: McpConnection) -> None:
         try:
             found = await list_mcp_tools([server], prepare_image=self._prepare_image)
-        except Exception as exc:  # a bug of ours must not affect the other servers
+        except Exception as exc:  # a bug in steno must not affect the other servers
             _logger.exception("session: listing the tools of an MCP server failed")
             text = f"mcp {server.name}: a bug in steno: {exc}"
             found = McpTools((), (SetupNotice("internal_error", text),))
@@ -408,9 +410,9 @@ class McpStartup:
         return bool(self._unfinished())
 
     async def wait(self) -> None:
-        """Wait for the servers: briefly for all, and once longer for each of them.
+        """Start the servers and wait briefly for them; wait longer for each server only once.
 
-        A cancelled wait cancels nothing else.
+        Cancelling the wait does not cancel the start of the servers.
         """
         self.start()
         if self._max_wait_s is None:
@@ -441,7 +443,7 @@ class McpStartup:
         }
 
     async def aclose(self) -> None:
-        """End all servers and tasks. May be called again."""
+        """Stop all servers and tasks. It is safe to call this more than once."""
         for task in self._tasks.values():
             task.cancel()
         try:

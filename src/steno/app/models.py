@@ -1,4 +1,4 @@
-"""The models: choose the one of a run, merge its limits and capabilities, and list all of them.
+"""Choose the model of a run, merge its limits and capabilities, and list all models.
 
 Facts about a model come from settings, its server, the catalog and the price list.
 """
@@ -54,7 +54,7 @@ _LOOKUP_TIMEOUTS: Final = DiscoveryTimeouts(local_s=0.5, hosted_s=3)
 
 
 async def choose_model(loaded: LoadedSettings, recorded_model: str = "") -> ModelSelection:
-    """Find the model of the options, else the recorded one, else that of the settings.
+    """Return the model named by the options, the recorded model, or that of the settings.
 
     Raises UsageError, InvalidValue, NotFound or AuthenticationFailed, with the name of the model.
     """
@@ -77,7 +77,7 @@ async def choose_model(loaded: LoadedSettings, recorded_model: str = "") -> Mode
 
 @contextmanager
 def name_model_in_errors(name: str, origin: str) -> Generator[None]:
-    """Name the model and where it was named, in errors about a model that does not exist."""
+    """Add the name of the model and its origin to errors about a model that does not exist."""
     try:
         yield
     except (InvalidValue, NotFound) as exc:
@@ -104,8 +104,8 @@ def apply_model_settings(name: str, vendor: str, reported: Model, settings: Sett
     """Return a model with the facts in effect, from its full name and the facts of its server.
 
     The settings of the user come first, then the server, then the row of the vendor; the size of
-    the context may come from the price list. The user cannot raise the length of a response:
-    `max_tokens` asks for less.
+    the context may come from the price list. The user can lower the maximum length of
+    a response with `max_tokens`, but not raise it.
     """
     user = settings.models.get(name, ModelSettings())
     row = settings.providers.get(vendor)
@@ -160,7 +160,7 @@ async def find_models(
     *,
     timeouts: DiscoveryTimeouts = DEFAULT_DISCOVERY_TIMEOUTS,
 ) -> list[DiscoveryResult]:
-    """Ask every provider, or only the named one; the settings are applied to the models.
+    """Request the models of every provider, or only of the named one, and apply the settings.
 
     Raises UsageError if the provider is unknown.
     """

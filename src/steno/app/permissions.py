@@ -1,11 +1,12 @@
-"""Permission rules of the user: checks, the file of grants, and the key that signs decisions.
+"""The permission rules of the user, the file of grants, and the key that signs decisions.
 
 The file of grants is in the user's folder, never in a project: a cloned repository must not be able
-to allow itself anything. It is TOML that a user can read and edit; if any part of it is invalid, the
+to grant itself permissions. It is TOML that a user can read and edit; if any part of it is invalid, the
 whole file is ignored.
 
-Only the user can read the key. If it cannot be stored, a key lasts as long as the process; if other
-users could read it, a new one is made. Decisions that another key has signed are asked about again.
+Only the user can read the key. If it cannot be stored, the key is only valid in this process; if
+other users could read it, a new key is created. Decisions signed with another key are not trusted,
+and the user is asked again.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class StoredGrants(NamedTuple):
         return self.user if project is None else self.projects.get(project, ())
 
     def with_rules(self, project: str | None, rules: Iterable[str]) -> StoredGrants:
-        """Return the same with other rules for a project or the user."""
+        """Return a copy with other rules for a project or the user."""
         unique = tuple(dict.fromkeys(rules))
         if project is None:
             return self._replace(user=unique)
@@ -178,7 +179,7 @@ class GrantsFile:
             self._write(stored.with_rules(project, (*stored.rules_for(project), text)))
 
     def revoke(self, rule: str, scope: GrantScope) -> bool:
-        """Remove a rule; return whether it was there. Raises the same errors as `add`."""
+        """Remove a rule; return whether it was stored. Raises the same errors as `add`."""
         project = self._project(scope)
         with self._locked_for_writing():
             stored = self.read()
@@ -344,7 +345,7 @@ def _read_secret(file: Path) -> bytes | None:
 
 
 def _create_secret(file: Path) -> bytes:
-    """Store a new secret. If two processes do so at once, the last one wins."""
+    """Create and store a new secret. If two processes do so at once, the last one wins."""
     make_folder(file.parent)
     with open_draft(file.parent) as draft:
         draft.stream.write(secrets.token_bytes(_KEY_BYTES))

@@ -3,8 +3,8 @@
 An interface subscribes to events (`SessionEvent`), reads entries, and sends requests. It knows no
 provider, store or tool, and needs no terminal.
 
-Everything is called in one event loop. A refused request raises StenoError with a message for the
-user, and has changed nothing.
+All methods are called in one event loop. A refused request raises StenoError with a message for
+the user, and changes nothing.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class AgentSession:
             await session.close()
 
     async def close(self) -> None:
-        """Interrupt whatever runs, and release all resources."""
+        """Interrupt the run and the shell command, and release all resources."""
         self.state.is_closed = True  # from here on nothing starts
         try:
             await self.active_run.close()
@@ -163,7 +163,7 @@ class AgentSession:
 
     @property
     def status(self) -> SessionStatus:
-        """The status; reading it costs nothing, however long the session."""
+        """The status of the session; its cost does not depend on the length of the session."""
         return self.state.status
 
     @property
@@ -191,7 +191,7 @@ class AgentSession:
         return self.state.subscribe(listener)
 
     def entries(self, branch: str | None = None) -> Sequence[Entry]:
-        """Return the entries of the active branch, or of another; reading them costs nothing."""
+        """Return the entries of the active branch or of another branch, without copying them."""
         return self.state.conversation.entries_view(branch) if self.state.is_recorded else ()
 
     def find_image(self, entry: str, block: int) -> ImageReader | None:
@@ -201,7 +201,7 @@ class AgentSession:
     # -- the run ------------------------------------------------------------------------------
 
     async def send(self, prompt: PromptInput) -> None:
-        """Send a prompt: it starts a run, or steers the current one.
+        """Send a prompt, which starts a run or steers the current one.
 
         Returns once the prompt is accepted; listeners receive the results. Raises StenoError.
         """
@@ -232,13 +232,13 @@ class AgentSession:
         """Interrupt the run and the shell command, if any.
 
         Prompts that no model has read, or that wait for servers, return as `InputReturned`; those
-        that are still being prepared, or wait for their turn, are refused. The output of a shell
-        command is recorded all the same.
+        that are still being prepared, or wait for their turn, are refused. The output of an
+        interrupted shell command is still recorded.
         """
         self.active_run.interrupt()
 
     def decide(self, call_id: str, decision: ApprovalDecision) -> None:
-        """Decide about a pending call, or about one that waits for it. Raises StenoError."""
+        """Decide about a call of this turn that has no decision yet. Raises StenoError if there is none."""
         if not isinstance(decision, ApprovalDecision):
             raise InvalidValue(
                 f"must be an ApprovalDecision, not {type(decision).__name__}",
@@ -363,7 +363,7 @@ ImageReader: TypeAlias = Callable[[], bytes | None]
 
 @final
 class SessionImages:
-    """The images of a session: as sent, or as references were resolved; those are read once."""
+    """The images of a session, as sent or as resolved from references. Each image is read once."""
 
     def __init__(self, read_blob: Callable[[str], bytes]) -> None:
         """Take the function that reads a large image by its digest."""

@@ -68,7 +68,7 @@ def start_branch(conversation: Conversation, name: str, at: str | None = None) -
 
 
 def clone_session(store: Store, session: str, branch: str | None, at: str | None) -> str:
-    """Copy a session and start a branch in the copy, or do neither; return the new ID."""
+    """Copy a session, start a branch in the copy, and return the new ID; on failure no copy remains."""
     clone = store.clone(session)
     if branch is not None:
         try:
@@ -122,7 +122,7 @@ def check_not_open(sessions: Collection[str], open_session: str | None) -> None:
 def remove_sessions(store: Store, sessions: Iterable[str]) -> StenoError | None:
     """Delete sessions with the blobs that only they use.
 
-    Returns the error if blobs could not be collected; they are collected another time.
+    Returns the error if blobs could not be collected; a later call collects them.
     """
     for session in sessions:
         store.remove(session)

@@ -1,4 +1,4 @@
-"""All sessions of the store.
+"""The list of all sessions in the store.
 
 Larger reads and writes run in a thread, so that the screen stays responsive.
 """
@@ -51,7 +51,7 @@ class SessionList:
         return list_sessions(store, unreadable, folder=folder, search=found)
 
     async def new(self, title: str = "") -> None:
-        """Start another session with the next prompt."""
+        """Leave the open session; the next prompt starts a new one."""
         state = self._state
         async with state.lock:
             state.check_idle()
@@ -59,7 +59,7 @@ class SessionList:
             state.emit_branch_changed()
 
     async def resume(self, session: str) -> None:
-        """Resume a session: by its id, the beginning of it, or `last`."""
+        """Resume a session by its id, the start of its id, or `last`."""
         state = self._state
         async with state.lock:
             state.check_idle()

@@ -150,7 +150,7 @@ class BranchTreeRow(NamedTuple):
     kind: str
     """`user`, `assistant`, `mode_change`, ..."""
     summary: str
-    """Its content on one line, printable."""
+    """The content of the entry on one line, printable."""
     labels: tuple[str, ...]
     branches: tuple[str, ...]
     """The branches that end here."""
@@ -166,19 +166,19 @@ class TreeLine(NamedTuple):
     """One line of a tree: a row, or a folded run of rows."""
 
     first: int
-    """The row; of a run, the first one."""
+    """The row, or the first row of a folded run."""
     length: int = 1
 
     @property
     def is_run(self) -> bool:
-        """Whether several rows are folded into it."""
+        """Whether the line is a folded run of several rows."""
         return self.length > 1
 
 
 def tree_rows(log: SessionLog, *, with_summaries: bool = True) -> list[BranchTreeRow]:
     """Return the tree of a session from top to bottom. Raises Damaged if entries are missing.
 
-    Summaries take most of the time; without them they are empty.
+    Without `with_summaries`, the summaries are empty, which is much faster.
     """
     layout = _TreeLayout(log)
     return [
@@ -203,7 +203,7 @@ def fold_rows(
     is_kept: Callable[[BranchTreeRow], bool],
     is_unfolded: Callable[[BranchTreeRow], bool] = lambda _: False,
 ) -> list[TreeLine]:
-    """Return the lines of a tree: each long run of rows that need not be kept is one line.
+    """Return the lines of a tree: a long run of rows that may be folded becomes one line.
 
     The rows of a run have the same graph prefix; `is_unfolded` receives its first row.
     """

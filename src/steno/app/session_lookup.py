@@ -1,6 +1,6 @@
 """Find, list, search and open the sessions of a store.
 
-An unreadable session does not hide the others: it is skipped, and named at the end.
+An unreadable session does not hide the others. It is skipped and reported at the end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LAST_SESSION: Final = "last"
 FOLDER_KEY: Final = "folder"
 """The member of a session header with the folder in which the session was started."""
 UNREADABLE_ERRORS: Final = (Damaged, InvalidDocument)
-"""Errors that concern one session, and not the others."""
+"""The errors that affect only one session."""
 _NULL_HANDLER: Final = logging.NullHandler()
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 _MIN_ID_LENGTH: Final = 13
@@ -104,7 +104,7 @@ def pick_one(candidates: list[str], label: str, advice: str) -> str:
 def _find_last_session(
     store: Store, unreadable: UnreadableSessions, show_progress: ShowProgress
 ) -> str:
-    """Return the session that was written to last, also if it is damaged. Raises Missing."""
+    """Return the session that was written to last, even if it is damaged. Raises Missing."""
     skipped = UnreadableSessions()
     summaries = readable_summaries(store, skipped, show_progress=show_progress)
     candidates = [
@@ -137,7 +137,7 @@ def _last_known_write(store: Store, session: str) -> datetime:
 
 @final
 class UnreadableSessions:
-    """The sessions that could not be read: they are skipped, and reported at the end."""
+    """A collection of the sessions that could not be read, to report them at the end."""
 
     def __init__(self) -> None:
         self.sessions: Final[dict[str, str]] = {}
@@ -181,7 +181,7 @@ def explain_damage(session: str) -> Generator[None]:
 
 
 def shortest_unique_length(ids: Iterable[str]) -> int:
-    """Return the number of characters that distinguish the IDs, with a minimum."""
+    """Return the length at which the beginnings of all IDs differ, or the minimum if that is more."""
     pairs = pairwise(sorted(ids))
     lengths = [len(commonprefix(pair)) + 1 for pair in pairs]  # noqa: RUF071 - IDs, not paths
     return max([_MIN_ID_LENGTH, *lengths])
@@ -232,7 +232,7 @@ def count_entries(store: Store, session: str) -> int | None:
 
 
 def last_changed(summary: SessionOverview) -> datetime | None:
-    """Return when a session was last written to; a copy is written when it is made."""
+    """Return the time of the last write to a session; creating a copy counts as a write."""
     times = (summary.updated_at, summary.header.created_at)
     return max((time for time in times if time is not None), default=None)
 
@@ -244,7 +244,7 @@ def session_folder(header: Header) -> str | None:
 
 
 class SessionSummary(NamedTuple):
-    """A session as a list shows it."""
+    """The facts about a session that a list of sessions shows."""
 
     id: str
     title: str
@@ -293,7 +293,7 @@ def list_sessions(
 ) -> list[SessionSummary]:
     """Return the sessions that can be read, the latest first.
 
-    `folder` is this folder; a search keeps the sessions that it has found.
+    `folder` is the current folder. If a search is given, only its results are returned.
     """
     snippets = None if search is None else search.snippets
 

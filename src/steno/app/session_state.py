@@ -62,7 +62,7 @@ T = TypeVar("T")
 
 @final
 class OperationLock:
-    """A lock for operations that start or replace something (`async with`)."""
+    """A lock for operations that start a run or replace a part of the session (`async with`)."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
@@ -154,7 +154,7 @@ class SessionState:
         self.config = config
         self.actor: str = user_name() or UNKNOWN_USER
         self.lock: OperationLock = OperationLock()
-        """Held while an operation starts or replaces something, one after the other."""
+        """Held while an operation starts a run or replaces a part of the session."""
         self.is_agent_running = False
         self.is_shell_running = False
         self.is_closed: bool = False
@@ -162,13 +162,13 @@ class SessionState:
         self.environment: AgentEnvironment
         self.conversation: Conversation = Conversation()
         self.is_recorded: bool = False
-        """Whether the session is stored; else it is only prepared."""
+        """Whether the session is stored; if not, the next prompt stores it."""
         self.title: str = ""
         self._system_prompt = ""
         self._agent: Agent | None = None
         self._usage_totals = UsageTotals(cache(find_price))
         self._mcp_startup: McpStartup | None = None
-        """The MCP servers: they start with the first model, and outlive it."""
+        """The MCP servers, which start with the first model and stay when the model changes."""
         self._store: Store | None = None
         self._opening: asyncio.Future[Store] | None = None
         self._open_resources = AsyncExitStack()
@@ -176,7 +176,7 @@ class SessionState:
         """The listeners, by the number of their subscription."""
         self._subscriptions = count()
         self._failed: set[int] = set()
-        """Subscriptions whose listener has failed once, which was reported."""
+        """The subscriptions whose listener has failed; only the first failure is reported."""
         self._held_events: list[SessionEvent] = []
         self._sent_notices: set[SetupNotice] = set()
 
@@ -213,7 +213,7 @@ class SessionState:
     def subscribe(self, listener: SessionListener) -> Callable[[], None]:
         """Add a listener of all further events; return the function that removes it.
 
-        The first one receives the events that were held for it.
+        The first listener also receives the events that were emitted before it was added.
         """
         number = next(self._subscriptions)
         self._listeners[number] = listener
@@ -234,7 +234,7 @@ class SessionState:
             self.emit(event)
 
     def emit(self, event: SessionEvent) -> None:
-        """Send an event to the listeners; important events are held until there is one."""
+        """Send an event to the listeners; important events wait for the first listener."""
         if isinstance(event, EntryRecorded):
             self._count_entry(event.entry)
         if not self._listeners:
@@ -264,12 +264,12 @@ class SessionState:
     # -- status ---------------------------------------------------------------------------
 
     def check_open(self) -> None:
-        """Refuse an operation on a closed session. Raises StenoError."""
+        """Raise StenoError if the session is closed."""
         if self.is_closed:
             raise StenoError("already closed", code="session_closed", place="session")
 
     def check_idle(self) -> None:
-        """Refuse an operation while something runs. Raises StenoError."""
+        """Raise StenoError while the agent or a shell command runs."""
         self.check_open()
         if self.is_agent_running:
             raise StenoError(
@@ -282,7 +282,7 @@ class SessionState:
             )
 
     def check_can_move(self) -> None:
-        """Refuse to change the branch while something runs or starts. Raises StenoError."""
+        """Raise StenoError while the agent or a shell command runs, or an operation is in progress."""
         self.check_idle()
         if self.lock.is_held:  # a prompt that is being prepared belongs to this branch
             raise StenoError(
@@ -302,7 +302,7 @@ class SessionState:
         return self._agent
 
     def _begin_run(self) -> tuple[Conversation, Sequence[Tool]]:
-        """Record the session, if it is only prepared; return it with the tools of the run."""
+        """Record the session if it is not stored yet; return its conversation and the tools of the run."""
         conversation = self.ensure_recorded()
         return conversation, self.environment.tools
 
@@ -336,7 +336,7 @@ class SessionState:
     # -- the session -------------------------------------------------------------------------
 
     def prepare_new_session(self, title: str, mode: Mode) -> None:
-        """Let the next prompt start a session."""
+        """Leave the current session, so that the next prompt starts a new one."""
         self._system_prompt, notices = read_system_prompt(
             self.config.loaded_settings, self.config.folder
         )
@@ -361,7 +361,7 @@ class SessionState:
             )
 
     def ensure_recorded(self) -> Conversation:
-        """Record the session, if it is only prepared; return its conversation.
+        """Record the session if it is not stored yet; return its conversation.
 
         The agent stays the same: its first prompt may be waiting for tools.
         """
@@ -379,7 +379,7 @@ class SessionState:
         return self.conversation
 
     def read_session(self, conversation: Conversation) -> ResumableSession:
-        """Read a stored session, in any thread; nothing is replaced yet."""
+        """Read a stored session without changing this one; may be called in any thread."""
         header, entries = self.store.header(conversation.id), conversation.entries_view()
         title = header.title or derive_title(islice(entries, TITLE_SEARCH_ENTRIES))
         folder, start_folder = str(self.config.folder), session_folder(header)
@@ -402,7 +402,7 @@ class SessionState:
         self._count_branch()
 
     def emit_branch_changed(self) -> None:
-        """Read the branch again, and notify listeners that everything has to be shown again."""
+        """Read the branch again, and notify listeners that they must draw it again."""
         self._count_branch()
         self.emit(BranchChanged())
 
@@ -437,10 +437,9 @@ class SessionState:
     # -- model and tools ------------------------------------------------------------------
 
     async def use_model(self, model: ModelSelection) -> None:
-        """Switch to a model; the resources of the last one are closed.
+        """Switch to a model, and close the resources of the previous one.
 
-        MCP servers are the same for every model, and stay. A model that cannot be opened leaves
-        everything unchanged.
+        The MCP servers keep running. If the model cannot be opened, the session is unchanged.
         """
         config, stack = self.config, AsyncExitStack()
         # The first lookup of prices and limits takes a moment.
@@ -519,7 +518,7 @@ class SessionState:
             self.emit(Notice(NoticeKind.CONTEXT, text, "recorded_model_unavailable"))
 
     async def close(self) -> None:
-        """Release all resources. May be called twice."""
+        """Release all resources; further calls do nothing."""
         self.is_closed = True
         async with AsyncExitStack() as stack:  # close each of them, even if another fails
             if self._store is not None:

@@ -1,8 +1,9 @@
-"""The settings: their types and defaults, and how they are read.
+"""The settings, their types and defaults, and the functions that load them.
 
-They come from the user's file, the project's file, the environment and the command line; later ones
-override earlier ones. Of the file of an untrusted project, only harmless settings apply; the others
-are named in the notices. Every error names its place, and none is ignored.
+Settings are read from the user's file, the project's file, the environment and the command line;
+later sources override earlier ones. In the file of an untrusted project, only harmless settings
+take effect, and a notice lists the ignored ones. An invalid setting raises an error that names its
+place.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ _Text: TypeAlias = Annotated[str, Meta(min_length=1)]
 
 @final
 class OcrEngineSetting(StrEnum):
-    """The OCR engine: the first that is installed, a named one, or none."""
+    """The OCR engine to use: the first one installed, a specific one, or none."""
 
     AUTO = "auto"
     RAPIDOCR = "rapidocr"
@@ -71,7 +72,7 @@ class OcrEngineSetting(StrEnum):
 
 @final
 class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Facts about a model that neither the catalog nor its server knows."""
+    """Properties of a model that the user sets if the catalog and the server do not have them."""
 
     context_tokens: _Count | None = None
     vision: bool | None = None
@@ -80,12 +81,12 @@ class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 @final
 class Settings(RedactedRepr, frozen=True, kw_only=True):
-    """All settings, under their names in the files. None: not set."""
+    """All settings, with the same names as in the settings files. None means not set."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"model"})
 
     model: _Text | None = None
-    """`provider/model`; without one, steno searches for a model."""
+    """The model as `provider/model`; if it is None, steno searches for an available model."""
     mode: Mode = Mode.ACT
     role: AgentRole = AgentRole.ACTOR
     allow: tuple[PermissionRule, ...] = ()
@@ -95,12 +96,12 @@ class Settings(RedactedRepr, frozen=True, kw_only=True):
     max_seconds: _Amount | None = None
     max_cost: _Amount | None = None
     max_tokens: _Count | None = None
-    """The limit of one response."""
+    """The maximum number of tokens in one response."""
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
     store: _Text | None = None
-    """The address of a store."""
+    """The address of the store for sessions."""
     add_dirs: tuple[Path, ...] = ()
-    """Folders in addition to the working directory, as their real absolute paths."""
+    """Folders that tools may use besides the working directory, as resolved absolute paths."""
     system_prompt: str | None = None
     append_system_prompt: str | None = None
     sandbox: SandboxSetting = SandboxSetting.AUTO
@@ -108,30 +109,30 @@ class Settings(RedactedRepr, frozen=True, kw_only=True):
     network: bool = False
     """Whether commands in the sandbox may use the network."""
     env: tuple[_Name, ...] = ()
-    """Variables that commands receive in addition to the harmless ones."""
+    """Environment variables that commands receive in addition to the default ones."""
     theme: _Text | None = None
     """The theme of the full-screen terminal; see `/theme`."""
     plain: bool = False
-    """Whether the terminal works line by line, as screen readers need it."""
+    """Whether the terminal interface prints line by line, for example for screen readers."""
     steering: SteeringPolicy = SteeringPolicy.AFTER_CALLS
     telemetry: bool = False
     capture_content: bool = False
     """Whether telemetry contains the content of messages."""
     image_mode: RecognitionMode = RecognitionMode.AUTO
-    """The form in which images are sent to a model, unless a prompt sets it for one of them."""
+    """The form in which a model receives images, unless a prompt sets the form of an image."""
     ocr: OcrEngineSetting = OcrEngineSetting.AUTO
     ocr_languages: tuple[_Name, ...] = ()
-    """The languages that Tesseract recognises, by its own names; by default all installed ones."""
+    """The languages that Tesseract recognises, in its notation; by default all installed ones."""
     resource_ttl_s: Annotated[float, Meta(ge=0)] = 3600
-    """The time for which the content of a resource is reused, if its server sets none."""
+    """The time for which the content of a resource is reused, unless its server sets a time."""
     resource_tokens: _Count | None = None
-    """The limit of tokens that all resources of a conversation may take together."""
+    """The maximum number of tokens for all resources of a conversation together."""
     providers: Mapping[str, Vendor] = MappingProxyType(CATALOG)
-    """All vendors: those of the catalog, and those of the user."""
+    """All vendors by name, from the catalog and from the settings files."""
     models: Mapping[str, ModelSettings] = MappingProxyType({})
-    """By `provider/model`."""
+    """The properties of models, by `provider/model`."""
     mcp_servers: Mapping[str, McpServerSpec] = MappingProxyType({})
-    """By name, without those of a project's `.mcp.json`."""
+    """MCP servers by name, except those in a project's `.mcp.json`."""
     trusted_projects: tuple[Path, ...] = ()
     """Projects whose settings all apply; only the user's file can set this."""
 
@@ -155,19 +156,19 @@ SCALAR_NAMES: Final = tuple(
 CUMULATIVE_NAMES: Final = frozenset(SETTING_NAMES) - frozenset(SCALAR_NAMES) | {
     "append_system_prompt"
 }
-"""Settings that are merged, not replaced, if they are set twice."""
+"""Settings that are merged, not replaced, if several sources set them."""
 
 
 def variable_name(name: str) -> str:
-    """Return the environment variable of a setting."""
+    """Return the name of the environment variable for a setting."""
     return f"STENO_{name.upper()}"
 
 
 def merge_setting(name: str, old: Any, new: Any) -> Any:
-    """Return the value of a setting that was set twice.
+    """Return the merged value of a setting that two sources set.
 
-    Lists are joined, so that no file can take a deny rule back; tables are joined by their keys;
-    so are texts that are meant to be appended. All others are replaced.
+    Lists are concatenated, so that no file can revoke a deny rule. Tables are merged by key, and
+    `append_system_prompt` is concatenated. Any other value is replaced.
     """
     if isinstance(old, Mapping):
         return MappingProxyType({**old, **new})
@@ -204,7 +205,7 @@ ALLOWED_UNTRUSTED: Final[Mapping[str, _TrustCheck]] = {
     "max_tokens": _allow_if_lower,
     "temperature": _allow_always,
     "add_dirs": lambda new, old, project: all(path.is_relative_to(project) for path in new),
-    "append_system_prompt": _allow_always,  # its AGENTS.md has the same effect
+    "append_system_prompt": _allow_always,  # the project's AGENTS.md has the same effect
     "sandbox": _allow_only(SandboxSetting.REQUIRE),
     "network": _allow_only(False),
     "image_mode": _allow_always,
@@ -212,11 +213,11 @@ ALLOWED_UNTRUSTED: Final[Mapping[str, _TrustCheck]] = {
     "ocr_languages": _allow_always,
     "resource_tokens": _allow_if_lower,
 }
-"""The settings of an untrusted project that apply: if they restrict something, or are harmless.
+"""The settings that an untrusted project may set, because they restrict something or are harmless.
 
-The new value, the old one and the root of the project decide. A setting outside of this table could
-spend the user's money, send keys or messages elsewhere, or let commands do more: it is ignored.
-Not even a trusted project can set `trusted_projects`.
+Each check receives the new value, the old value and the root of the project. Any other setting is
+ignored, because it could spend the user's money, send keys or messages to another host, or grant
+commands more access. Not even a trusted project can set `trusted_projects`.
 """
 
 
@@ -226,12 +227,12 @@ _MAX_FILE_BYTES: Final = 262_144
 _FILE_TYPES: Final = get_type_hints(Settings, include_extras=True) | dict.fromkeys(
     ("allow", "deny", "add_dirs", "trusted_projects"), tuple[str, ...]
 )
-"""The type of a setting in a file."""
+"""The type of each setting in a file, by name."""
 _FLAG_SPELLINGS: Final = {"add_dirs": "--add-dir"}
-"""Options that have another name than the setting, because each takes one element."""
+"""Flags whose name differs from the setting, because each flag adds one element."""
 _USER_FILE_ONLY: Final = "only your own settings file can set this"
 _PROVIDER_MARKERS: Final = frozenset({"like", "wire", "base_url"})
-"""Fields of which every provider has at least one."""
+"""The fields that identify a table as a provider, which has at least one of them."""
 _BARE_KEY: Final = re.compile(r"[\w-]+", re.ASCII)
 
 
@@ -240,13 +241,13 @@ class LoadedSettings(NamedTuple):
 
     settings: Settings
     origins: Mapping[str, tuple[str, ...]]
-    """The files, variables and flags of each setting that is not at its default."""
+    """The files, variables and flags that set each setting; a default has no origin."""
     notices: tuple[SetupNotice, ...]
-    """Notices for the user, such as ignored settings; to be printed once."""
+    """Notices for the user, for example about ignored settings."""
     project: Path
     project_file: Path
     user_file: Path | None
-    """None if the home folder is unknown."""
+    """The user's settings file; None if the home folder is unknown."""
 
     @property
     def trusts_project(self) -> bool:
@@ -266,11 +267,11 @@ def load_settings(
     environ: Mapping[str, str] | None = None,
     reads_untrusted: bool = True,
 ) -> LoadedSettings:
-    """Return the settings for work in a folder, which is the current one unless given.
+    """Return the settings for work in `folder`, by default the working directory.
 
-    `flags` are the settings of the command line by their names; None and empty ones are ignored.
-    The files need not exist. Without `reads_untrusted` the file of an untrusted project is not
-    read. Raises InvalidValue with the place of an error, UsageError if that is a flag.
+    `flags` are the settings of the command line by name; None and empty values are ignored. The
+    settings files need not exist. If `reads_untrusted` is false, the file of an untrusted project
+    is not read. Raises UsageError if a flag is invalid, and InvalidValue for any other setting.
     """
     folder = (folder or Path.cwd()).resolve()
     environ = os.environ if environ is None else environ
@@ -314,8 +315,8 @@ def load_settings(
 def load_settings_leniently(notify: Callable[[str], object]) -> LoadedSettings:
     """Return the settings for a command that only reads stores.
 
-    An error in the file of an untrusted project is reported to `notify`, and the file is ignored:
-    it cannot choose the store anyway. Raises InvalidValue for an error in any other file.
+    An error in the file of an untrusted project is passed to `notify`, and the file is ignored,
+    because it could not set the store anyway. Raises InvalidValue for an error in any other file.
     """
     try:
         return load_settings()
@@ -333,7 +334,7 @@ def _describe_how_to_trust(project: Path, user_file: Path | None) -> str:
 
 @final
 class _SettingsBuilder:
-    """The settings so far, and their origins."""
+    """The settings that were read so far, and their origins."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.settings = DEFAULTS
@@ -345,7 +346,7 @@ class _SettingsBuilder:
     def add_file(
         self, path: Path, *, project: Path | None = None, trusted: bool = True
     ) -> list[str]:
-        """Add the settings of a file, and return the names of those that are ignored."""
+        """Add the settings of a file, and return the names of the settings that are ignored."""
         ignored: list[str] = []
         origin = replace_lone_surrogates(str(path))
         for key, value in _read_toml(path, inside=project).items():
@@ -355,11 +356,11 @@ class _SettingsBuilder:
             if not (trusted or name in ALLOWED_UNTRUSTED) or (
                 project and name == "trusted_projects"
             ):
-                ignored.append(name)  # its value is not read
+                ignored.append(name)  # without validating its value
                 continue
             new = self._read_value(name, value, place, origin=origin, base=project)
             old = getattr(self.settings, name)
-            if name == "allow":  # the file may be older, or newer, than this program
+            if name == "allow":  # only a notice: the file may be for another version
                 for number, rule in enumerate(new):
                     try:
                         check_rule_tool(rule)
@@ -372,7 +373,7 @@ class _SettingsBuilder:
         return ignored
 
     def add_value(self, name: str, value: Any, origin: str, *, base: Path | None = None) -> None:
-        """Add one setting from a variable or a flag, in which a number may be text."""
+        """Add one setting from a variable or a flag, where a number may be a string."""
         if _FILE_TYPES[name] is bool and isinstance(value, str):
             flag = parse_boolean(value)
             value = value if flag is None else flag
@@ -399,7 +400,7 @@ class _SettingsBuilder:
         base: Path | None,
         is_strict: bool = True,
     ) -> Any:
-        """Return a setting in the type of `Settings`; paths are relative to `base`."""
+        """Convert a value to the type of its field in `Settings`; `base` resolves paths."""
         match name:
             case "providers":
                 table = _convert_value(value, dict[str, Any], place)
@@ -420,7 +421,7 @@ class _SettingsBuilder:
                 return self._servers(table, place, origin=origin, base=base)
             case "allow":
                 return self._parse_each(name, value, place, PermissionRule.parse)
-            case "deny":  # a deny rule without effect would give false safety
+            case "deny":  # a deny rule without effect would be a security risk
                 return self._parse_each(name, value, place, parse_known_rule)
             case "add_dirs" | "trusted_projects":
                 return self._parse_each(name, value, place, lambda text: self._path(text, base))
@@ -436,7 +437,7 @@ class _SettingsBuilder:
     def _servers(
         self, table: dict[str, Any], place: str, *, origin: str, base: Path | None
     ) -> dict[str, McpServerSpec]:
-        """Read servers; a project cannot replace a server of the user."""
+        """Read a table of MCP servers; servers of a project do not replace those of the user."""
         known = self.settings.mcp_servers
         specs = read_server_specs(
             table, place=place, environ=self._environ, base=base, is_strict=True
@@ -444,7 +445,9 @@ class _SettingsBuilder:
         for name in specs.keys() & known.keys():
             del specs[name]
             winner = known[name].origin
-            text = f"{place}.{name}: this server is ignored; {winner} has one with this name"
+            text = (
+                f"{place}.{name}: this server is ignored; {winner} has a server with the same name"
+            )
             self.notices.append(SetupNotice("server_overridden", text))
         return {name: replace(spec, origin=origin) for name, spec in specs.items()}
 
@@ -476,7 +479,7 @@ class _SettingsBuilder:
 
 
 def _read_toml(path: Path, *, inside: Path | None) -> dict[str, Any]:
-    """Return the content of a file; an empty table if there is no file."""
+    """Return the table in a TOML file; empty if the file does not exist."""
     data = read_config_file(path, inside=inside)
     if data is None:
         return {}
@@ -489,7 +492,7 @@ def _read_toml(path: Path, *, inside: Path | None) -> dict[str, Any]:
         ) from None
     except tomllib.TOMLDecodeError as exc:
         raise InvalidValue(f"is not TOML: {exc}", code="file_not_toml", place=str(path)) from None
-    except (RecursionError, ValueError):  # either the nesting or a number is too long
+    except (RecursionError, ValueError):  # too deep nesting, or a number with too many digits
         raise InvalidValue(
             "is nested too deeply, or has a number that is too long",
             code="file_too_complex",
@@ -498,7 +501,10 @@ def _read_toml(path: Path, *, inside: Path | None) -> dict[str, Any]:
 
 
 def read_config_file(path: Path, *, inside: Path | None) -> bytes | None:
-    """Return the content of a file like `read_plain_file`. Raises InvalidValue if it is too large."""
+    """Return the content of a configuration file; None if it does not exist.
+
+    Raises InvalidValue if the file is too large, and for the same reasons as `read_plain_file`.
+    """
     data = read_plain_file(path, inside=inside, max_bytes=_MAX_FILE_BYTES)
     if data is not None and len(data) > _MAX_FILE_BYTES:
         text = f"must not be larger than {_MAX_FILE_BYTES:,} bytes"
@@ -507,10 +513,10 @@ def read_config_file(path: Path, *, inside: Path | None) -> bytes | None:
 
 
 def read_plain_file(path: Path, *, inside: Path | None, max_bytes: int) -> bytes | None:
-    """Return the beginning of a file, up to one byte more than `max_bytes`; None if there is none.
+    """Return at most `max_bytes` + 1 bytes from the start of a file; None if it does not exist.
 
-    Links are followed, but not out of `inside`, a folder above the file; if that is None, they may
-    lead anywhere. Raises InvalidValue if it is not a regular file or cannot be read.
+    Links may point anywhere if `inside` is None, otherwise only into the folder `inside`. Raises
+    InvalidValue if the file is not a regular file or cannot be read.
     """
     if not os.path.lexists(path):
         return None
@@ -521,7 +527,7 @@ def read_plain_file(path: Path, *, inside: Path | None, max_bytes: int) -> bytes
             return file.read(max_bytes + 1)
     except (ToolFailed, Unavailable) as exc:
         raise InvalidValue(exc.message, code=exc.code, place=exc.place) from exc
-    except (OSError, RuntimeError) as exc:  # RuntimeError: links that lead to each other
+    except (OSError, RuntimeError) as exc:  # RuntimeError: a loop of symbolic links
         raise InvalidValue(
             f"cannot be read: {exc}", code="file_unreadable", place=str(path)
         ) from exc
@@ -531,7 +537,7 @@ def read_plain_file(path: Path, *, inside: Path | None, max_bytes: int) -> bytes
 
 
 def _check_setting_name(key: str, place: str) -> str:
-    """Return the name of a setting. Raises InvalidValue if it is unknown."""
+    """Return `key` if it is the name of a setting. Raises InvalidValue otherwise."""
     if key in SETTING_NAMES:
         return key
     raise InvalidValue(
@@ -542,7 +548,7 @@ def _check_setting_name(key: str, place: str) -> str:
 
 
 def _check_misplaced_provider(key: str, value: object, place: str) -> None:
-    """Refuse a provider outside of `providers`. Raises InvalidValue, which names the place."""
+    """Raise InvalidValue if a table outside of `providers` has the fields of a provider."""
     if key in SETTING_NAMES or not isinstance(value, dict) or _PROVIDER_MARKERS.isdisjoint(value):
         return
     name = key if _BARE_KEY.fullmatch(key) else msgspec.json.encode(terminal_line(key)).decode()
@@ -554,7 +560,7 @@ def _check_misplaced_provider(key: str, value: object, place: str) -> None:
 
 
 def _convert_value(value: Any, kind: Any, place: str, *, is_strict: bool = True) -> Any:
-    """Convert a value of a file to the type of its setting. Raises InvalidValue."""
+    """Convert a value to the type of its setting. Raises InvalidValue if it does not fit."""
     try:
         return msgspec.convert(value, kind, strict=is_strict)
     except msgspec.ValidationError as exc:
@@ -567,7 +573,7 @@ def _convert_value(value: Any, kind: Any, place: str, *, is_strict: bool = True)
 
 @contextmanager
 def _at_place(place: str) -> Generator[None]:
-    """Name the place of a value in errors about it."""
+    """Set the place of an InvalidValue that is raised inside the `with` block."""
     try:
         yield
     except InvalidValue as exc:

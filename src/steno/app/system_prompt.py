@@ -1,11 +1,11 @@
 """The system prompt: the role of the model, its environment, and the instructions of a project.
 
 The instructions of a directory are in its `AGENTS.md`, or else in its `CLAUDE.md`. Files are read
-from the working directory up to the root of the project, then from the user's settings; the nearest
-file is read first, and is the last to be truncated. A file that is not plain text, or not inside of
-the project, is left out and named in the notices. The prompt is a pure function of its arguments.
-It names no tools, since each describes itself, and no mode, since that may change during a
-conversation.
+from the working directory up to the root of the project, then from the folder of the user's
+settings. If they exceed the size limit, the files farthest from the working directory are truncated
+first. A file that is not plain text, or that is a link to a file outside of the project, is left
+out and reported in a notice. The prompt is a pure function of its arguments. It mentions neither
+tools, which have their own descriptions, nor the mode, which may change during a conversation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from steno.ports import SetupNotice
 INSTRUCTION_FILE_NAMES: Final = ("AGENTS.md", "CLAUDE.md")
 """The names of instruction files; the first that exists in a directory is used."""
 MAX_INSTRUCTION_BYTES: Final = 65_536
-"""The maximum total size of all files, in bytes."""
+"""The maximum total size of all instruction files."""
 _BASE_PROMPT: Final = """\
 You are steno, a coding agent in a terminal. You help the user with the files of a project, using \
 the tools that you are given.
@@ -58,18 +58,18 @@ _INSTRUCTIONS_TAG: Final = re.compile(r"<(\s*/?\s*instructions)", re.IGNORECASE)
 
 
 class InstructionFile(NamedTuple):
-    """One file of instructions."""
+    """The path and text of one instruction file."""
 
     path: Path
     text: str
 
 
 class Instructions(NamedTuple):
-    """All files of instructions, the nearest first."""
+    """All instruction files, starting with the one nearest to the working directory."""
 
     files: tuple[InstructionFile, ...] = ()
     notices: tuple[SetupNotice, ...] = ()
-    """Notices about files that were left out or truncated; to be printed once."""
+    """Notices for the user about files that were left out or truncated."""
 
 
 def read_instructions(
@@ -79,7 +79,7 @@ def read_instructions(
     *,
     max_bytes: int = MAX_INSTRUCTION_BYTES,
 ) -> Instructions:
-    """Return the instructions for work in a directory; `user_folder` has the user's settings."""
+    """Return the instructions for work in `folder`; `user_folder` contains the user's settings."""
     files: list[InstructionFile] = []
     notices: list[SetupNotice] = []
     remaining_bytes = max_bytes
@@ -87,7 +87,7 @@ def read_instructions(
         try:
             found = _read_folder(searched_folder, inside, remaining_bytes)
         except InvalidValue as exc:
-            notices.append(SetupNotice(exc.code, f"{exc}; it is left out"))
+            notices.append(SetupNotice(exc.code, f"{exc}; the file is left out"))
             continue
         if found is None:
             continue
@@ -113,7 +113,7 @@ def _search_folders(
             break
         yield parent, project
     if user_folder is not None:
-        yield user_folder, None  # the user's own links may lead anywhere
+        yield user_folder, None  # the user's own links may point anywhere
 
 
 def _read_folder(
@@ -131,9 +131,10 @@ def _read_folder(
 
 
 def _decode_truncated(data: bytes, remaining_bytes: int) -> tuple[str, bool]:
-    """Return a text that fits, and whether it is complete.
+    """Return the text of at most `remaining_bytes`, and whether the text is complete.
 
-    Bytes that are not UTF-8 are replaced: the rest is still useful. No character is cut in two.
+    Bytes that are not UTF-8 are replaced, because the other text is still useful. No character is
+    split.
     """
     if len(data) <= remaining_bytes:
         return data.decode("utf-8-sig", "replace"), True
@@ -165,7 +166,7 @@ class SystemPromptContext(NamedTuple):
         add_dirs: Sequence[Path] = (),
         now: Callable[[], datetime] = utc_now,
     ) -> SystemPromptContext:
-        """Return the environment of this process at this time."""
+        """Return the environment of the current process and the current date."""
         system = f"{platform.system()} {platform.machine()}".strip()
         return cls(folder, project, system, now().date().isoformat(), tuple(add_dirs))
 
@@ -202,7 +203,7 @@ def _describe_environment(environment: SystemPromptContext) -> str:
 
 
 def _wrap_instructions(instruction: InstructionFile) -> str:
-    # A file must not be able to close its tag and continue as another file.
+    # A file must not be able to close its tag and imitate another file.
     text = _INSTRUCTIONS_TAG.sub(r"<\\\1", instruction.text)
     return f'<instructions path="{_safe_path(instruction.path)}">\n{text}\n</instructions>'
 

@@ -1,6 +1,6 @@
-"""Totals of a branch: tokens, cost, and the size of the context.
+"""The totals of a branch: tokens, cost and the size of the context.
 
-They are updated entry by entry, so that reading them costs nothing, however long the session.
+Each new entry updates the totals, so that reading them is fast even in a long session.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ class UsageTotals:
     """Sums the usage in the entries of one branch."""
 
     def __init__(self, price_of: Callable[[str], Price | None]) -> None:
-        """Take the source of prices, and start empty."""
+        """Start with empty totals; `price_of` returns the price of a model, or None."""
         self._price_of = price_of
         self.rebuild(())
 
     def rebuild(self, entries: Iterable[Entry]) -> None:
-        """Start again with the entries of a branch."""
+        """Reset the totals, and add the entries of a branch."""
         self.usage: Usage = Usage()
         self.context_tokens: int | None = None
-        """The size of the last context, as the provider counts it, or estimated."""
+        """The size of the last context: the provider's count, or else an estimate."""
         self._model = ""
         self._usages: dict[str, Usage] = {}
         self._sizes: dict[str, int] = {}
-        """Estimated tokens of each message that no summary covers, by entry."""
+        """The estimated tokens of each message that no summary replaces, by entry id."""
         self._total = 0
         """The sum of `_sizes`."""
         self._system_entries: set[str] = set()
-        """The entries that a compaction keeps."""
+        """The ids of the system messages, which a compaction does not replace."""
         for entry in entries:
             self.add(entry)
 
     def add(self, entry: Entry) -> None:
-        """Add the next entry."""
+        """Update the totals with the next entry of the branch."""
         payload, message = entry.payload, entry.message
         if isinstance(payload, ModelChange):
             self._model = payload.new
@@ -74,7 +74,7 @@ class UsageTotals:
 
     @property
     def cost(self) -> Decimal | None:
-        """The cost of the turns with a known price, in dollars; None if there is none."""
+        """The cost in dollars of all turns whose model has a known price; None if none has."""
         prices = {model: self._price_of(model) for model in self._usages}
         costs = [
             cost_of(self._usages[model], price)

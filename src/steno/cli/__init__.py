@@ -1,1 +1,1 @@
-"""The `steno` command: one module for each command, loaded when it is used."""
+"""The `steno` command line; each command has a module, which is loaded on use."""

@@ -1,4 +1,4 @@
-"""`steno approvals`: list the calls that wait for approval, and approve or deny them."""
+"""The command `steno approvals`, which lists calls that wait for approval and records decisions."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from steno.render.terminal_text import terminal_line, terminal_text
 
 
 def add_commands(commands: Subparsers) -> None:
-    """Add the command."""
+    """Add the command to the command line."""
     add_command(
         commands,
         "approvals",
         _run_approvals,
         "list the calls that wait for approval; approve or deny them",
-        "List the calls of a session that wait for approval: those that were undecided when "
-        "steno ended. Your decisions take effect when you resume the session: "
+        "List the calls of a session that still waited for approval when steno ended, and approve "
+        "or deny them. Your decisions take effect when you resume the session: "
         "steno -r ID -p 'continue'.",
         arguments=(
             argument(
@@ -41,8 +41,8 @@ def add_commands(commands: Subparsers) -> None:
                 metavar="ID",
                 help=f"{SESSION_NAMES} (default)",
             ),
-            _call_option("--approve", "approve this call"),
-            _call_option("--deny", "deny this call"),
+            _call_option("--approve", "approve this call; repeatable"),
+            _call_option("--deny", "deny this call; repeatable"),
             argument(
                 "--reason", metavar="TEXT", help="the reason for a denial; the model reads it"
             ),
@@ -75,7 +75,7 @@ def _run_approvals(options: argparse.Namespace) -> int:
 
 
 def _parse_decisions(options: argparse.Namespace, conversation: Conversation) -> dict[str, bool]:
-    """Return the decisions by call id; all of them are checked before any is recorded."""
+    """Return the decisions by call ID; all are checked before the first one is recorded."""
     decisions: dict[str, bool] = {}
     for names, allowed in ((options.approve, True), (options.deny, False)):
         for name in names:
@@ -96,7 +96,7 @@ def _find_call(conversation: Conversation, name: str) -> AnyToolCall:
 
 
 def _report_waiting(conversation: Conversation) -> Report:
-    """List the calls without a result that needed approval, decided or not."""
+    """Return a report of the calls that needed approval and have no result yet."""
     approvals = approvals_of(conversation.entries())
     lines: list[ReportLine] = []
     data: list[dict[str, Any]] = []
@@ -118,5 +118,5 @@ def _report_waiting(conversation: Conversation) -> Report:
         call_id = (f"{terminal_line(call.id)} ", "cyan")
         lines.append(ReportLine([call_id, heading, summarize_call(call)]))
         lines += [ReportLine([f"{INDENT}{line.text}"]) for line in describe_arguments(call)]
-    notices = () if data else ("no call of this session waits for approval",)
+    notices = () if data else ("no call in this session waits for approval",)
     return Report([Lines(lines)], data=data, notices=notices)

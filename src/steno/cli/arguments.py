@@ -1,4 +1,4 @@
-"""Options that several commands share, exit statuses, and the parser of the command line."""
+"""The command-line parser, the exit statuses, and options that several commands share."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from steno.app.commands.arguments import Argument, CommandParser, OneOf, add_arg
 
 @final
 class ExitStatus(IntEnum):
-    """The exit status of a command; a signal adds its number to 128."""
+    """The exit status of a command; after a signal, it is 128 plus the signal number."""
 
     OK = 0
     FAILED = 1
-    """The command failed; the message on stderr gives the reason."""
+    """The command failed; a message on stderr states the reason."""
     USAGE = 2
     """The command line is invalid."""
     INCOMPLETE = 3
-    """Done, but something was lost or could not be checked, and the options forbid that."""
+    """The command ended, but content was lost or could not be checked."""
     LIMIT = 4
     """The run stopped at a limit."""
     INTERRUPTED = 130
@@ -33,30 +33,30 @@ _RUN_EXIT_STATUSES: Final = {
     "limit": ExitStatus.LIMIT,
     "interrupted": ExitStatus.INTERRUPTED,
 }
-"""Exit statuses by the values of `EndReason`, which is not imported: most commands do not need
+"""Exit statuses by value of `EndReason`, which is not imported because most commands do not need
 the agent."""
 
 
 def exit_status_for(end_reason: str) -> ExitStatus:
-    """Return the exit status of a run that ended for a reason, an `EndReason`."""
+    """Return the exit status for the end reason of a run, a value of `EndReason`."""
     return _RUN_EXIT_STATUSES[end_reason]
 
 
 class Subparsers(Protocol):
-    """The return type of `add_subparsers`, which has no public name: commands are added to it."""
+    """The return type of `ArgumentParser.add_subparsers`, which has no public name."""
 
     def add_parser(self, name: str, **settings: Any) -> argparse.ArgumentParser:
-        """Add a command."""
+        """Add a command and return its parser."""
         ...
 
 
 @final
 class CommandLineParser(CommandParser):
-    """The parser of the command line: an error ends the program."""
+    """The parser of the command line; an error exits the program."""
 
     def error(self, message: str) -> NoReturn:
-        """Print an error, and exit."""
-        reason = message.removeprefix("argument ")  # a text of argparse
+        """Print a usage error on stderr, and exit."""
+        reason = message.removeprefix("argument ")  # added by argparse
         self.exit(
             ExitStatus.USAGE,
             f"usage: {self.prog} ... (see '{self.prog} --help')\nsteno: {reason}\n",
@@ -67,18 +67,18 @@ class CommandLineParser(CommandParser):
 
 
 STORE_ADDRESSES: Final = "sqlite:FILE, jsonl:FOLDER or postgresql://..."
-"""The addresses of stores, as help shows them."""
+"""The forms of store addresses, for help texts."""
 STORE: Final = argument(
     "--store",
-    default=argparse.SUPPRESS,  # so that it may come before or after the command
+    default=argparse.SUPPRESS,  # so that the option may precede or follow the command
     metavar="ADDRESS",
-    help=f"the store: {STORE_ADDRESSES} (default: the variable STENO_STORE, the setting `store`, "
+    help=f"the store of sessions: {STORE_ADDRESSES} (default: $STENO_STORE, the setting `store`, "
     "or sqlite:~/.local/share/steno/steno.db)",
 )
 
 
 class GroupCommand(NamedTuple):
-    """A command of a group: the parameters of `add_command`."""
+    """A command of a group; the fields are the parameters of `add_command`."""
 
     name: str
     run: Callable[[argparse.Namespace], int]
@@ -112,7 +112,7 @@ def add_group(
     is_required: bool = True,
     **settings: Any,
 ) -> argparse.ArgumentParser:
-    """Add a group of commands, with the settings of `add_parser`; return its parser."""
+    """Add a group of commands and return its parser; `settings` are passed to `add_parser`."""
     group = commands.add_parser(name, **settings)
     subparsers = group.add_subparsers(title="commands", metavar="COMMAND", required=is_required)
     for action in actions:

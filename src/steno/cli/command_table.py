@@ -1,10 +1,10 @@
-"""The table of commands: their modules are imported on demand.
+"""The table of commands, whose modules are imported on demand.
 
-Functions here import modules when they are called, so that `steno --version` and `steno sessions list` start
-fast and import-linter still sees every dependency.
+Functions import modules when they are called, so that `steno --version` and `steno sessions list`
+start fast while import-linter still detects every dependency.
 """
 
-# ruff: noqa: PLC0415 - imports inside of functions are the purpose of this module
+# ruff: noqa: PLC0415 - imports inside functions are the purpose of this module
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _HELP_ORDER: Final = (
     "convert",
 )
 COMMAND_NAMES: Final = tuple(dict.fromkeys([*_HELP_ORDER, *_REPORT_COMMANDS]))
-"""All commands, in the order in which help lists them."""
+"""The names of all commands, in the order of the help text."""
 
 
 def load_command(name: str) -> AddCommands:
-    """Load the module of a command."""
+    """Load the module of a command, and return the function that adds the command."""
     match name:
         case "run":
             from steno.cli.run import add_commands
@@ -91,7 +91,7 @@ def load_full_screen() -> FullScreen:
 
 
 def load_plain_mode() -> Callable[[argparse.Namespace, Path | None], int]:
-    """Load the terminal that works line by line."""
+    """Load the terminal interface that works line by line."""
     from steno.cli.plain import run_plain_mode
 
     return run_plain_mode
@@ -100,14 +100,14 @@ def load_plain_mode() -> Callable[[argparse.Namespace, Path | None], int]:
 def load_session_opener() -> Callable[
     [argparse.Namespace, Callable[[str], None]], AbstractAsyncContextManager[Any]
 ]:
-    """Load everything that a session needs."""
+    """Load the modules of a session, and return the function that opens one."""
     from steno.cli.open_session import open_session_from_options
 
     return open_session_from_options
 
 
 def load_headless() -> Callable[[argparse.Namespace], int]:
-    """Load the run without a terminal."""
+    """Load the function that runs a prompt without a terminal."""
     from steno.cli.headless import run_headless
 
     return run_headless
@@ -117,7 +117,7 @@ def load_headless() -> Callable[[argparse.Namespace], int]:
 
 
 def read_store_setting() -> str | None:
-    """Load the settings, and return the store that they name."""
+    """Load the settings, and return the address of the store in them; None if it is not set."""
     from steno.app.settings import load_settings_leniently
 
     return load_settings_leniently(print_notice).settings.store

@@ -1,4 +1,4 @@
-"""`steno config show` and `steno config path`: the settings in force here, and their origins."""
+"""The commands `steno config show` and `steno config path`, which print settings and origins."""
 
 from __future__ import annotations
 
@@ -51,8 +51,9 @@ def add_commands(commands: Subparsers) -> None:
             ),
         ),
         help="show the settings in effect",
-        description="Show the settings. They come from your settings file, the project's settings file, the "
-        "environment and the command line; later ones override earlier ones.",
+        description="Show the settings in effect. steno reads your settings file, the project's "
+        "settings file, environment variables and the command line; later sources override "
+        "earlier ones.",
     )
 
 
@@ -105,7 +106,7 @@ def _table_row_value(row: Vendor | ModelSettings | McpServerSpec) -> dict[str, A
         return {
             name: value for name, value in msgspec.structs.asdict(row).items() if value is not None
         }
-    # Other fields are omitted: headers may contain secrets.
+    # Other fields are omitted, because headers may contain secrets.
     return {"wire": str(row.wire), "base_url": row.base_url, "key_variables": row.key_variables}
 
 

@@ -1,4 +1,4 @@
-"""`steno convert`: translate a request between protocols, and report the losses."""
+"""The command `steno convert`, which translates a request between protocols and reports losses."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ from steno.wire.request_encoder import messages_field
 from steno.wire.tolerant import RawMembers, is_nonempty_json, raw_text, read_as
 
 _PROVIDER_WIRES: Final = frozenset(WIRES) - {"chat"}
-"""The wires of providers, each of which needs the name of a model."""
+"""The wires of providers, whose requests need the name of a model."""
 _OPENAI_WIRES: Final = frozenset({"openai_chat", "openai_responses"})
-"""The wires of one vendor, between which a model keeps its name."""
+"""The wires of OpenAI, in which a model has the same name."""
 _KNOWN_ROLES: Final = frozenset(
     {"assistant", "developer", "function", "model", "system", "tool", "user"}
 )
-"""Known roles: an opaque message of one of these is opaque for another reason."""
+"""Roles that steno knows; a message with one of these is opaque for another reason."""
 _REFUSED_ORDER: Final = {
     OrderCode.CALL_ID_REPEATED: "has two calls with the same ID",
     OrderCode.CALL_UNANSWERED: "has a call without a result",
@@ -72,33 +72,31 @@ def add_commands(commands: Subparsers) -> None:
         _run_convert,
         "translate a request to another protocol",
         "Translate a request to another protocol. Content that the target protocol cannot "
-        "express is listed on stderr, one line each: the place, the change and a code. Values that "
-        "the protocol sends outside of the body, such as the model in the URL, are listed there, "
-        "too. The exit status is 1 if no message is left to send.",
+        "express is listed on stderr, one line per change: the place, the change and a code. "
+        "Values that are sent outside the body, such as the model in the URL, are also listed. "
+        "The exit status is 1 if no message is left to send.",
         arguments=(
             argument(
                 "--from", dest="source", help=f"the protocol of the input: {WIRE_NAMES}", **wire
             ),
-            argument(
-                "--to", dest="target", help="the protocol to write; same names as --from", **wire
-            ),
+            argument("--to", dest="target", help="the protocol of the output; see --from", **wire),
             argument(
                 "--model",
                 type=_parse_model,
                 metavar="NAME",
-                help="the model of the request (default: the recorded one; a Gemini request has "
-                "none, because its URL names the model)",
+                help="set the model of the request (default: the recorded model; the body of a "
+                "Gemini request contains no model)",
             ),
             flag(
                 "--repair",
-                help="first fix what providers reject: calls without a result, and results without "
-                "a call or out of order; repairs are listed like losses",
+                help="first repair messages that providers reject: calls without a result, and "
+                "results without a call or out of order; repairs are listed like losses",
             ),
             argument(
                 "--report",
                 type=Path,
                 metavar="FILE",
-                help="write the losses to FILE, as a JSON array",
+                help="write the losses to FILE as a JSON array instead of to stderr",
             ),
             flag(
                 "--strict",
@@ -128,7 +126,7 @@ class _ReportLine(NamedTuple):
 
 
 def _run_convert(options: argparse.Namespace) -> int:
-    """Print a request in another protocol, and report the losses."""
+    """Print a request in another protocol, report the losses, and return the exit status."""
     source: Wire = options.source
     target: Wire = options.target
     _check_report_file(options.report, options.file)
@@ -173,7 +171,7 @@ def _decode_request(data: bytes, source: Wire) -> Request:
 
 
 def _repair_order(request: Request) -> tuple[Request, list[_ReportLine]]:
-    """Repair the order of the messages; reported places are those of the recording."""
+    """Repair the order of the messages; reported places refer to the recorded request."""
     messages, issues = repair(request.messages)
     if not messages:
         raise InvalidRequest(
@@ -192,7 +190,7 @@ def _print_builtin_body(
     encoded: EncodedRequest, request: Request, *, source: Wire, target: Wire
 ) -> None:
     """Print a body of a built-in wire, and notes. Raises InvalidRequest if it has no message."""
-    # Only its members are read: nested values may be ones that Python cannot represent.
+    # Only the members are read, because Python may not be able to represent nested values.
     body = read_as(encoded.body, RawMembers) or {}
     messages = body.get(messages_field(target.NAME))
     if source is not target and (messages is None or not is_nonempty_json(messages)):
@@ -210,7 +208,7 @@ def _print_builtin_body(
 def _conversion_notes(
     request: Request, body: RawMembers, *, source: Wire, target: Wire
 ) -> Iterator[str]:
-    """Yield notes on parts of the request outside of the body, and on parts that were added."""
+    """Yield notes on values that are sent outside the body, and on values that were added."""
     if target.NAME == "gemini":
         if "model" not in body and (request.model or source is not target):
             stream = pop_stream_flag(request, source.NAME)[1]
@@ -239,9 +237,10 @@ def _conversion_notes(
 
 
 def _order_notes(request: Request, *, is_translated: bool) -> Iterator[str]:
-    """Yield one note on messages that providers reject and `--repair` fixes.
+    """Yield one note if the order of the messages is one that providers reject.
 
-    If a request is not translated, the provider may know the call of an orphaned result.
+    In a request that is not translated, a result without a call is not reported, because the
+    provider may know the call.
     """
     issues = [
         issue
@@ -256,7 +255,7 @@ def _order_notes(request: Request, *, is_translated: bool) -> Iterator[str]:
 
 
 def _print_external_body(body: bytes) -> None:
-    """Print a body of a wire of another package, which need not be JSON."""
+    """Print a body that was encoded by another package's wire, and may not be JSON."""
     if not sys.stdout.isatty() or read_as(body, dict[str, Any]) is not None:
         print_json(body, escape=False)
         return
@@ -268,7 +267,7 @@ def _print_external_body(body: bytes) -> None:
 
 
 def _check_report_file(report: Path | None, source_file: str) -> None:
-    """Refuse a report file that cannot be written or would replace the input."""
+    """Raise UsageError if the report file cannot be written or would replace the input."""
     if report is None:
         return
     if str(report) == "-":
@@ -301,7 +300,7 @@ def _is_input_file(report: Path, source_file: str) -> bool:
 
 
 def _report_losses(encoded: EncodedRequest, request: Request) -> Iterator[_ReportLine]:
-    """Yield the losses; those of opaque messages name the unknown role."""
+    """Yield a line for each loss; the line of an opaque message names its unknown role."""
     roles = {
         f"messages[{number}].content[0]": role
         for number, message in enumerate(request.messages)
@@ -315,7 +314,7 @@ def _report_losses(encoded: EncodedRequest, request: Request) -> Iterator[_Repor
 
 
 def _unknown_role(message: Message) -> str | None:
-    """Return the unknown role of an opaque message; None for all other messages."""
+    """Return the unknown role of an opaque message; None for any other message."""
     match message.content:
         case (Opaque() as block,):
             role = (read_as(block.raw.encode(), dict[str, Any]) or {}).get("role")

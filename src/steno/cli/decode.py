@@ -1,4 +1,4 @@
-"""`steno decode`: read a recorded response of a provider."""
+"""The command `steno decode`, which decodes a recorded response of a provider."""
 
 from __future__ import annotations
 
@@ -33,13 +33,14 @@ from steno.cli.recorded_body import (
 from steno.codec import encode_message
 from steno.messages.call import AnyToolCall
 from steno.render.output import print_json
+from steno.render.quantities import format_count
 from steno.render.table_output import print_notice
 from steno.wire import StreamDecoder, Wire
 from steno.wire.guess_wire import STREAM_PREFIXES, count_understood
 from steno.wire.tolerant import read_as
 
 _CHOICE_MEMBERS: Final = ("choices", "candidates")
-"""The members with several responses to one request; steno reads the first."""
+"""Members that may contain several responses to one request; steno reads the first one."""
 
 
 def add_commands(commands: Subparsers) -> None:
@@ -50,8 +51,8 @@ def add_commands(commands: Subparsers) -> None:
         _run_decode,
         "decode a recorded response of a provider",
         "Decode a recorded response of a provider and print it as canonical JSON. Calls without "
-        "an ID get one, always the same for the same response. If a stream breaks off, the part "
-        "before that is printed, and the exit status is 1.",
+        "an ID get one that is always the same for the same response. If a stream is cut short, "
+        "the received part is printed, and the exit status is 1.",
         arguments=(
             argument(
                 "--wire",
@@ -64,9 +65,9 @@ def add_commands(commands: Subparsers) -> None:
             flag("--events", help="print the events of a stream, one per line"),
             flag(
                 "--envelope",
-                help="with --stream: also print what the provider reports outside of the message "
-                '(id, model, usage, other choices), as {"message": ..., "envelope": ...}; with '
-                "--events: as the last event",
+                help="with --stream: also print the data outside the message (id, model, usage, "
+                'other choices), as {"message": ..., "envelope": ...}; with --events: print it as '
+                "the last event",
             ),
             body_argument("a response"),
         ),
@@ -79,7 +80,7 @@ def _run_decode(options: argparse.Namespace) -> int:
     is_stream = options.stream or options.events
     if options.envelope and not is_stream:
         raise UsageError(
-            "needs --stream; the body of a complete response already shows its envelope",
+            "requires --stream; the body of a complete response already contains the envelope",
             code="option_needs_stream",
             place="--envelope",
         )
@@ -88,7 +89,7 @@ def _run_decode(options: argparse.Namespace) -> int:
         return _decode_stream(wire, data, options)
     if data.lstrip().startswith(STREAM_PREFIXES):
         raise InvalidValue(
-            "this looks like a stream; add --stream", code="input_is_stream", place="input"
+            "the data looks like a stream; add --stream", code="input_is_stream", place="input"
         )
     try:
         message = _decode_whole(wire, data)
@@ -103,7 +104,10 @@ def _run_decode(options: argparse.Namespace) -> int:
 
 
 def _decode_whole(wire: Wire, data: bytes) -> AssistantMessage:
-    """Decode a complete response twice: a call ID that differs was generated, and is replaced."""
+    """Decode a complete response, and replace generated call IDs with reproducible ones.
+
+    The response is decoded twice; an ID that differs between the results was generated.
+    """
     message, second = wire.decode_response(data), wire.decode_response(data)
     new_id = _build_id_factory(data)
     content = [
@@ -142,7 +146,7 @@ def _decode_stream(wire: Wire, data: bytes, options: argparse.Namespace) -> int:
 def _read_stream(
     decoder: StreamDecoder, data: bytes, assembler: Assembler, events: list[Event]
 ) -> StenoError | None:
-    """Read a stream to its end; return the error that ended it early. Earlier events are kept."""
+    """Append the events of a stream to `events`; return the error that ended it early, if any."""
     try:
         for event in decoder.feed(data):
             events += assembler.feed(event)
@@ -156,12 +160,12 @@ def _read_stream(
 def _encode_event(event: Event) -> bytes:
     try:
         return msgspec.json.encode(event, enc_hook=dict)
-    except UnicodeEncodeError:  # half of a surrogate pair; the next event has the other half
+    except UnicodeEncodeError:  # one half of a surrogate pair; the next event has the other half
         return json.dumps(msgspec.to_builtins(event, enc_hook=dict)).encode()
 
 
 def _count_other_choices(envelope: Mapping[str, Any]) -> int:
-    """Return the number of responses besides the first in the envelope, which may have any form."""
+    """Return the number of further responses in the envelope, whose members may have any type."""
     values = [envelope.get(f"other_{name}") for name in _CHOICE_MEMBERS]
     others = [other for value in values if isinstance(value, list) for other in value]
     return len({str(other.get("index")) for other in others if isinstance(other, dict)})
@@ -169,17 +173,18 @@ def _count_other_choices(envelope: Mapping[str, Any]) -> int:
 
 def _note_ignored_choices(count: int) -> None:
     if count:
-        print_notice(f"response: further choices are ignored: {count}")
+        choices = format_count(count, "further choice is", "further choices are")
+        print_notice(f"response: {choices} ignored")
 
 
 def _build_id_factory(data: bytes) -> Callable[[], str]:
-    """Return a function that generates call IDs, always the same for the same response."""
+    """Return a function that generates call IDs, which are the same for the same response."""
     digest, numbers = hashlib.sha256(data).hexdigest()[:16], itertools.count(1)
     return lambda: f"call_{digest}_{next(numbers)}"
 
 
 def _raise_with_advice(error: StenoError, data: bytes, wire: Wire, *, is_stream: bool) -> NoReturn:
-    """Raise the error, with advice on how to read the data if there is any."""
+    """Raise the error, with advice on how to decode the data if there is any."""
     if not isinstance(error, ProviderError):
         advice = advice_for_decode(data, wire.NAME, is_stream=is_stream)
         if advice is not None:
@@ -190,7 +195,7 @@ def _raise_with_advice(error: StenoError, data: bytes, wire: Wire, *, is_stream:
 
 
 def _reported_error(error: StenoError) -> StenoError:
-    """Return an error of the provider as an InvalidValue, since its HTTP status is unknown."""
+    """Convert a ProviderError to an InvalidValue, since its HTTP status is unknown."""
     if not isinstance(error, ProviderError):
         return error
     kind = error.provider_code or error.provider_type

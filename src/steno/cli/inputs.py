@@ -1,4 +1,4 @@
-"""`steno inputs`: the files, images and resources of a session, and their changes since."""
+"""The command `steno inputs`, which lists the references of a session and their changes."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ _NO_VALUE, _UNKNOWN = "-", "?"
 
 
 class _InputRow(NamedTuple):
-    """A reference, and the difference of its target from the record."""
+    """A reference, and the changes to its target since it was resolved."""
 
     reference: TrackedReference
     facts: ResolutionFacts
     change_status: str
-    """same, changed or gone; fresh or stale; `-` if no content was sent; `?` if unknown."""
+    """`same`, `changed`, `gone`, `fresh` or `stale`; `-` if no content was sent, `?` if unknown."""
     changes: tuple[str, ...]
 
     @property
@@ -80,7 +80,8 @@ def add_commands(commands: Subparsers) -> None:
         _run_inputs,
         "list the files, images and resources that a session refers to",
         "List the references in the messages of a branch (files, folders, patterns, images, MCP "
-        "resources). Show how each was sent to the model and whether it has changed since. No request is sent to a model or a server.",
+        "resources), how each was sent to the model, and whether it has changed since. No request "
+        "is sent to a model or a server.",
         arguments=(
             argument(
                 "session",
@@ -109,9 +110,11 @@ def _run_inputs(options: argparse.Namespace) -> int:
     rows = asyncio.run(_compare_all(listed, _session_workspace(session_folder(log.header))))
     hidden, notice = len(all_references) - len(listed), ""
     if hidden == 1:
-        notice = "1 reference was not sent or is on another branch; --all lists it"
+        notice = "1 reference was not sent or is on another branch; use --all to list it"
     elif hidden:
-        notice = f"{hidden:,} references were not sent or are on other branches; --all lists them"
+        notice = (
+            f"{hidden:,} references were not sent or are on other branches; use --all to list them"
+        )
     elif not rows:
         notice = "no references found"
     errors = {number: terminal_line(row.error or "") for number, row in enumerate(rows)}
@@ -125,7 +128,7 @@ def _run_inputs(options: argparse.Namespace) -> int:
 
 
 def _find_references(entries: Iterable[Entry]) -> tuple[TrackedReference, ...]:
-    """Return all references of messages, also answered and summarised ones."""
+    """Return all references in messages, including answered and summarised messages."""
     tracker = ReferenceTracker()
     ignored = AssistantMessage | Compaction
     tracker.read([entry for entry in entries if not isinstance(entry.payload, ignored)])
@@ -136,7 +139,7 @@ def _find_references(entries: Iterable[Entry]) -> tuple[TrackedReference, ...]:
 
 
 def _session_workspace(folder: str | None) -> Workspace | None:
-    """Return the workspace of the session; None if it is unknown or gone."""
+    """Return the workspace of the session; None if its folder is unknown or no longer exists."""
     more = load_settings_leniently(print_notice).settings.add_dirs
     try:
         return None if folder is None else Workspace([Path(folder), *filter(Path.is_dir, more)])
@@ -158,7 +161,7 @@ async def _compare_all(
 async def _compare(
     tracked: TrackedReference, inputs: InputResolver, workspace: Workspace | None
 ) -> tuple[str, tuple[str, ...]]:
-    """Return the status of a reference, and how its target differs from the record."""
+    """Return the change status of a reference, and the changes to its target."""
     reference, resolution = tracked.reference, tracked.resolution
     if not tracked.is_resolved or resolution is None:
         return _NO_VALUE, ()
@@ -168,7 +171,7 @@ async def _compare(
             return "fresh" if is_fresh else "stale", ()
         case FileReference(path=path) | Image(source=ImageFile(path)):
             pass
-        case _:  # it has no path
+        case _:  # a reference without a path
             return _NO_VALUE, ()
     file = None if workspace is None else _file_elsewhere(resolution.details, workspace)
     if workspace is not None and file is not None:
@@ -179,7 +182,7 @@ async def _compare(
     changes = await inputs.changes(reference, resolution)
     if not changes:
         return "same", ()
-    if _kind_of(tracked) == "pattern":  # a pattern names no single file that could be gone
+    if _kind_of(tracked) == "pattern":  # no single file that could be gone
         return "changed", changes
     try:
         exists = await asyncio.to_thread(workspace.exists, path)
@@ -189,7 +192,7 @@ async def _compare(
 
 
 def _file_elsewhere(details: Mapping[str, Any] | None, workspace: Workspace) -> Path | None:
-    """Return a recorded file outside of the workspace: its folder was added for one run only."""
+    """Return a recorded file outside the workspace, whose folder was added for one run only."""
     recorded = read_recorded_paths(details) or read_recorded_image(details)
     file = Path(recorded.path) if isinstance(recorded, RecordedFile) else Path()
     is_elsewhere = not any(file.is_relative_to(root) for root in workspace.roots)
@@ -197,10 +200,7 @@ def _file_elsewhere(details: Mapping[str, Any] | None, workspace: Workspace) -> 
 
 
 def _with_folder_of(file: Path, workspace: Workspace) -> Workspace | None:
-    """Return a workspace in which a file can be compared under its recorded name.
-
-    None if the user cannot read it.
-    """
+    """Return the workspace extended by the folder of a file; None if the file is unreadable."""
     try:
         if os.path.lexists(file) and not os.access(file, os.R_OK):
             return None

@@ -1,11 +1,12 @@
-"""Read the command line, run one command, and report errors as text and an exit status.
+"""The entry point of the command line, which runs one command and reports errors.
 
-0  done
-1  the command failed: the message on stderr gives the reason
+Exit status:
+0  success
+1  the command failed; a message on stderr states the reason
 2  the command line is invalid
-3  done, but something was lost or could not be checked, and the options forbid that
+3  content was lost or could not be checked
 4  the run stopped at a limit
-129, 130, 143  stopped by a signal: hang-up, Ctrl-C, kill
+129, 130, 143  stopped by a signal (hang-up, Ctrl-C, kill)
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ common options:
 
 exit status:
   0  success
-  1  the command failed; stderr gives the reason
+  1  the command failed; see stderr for the reason
   2  the command line is invalid
-  3  something was lost or could not be checked (--strict, verify)
+  3  content was lost or could not be checked (--strict, verify)
   4  the run stopped at a limit
   129, 130, 143  stopped by a signal (hang-up, Ctrl-C, kill)
 
-Run 'steno run --help' for all options of a session, 'steno COMMAND --help' for a command.
+Run 'steno run --help' for the options of a session, 'steno COMMAND --help' for those of a command.
 """
 _MAX_NAME_LENGTH: Final = 40
 _POSIX_MODULES: Final = ("fcntl", "resource", "termios")
@@ -59,9 +60,9 @@ _OTHER_NAMES: Final = {
     "continue": "--continue",
     "tools": "mcp tools",
 }
-"""Names that users of other programs type, and what they mean here."""
+"""Command names of other programs, and their equivalents in steno."""
 _GLOBAL_OPTIONS: Final = ("-h", "--help", "--version")
-"""Options that belong to no command."""
+"""Options that are valid without a command."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -81,7 +82,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_command(arguments: Sequence[str]) -> int:
-    """Run the command and return its exit status. Raises StenoError, MissingExtra, OSError."""
+    """Run the command and return its exit status.
+
+    Raises StenoError, MissingExtra or OSError if the command fails.
+    """
     command_line = _add_default_command(list(arguments))
     parser = build_parser(command_line)
     _check_command(command_line, parser)
@@ -98,7 +102,7 @@ def report_error(error: StenoError | MissingExtra | OSError | KeyboardInterrupt)
         case KeyboardInterrupt():
             return ExitStatus.INTERRUPTED
         case BrokenPipeError():
-            _discard_stdout()  # the reader of the output has closed the pipe: no error
+            _discard_stdout()  # not an error: the reader of the output has closed the pipe
         case OutputError() | StenoError():
             if isinstance(error, OutputError) and error.is_stdout:
                 _discard_stdout()
@@ -113,14 +117,14 @@ def report_error(error: StenoError | MissingExtra | OSError | KeyboardInterrupt)
 
 
 def _open_missing_streams() -> None:
-    """Open closed standard streams on /dev/null, so that no file gets their descriptors."""
+    """Replace closed standard streams with /dev/null, so that no file gets their descriptors."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
 
 
 def _add_default_command(arguments: list[str]) -> list[str]:
-    """Return the arguments with the command `run` where none is named: `steno [PROMPT]`."""
+    """Return the arguments, with the command `run` first if they name no command."""
     if not arguments:
         return ["run"]
     first = arguments[0]
@@ -132,7 +136,7 @@ def _add_default_command(arguments: list[str]) -> list[str]:
 
 
 def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser, with only those commands that these arguments need."""
+    """Return a parser that contains only the commands that the arguments need."""
     parser = CommandLineParser(
         prog="steno",
         description="A coding agent for the terminal that records, branches and replays every "
@@ -151,7 +155,7 @@ def build_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
 
 
 def _add_all_commands(commands: Subparsers) -> None:
-    """Add all commands, on Windows without those that need POSIX."""
+    """Add all commands; on Windows, omit the commands that need POSIX."""
     for name in COMMAND_NAMES:
         try:
             load_command(name)(commands)
@@ -173,5 +177,5 @@ def _check_command(arguments: Sequence[str], parser: argparse.ArgumentParser) ->
 
 
 def _discard_stdout() -> None:
-    """Keep Python from writing the rest of stdout again at exit."""
+    """Redirect stdout to /dev/null, so that Python does not fail when it flushes stdout at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

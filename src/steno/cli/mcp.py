@@ -1,6 +1,6 @@
-"""`steno mcp`: list MCP servers and their tools, read resources, call tools without a model.
+"""The commands of `steno mcp`, which list MCP servers, read resources and call tools.
 
-Texts of servers are untrusted: each is made printable before it reaches a terminal.
+Text from servers is untrusted, and is made printable before it is written to a terminal.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ examples:
   steno mcp read docs file:///notes.md -o notes.md
 
 Servers are configured in your settings ([mcp_servers.NAME]), in the .mcp.json of a trusted project,
-and in files that --mcp-config names.
+and in the files given with --mcp-config.
 """
 
 
 class McpCommandContext(NamedTuple):
-    """The options and servers of a command; the first request to a server starts it."""
+    """The options and the servers of a command; a server starts on its first request."""
 
     options: argparse.Namespace
     servers: McpServers
@@ -97,7 +97,7 @@ class McpCommandContext(NamedTuple):
         name: str | None = self.options.server
         if name is not None and name not in self.servers.specs:
             known = self.servers.specs
-            hint = suggest_name(name, known) if known else "none is configured"
+            hint = suggest_name(name, known) if known else "no server is configured"
             raise ServerFailed(
                 f"unknown server; {hint}",
                 code="server_not_found",
@@ -108,7 +108,7 @@ class McpCommandContext(NamedTuple):
 
     @contextmanager
     def show_wait(self, activity: str = "") -> Generator[None]:
-        """Show an activity until the block ends, by default that of waiting for the servers."""
+        """Display an activity until the block ends; the default is waiting for the servers."""
         names = ", ".join([] if activity else [server.name for server in self.connections])
         self.wait_indicator.start(activity or f"waiting for {names}")
         try:
@@ -117,7 +117,7 @@ class McpCommandContext(NamedTuple):
             self.wait_indicator.stop()
 
     def print_progress(self, text: str) -> None:
-        """Print a notice on stderr without ending the wait."""
+        """Print a notice on stderr while the wait continues."""
         self.wait_indicator.clear()
         print_notice(terminal_line(text))
 
@@ -165,7 +165,7 @@ async def _run_connected(
 
 
 def _list_servers(options: argparse.Namespace) -> int:
-    """Print the configured servers; start them only with `--check`."""
+    """Print the configured servers; with `--check`, start them first."""
     configured = _find_configured_servers(options)
     checks: dict[str, ServerCheck] = {}
 
@@ -187,7 +187,7 @@ def _list_servers(options: argparse.Namespace) -> int:
 
 
 async def _list_tools(context: McpCommandContext) -> int:
-    """Print the tools of servers, or the schema of one."""
+    """Print the tools of servers, or the schema of one tool."""
     with context.show_wait():
         tools = await list_mcp_tools(context.connections)
     report = report_tools(tools)
@@ -200,7 +200,7 @@ async def _list_tools(context: McpCommandContext) -> int:
 
 
 def _find_tool(tools: McpTools, name: str) -> McpTool:
-    """Return a tool by its name here or at its server. Raises Missing."""
+    """Return a tool by its name for models or on its server. Raises Missing if it is unknown."""
     for tool in tools.tools:
         if name in (tool.definition.name, tool.original_name):
             return tool
@@ -238,7 +238,7 @@ async def _list_resources(context: McpCommandContext) -> int:
 
 
 async def _list_prompts(context: McpCommandContext) -> int:
-    """Print the prompts of servers, by their names in a conversation."""
+    """Print the prompts of servers, with the names to use in a conversation."""
     servers = context.connections
     with context.show_wait():
         prompts = await list_mcp_prompts(servers)
@@ -288,7 +288,7 @@ def _write_resource(resource: ReadResourceResult, options: argparse.Namespace) -
 
 
 def _print_resource(resource: ReadResourceResult) -> None:
-    """Print a text resource on the terminal. Raises InvalidValue for other data."""
+    """Print a text resource on the terminal. Raises InvalidValue if it is not text."""
     for part in resource.contents:
         if part.data is not None:
             size = format_count(len(part.data), "byte", "bytes")
@@ -354,9 +354,9 @@ async def _call_tool(context: McpCommandContext) -> int:
 
 
 def _parse_tool_arguments(texts: Sequence[str], schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Read one JSON object, or `key=value` pairs with values of the types in a schema.
+    """Parse one JSON object, or `key=value` pairs whose values have the types in a schema.
 
-    Raises UsageError.
+    Raises UsageError if the arguments have neither form.
     """
     if len(texts) == 1 and texts[0].lstrip().startswith("{"):
         try:
@@ -376,7 +376,7 @@ def _parse_tool_arguments(texts: Sequence[str], schema: Mapping[str, Any]) -> Ma
             )
         if name in values:
             raise UsageError(
-                f"{terminal_line(name)} is given twice", code="argument_repeated", place="arguments"
+                f"{terminal_line(name)} appears twice", code="argument_repeated", place="arguments"
             )
         values[name] = value
     return parse_text_arguments(values, schema)
@@ -408,11 +408,11 @@ def _print_result(result: CallToolResult) -> None:
 def _parse_seconds(text: str) -> float:
     seconds = parse_number(text)
     if not 0 < seconds < math.inf:
-        raise argparse.ArgumentTypeError("must be a number of seconds above 0")
+        raise argparse.ArgumentTypeError("must be a number of seconds greater than 0")
     return seconds
 
 
-_SERVER: Final = argument("server", metavar="SERVER", help="the server")
+_SERVER: Final = argument("server", metavar="SERVER", help="the name of the server")
 _SERVER_OR_ALL: Final = argument("server", nargs="?", metavar="SERVER", help="only this server")
 _MCP_CONFIG: Final = argument(
     "--mcp-config",
@@ -426,8 +426,8 @@ _ACTIONS: Final = (
         "list",
         _list_servers,
         "list the configured servers and their state",
-        "List the configured servers, where each is configured, and whether it can be used. No "
-        "server is started without --check.",
+        "List the configured servers, where each is configured, and whether it can be used. "
+        "Servers are started only with --check.",
         (
             flag("--check", help="start the servers and report whether they respond"),
             flag("--json", help="print one JSON object per server"),
@@ -437,12 +437,12 @@ _ACTIONS: Final = (
     GroupCommand(
         "tools",
         partial(_run_with_servers, _list_tools),
-        "list tools, or print the schema of one",
+        "list tools, or print the schema of a tool",
         "List the tools of servers: the name for models and permission rules, the server's own "
         "name, the capability, and the first line of the description.",
         (
             argument(
-                "--schema", metavar="TOOL", help="print the JSON schema of the arguments of a tool"
+                "--schema", metavar="TOOL", help="print the JSON Schema of a tool's arguments"
             ),
             _SERVER_OR_ALL,
             flag("--json", help="print one JSON object per tool"),
@@ -473,7 +473,7 @@ _ACTIONS: Final = (
         "pipe.",
         (
             _SERVER,
-            argument("uri", metavar="URI", help="the resource; 'steno mcp resources' lists them"),
+            argument("uri", metavar="URI", help="the URI, as listed by 'steno mcp resources'"),
             OneOf(
                 (
                     argument(
@@ -490,9 +490,9 @@ _ACTIONS: Final = (
         "call",
         partial(_run_with_servers, _call_tool),
         "call a tool",
-        "Call a tool and print its result; progress goes to stderr, and Ctrl-C cancels the call. "
-        "The arguments are checked before they are sent. Permission rules do not apply: you make "
-        "this call, not a model.",
+        "Call a tool and print its result. Progress is printed on stderr, and Ctrl-C cancels the "
+        "call. The arguments are checked before they are sent. Permission rules do not apply, "
+        "because you make this call, not a model.",
         (
             _SERVER,
             argument(
@@ -524,7 +524,7 @@ def add_commands(commands: Subparsers) -> None:
         "mcp",
         [action._replace(arguments=(_MCP_CONFIG, *action.arguments)) for action in _ACTIONS],
         help="list MCP servers, read resources and call tools",
-        description="List MCP (Model Context Protocol) servers and their tools, resources and prompts; "
-        " read a resource, or call a tool.",
+        description="List MCP (Model Context Protocol) servers and their tools, resources and "
+        "prompts; read a resource, or call a tool.",
         epilog=_EPILOG,
     )

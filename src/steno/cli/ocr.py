@@ -1,6 +1,6 @@
-"""`steno ocr`: recognise the text in images on this machine.
+"""The command `steno ocr`, which recognises the text in images on this machine.
 
-The text goes to stdout; confidence, language and engine go to stderr.
+The text is printed on stdout; confidence, language and engine are printed on stderr.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def add_commands(commands: Subparsers) -> None:
                 "--engine",
                 choices=OCR_ENGINES,
                 default="auto",
-                help="the OCR engine (default: auto, the first that is installed)",
+                help="the OCR engine (default: auto, the first installed engine)",
             ),
             argument(
                 "--lang",
@@ -75,19 +75,19 @@ def _parse_languages(text: str) -> tuple[str, ...]:
 
 def _run_ocr(options: argparse.Namespace) -> int:
     ocr = OcrReader(_select_engine(options))
-    # Not in a thread: Ctrl-C could not end it before the end of the input.
+    # Not read in a thread, because Ctrl-C could not stop the thread before the end of the input.
     piped = sys.stdin.buffer.read(MAX_IMAGE_FILE_BYTES + 1) if _STDIN_NAME in options.files else b""
     try:
         return asyncio.run(_read_all(options.files, ocr, piped, as_json=options.json))
     except KeyboardInterrupt:
         with suppress(OSError):
             sys.stdout.flush()
-        # Exit immediately: Python would wait some seconds for the OCR thread.
+        # Exit immediately, because Python would wait some seconds for the OCR thread.
         os._exit(ExitStatus.INTERRUPTED)
 
 
 def _select_engine(options: argparse.Namespace) -> OcrEngine:
-    """Return the engine that the options name; only Tesseract takes languages."""
+    """Return the engine that the options name; only Tesseract accepts languages."""
     if options.lang and options.engine == "rapidocr":
         raise UsageError(
             "rapidocr does not accept languages; omit --lang or use --engine tesseract",
@@ -104,7 +104,7 @@ def _select_engine(options: argparse.Namespace) -> OcrEngine:
 
 
 async def _read_all(files: list[str], ocr: OcrReader, piped: bytes, *, as_json: bool) -> int:
-    """Read the images one after the other, skip those that fail, and return the exit status."""
+    """Read the images one by one, report failures, and return the exit status."""
     status = ExitStatus.OK
     waiting = WaitIndicator()
     for number, file in enumerate(files):
@@ -133,7 +133,7 @@ def _outcome_as_json(name: str, outcome: OcrResult | _ReadFailure) -> dict[str, 
 
 async def _read_image(file: str, ocr: OcrReader, piped: bytes) -> OcrResult | _ReadFailure:
     try:
-        # Ctrl-C does not wait until a large image is decoded.
+        # In a thread, so that Ctrl-C does not wait until a large image is decoded.
         data = await run_in_cancellable_thread(
             lambda: prepare_for_ocr(piped if file == _STDIN_NAME else _read_file(file))
         )
@@ -145,7 +145,7 @@ async def _read_image(file: str, ocr: OcrReader, piped: bytes) -> OcrResult | _R
 
 
 def _read_file(file: str) -> bytes:
-    """Return the content of a file, up to one byte more than the limit."""
+    """Return the content of a file, at most one byte more than the size limit."""
     with open(file, "rb", opener=_open_nonblocking) as opened:
         if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
             raise BadImage("is a device, pipe or socket, not a file; use - to read stdin")
@@ -153,7 +153,7 @@ def _read_file(file: str) -> bytes:
 
 
 def _open_nonblocking(file: str, flags: int) -> int:
-    """Open a file without waiting for a writer, if it is a pipe."""
+    """Open a file; if it is a pipe, do not wait for a writer."""
     return os.open(file, flags | getattr(os, "O_NONBLOCK", 0))  # Windows lacks the flag
 
 
@@ -175,5 +175,5 @@ def _print_text(name: str, result: OcrResult, *, is_one_of_many: bool) -> None:
         result.engine,
         f"{result.duration_s:.1f} s",
     ]
-    sys.stdout.flush()  # both may go to the same terminal, and the text comes first
+    sys.stdout.flush()  # print the text first if stdout and stderr are the same terminal
     print_notice(f"{name}: {', '.join(filter(None, facts))}")

@@ -1,4 +1,4 @@
-"""Open a session as the command line describes it."""
+"""The function that opens a session with the options of the command line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SETTING_OPTIONS: Final = (
     *("model", "mode", "allow", "deny", "max_turns", "max_seconds", "max_cost", "max_tokens"),
     *("temperature", "add_dirs", "system_prompt", "append_system_prompt", "image_mode"),
 )
-"""Options that are settings as well, by their names."""
+"""The names of options that override a setting of the same name."""
 
 
 def open_session_from_options(
@@ -30,7 +30,7 @@ def open_session_from_options(
     is_interactive: bool = True,
     on_skipped: Callable[[SetupNotice], None] | None = None,
 ) -> AbstractAsyncContextManager[AgentSession]:
-    """Open the session of a command line, as `AgentSession.open` does."""
+    """Call `AgentSession.open` with the options of the command line."""
     flags: dict[str, Any] = {name: getattr(options, name) for name in _SETTING_OPTIONS}
     flags["store"] = getattr(options, "store", None)
     start = SessionStart(

@@ -1,6 +1,6 @@
-"""`steno --plain`: work at the terminal line by line.
+"""The command `steno --plain`, which runs a session at the terminal line by line.
 
-Not part of `open_session`: the full screen loads that, and needs nothing of `steno.ui.plain`.
+This module is separate from `open_session` so that the full screen does not load `steno.ui.plain`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ def run_plain_mode(options: argparse.Namespace, history: Path | None) -> int:
 
 
 async def _run_session(options: argparse.Namespace, history: Path | None) -> int:
-    # The line reader handles Ctrl-C: it interrupts, and twice it leaves.
+    # The line reader handles Ctrl-C, which interrupts the run; a second Ctrl-C exits.
     with StopSignals((signal.SIGTERM, signal.SIGHUP)) as signals:
         return await signals.run(_open_and_run(options, history))
 
 
 async def _open_and_run(options: argparse.Namespace, history: Path | None) -> int:
-    # No progress is shown: a screen reader would read a changing line again and again.
+    # No progress is printed, because a screen reader would read a changing line repeatedly.
     async with open_session_from_options(options, lambda _: None) as session:
         return await run_plain(
             session,

@@ -1,7 +1,7 @@
-"""Read recorded bodies of requests and responses, for `steno decode` and `steno convert`.
+"""Functions that read recorded requests and responses for `steno decode` and `steno convert`.
 
-A byte order mark and the headers that `curl -i` prints are removed; packed data is refused with
-advice on how to unpack it. If a wire cannot decode the data, `steno.wire.guess_wire` finds the
+A byte order mark and the headers that `curl -i` prints are removed; compressed data is rejected
+with advice on how to unpack it. If a wire cannot decode the data, `steno.wire.guess_wire` finds the
 wires that can.
 """
 
@@ -35,7 +35,7 @@ from steno.wire.request_encoder import messages_field
 from steno.wire.tolerant import read_as
 
 WIRE_NAMES: Final = f"{', '.join(WIRES)}, or a module such as package.module"
-"""The names of wires, as help shows them."""
+"""The names of wires, for help texts."""
 _JSON_PREFIXES: Final = (b"{", b"[")
 _KIND_TEXTS: Final = {
     RecordingKind.RESPONSE: "a complete response",
@@ -44,17 +44,17 @@ _KIND_TEXTS: Final = {
 }
 _HAR_REQUEST: Final = ".request.postData.text"
 _HAR_RESPONSE: Final = ".response.content.text"
-"""The bodies of an entry of a HAR file."""
+"""The jq path of the response body in a HAR entry; `_HAR_REQUEST` is that of the request body."""
 _ERROR_MEMBERS: Final = ("message", "detail", "details", "errors", "error_description", "msg")
-"""Members with which servers and proxies report an error, without an `error` around them."""
+"""Members in which servers and proxies report an error if they send no `error` object."""
 _DECODE_COMMAND: Final = "steno decode --wire {}"
 _CONVERT_COMMAND: Final = "steno convert --from {} --to WIRE"
 _MAX_BYTES: Final = 256 * 1024 * 1024
-"""The limit of a body, which is held in memory more than once."""
+"""The maximum size of a body, of which several copies are held in memory."""
 _HTTP_HEADERS: Final = re.compile(
     rb"(?:(?:HTTP/[\d.]+ \d{3}|[A-Z]+ \S+ HTTP/[\d.]+).*\n(?:.+\n)*?\r?(?:\n|\Z))+"
 )
-"""Headers, up to their empty line, also those of a proxy or of `100 Continue` before them."""
+"""Headers up to the empty line, including preceding headers of a proxy or of `100 Continue`."""
 _PACKED_FORMS: Final = {
     b"\x1f\x8b": "the data is compressed (gzip); unpack it first: gzip -dc, or curl --compressed",
     b"\x28\xb5\x2f\xfd": "the data is compressed (zstd); unpack it first: zstd -dc",
@@ -63,14 +63,14 @@ _PACKED_FORMS: Final = {
     codecs.BOM_UTF16_BE: "the data is UTF-16; convert it to UTF-8",
     b'"': "the data is a JSON string that contains the body; extract it first: jq -r .",
 }
-"""Advice by the first bytes of data that is not a body."""
+"""Advice for data that must be unpacked or converted, by its first bytes."""
 
 
 # -- options ----------------------------------------------------------------------------------
 
 
 def parse_wire(name: str) -> Wire:
-    """Return the wire that an option names."""
+    """Return the wire that an option names. Raises ArgumentTypeError if it is unknown."""
     closest = None if name in WIRES or "." in name else closest_name(name, WIRES)
     if closest is not None:
         raise argparse.ArgumentTypeError(f"unknown wire; do you mean {closest}?")
@@ -90,7 +90,10 @@ def body_argument(content: str) -> Argument:
 
 
 def read_recorded_body(name: str) -> bytes:
-    """Return the body in a file, or in stdin (`-`). Raises InvalidValue if it is packed."""
+    """Return the body from a file, or from stdin (`-`).
+
+    Raises InvalidValue if the input is empty, compressed or too large.
+    """
     data = _read_bytes(name).removeprefix(codecs.BOM_UTF8)
     headers = _HTTP_HEADERS.match(data)
     if headers is not None:
@@ -111,25 +114,25 @@ def read_recorded_body(name: str) -> bytes:
 def _read_bytes(name: str) -> bytes:
     if name == "-":
         if sys.stdin.isatty():
-            print_notice("reading stdin until Ctrl-D; to read a file, name it")
+            print_notice("reading stdin until Ctrl-D; pass a file name to read a file")
         data = sys.stdin.buffer.read(_MAX_BYTES + 1)
     else:
         with Path(name).open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
         raise InvalidValue(
-            f"larger than {_MAX_BYTES:,} bytes; pass the body of one request or response",
+            f"is larger than {_MAX_BYTES:,} bytes; pass the body of one request or response",
             code="input_too_large",
             place="input",
         )
     return data
 
 
-# -- advice on other data ---------------------------------------------------------------------
+# -- advice on data that cannot be decoded ----------------------------------------------------
 
 
 def advice_for_decode(data: bytes, wire: str, *, is_stream: bool) -> str | None:
-    """Return how to read a response that `wire` could not decode; None if nothing helps."""
+    """Return advice on a response that `wire` could not decode; None if there is none."""
     advice = _advice_on_several(data, wire, _DECODE_COMMAND)
     if advice is not None:
         return advice
@@ -159,7 +162,7 @@ def advice_for_decode(data: bytes, wire: str, *, is_stream: bool) -> str | None:
 
 
 def advice_for_convert(data: bytes, wire: str) -> str | None:
-    """Return how to read a request that `wire` could not decode; None if nothing helps."""
+    """Return advice on a request that `wire` could not decode; None if there is none."""
     advice = _advice_on_several(data, wire, _CONVERT_COMMAND)
     if advice is not None:
         return advice
@@ -177,7 +180,7 @@ def advice_for_convert(data: bytes, wire: str) -> str | None:
 
 
 def suggest_other_wire(data: bytes, request: Request, wire: str) -> str | None:
-    """Return advice if other wires know clearly more fields of a decoded request than `wire`."""
+    """Return advice if other wires know considerably more fields of a request than `wire`."""
     names = find_better_wires(data, request, wire)
     if not names:
         return None
@@ -186,7 +189,7 @@ def suggest_other_wire(data: bytes, request: Request, wire: str) -> str | None:
 
 
 def _advice_on_several(data: bytes, wire: str, command: str) -> str | None:
-    """Return advice on several bodies, one per line, that are not events of one stream."""
+    """Return advice if the data is several bodies, one per line, not the events of a stream."""
     lines = [line for line in data.split(b"\n", 3) if line.strip()][:2]
     if len(lines) < 2 or not all(read_as(line, dict[str, Any]) for line in lines):
         return None
@@ -202,7 +205,7 @@ def _advice_on_several(data: bytes, wire: str, command: str) -> str | None:
 
 
 def _advice_on_lines(data: bytes) -> str | None:
-    """Return advice on the data of SSE events without their framing, one per line."""
+    """Return advice if the data is SSE events without their framing, one per line."""
     if not data.lstrip().startswith(b"{"):
         return None
     framed = b"".join([b"data: %b\n\n" % line for line in data[:SAMPLE_BYTES].splitlines() if line])
@@ -213,14 +216,14 @@ def _advice_on_lines(data: bytes) -> str | None:
 
 
 def _advice_on_list(data: bytes, wire: str) -> str | None:
-    """Return advice if the input is a bare list of messages, not a request."""
+    """Return advice if the data is a bare list of messages, not a request."""
     if wire not in WIRES or not read_as(data, list[dict[str, Any]]):
         return None
     return f"this is a list; wrap it in a request: jq '{{{messages_field(wire)}: .}}'"
 
 
 def _advice_on_error(data: bytes) -> str | None:
-    """Return the error that a server sent instead of a response."""
+    """Return a note if the data is an error that a server sent instead of a response."""
     body = read_as(data, dict[str, Any]) or {}
     if not any(body.get(name) for name in _ERROR_MEMBERS) or isinstance(body.get("message"), dict):
         return None  # an object is a message, not an error
@@ -237,7 +240,7 @@ def _advice_on_error(data: bytes) -> str | None:
 
 
 def _advice_on_file(data: bytes, wire: str, place: str) -> str | None:
-    """Return advice on data that is not a known body."""
+    """Return advice if the data is a HAR file, or neither JSON nor a stream."""
     log = (read_as(data, dict[str, Any]) or {}).get("log")
     if isinstance(log, dict) and "entries" in log:
         return f"this looks like a HAR file; extract one body: jq -r '.log.entries[0]{place}'"

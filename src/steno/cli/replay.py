@@ -1,4 +1,4 @@
-"""`steno replay`: replay a recorded session, unchanged or on another model."""
+"""The command `steno replay`, which replays a recorded session, unchanged or on another model."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ examples:
   steno replay last --model ollama/qwen3 --allow 'bash(pytest *)'
 
 exit status:
-  0  the replay is the same; with --model: the run is complete
+  0  the replay matches the log; with --model: the run is complete
   1  the replay differs, or the command failed
   2  the command line is invalid
   4  with --model: the run stopped at a limit
 
 Without --model, no request is sent and no tool runs: responses, prompts, decisions and tool results
-come from the log, and every entry that steno derives from them is compared with the log.
+are read from the log, and every entry that steno derives from them is compared with the log.
 """
 _COMPARISON_COLUMNS: Final = (
     Column("", "dim"),
@@ -82,7 +82,7 @@ _MODEL_OPTIONS: Final = (
 
 
 def add_commands(commands: Subparsers) -> None:
-    """Add the command."""
+    """Add the command to the command line."""
     parser = commands.add_parser(
         "replay",
         help="replay a recorded session and compare the result with the log",
@@ -194,7 +194,7 @@ def _entry_pieces(entry: Entry, log: SessionLog) -> tuple[tuple[str, str], str]:
 
 
 def rerun_session(options: argparse.Namespace) -> int:
-    """Run the session on another model, print the comparison, and return the exit status."""
+    """Run a session on another model, print the comparison, and return the exit status."""
     flags = {name: getattr(options, name) for name in ("model", "allow", "deny")}
     loaded = load_settings(flags=flags)
     for notice in () if options.quiet else loaded.notices:

@@ -1,4 +1,4 @@
-"""Run a command of the command table: add it to the command line, and print its report."""
+"""Functions that add the commands of the command table to the command line and run them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def run_report_command(run: RunCommand, options: argparse.Namespace) -> int:
     result, as_json = run(command_context(options), options), vars(options).get("json", False)
     if isinstance(result, Report):
         return print_report(result, as_json=as_json)
-    import asyncio  # noqa: PLC0415 - it takes as long to load as all of steno
+    import asyncio  # noqa: PLC0415 - loading asyncio takes as long as loading steno
 
     async def wait() -> Report:
         return await result
@@ -75,7 +75,7 @@ def run_report_command(run: RunCommand, options: argparse.Namespace) -> int:
 
 
 def print_report(report: Report, *, as_json: bool = False) -> ExitStatus:
-    """Print a report, and return the exit status."""
+    """Print a report as text or as JSON, and return the exit status."""
     if as_json:
         for value in report.data:
             print_json(msgspec.json.encode(value))

@@ -1,8 +1,7 @@
-"""`steno` and `steno -p PROMPT`: the options, and the choice between terminal and single prompt.
+"""The command `steno run`, with its options and the choice of the interface.
 
-The full screen is painted before anything else is loaded, so this module imports nothing heavy:
-`command_table` loads the one interface that is needed, which loads the session after its first
-frame.
+The full screen is painted before anything else is loaded, so this module imports nothing heavy.
+`command_table` loads the selected interface, which loads the session after its first frame.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ examples:
 
 exit status:
   0  the run is complete
-  1  the run failed; stderr gives the reason
+  1  the run failed; see stderr for the reason
   2  the command line is invalid
   4  the run stopped at a limit (--max-turns, --max-seconds, --max-cost); -c continues
   129, 130, 143  stopped by a signal (hang-up, Ctrl-C, kill); -c continues
@@ -60,12 +59,12 @@ With -p, calls that need approval are denied unless you pass --ask or --yes.
 
 
 def add_commands(commands: Subparsers) -> None:
-    """Add the command."""
+    """Add the command to the command line."""
     run = commands.add_parser(
         "run",
-        help="work with a model; the default command",
-        description="Work with a model and its tools: in a session at the terminal, or with -p on "
-        "one prompt. `steno ...` is short for `steno run ...`.",
+        help="start a session or run one prompt (the default command)",
+        description="Start a session at the terminal, or run one prompt with -p. `steno ...` is "
+        "short for `steno run ...`.",
         epilog=_EPILOG,
     )
     run.add_argument(
@@ -77,8 +76,8 @@ def add_commands(commands: Subparsers) -> None:
         nargs="?",
         const="-",
         metavar="PROMPT",
-        help="run this prompt without a terminal; stdin is appended to it, or is the prompt if "
-        "PROMPT is omitted or -",
+        help="run this prompt without a terminal; stdin is appended to PROMPT, or is the prompt "
+        "if PROMPT is omitted or -",
     )
     run.add_argument(
         "--plain",
@@ -123,7 +122,7 @@ def _add_session_options(run: argparse.ArgumentParser) -> None:
         help="continue the last session of this folder",
     )
     resume.add_argument("-r", "--resume", metavar="ID", help=f"resume a session: {SESSION_NAMES}")
-    resume.add_argument("--no-session", action="store_true", help="store nothing on disk")
+    resume.add_argument("--no-session", action="store_true", help="do not store the session")
     group.add_argument(
         "--fork",
         nargs="?",
@@ -162,7 +161,7 @@ def _add_model_options(run: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--image-mode",
         choices=("auto", "vision", "ocr"),
-        help="send images (vision), the text in them (ocr), or what the model supports (auto, "
+        help="send images (vision), the text in them (ocr), or whichever the model supports (auto, "
         "the default)",
     )
 
@@ -172,7 +171,7 @@ def _add_permission_options(run: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--mode",
         choices=("plan", "act"),
-        help="plan: read only; act: also write and run commands, subject to permission (default)",
+        help="plan: only read; act: also write files and run commands, with permission (default)",
     )
     group.add_argument(
         "--allow",
@@ -197,7 +196,7 @@ def _add_permission_options(run: argparse.ArgumentParser) -> None:
         action="append",
         dest="add_dirs",
         metavar="FOLDER",
-        help="let tools work in this folder, too; repeatable",
+        help="also give tools access to this folder; repeatable",
     )
     servers = group.add_mutually_exclusive_group()
     servers.add_argument(
@@ -205,7 +204,7 @@ def _add_permission_options(run: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="also use the MCP servers in FILE, which has the format of .mcp.json",
+        help="also use the MCP servers in FILE, which has the format of .mcp.json; repeatable",
     )
     servers.add_argument("--no-mcp", action="store_true", help="start no MCP servers")
 
@@ -221,7 +220,7 @@ def _run_command(options: argparse.Namespace) -> int:
 
 
 def _check_session_options(options: argparse.Namespace) -> None:
-    """Exit if options contradict each other, before a full screen hides the error."""
+    """Exit if options contradict each other, before the full screen hides the error."""
     refuse, is_new = options.parser.error, options.resume is None and not options.continues
     if options.fork is not None and is_new:
         refuse("--fork: needs --continue or --resume")
@@ -235,7 +234,7 @@ def _check_session_options(options: argparse.Namespace) -> None:
 
 
 def is_interactive(options: argparse.Namespace) -> bool:
-    """Return whether a user is at a terminal and no option asks for a single prompt."""
+    """Return whether to start a session at the terminal instead of running one prompt."""
     if options.prompt is not None or options.images or options.retry:
         return False
     if options.output_format != "text":
@@ -249,7 +248,7 @@ def run_interactive(options: argparse.Namespace) -> int:
     history = None if options.no_session else _history_file(os.environ)
     if _is_plain(options, settings, os.environ) or not _has_full_screen():
         return load_plain_mode()(options, history)
-    # Modules are never garbage: collecting while they load takes time and frees nothing.
+    # Modules are never garbage; a collection while they load takes time and frees nothing.
     gc.disable()
     try:
         return _run_full_screen(options, settings, history)
@@ -258,7 +257,7 @@ def run_interactive(options: argparse.Namespace) -> int:
 
 
 def _read_user_settings(environ: Mapping[str, str]) -> Mapping[str, object]:
-    """Return the user's settings unchecked, for what is needed before the session is loaded."""
+    """Return the user's settings without validation, for use before the session is loaded."""
     folder = config_folder(environ)
     if folder is None:
         return {}
@@ -269,7 +268,7 @@ def _read_user_settings(environ: Mapping[str, str]) -> Mapping[str, object]:
 
 
 def _history_file(environ: Mapping[str, str]) -> Path | None:
-    """Return the file of the prompt history."""
+    """Return the path of the prompt history; None if the home folder is unknown."""
     state_folder = environ.get("XDG_STATE_HOME", "")
     home = home_folder(environ)
     if state_folder.startswith("/"):
@@ -288,7 +287,7 @@ def _is_plain(
 
 
 def _has_full_screen() -> bool:
-    """Return whether the full screen is installed; if not, report it once and work line by line."""
+    """Return whether the full screen is installed; print a notice if it is not."""
     if find_spec("textual") is not None:
         return True
     notice = f"the full screen is not installed ({install_command('tui')}); using --plain"
@@ -326,11 +325,11 @@ async def _open_session(
 ) -> AsyncGenerator[Any]:
     """Open the session; its modules are loaded in a thread, so that the screen stays responsive.
 
-    The ID of the last session is appended to `sessions`, for the notice at the end.
+    At the end, the ID of the current session is appended to `sessions`, for the closing notice.
     """
     open_session = await asyncio.to_thread(load_session_opener)
     async with open_session(options, report) as session:
-        gc.freeze()  # no collection of these objects later, while the user types
+        gc.freeze()  # exempt the loaded objects from collections while the user types
         gc.enable()
         try:
             yield session

@@ -1,4 +1,4 @@
-"""`steno sessions`: the group of the command table, with sessions in files: export and import."""
+"""The commands of `steno sessions`: those of the command table, and export and import."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from steno.render.terminal_text import terminal_json, terminal_line, terminal_te
 from steno.render.transcripts import WRITE_ONLY
 
 _AFTER: Final = "search"
-"""The command after which help lists those of this module."""
+"""The command after which help lists `export` and `import`."""
 
 
 def _export_session(options: argparse.Namespace) -> int:
-    """Write a session to a file or to stdout."""
+    """Write a session to a file or to stdout, and return the exit status."""
 
     def write_stdout(data: bytes) -> None:
         with report_write_errors(STDOUT):
@@ -62,12 +62,12 @@ def _export_session(options: argparse.Namespace) -> int:
 
 
 def _import_session(options: argparse.Namespace) -> int:
-    """Add a session from a file, and print its ID."""
+    """Add a session from a file to the store, and print its ID."""
     if options.format in WRITE_ONLY:
         readable = ", ".join([name for name in SESSION_FORMATS if name not in WRITE_ONLY])
         raise UsageError(
-            f"{options.format} can only be written; export the session in another format "
-            f"({readable})",
+            f"{options.format} can only be exported, not imported; export the session in another "
+            f"format ({readable})",
             code="format_write_only",
             place="--format",
         )
@@ -104,7 +104,7 @@ def _import_session(options: argparse.Namespace) -> int:
 
 
 def _read_stdin() -> bytes:
-    """Read stdin to its end, in chunks, so that Ctrl-C is handled between two reads."""
+    """Read stdin to its end in chunks, so that Ctrl-C is handled between two reads."""
     buffer, chunks = cast("io.BufferedReader", sys.stdin.buffer), list[bytes]()
     while chunk := buffer.read1(1 << 16):
         chunks.append(chunk)
@@ -112,13 +112,13 @@ def _read_stdin() -> bytes:
 
 
 def _apply_import_options(header: Header, options: argparse.Namespace) -> Header:
-    """Return the header with the ID and title of the options."""
+    """Return the header with the ID and the title from the options, and without its folder."""
     if options.id is not None and options.id != header.id:
         header = replace(header, id=options.id)
     if options.title is not None:
         header = replace(header, title=clean_title(options.title, place="--title"))
     if header.about is not None and FOLDER_KEY in header.about:
-        # Else `steno -c` would continue an imported session whose folder happens to exist here.
+        # Otherwise, `steno -c` could continue an imported session whose folder also exists here.
         about = {name: value for name, value in header.about.items() if name != FOLDER_KEY}
         header = replace(header, about=about or None)
     return header if header.created_at is not None else replace(header, created_at=utc_now())
@@ -130,7 +130,7 @@ _FILE_COMMANDS: Final = (
         _export_session,
         "write a session to a file",
         "Write a session to stdout or to a file, in one of several formats. Content that the "
-        "format cannot hold is listed on stderr, one line per kind.",
+        "format cannot represent is listed on stderr, one line per kind.",
         (NAMED_SESSION, *EXPORT_ARGUMENTS),
     ),
     GroupCommand(

@@ -1,4 +1,4 @@
-"""Signals that stop a run: the first one gracefully, the next one immediately."""
+"""Handling of signals: the first one stops a run gracefully, the second one immediately."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @final
 class StopSignals:
-    """Handles signals while a block runs inside a task, and cancels that task."""
+    """A context manager that handles signals and cancels the current task."""
 
     def __init__(self, signals: Iterable[signal.Signals] = _SIGNALS) -> None:
-        """Take the current task, and the signals to handle."""
+        """Prepare to handle the signals; the current task is the one to cancel."""
         task = asyncio.current_task()
         assert task is not None
         self._task = task
@@ -23,15 +23,15 @@ class StopSignals:
         self._received: list[signal.Signals] = []
         self._handled: list[signal.Signals] = []
         self.on_first_signal: Callable[[], object] = task.cancel
-        """The reaction to the first signal."""
+        """The function to call on the first signal; by default, it cancels the task."""
 
     @property
     def status(self) -> int | None:
-        """The exit status of the first signal; None if there was none."""
+        """The exit status for the first received signal; None if none was received."""
         return 128 + self._received[0] if self._received else None
 
     async def run(self, work: Awaitable[int]) -> int:
-        """Return the exit status of the work, or of the signal that cancelled it."""
+        """Return the exit status of the work, or the status of the signal that cancelled it."""
         try:
             return await work
         except asyncio.CancelledError:
@@ -42,7 +42,7 @@ class StopSignals:
     def __enter__(self) -> Self:
         loop = asyncio.get_running_loop()
         for number in self._signals:
-            # A process in the background, or under nohup, is started with the signal ignored.
+            # Background processes, and those under nohup, are started with the signal ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 loop.add_signal_handler(number, self._on_signal, number)
                 self._handled.append(number)

@@ -1,4 +1,4 @@
-"""`steno store convert`, `gc` and `info`: copy, clean up and describe whole stores."""
+"""The commands `steno store convert`, `gc` and `info`, which operate on whole stores."""
 
 from __future__ import annotations
 
@@ -51,11 +51,13 @@ def add_commands(commands: Subparsers) -> None:
                 _run_convert,
                 "copy sessions from one store to another",
                 "Copy sessions with their digests and blobs to another store, which is created if "
-                "it does not exist. A session is copied as a whole or not at all. Damaged "
-                "sessions are skipped and reported.",
+                "it does not exist. No session is copied in part. Damaged sessions are skipped and "
+                "reported.",
                 (
-                    argument("source", metavar="SOURCE", help=STORE_ADDRESSES),
-                    argument("target", metavar="TARGET", help="same forms as SOURCE"),
+                    argument(
+                        "source", metavar="SOURCE", help=f"the store to read: {STORE_ADDRESSES}"
+                    ),
+                    argument("target", metavar="TARGET", help="the store to write; see SOURCE"),
                     argument(
                         "--session",
                         action="append",
@@ -95,7 +97,7 @@ def _run_convert(options: argparse.Namespace) -> int:
     address, unreadable = parse_store_address(options.target, "TARGET"), UnreadableSessions()
     if address.kind == "memory":
         raise UsageError(
-            "a store in memory is lost when the command ends; name another store",
+            "a memory store is lost when the command ends; name another target",
             code="store_not_kept",
             place="convert",
         )
@@ -111,7 +113,7 @@ def _run_convert(options: argparse.Namespace) -> int:
             if len(missing) < len(names) and not options.skip_existing:
                 repeated = terminal_text(next(name for name in names if name in existing))
                 raise Conflict(
-                    "the target already has this session; skip such sessions with --skip-existing",
+                    "the target already has this session; use --skip-existing to skip it",
                     code="session_exists",
                     place=f"session {repeated}",
                 )
@@ -125,7 +127,7 @@ def _run_convert(options: argparse.Namespace) -> int:
 def _copy_sessions(
     source: Store, target: Store, sessions: list[str], unreadable: UnreadableSessions
 ) -> int:
-    """Copy the readable sessions to the target; return their number."""
+    """Copy the readable sessions to the target, and return the number of copied sessions."""
     copied: set[str] = set()
     remaining = sessions
     try:
@@ -139,7 +141,7 @@ def _copy_sessions(
                 try:
                     convert_store(source, target, remaining, on_session=on_copied)
                     break
-                except (*UNREADABLE_ERRORS, Missing) as exc:  # Missing: a blob
+                except (*UNREADABLE_ERRORS, Missing) as exc:  # Missing is raised for a blob
                     failed = next(name for name in remaining if name not in copied)
                     unreadable.add(failed, exc)
                     remaining = remaining[remaining.index(failed) + 1 :]
@@ -159,7 +161,7 @@ def _run_gc(options: argparse.Namespace) -> int:
             freed = store.collect_garbage()
         except UNREADABLE_ERRORS:
             print_notice(
-                "gc: nothing was deleted: a session that cannot be read may refer to any blob"
+                "gc: nothing was deleted, because an unreadable session may refer to any blob"
             )
             _find_unreadable_sessions(store, unreadable)
             if not unreadable:

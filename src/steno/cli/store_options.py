@@ -1,4 +1,4 @@
-"""Find the store and the session that the options of a command name."""
+"""Functions that find the store and the session named by the options of a command."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from steno.store.locate import STORE_VARIABLE, StoreAddress, default_address, re
 
 
 def store_address(options: argparse.Namespace) -> StoreAddress:
-    """Return the address of the store that the options or the settings name, or the default."""
+    """Return the address of the store from the options or the settings, or the default."""
     address: str = getattr(options, "store", "")
     if address:
         return parse_store_address(address, "--store")
@@ -31,7 +31,7 @@ def store_address(options: argparse.Namespace) -> StoreAddress:
 
 
 def parse_store_address(text: str, option: str) -> StoreAddress:
-    """Read an address of the command line. Raises UsageError if it is invalid."""
+    """Parse an address from the command line. Raises UsageError if it is invalid."""
     try:
         return read_address(text)
     except InvalidValue as exc:
@@ -39,9 +39,9 @@ def parse_store_address(text: str, option: str) -> StoreAddress:
 
 
 def _store_from_settings() -> str:
-    """Return the store that the settings name.
+    """Return the address of the store in the settings; empty if it is not set.
 
-    Loading them is slow, so they are loaded only if a settings file exists.
+    Loading settings is slow, so they are loaded only if a settings file exists.
     """
     try:
         folder = working_folder()
@@ -54,9 +54,10 @@ def _store_from_settings() -> str:
 
 @contextmanager
 def open_existing_store(options: argparse.Namespace) -> Generator[Store]:
-    """Open the store that the options name; no store is created.
+    """Open the store that the options name, without creating it.
 
-    Without an explicit address, a missing store is opened as an empty one. Raises Missing.
+    Raises Missing if a store that was named explicitly does not exist. If the default store does
+    not exist, an empty one is opened in memory.
     """
     address = store_address(options)
     is_named = getattr(options, "store", "") or os.environ.get(STORE_VARIABLE)
@@ -68,12 +69,15 @@ def open_existing_store(options: argparse.Namespace) -> Generator[Store]:
 
 
 def progress_display() -> ShowProgress:
-    """Return the display of progress: on stderr if that is a terminal, else none."""
+    """Return `show_progress`, or `no_progress` if stderr is not a terminal."""
     return show_progress if sys.stderr.isatty() else no_progress
 
 
 def find_named_session(store: Store, name: str) -> str:
-    """Return the ID of a session, and print notices on unreadable ones. Raises Missing."""
+    """Return the ID of a session, and print notices about unreadable sessions.
+
+    Raises Missing if the session does not exist.
+    """
     unreadable = UnreadableSessions()
     session = find_session(store, name, unreadable=unreadable, show_progress=progress_display())
     report_unreadable(unreadable)
@@ -81,7 +85,10 @@ def find_named_session(store: Store, name: str) -> str:
 
 
 def read_named_log(store: Store, name: str) -> SessionLog:
-    """Read a session that an option names. Raises Missing, Damaged."""
+    """Read the log of a session that an option names.
+
+    Raises Missing if the session does not exist, and Damaged if it cannot be read.
+    """
     return SessionLog.read(store, find_named_session(store, name), progress_display())
 
 

@@ -1,4 +1,4 @@
-"""`steno verify`: check the records of sessions against their digests."""
+"""The command `steno verify`, which checks the records of sessions against their digests."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _DIGEST_PATTERN: Final = re.compile(r"[0-9a-f]{64}")
 _EPILOG: Final = """\
 exit status:
   0  intact
-  1  a record is bad, or the session cannot be read
+  1  a record is invalid, or the session cannot be read
   2  the command line is invalid
   3  a newer version of steno wrote entries that this version cannot check
 
-Anyone who can write to the store can also compute a new chain. Keep the digest of a head
+Anyone who can write to the store can also compute a new chain. Save the digest of a head
 elsewhere, and check later with --head that the chain still contains it.
 """
 
@@ -43,8 +43,8 @@ def add_commands(commands: Subparsers) -> None:
         "verify",
         _run_verify,
         "check that a session was not changed",
-        "Check every record of a session against the chain of digests, and name the first bad "
-        "record.",
+        "Check every record of a session against the chain of digests, and report the first "
+        "invalid record.",
         arguments=(
             argument("session", nargs="?", metavar="ID", help=SESSION_NAMES),
             flag("--all", help="check all sessions of the store"),

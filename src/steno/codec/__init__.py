@@ -1,7 +1,7 @@
-"""Canonical JSON: the stored format, every older version of it, and unknown data of newer ones.
+"""Encode and decode canonical JSON, the stored format, including its older versions.
 
-msgspec encodes and decodes at full speed. Where a value holds data that this version does not
-understand, the lossless path takes over and keeps it unchanged.
+msgspec encodes and decodes at full speed. A value that contains data unknown to this version is
+handled by the slower lossless path, which preserves the unknown data unchanged.
 """
 
 from steno.codec.canonical_json import (

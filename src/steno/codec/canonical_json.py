@@ -34,10 +34,10 @@ from steno.values import PRECHECKED, Value, is_prechecked
 T = TypeVar("T")
 
 AnyMessage: TypeAlias = Message | Opaque
-"""A stored message as it loads: a message, or the unknown message of a newer steno."""
+"""A decoded message; `Opaque` for a message that only a newer steno understands."""
 
 _OPTIONAL_DOCUMENT_FIELDS = frozenset({"id", "created_at", "updated_at"})
-"""The members that a conversation can be read without."""
+"""The members of a document that are preserved as unknown data if they cannot be read."""
 
 
 # -- messages ---------------------------------------------------------------------------------
@@ -49,9 +49,9 @@ def encode_message(message: ChatMessage | Opaque) -> bytes:
 
 
 def decode_message(data: bytes | str) -> AnyMessage:
-    """Decode one message; an unknown one is returned as `Opaque`, and a warning is logged.
+    """Decode one message. An unknown message is returned as `Opaque`, and a warning is logged.
 
-    Raises InvalidDocument if `data` is not JSON, or not an object.
+    Raises InvalidDocument if `data` is not a JSON object.
     """
     try:
         return _decode_message(data)
@@ -74,7 +74,7 @@ def encode_messages(messages: Iterable[ChatMessage | Opaque]) -> bytes:
 
 
 def decode_messages(data: bytes | str) -> tuple[AnyMessage, ...]:
-    """Decode a JSON array of messages. Raises InvalidDocument if it is not one."""
+    """Decode a JSON array of messages. Raises InvalidDocument if `data` is not a JSON array."""
     try:
         return _decode_messages(data)
     except _DECODE_ERRORS:
@@ -107,7 +107,7 @@ def encode_tool(tool: ToolDefinition) -> bytes:
 
 
 def decode_tool(data: bytes | str) -> ToolDefinition:
-    """Decode a tool definition. Raises InvalidDocument if it is not one."""
+    """Decode a tool definition. Raises InvalidDocument if `data` is not a valid definition."""
     try:
         return _decode_tool(data)
     except _DECODE_ERRORS:
@@ -122,12 +122,12 @@ def decode_tool(data: bytes | str) -> ToolDefinition:
 
 
 def encode_entry(entry: Entry) -> bytes:
-    """Encode one entry of the log: on one line, unless its unknown data has line breaks."""
+    """Encode one log entry, on one line unless its unknown data contains line breaks."""
     return _encode_value(entry, Entry)
 
 
 def decode_entry(data: bytes | str) -> Entry:
-    """Decode one entry; unknown data stays in it. Raises InvalidDocument."""
+    """Decode one entry and preserve its unknown data. Raises InvalidDocument if it is not JSON."""
     try:
         return _decode_entry(data)
     except _DECODE_ERRORS:
@@ -136,7 +136,7 @@ def decode_entry(data: bytes | str) -> Entry:
 
 @final
 class Document(Value, frozen=True, tag_field="version", tag=BASE_VERSION, kw_only=True):
-    """A header and the entries of a conversation."""
+    """A whole conversation in one JSON document: its id, its times and its entries."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id"})
     error_class: ClassVar[type[InvalidValue]] = InvalidDocument
@@ -148,7 +148,7 @@ class Document(Value, frozen=True, tag_field="version", tag=BASE_VERSION, kw_onl
 
     @classmethod
     def of(cls, messages: Iterable[ChatMessage], *, id: str | None = None) -> Document:
-        """Make a document of plain messages in order, without times."""
+        """Create a document from messages in order, without times."""
         entries: list[Entry] = []
         for number, message in enumerate(as_messages(messages), start=1):
             parent = entries[-1].id if entries else None
@@ -156,7 +156,7 @@ class Document(Value, frozen=True, tag_field="version", tag=BASE_VERSION, kw_onl
         return cls(id=id, entries=tuple(entries))
 
     def append(self, message: ChatMessage, *, time: datetime | None = None) -> Document:
-        """Return a document with one more message after the last entry; the rest is kept."""
+        """Return a copy of the document with a message appended after the last entry."""
         taken = {entry.id for entry in self.entries}
         number = len(self.entries) + 1
         while f"m{number}" in taken:
@@ -168,20 +168,21 @@ class Document(Value, frozen=True, tag_field="version", tag=BASE_VERSION, kw_onl
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The messages in order, without controls, decisions and unknown entries."""
+        """The messages in order; entries that are not messages, such as approvals, are left out."""
         found = (entry.message for entry in self.entries)
         return tuple([message for message in found if message is not None])
 
 
 def encode_document(document: Document) -> bytes:
-    """Encode a whole conversation in the current version."""
+    """Encode a whole conversation in the current version of the format."""
     return _encode_value(document, Document)
 
 
 def decode_document(data: bytes | str) -> Document:
-    """Decode a conversation: a document of steno, a session of version 1, or a flat chat list.
+    """Decode a conversation from a current document, a session of version 1 or a flat chat list.
 
-    Raises InvalidDocument if it is none of these, UnsupportedVersion if it is too new.
+    Raises InvalidDocument if `data` is in none of these formats, and UnsupportedVersion if it has a
+    newer version.
     """
     try:
         return _decode_document(data)
@@ -206,7 +207,7 @@ def encode_payload(payload: Payload) -> bytes:
 
 
 def encode_sorted(value: Payload | JsonObject) -> bytes:
-    """Encode with the members sorted by name: the bytes for a digest."""
+    """Encode a value with its members sorted by name; digests are computed from these bytes."""
     try:
         return _encode_sorted(value)
     except _NeedsLosslessEncoder:
@@ -214,12 +215,16 @@ def encode_sorted(value: Payload | JsonObject) -> bytes:
 
 
 def encode_header(header: Header) -> bytes:
-    """Encode the header of a session, on one line."""
+    """Encode the header of a session on one line."""
     return replace_line_breaks(_encode_value(header, Header))
 
 
 def decode_header(data: bytes | str) -> Header:
-    """Decode the header of a session. Raises InvalidDocument, UnsupportedVersion if it is newer."""
+    """Decode the header of a session.
+
+    Raises InvalidDocument if `data` is not a header, and UnsupportedVersion if the header has
+    another version.
+    """
     try:
         return _decode_header(data)
     except _DECODE_ERRORS:
@@ -235,19 +240,22 @@ def decode_header(data: bytes | str) -> Header:
     version = next((member.value for member in split_object(raw) or () if member.name == "v"), b"")
     if version != str(BASE_VERSION).encode():
         raise UnsupportedVersion(
-            f"unsupported version; this steno reads headers of version {BASE_VERSION}: upgrade steno",
+            f"unsupported version: this steno reads headers of version {BASE_VERSION}; upgrade steno",
             place="header of a session",
         )
     return header
 
 
 def encode_record(record: Record) -> bytes:
-    """Encode one step of a session, on one line."""
+    """Encode one record of a session on one line."""
     return replace_line_breaks(_encode_value(record, Record))
 
 
 def decode_record(data: bytes | str) -> Record:
-    """Decode one step of a session; unknown data stays in it. Raises InvalidDocument."""
+    """Decode one record of a session and preserve its unknown data.
+
+    Raises InvalidDocument if `data` is not a record.
+    """
     try:
         return _decode_record(data)
     except _DECODE_ERRORS:
@@ -278,7 +286,10 @@ _encode_sorted = msgspec.json.Encoder(enc_hook=_encode_json_object, order="sorte
 def _encode_value(value: object, kind: type | tuple[type, ...]) -> bytes:
     # Refuse other types before their bytes can overwrite a valid file.
     if not isinstance(value, kind):
-        message = f"cannot encode {type(value).__name__} here; for a history use Document.of()"
+        message = (
+            f"this function cannot encode {type(value).__name__}; "
+            "to encode a list of messages, use encode_messages() or Document.of()"
+        )
         raise InvalidValue(message, code="not_encodable")
     try:
         return _encode_fast(value)
@@ -287,7 +298,7 @@ def _encode_value(value: object, kind: type | tuple[type, ...]) -> bytes:
 
 
 def _prechecked_decoder(decode: Callable[[bytes | str], T]) -> Callable[[bytes | str], T]:
-    """Return a decoder whose values skip the checks that msgspec's decoder has made."""
+    """Wrap a msgspec decoder so that its values skip the checks that msgspec has already made."""
 
     def load(data: bytes | str) -> T:
         before = is_prechecked()
@@ -320,7 +331,7 @@ def _read_input(data: bytes | str) -> bytes:
     raw, replaced = clean_input(data)
     if replaced:
         surrogates = "1 lone surrogate" if replaced == 1 else f"{replaced} lone surrogates"
-        text = f"replaced {surrogates} by U+FFFD"
+        text = f"replaced {surrogates} with U+FFFD"
         _log_warning("$", "surrogates_replaced", text)
     check_syntax(raw)
     return raw

@@ -1,7 +1,7 @@
-"""Split JSON text into its members without parsing them, so that they stay unchanged.
+"""Split JSON text into members without parsing their values, so that the values stay unchanged.
 
-The scanner is not recursive, so it accepts nesting of any depth. It does not validate: callers
-call `check_syntax` first.
+The scanner is not recursive, so it accepts nesting of any depth. It does not validate the JSON;
+callers call `check_syntax` first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from steno.values import replace_lone_surrogates
 
 
 class RawMember(NamedTuple):
-    """A member of an object: its name, and the original text of name and value."""
+    """A member of a JSON object: its decoded name, and the original text of its name and value."""
 
     name: str
     key: bytes
@@ -34,7 +34,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 def clean_input(data: bytes | str) -> tuple[bytes, int]:
     """Return UTF-8 bytes without a byte order mark, and the number of replaced lone surrogates.
 
-    Raises InvalidDocument if it is neither text nor bytes, or the bytes are not UTF-8.
+    Raises InvalidDocument if `data` is neither text nor bytes, or if the bytes are not valid UTF-8.
     """
     if isinstance(data, str):
         text = replace_lone_surrogates(data)
@@ -55,25 +55,25 @@ def clean_input(data: bytes | str) -> tuple[bytes, int]:
 
 
 def check_syntax(raw: bytes) -> None:
-    """Raise InvalidDocument, with the place, if `raw` is not JSON."""
+    """Raise InvalidDocument if `raw` is not valid JSON."""
     try:
         msgspec.json.decode(raw, type=msgspec.Raw)
     except msgspec.DecodeError as exc:
         raise InvalidDocument(f"not valid JSON: {exc}", code="not_json") from None
     except RecursionError:
         if not is_deep_json(raw.decode()):
-            rule = "not valid JSON: an error in deeply nested data"
+            rule = "not valid JSON: syntax error in deeply nested data"
             raise InvalidDocument(rule, code="not_json") from None
 
 
 def replace_line_breaks(raw: bytes) -> bytes:
-    """Return the same JSON on one line: strings in JSON contain no raw line breaks."""
+    """Return the same JSON on one line. Line breaks occur only between tokens, not in strings."""
     return raw.replace(b"\r", b" ").replace(b"\n", b" ") if b"\n" in raw or b"\r" in raw else raw
 
 
 def sort_members(raw: bytes) -> bytes:
     """Return the same JSON with the members of every object sorted by name."""
-    # Numbers and nesting beyond Python's limits stay as they are.
+    # JSON with numbers or nesting beyond Python's limits is returned unchanged.
     with suppress(msgspec.MsgspecError, RecursionError, OverflowError):
         return msgspec.json.encode(msgspec.json.decode(raw), order="sorted")
     return raw
@@ -99,7 +99,7 @@ def split_object(raw: bytes) -> list[RawMember] | None:
             for key, value in zip(parts[0::2], parts[1::2], strict=True)
         ]
     except ValueError:  # an odd number of parts, or a name that is not a string
-        rule = "not valid JSON: an object with a missing name or value"
+        rule = "not valid JSON: a member of an object has no name or no value"
         raise InvalidDocument(rule, code="not_json") from None
 
 

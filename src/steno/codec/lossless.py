@@ -1,8 +1,9 @@
-"""The slow path of the codec, which keeps unknown data unchanged.
+"""The slow path of the codec, which preserves unknown data unchanged.
 
-Reading keeps the smallest part that is not understood: an unknown member stays in its value; a
-block, message or record that cannot be read becomes `Opaque`. Writing puts both back in place. A
-call that breaks a rule becomes an InvalidToolCall, because its result may follow.
+The reader preserves the smallest part that it does not understand: an unknown member is stored in
+the `unknown` field of its value, and a block, message or payload that cannot be read becomes
+`Opaque`. The writer puts these parts back in place. A tool call that breaks a rule becomes an
+InvalidToolCall instead of `Opaque`, because a tool result may refer to its id.
 """
 
 from __future__ import annotations
@@ -29,20 +30,20 @@ _REASONS_WITHOUT_VALUE: Final = {
     "invalid_value": "its value is invalid",
     "not_a_choice": "its value is unknown",
 }
-"""Reasons in place of messages of msgspec that quote the value."""
+"""Replacements, by error code, for msgspec messages that quote the value."""
 WarningCallback = Callable[[str, str, str], None]
-"""Called with a place (`$.content[1]`), a code and a text about the data that was kept there."""
+"""A function that receives a warning: a place (`$.content[1]`), a code and a text."""
 
 
 class UnreadablePart(Exception):
-    """A part cannot be read, and `Opaque` is not allowed at its place."""
+    """A part of the data cannot be read, and `Opaque` is not allowed in its place."""
 
 
 # -- writing ---------------------------------------------------------------------------------
 
 
 def encode_lossless(value: object) -> bytes:
-    """Encode a value that holds unknown data."""
+    """Encode a value that contains unknown data; the unknown data is written unchanged."""
     if isinstance(value, Opaque) and value.origin == OWN_FORMAT:
         return value.raw.encode()
     if isinstance(value, Entry) and not value.is_understood:
@@ -59,7 +60,7 @@ def encode_lossless(value: object) -> bytes:
 def _encode_unchanged(entry: Entry) -> bytes:
     raw = entry.unknown.text.encode()
     if read_entry(raw, "$", lambda _place, _code, _text: None) != entry:
-        message = "a record of an unknown format cannot be changed"
+        message = "an entry in an unknown format cannot be changed"
         raise InvalidValue(message, code="unknown_entry_changed", place="entry")
     return raw
 
@@ -85,7 +86,7 @@ def _encode_member(name: str, content: object) -> bytes:
 
 
 class _NestedField(NamedTuple):
-    """A field that holds one value or a tuple of values, and their classes."""
+    """A field that holds one `Value` or a tuple of them, with the possible classes by tag."""
 
     by_tag: dict[object, type[Value]]
     tag_field: str | None
@@ -102,10 +103,11 @@ def read_value(
     optional: frozenset[str] = frozenset(),
     is_trusted: bool = True,
 ) -> ValueT:
-    """Read one object as `cls`, and keep members that the class does not know.
+    """Read a JSON object as a `cls`, and preserve the members that the class does not define.
 
-    `optional` members that cannot be read are kept in the same way. An object that is not trusted
-    is checked like a value from a caller. Raises UnreadablePart.
+    `optional` members that cannot be read are preserved, too. With `is_trusted=False`, the new
+    value is validated like one that a caller creates. Raises UnreadablePart if the object is not a
+    valid `cls`.
     """
     members = split_object(raw)
     if members is None:
@@ -139,24 +141,27 @@ def read_value(
     finally:
         PRECHECKED.set(before)
     if unknown:
-        warn(place, "unknown_members", f"kept unknown members ({len(unknown)})")
+        warn(place, "unknown_members", f"preserved unknown members ({len(unknown)})")
     return value
 
 
 def read_union(raw: bytes, types: Any, place: str, warn: WarningCallback) -> Any:
-    """Read one object as the member of a union that its tag names, or as `Opaque`."""
+    """Read an object as the union member that its tag selects, or as `Opaque` if that fails."""
     return _read_one(raw, _read_nested_field(types), place, warn)
 
 
 def read_entry(raw: bytes, place: str, warn: WarningCallback) -> Entry:
-    """Read an entry of the log; an unknown one keeps its id and parent where they can be read."""
+    """Read a log entry; return an entry with an `Opaque` payload if it cannot be read.
+
+    The returned entry has the original id and parent if these can be read.
+    """
     members = {name: value for name, _, value in split_object(raw) or ()}
     try:
         if members.get("v") not in _ENTRY_VERSIONS:
-            raise UnreadablePart("an unsupported version")
+            raise UnreadablePart("unsupported version")
         return read_value(raw, Entry, place, warn)
     except UnreadablePart as exc:
-        warn(place, "unknown_entry", f"kept a record that is not understood: {exc}")
+        warn(place, "unknown_entry", f"preserved an entry that cannot be read: {exc}")
         text = raw.decode()
         found_id, parent = (_read_string(members.get(name)) for name in ("id", "parent"))
         return Entry(
@@ -191,7 +196,7 @@ def _read_one(raw: bytes, nested: _NestedField, place: str, warn: WarningCallbac
     cls = nested.by_tag.get(tag)
     try:
         if cls is None:
-            raise UnreadablePart("an unknown type")
+            raise UnreadablePart("unknown type")
         if cls is ToolCall:
             return _read_call(raw, place, warn)
         return read_value(raw, cls, place, warn)
@@ -199,14 +204,15 @@ def _read_one(raw: bytes, nested: _NestedField, place: str, warn: WarningCallbac
         if not nested.takes_opaque:
             raise
         kind = tag if isinstance(tag, str) else ""
-        warn(place, "unknown_part", f"kept a part that is not understood: {exc}")
+        warn(place, "unknown_part", f"preserved a part that cannot be read: {exc}")
         return Opaque(kind=kind, raw=raw.decode(), origin=OWN_FORMAT)
 
 
 def _read_call(raw: bytes, place: str, warn: WarningCallback) -> AnyToolCall:
-    """Read a call; one that breaks a rule becomes an InvalidToolCall. Raises UnreadablePart.
+    """Read a tool call; return an InvalidToolCall if the call breaks a rule.
 
-    Arguments that are not text become their JSON text.
+    Arguments that are not a string are converted to JSON text. Raises UnreadablePart if the call
+    cannot be read even as an InvalidToolCall.
     """
     try:
         return read_value(raw, ToolCall, place, warn)
@@ -223,9 +229,9 @@ def _read_call(raw: bytes, place: str, warn: WarningCallback) -> AnyToolCall:
             raise  # a `reason` of a newer format, which must not be overwritten
         reason = b',"reason":' + msgspec.json.encode(str(exc))
         invalid = read_value(b"{" + text + reason + b"}", InvalidToolCall, place, warn)
-        warn(place, "invalid_call", f"read a call that cannot be run: {exc}")
+        warn(place, "invalid_call", f"read a tool call that cannot run: {exc}")
         return invalid
-    warn(place, "arguments_as_text", "converted the arguments of a call to JSON text")
+    warn(place, "arguments_as_text", "converted the arguments of a tool call to JSON text")
     return call
 
 
@@ -255,7 +261,7 @@ def _read_plain(name: str, raw: bytes, hint: Any) -> Any:
 
 
 def _reason(exc: Exception) -> str:
-    """Return the reason why a member cannot be read, without its value."""
+    """Return the reason why a member cannot be read, without quoting its value."""
     if isinstance(exc, RecursionError):
         return "nested too deeply"
     if not isinstance(exc, msgspec.ValidationError):

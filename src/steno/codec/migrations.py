@@ -1,8 +1,8 @@
-"""Read older formats: a chain of pure functions, each from one version to the next.
+"""Migrate documents of older versions, with one pure function for each version step.
 
-Version 0 is the flat chat list that providers made common: role, content, tool_calls. Version 1
-is a session file with tagged messages and their times. Version 2 is the current document. A step
-works on the text of the members, so unknown members are kept unchanged.
+Version 0 is the flat chat list that many providers use, with role, content and tool_calls. Version
+1 is a session file with tagged messages and their times. Version 2 is the current document. The
+functions work on the JSON text of the members, so unknown members stay unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from steno.messages.usage import StopReason
 from steno.records.entry import BASE_VERSION
 
 _ZERO_TIME: Final = b'"0001-01-01T00:00:00Z"'
-"""A time that was never set, in version 1."""
+"""The value in version 1 of a time that was never set."""
 
 _STOP_REASONS: Final = {msgspec.json.encode(reason) for reason in StopReason}
 
@@ -28,9 +28,10 @@ RawObject = dict[str, bytes]
 
 
 def migrate_document(raw: bytes) -> bytes:
-    """Convert a document of any known version to the current one.
+    """Convert a document of any known version to the current version.
 
-    Raises InvalidDocument if its version is not known, UnsupportedVersion if it is newer.
+    Raises InvalidDocument if `raw` is not a conversation, and UnsupportedVersion if it has a newer
+    version.
     """
     version = _read_version(raw)
     for step in _MIGRATIONS[version:]:
@@ -47,18 +48,18 @@ def _read_version(raw: bytes) -> int:
         return 0
     if "version" not in header:
         if "messages" not in header:
-            rule = "not a conversation: an object without version and messages"
+            rule = "not a conversation: the object has neither version nor messages"
             raise InvalidDocument(rule, code="no_version")
         return 0
     try:
         version = msgspec.json.decode(header["version"], type=int)
     except msgspec.DecodeError:
-        rule = "not a conversation: version is not a whole number"
+        rule = "not a conversation: version is not an integer"
         raise InvalidDocument(rule, code="invalid_version") from None
     if version > BASE_VERSION:
         raise UnsupportedVersion(
-            f"the document has version {version}; this steno reads documents up to version "
-            f"{BASE_VERSION}: upgrade steno"
+            f"the document has version {version}, but this steno reads only up to version "
+            f"{BASE_VERSION}; upgrade steno"
         )
     if version < 0:
         rule = "not a conversation: version is negative"
@@ -118,7 +119,7 @@ def _to_session_content(raw: bytes) -> list[bytes]:
 
 
 def _to_session_call(raw: bytes) -> bytes:
-    """Convert a call as steno writes it in a flat list, or with OpenAI's `function` inside."""
+    """Convert a tool call of a flat list, in steno's format or with OpenAI's `function` member."""
     call = _split_members(raw)
     if call is None:
         return raw

@@ -1,11 +1,11 @@
-"""Build the request for a model from a log, and report every change on the way.
+"""Build the request for a model from a log, and report every change to the messages.
 
     builder = ContextBuilder()
     built = builder.build(conversation.entries(), ModelTarget(model="…", context_tokens=200_000))
     built.request, built.changes
 
-The package uses no clock, no files and no network. A builder keeps its state for a conversation,
-so that a turn costs only its new entries.
+The package uses no clock, no files and no network. A builder caches the state of one conversation,
+so that each turn processes only the new entries.
 """
 
 from steno.context.builder import BuiltRequest, ContextBuilder, ModelTarget

@@ -1,9 +1,9 @@
-"""The messages of one branch as a model sees them; each entry is read once.
+"""The messages of one branch as a model receives them, built by reading each entry once.
 
-The model sees only messages, and messages made from feedback and summaries. The log is never
-changed: later entries decide how earlier ones are shown. This module does not know the size of the
-context window: the builder decides how much of a resource is shown. The content of an MCP resource
-is framed, so that the model does not mistake it for text of the user.
+The model receives messages only; feedback, summaries and shell commands are converted to messages.
+Later entries can change how an earlier message is sent, but never the log. This module does not
+know the size of the context window; the builder decides how much of a resource is sent. The content
+of an MCP resource is framed, so that the model does not mistake it for text from the user.
 """
 
 from __future__ import annotations
@@ -64,27 +64,27 @@ from steno.records.entry import (
 _MODEL_VISIBLE_KINDS: Final = frozenset(
     {"system", "user", "shell_command", "assistant", "tool_result", "feedback", "compaction"}
 )
-"""The kinds of entries that a model would see if they were not redacted."""
+"""The kinds of entries that are sent to a model unless they are redacted."""
 
 
 class CompactionSummary(NamedTuple):
-    """The message that replaces the beginning of a conversation."""
+    """A summary as a message, which replaces the beginning of a conversation."""
 
     message: UserMessage
     entry_id: str
     through: int
-    """The number of the last entry that it covers."""
+    """The number of the last entry that the summary covers."""
 
 
 @final
 class BranchState:
-    """The messages, and the state, that follow from the entries read so far."""
+    """The messages and the state derived from the entries read so far."""
 
     def __init__(self, *, vision: bool | None) -> None:
         self.vision: Final = vision
         self.messages: Final[list[Message]] = []
         self.ids: Final[list[str]] = []
-        """The entry of each message."""
+        """The entry id of each message."""
         self.system_count: int = 0
         """The number of system messages before all others."""
         self.first_uncovered: int = 0
@@ -101,20 +101,20 @@ class BranchState:
         self._last_violation = -1
         """The position of the last message that breaks the order."""
         self._last_misplaced = -1
-        """The position of the last message that a repair would move, even if it is accepted."""
+        """The position of the last message that a repair would move, even if its order is valid."""
         self._pending_feedback: list[tuple[str, UserMessage]] = []
         """Feedback that waits until all calls have results."""
         self._numbers: dict[str, int] = {}
-        """The number of each entry by its id."""
+        """The number of each entry, keyed by entry id."""
         self._message_counts = array("q")
         """The number of messages up to and including each entry."""
         self._messages_with_references: dict[int, Message] = {}
-        """Messages with references, as they were recorded."""
+        """Messages with references, as they were recorded, by position."""
         self._resolutions: dict[int, dict[int, Resolution]] = {}
         self._extents: dict[int, dict[int, ResourceExtent]] = {}
-        """The extents of resources by message and block; others are shown whole."""
+        """The extents of reduced resources, by message position and block number."""
         self._changes: dict[int, tuple[Change, ...]] = {}
-        """Changes, by the number of their entry."""
+        """The changes to report, by entry number."""
 
     # -- results -----------------------------------------------------------------------------
 
@@ -135,16 +135,16 @@ class BranchState:
         )
 
     def messages_with_pending(self) -> tuple[list[Message], list[str]]:
-        """Return all messages and their entries, with feedback that waits for results."""
+        """Return all messages and their entry ids, including feedback that waits for results."""
         messages = [*self.messages, *[message for _, message in self._pending_feedback]]
         return messages, [*self.ids, *[entry_id for entry_id, _ in self._pending_feedback]]
 
     def position_of(self, entry_id: str) -> int | None:
-        """Return the position of the message of an entry; None if it has none."""
+        """Return the position of the message of an entry; None if the entry has no message."""
         number = self._numbers.get(entry_id)
         if number is None or number >= len(self._message_counts):
             return None
-        # Feedback that had waited may follow it.
+        # Feedback that waited for this entry may follow its message.
         before = self._message_counts[number - 1] if number else 0
         for position in range(before, self._message_counts[number]):
             if self.ids[position] == entry_id:
@@ -152,7 +152,7 @@ class BranchState:
         return None
 
     def changes(self) -> list[Change]:
-        """Return the changes of the messages that no summary covers."""
+        """Return the changes to the messages that no summary covers."""
         if self.summary is None:
             return list(chain.from_iterable(self._changes.values()))
         first = self.summary.through + 1
@@ -166,11 +166,11 @@ class BranchState:
         ]
 
     def clear_changed(self) -> None:
-        """Mark all messages as known to the caller."""
+        """Set `changed_from` to the end, after the caller has read all messages."""
         self.changed_from = len(self.messages)
 
     def reduce_resources(self, extents: Mapping[ResourcePosition, ResourceExtent]) -> None:
-        """Show less of resources from now on, also if they are resolved again."""
+        """Reduce resources to these extents; a later resolution does not reset an extent."""
         for (position, block), extent in extents.items():
             self._extents.setdefault(position, {})[block] = extent
         for position in {position for position, _ in extents}:
@@ -258,7 +258,7 @@ class BranchState:
     # -- entries about earlier entries ---------------------------------------------------------
 
     def _compact(self, entry_id: str, compaction: Compaction) -> None:
-        """Replace the beginning by a summary, without separating a turn from its results."""
+        """Replace the first messages with a summary, without separating a turn from its results."""
         through = self._numbers.get(compaction.through)
         if through is None or through >= len(self._message_counts):
             self._add_change(entry_id, ChangeCode.IGNORED, "summary_of_other_branch")
@@ -300,7 +300,7 @@ class BranchState:
         self.changed_from = min(self.changed_from, position)
 
     def _add_feedback(self, entry_id: str, feedback: Feedback) -> None:
-        """Add feedback at its place in the log, but not between a call and its result."""
+        """Add feedback as a message, after all outstanding calls have their results."""
         position = self.position_of(feedback.target)
         target = None if position is None else self.messages[position]
         message = feedback_message(target, entry_id=feedback.target, feedback=feedback.text)
@@ -315,7 +315,7 @@ class BranchState:
 
 
 class ResourceExtent(IntEnum):
-    """The part of a resource that is shown."""
+    """The part of a resource that is sent to the model."""
 
     WHOLE = 0
     SHORTENED = 1
@@ -323,7 +323,7 @@ class ResourceExtent(IntEnum):
 
 
 class MessageResource(NamedTuple):
-    """A resource in a user message, and its content."""
+    """A resource in a user message, with the blocks of its content."""
 
     reference: Resource
     content: tuple[Block, ...]
@@ -335,7 +335,7 @@ class MessageResource(NamedTuple):
         return self.reference.server, self.reference.uri
 
     def blocks_for(self, extent: ResourceExtent) -> tuple[Block, ...]:
-        """Return the blocks that are shown of it."""
+        """Return the blocks to send for the resource, reduced to `extent`."""
         if extent is ResourceExtent.LEFT_OUT:
             return (resource_omitted_note(self.reference),)
         content: Iterable[Block] = self.content
@@ -348,12 +348,12 @@ class MessageResource(NamedTuple):
 
 
 class ModelView(NamedTuple):
-    """A message as a model sees it, and how it differs from the log."""
+    """A message as a model receives it, and the changes from the recorded message."""
 
     message: Message
     changes: tuple[Change, ...] = ()
     resources: Mapping[int, MessageResource] = {}
-    """Its MCP resources, by the number of the block."""
+    """The MCP resources of the message, by block number."""
 
 
 def build_model_view(
@@ -364,7 +364,10 @@ def build_model_view(
     resolutions: Mapping[int, Resolution],
     extents: Mapping[int, ResourceExtent],
 ) -> ModelView:
-    """Return a message as a model sees it; `resolutions` and `extents` are by block number."""
+    """Return a message as a model receives it.
+
+    `resolutions` and `extents` are keyed by block number.
+    """
     if not has_references(message.content) or isinstance(message, SystemMessage):
         return ModelView(message)
     is_from_user = isinstance(message, UserMessage)
@@ -403,7 +406,7 @@ def build_model_view(
 
 
 def _separate_texts(before: Sequence[Block], blocks: Iterable[Block]) -> Iterator[Block]:
-    """Begin every text after an empty line: some APIs join the text of blocks."""
+    """Put an empty line between adjacent texts, because some APIs join the text of blocks."""
     follows_text = bool(before) and isinstance(before[-1], Text)
     for block in blocks:
         if follows_text and isinstance(block, Text):
@@ -423,13 +426,13 @@ _EXTENT_CHANGES: Final = {
     ResourceExtent.LEFT_OUT: (ChangeCode.RESOURCE_LEFT_OUT, "to_save_room"),
 }
 _CODES_WITH_CONTENT: Final = frozenset({None, ChangeCode.RESOLVED})
-"""The codes of blocks with content; None means that the block itself holds it."""
+"""The codes of blocks with content; None means that the block itself has the content."""
 
 
 def _resolve_block(
     block: ReferenceBlock, resolution: Resolution | None
 ) -> tuple[tuple[Block, ...], ChangeCode | None]:
-    """Return the blocks to show for a reference, and the change that reports them."""
+    """Return the blocks to send for a reference, and the code of the change to report."""
     if resolution is None or resolution.status is ResolutionStatus.PENDING:
         return (block,), ChangeCode.UNRESOLVED if _is_name_only(block) else None
     if resolution.status is ResolutionStatus.FAILED:
@@ -445,7 +448,7 @@ def _is_blank(part: Block) -> bool:
 
 
 def _frame_part(part: Block) -> Block:
-    """Frame the text of a resource, or describe its bytes: the user did not write them."""
+    """Frame the text of a resource, or replace its bytes with a note; keep other blocks."""
     if isinstance(part, Resource) and part.text is not None:
         return frame_resource_text(part, part.text)
     if isinstance(part, Resource) and part.data is not None:
@@ -454,7 +457,7 @@ def _frame_part(part: Block) -> Block:
 
 
 def _is_name_only(block: ReferenceBlock) -> bool:
-    """Return whether a block holds only a name: no content, and no address for a provider."""
+    """Return whether a block has only a name, without content or a URL for the provider."""
     match block:
         case FileReference():
             return True
@@ -475,8 +478,8 @@ ResourcePosition: TypeAlias = tuple[int, int]
 class ResourceIndex:
     """The MCP resources in the messages of a conversation, and the order to reduce them in.
 
-    The least recently used are reduced first. If a resource is in the conversation twice, the
-    earlier copy is reduced before all others.
+    The least recently used resources are reduced first. If a resource occurs more than once, its
+    earlier copies are reduced before all other resources.
     """
 
     def __init__(self) -> None:
@@ -497,7 +500,7 @@ class ResourceIndex:
         resources: Mapping[int, MessageResource],
         extents: Mapping[int, ResourceExtent],
     ) -> None:
-        """Replace the resources of a message."""
+        """Set the resources of the message at a position, in place of those set before."""
         for block in self._copies.pop(position, ()):
             self._tokens.pop((position, block), None)
         if not resources:
@@ -524,10 +527,10 @@ class ResourceIndex:
         excess: int,
         spare: int,
     ) -> dict[ResourcePosition, ResourceExtent]:
-        """Return smaller extents for resources at these positions, to save tokens.
+        """Return smaller extents for resources in the messages at `positions`, to save tokens.
 
-        The first extent is applied until the excess and the spare tokens are saved; the next one
-        is used only if the first did not save the excess.
+        The first extent is applied until `excess + spare` tokens are saved. The next extent is
+        applied only if the first one saves fewer than `excess` tokens.
         """
         shown = sorted(self._within(positions), key=self._removal_rank)
         sizes = {place: self._copy_tokens(place, copy, count_tokens) for place, copy in shown}
@@ -557,7 +560,7 @@ class ResourceIndex:
     def _removal_rank(
         self, at: tuple[ResourcePosition, _ResourceCopy]
     ) -> tuple[bool, int, ResourcePosition]:
-        """Return a sort key: the resource to reduce first comes first."""
+        """Return a sort key that puts the resources to reduce first at the front."""
         place, copy = at
         name = copy.resource.key
         return self._latest[name] == place, self._last_used[name], place
@@ -571,7 +574,7 @@ class ResourceIndex:
 
 
 class _ResourceCopy(NamedTuple):
-    """A resource at one position."""
+    """An occurrence of a resource in a message, and its current extent."""
 
     resource: MessageResource
     extent: ResourceExtent

@@ -1,7 +1,7 @@
-"""The context builder: entries of one branch in, a request for one model and a report out.
+"""The context builder, which turns the entries of a branch into a request and a report.
 
-A builder keeps its results, so that a turn costs only its new entries; another branch is read from
-the start. The log is never changed.
+A builder caches its results, so that each turn processes only the new entries; a different branch
+is read from its first entry. The log is never changed.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ _RestoreBlobs: TypeAlias = Callable[[Message], Message]
 _PLACEHOLDER_MESSAGES: Final = (ChatMessage.user("?"),)
 _MAX_RESERVE_TOKENS: Final = 8_192
 _RESERVE_DIVISOR: Final = 4
-"""One part in this many of the context window is reserved for a response of unknown length."""
+"""The context window divided by this number is reserved for a response of unknown length."""
 
 
 @final
 class ModelTarget(RedactedRepr, frozen=True, kw_only=True):
-    """The model that a request is for. None means not known, or the default of the provider."""
+    """The model that a request is for. None means unknown, or the default of the provider."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"model", "tool_choice"})
 
     model: str = ""
     context_tokens: int | None = None
-    """The size of the context window, with the response; None does not limit the conversation."""
+    """The size of the context window, including the response; None means no limit."""
     max_tokens: int | None = None
-    """The maximum length of a response; room is reserved for it."""
+    """The maximum length of a response; this many tokens are reserved for the response."""
     max_output_tokens: int | None = None
-    """The longest response that the model can give: `max_tokens` is lowered to it."""
+    """The longest response that the model supports; a larger `max_tokens` is lowered to it."""
     resource_tokens: int | None = None
-    """The most tokens that all MCP resources together may take; None does not limit them."""
+    """The maximum number of tokens of all MCP resources together; None means no limit."""
     vision: bool | None = None
     """Whether the model accepts images."""
     tools: bool | None = None
@@ -67,35 +67,33 @@ class ModelTarget(RedactedRepr, frozen=True, kw_only=True):
 
     @property
     def response_tokens(self) -> int | None:
-        """The maximum length of a response to request; None leaves it to the provider."""
+        """The maximum response length that the request sets; None leaves it to the provider."""
         requested, limit = self.max_tokens, self.max_output_tokens
         return requested if requested is None or limit is None else min(requested, limit)
 
 
 class BuiltRequest(NamedTuple):
-    """A request, and a report on how it was built."""
+    """A request, and a report of the changes made while building it."""
 
     request: Request
     changes: tuple[Change, ...]
     tokens: int
     """The approximate number of tokens of the request, tools included."""
     sources: Sequence[str | None]
-    """The entry of each message of the request; None for a message that is in no entry."""
+    """The entry id of each message of the request; None if the message is not from an entry."""
     wants_compaction: bool = False
-    """Whether messages are left out because shortening old tool results was not enough; a summary
-    of them would be better."""
+    """Whether messages are left out or do not fit, so that a summary should replace them."""
     is_over_budget: bool = False
-    """Whether the last message alone does not fit the context window; no message is left out
-    then."""
+    """Whether the last message alone does not fit; in this case, no message is left out."""
     last_tokens: int = 0
-    """The approximate number of tokens of the last message, which is never left out."""
+    """The approximate number of tokens of the last message and its tool results."""
     budget_tokens: int | None = None
-    """The number of tokens that the messages may take; None if it is not known."""
+    """The number of tokens available for messages; None if the context window is not known."""
 
 
 @final
 class ContextBuilder:
-    """Turns the entries of a conversation into requests. Keep one for each conversation."""
+    """Builds requests from the entries of a conversation. Use one builder per conversation."""
 
     def __init__(
         self,
@@ -103,7 +101,7 @@ class ContextBuilder:
         count_tokens: CountTokens = estimate_tokens,
         mode_notes: Mapping[Mode, str] = MODE_NOTES,
     ) -> None:
-        """Take the token counter, and the note that each mode adds to the system message."""
+        """Create a builder; `mode_notes` has the text that each mode adds to the system message."""
         self._count_tokens = count_tokens
         self._mode_notes = mode_notes
         self._settings: _RequestSettings | None = None
@@ -117,11 +115,11 @@ class ContextBuilder:
         *,
         restore_blobs: _RestoreBlobs | None = None,
     ) -> BuiltRequest:
-        """Return the request that lets a model continue after the last entry.
+        """Build the request with which a model continues after the last entry.
 
-        `entries` are those of one branch. `restore_blobs` is called once for each message with
-        content in blobs, and returns it with all of its content. Raises InvalidRequest if there is
-        no message to send, or a setting of the target is not allowed.
+        `entries` are all entries of one branch. `restore_blobs` is called once for each message
+        with blobs, and returns the message with their content. Raises InvalidRequest if there is
+        no message to send, or a setting of the target is invalid.
         """
         self._read(entries, target, restore_blobs)
         settings = self._settings_for(target, tuple(tools))
@@ -165,7 +163,7 @@ class ContextBuilder:
         self._window = MessageWindow(self._count_tokens)
         self._layout = _layout_key(target)
         self._ends: tuple[Entry, Entry] | None = None
-        """The first and the last entry that were read."""
+        """The first and the last of the entries read so far."""
         self._read_count = 0
         self._last_repair: _WindowContent | None = None
         self._last_leading: tuple[object, _LeadingMessages] = (None, _LeadingMessages())
@@ -174,7 +172,7 @@ class ContextBuilder:
     def _read(
         self, entries: Sequence[Entry], target: ModelTarget, restore_blobs: _RestoreBlobs | None
     ) -> None:
-        """Read the new entries; all entries if they do not continue those that were read."""
+        """Read the new entries; read all of them if they do not continue those read before."""
         if not self._is_continuation(entries, target):
             self._reset(target)
         branch = self._branch
@@ -188,9 +186,9 @@ class ContextBuilder:
         self._ends = (entries[0], entries[-1]) if entries else None
 
     def _is_continuation(self, entries: Sequence[Entry], target: ModelTarget) -> bool:
-        """Return whether entries begin with those that were read.
+        """Return whether `entries` begin with the entries that were read before.
 
-        An entry names its parent, so if the last one is the same, all before it are.
+        An entry names its parent, so if the last entry read is the same, all its ancestors are.
         """
         if self._layout != _layout_key(target):
             return False
@@ -202,7 +200,7 @@ class ContextBuilder:
     # -- messages ----------------------------------------------------------------------------
 
     def _update_window(self) -> _WindowContent:
-        """Put the messages of the branch into the window, repaired where that is needed."""
+        """Put the messages of the branch into the window, repaired if their order is invalid."""
         branch, window, last = self._branch, self._window, self._last_repair
         if not branch.needs_repair:
             start = branch.changed_from if last is None else 0
@@ -213,7 +211,7 @@ class ContextBuilder:
             and last.first_uncovered == branch.first_uncovered
             and branch.is_ordered_from(last.final_count)
         ):
-            # Messages in order do not change the repair of those before them.
+            # Messages in valid order do not change the repair of the messages before them.
             window.replace_from(
                 len(window.messages),
                 branch.messages[last.final_count :],
@@ -226,7 +224,7 @@ class ContextBuilder:
         return body
 
     def _repair(self) -> _WindowContent:
-        """Put all messages into the window again, in an order that providers accept."""
+        """Replace all messages in the window, in an order that providers accept."""
         branch = self._branch
         messages, ids = branch.messages_with_pending()
         repaired, issues = repair(messages)
@@ -238,7 +236,7 @@ class ContextBuilder:
             for issue in issues
             if issue.position >= branch.first_uncovered
         ]
-        # A result may still arrive, and a later message may use an id that the repair chose.
+        # Not final while a result may still arrive, or a later message may use an id chosen here.
         is_final = not branch.has_outstanding_calls and not any(
             issue.code is OrderCode.CALL_ID_REPEATED for issue in issues
         )
@@ -250,7 +248,7 @@ class ContextBuilder:
         )
 
     def _leading_messages(self) -> _LeadingMessages:
-        """Return the leading messages of the request; the same value unless they changed."""
+        """Return the leading messages of the request; the same object until they change."""
         branch = self._branch
         systems = tuple(branch.messages[: branch.system_count])
         key = (systems, branch.mode, branch.mode_id, branch.summary)
@@ -276,7 +274,7 @@ class ContextBuilder:
         return leading
 
     def _fit(self, start: int, budget_tokens: int) -> bool:
-        """Make the messages of the window fit into `budget_tokens`; return whether they do."""
+        """Reduce the messages in the window to `budget_tokens`; return whether they fit."""
         window, save = self._window, partial(self._reduce_resources, start)
         if window.fit(start, budget_tokens, save=save):
             return True
@@ -286,7 +284,7 @@ class ContextBuilder:
         return is_reduced and window.fit(start, budget_tokens, save=save)
 
     def _limit_resources(self, start: int, max_tokens: int) -> None:
-        """Show at most `max_tokens` tokens of resources."""
+        """Reduce the resources of all messages to `max_tokens` together, if possible."""
         for in_last_message, spare in ((False, spare_tokens(max_tokens)), (True, 0)):
             shown = range(self._first_sent(start), len(self._branch.messages))
             tokens = self._branch.resources.tokens(shown, self._count_tokens)
@@ -298,7 +296,10 @@ class ContextBuilder:
     def _reduce_resources(
         self, start: int, excess: int, spare: int, *, in_last_message: bool = False
     ) -> bool:
-        """Show less of resources, before or in the last user message; return whether any shrank."""
+        """Reduce resources before the last user message; return whether any was reduced.
+
+        With `in_last_message`, shorten the resources in the last user message instead.
+        """
         branch, first, last = self._branch, self._first_sent(start), self._branch.last_user_position
         positions = range(max(first, last), last + 1) if in_last_message else range(first, last)
         extents = (ResourceExtent.SHORTENED, ResourceExtent.LEFT_OUT)
@@ -325,7 +326,7 @@ class ContextBuilder:
         return len(branch.messages) if position is None else position
 
     def _lay_out_messages(self, leading: _LeadingMessages, first: int) -> _SentMessages:
-        """Return the messages to send, with as many as possible taken from the last request."""
+        """Return the messages to send; reuse the unchanged messages of the last request."""
         window, last = self._window, self._last_sent
         omitted, unchanged = window.omitted, first
         if (
@@ -334,7 +335,7 @@ class ContextBuilder:
             and last.leading is leading
             and last.omitted is omitted
         ):
-            # In a long conversation a turn costs only the copy of these.
+            # Even in a long conversation, unchanged messages cost only this copy.
             unchanged = max(first, window.changed_from)
             end = len(leading.messages) + (omitted is not None) + unchanged - first
             messages, ids = last.messages[:end], last.ids
@@ -350,7 +351,7 @@ class ContextBuilder:
         self._last_sent = _SentMessages(leading, omitted, first, messages, ids)
         return self._last_sent
 
-    # -- everything else ---------------------------------------------------------------------
+    # -- settings ----------------------------------------------------------------------------
 
     def _settings_for(
         self, target: ModelTarget, tools: tuple[ToolDefinition, ...]
@@ -392,7 +393,7 @@ class _RequestSettings(NamedTuple):
 
 
 class _LeadingMessages(NamedTuple):
-    """The messages before all others: the system message, a summary."""
+    """The system messages and the summary, which precede all other messages of a request."""
 
     messages: tuple[Message, ...] = ()
     ids: tuple[str | None, ...] = ()
@@ -401,16 +402,16 @@ class _LeadingMessages(NamedTuple):
 
 
 class _WindowContent(NamedTuple):
-    """The state of the window: messages as they were recorded, or repaired ones."""
+    """A description of the messages in the window, which are as recorded or repaired."""
 
     start: int
     """The position of the first message that may be sent."""
     changes: tuple[Change, ...] = ()
-    """The repairs."""
+    """The changes that report the repairs."""
     first_uncovered: int = 0
-    """The position of that message in the branch."""
+    """The position in the branch of the first message that no summary covers."""
     final_count: int = 0
-    """The number of final messages of the branch; -1 if the next build repairs all of them again."""
+    """The number of branch messages whose repair is final; -1 if all need another repair."""
 
 
 class _SentMessages(NamedTuple):
@@ -422,11 +423,11 @@ class _SentMessages(NamedTuple):
     """The position in the window of the first message after the leading messages and the note."""
     messages: tuple[Message, ...]
     ids: list[str | None]
-    """The entries. The list only grows or is replaced, so that a view of it keeps its content."""
+    """The entry ids. The list only grows or is replaced, so that a view of it never changes."""
 
 
 def _layout_key(target: ModelTarget) -> tuple[object, ...]:
-    """Return the settings that decide how messages are shown, and how much of them."""
+    """Return the settings of a target that affect the content and the length of messages."""
     return (
         target.vision,
         target.context_tokens,
@@ -437,12 +438,12 @@ def _layout_key(target: ModelTarget) -> tuple[object, ...]:
 
 
 def _restored_payload(entry: Entry, restore_blobs: _RestoreBlobs) -> Payload | None:
-    """Return the payload of an entry with the content of its blobs; None if it has none."""
+    """Return the payload of an entry with the content of its blobs; None if there are none."""
     payload = entry.payload
     if isinstance(payload, Resolution):
         if not blob_digests(payload):
             return None
-        # The content of a resolution is shown as part of a message.
+        # `restore_blobs` accepts messages only.
         return replace(payload, content=restore_blobs(UserMessage(payload.content)).content)
     message = entry.message
     return restore_blobs(message) if message is not None and blob_digests(message) else None
@@ -457,7 +458,7 @@ def _response_reserve(target: ModelTarget, context_tokens: int) -> int:
 
 
 def _with_messages(request: Request, messages: tuple[Message, ...]) -> Request:
-    """Return a request with other messages; these were checked when they were read."""
+    """Return the request with `messages`, which were checked when they were read."""
     before = is_prechecked()
     try:
         PRECHECKED.set(True)
@@ -470,9 +471,9 @@ def _with_messages(request: Request, messages: tuple[Message, ...]) -> Request:
 
 
 def _repaired_sources(messages: Sequence[Message], ids: Sequence[str]) -> list[str | None]:
-    """Return the entry of each message after a repair; None for results that the repair added.
+    """Return the entry id of each message after a repair; None for results that it added.
 
-    After a repair, one result for each of its calls follows every turn.
+    After a repair, every turn is followed by exactly one result for each of its tool calls.
     """
     result_of = CallPairing(messages).result_of
     sources: list[str | None] = []
@@ -487,9 +488,9 @@ def _repaired_sources(messages: Sequence[Message], ids: Sequence[str]) -> list[s
 
 
 def _position_of_turn(messages: Sequence[Message], turns: int) -> int:
-    """Return the position after a number of turns (all messages but results) and their results.
+    """Return the position after the first `turns` messages that are not results, and their results.
 
-    A repair moves only results: all other messages keep their order.
+    A repair moves only results; all other messages retain their order.
     """
     for position, message in enumerate(messages):
         if not isinstance(message, ToolResultMessage):

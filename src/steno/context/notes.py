@@ -1,7 +1,7 @@
 """Text that steno adds to a request: notes, headings, and frames around foreign content.
 
-All text that the context builder writes for a model is here. `ATTACHMENT_START` and `read_frame`
-recognise headings and frames, also those in sessions that older versions have recorded.
+This module contains all text that the context builder writes for a model. `ATTACHMENT_START` and
+`read_frame` recognise headings and frames, including those that older versions recorded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ATTACHMENT_START: Final = re.compile(
     r"\[|[^\n]*(?:, lines? [\d,]+(?: to [\d,]+)? of [\d,]+"
     r"|/ contains [^\n]* not listed|/ holds [^\n]* ignored):(?:\n|\Z)"
 )
-"""The beginnings of attachments: a note, or `file_heading`, or `folder_heading` of any version."""
+"""Matches the start of an attachment: a note, or a file or folder heading of any version."""
 
 _MAX_QUOTE_CHARACTERS: Final = 80
 _MAX_REASON_CHARACTERS: Final = 200
@@ -41,20 +41,20 @@ _FRAME_NOTE: Final = ". The system provides it as information, up to the line wi
 
 
 def append_system_note(system: SystemMessage | None, note: str) -> SystemMessage:
-    """Return the system message with a note after it, or the note alone."""
+    """Return the system message with a note appended; only the note if `system` is None."""
     if system is None:
         return SystemMessage((Text(note),))
     return replace(system, content=(*system.content, Text(f"\n\n{note}")))
 
 
 def summary_message(summary: str) -> UserMessage:
-    """Return the message that replaces the messages that a summary covers."""
+    """Return the message that replaces all messages covered by a summary."""
     text = f"[Summary of the earlier conversation, which is left out here]\n\n{summary}"
     return UserMessage((Text(text),))
 
 
 def omitted_message(count: int) -> UserMessage:
-    """Return the message that replaces messages that do not fit the context window."""
+    """Return the message that replaces `count` messages that do not fit the context window."""
     messages = "1 message" if count == 1 else f"{count:,} messages"
     return UserMessage((Text(f"[{messages} left out here: the conversation became too long]"),))
 
@@ -62,10 +62,10 @@ def omitted_message(count: int) -> UserMessage:
 def explain_over_budget(
     last: Message, tokens: int, *, model: str, context_tokens: int | None
 ) -> str:
-    """Return the text of the error that the last message does not fit the context window.
+    """Return an error text for a last message that does not fit the context window.
 
-    `tokens` is the approximate size of the message, `context_tokens` the size of the context
-    window, if it is known.
+    `tokens` is the approximate size of the message. `context_tokens` is the size of the context
+    window; None if the size is not known.
     """
     is_prompt = isinstance(last, UserMessage)
     subject = "your prompt with its attachments" if is_prompt else "the last tool output"
@@ -78,7 +78,7 @@ def explain_over_budget(
 
 
 def feedback_message(target: Message | None, *, entry_id: str, feedback: str) -> UserMessage:
-    """Return feedback on an earlier message as a separate message with a quotation."""
+    """Return feedback on an earlier message as a user message that quotes its beginning."""
     quote = "" if target is None else collapse_whitespace(target.text or "", _MAX_QUOTE_CHARACTERS)
     if target is None or not quote:
         what = f"the message of entry {collapse_whitespace(entry_id, _MAX_QUOTE_CHARACTERS)}"
@@ -88,20 +88,19 @@ def feedback_message(target: Message | None, *, entry_id: str, feedback: str) ->
 
 
 def image_omitted_note(image: Image) -> Text:
-    """Return the note in place of an image, for a model without vision."""
+    """Return the note that replaces an image for a model without vision."""
     kind = image.mime_type or "unknown type"
     return Text(f"[image: {kind}, not shown: this model does not accept images]")
 
 
 def unreadable_note(block: FileReference | Image | Resource, error: str) -> Text:
-    """Return the note in place of a reference that could not be read."""
-    return Text(
-        f"[{_reference_text(block)} could not be read: {collapse_whitespace(error, _MAX_REASON_CHARACTERS)}]"
-    )
+    """Return the note that replaces a reference that could not be read."""
+    reason = collapse_whitespace(error, _MAX_REASON_CHARACTERS)
+    return Text(f"[{_reference_text(block)} could not be read: {reason}]")
 
 
 def empty_reference_note(block: FileReference | Image | Resource) -> Text:
-    """Return the note in place of a reference without content."""
+    """Return the note that replaces a reference to an empty file, image or resource."""
     return Text(f"[{_reference_text(block)} is empty]")
 
 
@@ -116,18 +115,18 @@ def frame_resource_text(resource: Resource, text: str) -> Text:
 
 
 def file_heading(name: str, first: int, last: int, line_count: int) -> str:
-    """Return the heading of the lines of a file."""
+    """Return the heading above the lines of an attached file."""
     lines = f"line {first}" if first == last else f"lines {first} to {last}"
     return f"{name}, {lines} of {line_count}:"
 
 
 def folder_heading(name: str, counts: str) -> str:
-    """Return the heading of the list of a folder."""
+    """Return the heading above the file list of an attached folder."""
     return f"{name}/ contains {counts}; hidden and ignored files are not listed:"
 
 
 def former_folder_heading(name: str, counts: str) -> str:
-    """Return the heading that earlier versions wrote: digests of such lists are stored."""
+    """Return the folder heading of earlier versions, which stored digests may include."""
     return f"{name}/ holds {counts}, without what is hidden or ignored:"
 
 
@@ -139,10 +138,10 @@ class FramedText(NamedTuple):
 
 
 def frame_text(label: str, text: str, *, noun: str) -> str:
-    """Return a text as information of the system, with a line before it and a line after it.
+    """Return a text between two lines that mark it as information from the system.
 
-    Both lines contain a mark that is computed from the text, so that no text can contain its own
-    last line and continue as another author.
+    Both lines contain a mark that is a hash of the text. A text therefore cannot imitate its own
+    end line and continue in the name of another author.
     """
     mark = blake2b(text.encode(), digest_size=_MARK_BYTES).hexdigest()
     return (
@@ -152,7 +151,7 @@ def frame_text(label: str, text: str, *, noun: str) -> str:
 
 
 def read_frame(framed: str) -> FramedText | None:
-    """Return the label and the text of `frame_text`; None for any other text."""
+    """Parse the output of `frame_text` into label and text; return None for any other text."""
     first, _, rest = framed.partition("\n")
     label, note, mark_and_more = first.removeprefix("[").partition(_FRAME_NOTE)
     text, _, last = rest.rpartition("\n")
@@ -163,13 +162,13 @@ def read_frame(framed: str) -> FramedText | None:
 
 
 def binary_resource_note(resource: Resource, size: int) -> Text:
-    """Return the note in place of a resource that is not text."""
+    """Return the note that replaces a resource that is not text."""
     kind = _safe_label(resource.mime_type or "unknown type", _MAX_TYPE_CHARACTERS)
     return Text(f"[{_reference_text(resource)}: {kind}, {size:,} bytes, not shown: it is not text]")
 
 
 def resource_omitted_note(resource: Resource) -> Text:
-    """Return the note in place of a resource that is left out to save room."""
+    """Return the note that replaces a resource that is left out to save room."""
     return Text(
         f"[{_reference_text(resource)} left out to save room; refer to it again to include it]"
     )
@@ -187,7 +186,7 @@ def _reference_text(block: FileReference | Image | Resource) -> str:
 
 
 def collapse_whitespace(text: str, max_characters: int) -> str:
-    """Return the beginning of a text, with one space in place of each run of white space."""
+    """Return at most `max_characters` of a text, with each run of whitespace as one space."""
     collapsed = " ".join(text[: 8 * max_characters].split())  # do not split a very long text
     return collapsed if len(collapsed) <= max_characters else f"{collapsed[: max_characters - 1]}…"
 

@@ -1,7 +1,7 @@
 """Count the tokens of texts, messages and tools, or estimate them.
 
-An estimate is good enough to keep a conversation within limits, and is cheap. The vocabularies of
-OpenAI's models come with `rs-bpe`; those of other vendors are not public.
+An estimate is cheap, and precise enough to keep a conversation within its limits. Counts are exact
+for OpenAI models, whose vocabularies `rs-bpe` contains, and estimated for all other models.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from steno.messages.message import Message
 from steno.messages.tool import ToolDefinition
 
 CountTokens: TypeAlias = Callable[[str], int]
-"""Counts the tokens of a text."""
+"""A function that returns the number of tokens of a text."""
 
 IMAGE_TOKENS: Final = 1_600
-"""The tokens of an image of any size: the most that vendors usually charge."""
+"""The tokens assumed for an image of any size, the most that vendors usually charge."""
 _MESSAGE_OVERHEAD: Final = 4
-"""The tokens around a message: its role, its begin and end."""
+"""The tokens that encode the role, the start and the end of a message."""
 _CALL_OVERHEAD: Final = 8
-"""The tokens around a call or a tool: its id, and the names of its members."""
+"""The tokens that encode the id and the member names of a tool call or a tool definition."""
 _MODEL_VOCABULARIES: Final = (
     ("gpt-4o", "o200k_base"),
     ("gpt-4.", "o200k_base"),
@@ -38,23 +38,23 @@ _MODEL_VOCABULARIES: Final = (
     ("o3", "o200k_base"),
     ("o4", "o200k_base"),
 )
-"""The vocabulary by prefix of the model's name; the first match is used."""
+"""Prefixes of model names and their vocabularies; the first matching prefix is used."""
 
 
 def estimate_tokens(text: str) -> int:
-    """Return an estimate of the tokens of a text: one for every 3.5 bytes of UTF-8, and one more.
+    """Estimate the tokens of a text as one for every 3.5 bytes of UTF-8, plus one.
 
-    For prose and code of any language that is slightly more than the usual vocabularies need. It
-    is too few for text that no vocabulary covers, such as long digests and encoded bytes.
+    For prose and code in any language, the estimate is slightly above the count of common
+    vocabularies. It is too low for text that they encode badly, such as digests and base64 data.
     """
     size = len(text) if text.isascii() else len(text.encode())
     return size * 2 // 7 + 1 if size else 0
 
 
 def token_counter_for(model: str) -> CountTokens:
-    """Return an exact counter for a model, with or without a vendor before its name.
+    """Return an exact token counter for a model, whose name may have a vendor prefix.
 
-    If its vocabulary is not known, or `rs-bpe` is not installed, return `estimate_tokens`.
+    Return `estimate_tokens` if the vocabulary is not known or `rs-bpe` is not installed.
     """
     name = model.rpartition("/")[2].lower()
     vocabulary = next(
@@ -71,7 +71,7 @@ def token_counter_for(model: str) -> CountTokens:
 
 
 def message_tokens(message: Message, count_tokens: CountTokens) -> int:
-    """Return how many tokens a message takes."""
+    """Return the number of tokens of a message."""
     total = _MESSAGE_OVERHEAD
     for block in message.content:
         total += (
@@ -81,12 +81,12 @@ def message_tokens(message: Message, count_tokens: CountTokens) -> int:
 
 
 def block_tokens(block: Block, count_tokens: CountTokens) -> int:
-    """Return how many tokens a part of a message takes."""
+    """Return the number of tokens of a block of a message."""
     match block:
         case Text():
             return count_tokens(block.text)
         case Thinking():
-            # For thinking without text, the provider reads the seal.
+            # For thinking without text, the provider receives the seal.
             return count_tokens(block.text or ("" if block.seal is None else block.seal.data))
         case ToolCall() | InvalidToolCall():
             return _CALL_OVERHEAD + count_tokens(block.name) + count_tokens(block.arguments)
@@ -107,7 +107,7 @@ def block_tokens(block: Block, count_tokens: CountTokens) -> int:
 
 
 def tool_tokens(tools: Iterable[ToolDefinition], count_tokens: CountTokens) -> int:
-    """Return how many tokens the definitions of tools take."""
+    """Return the number of tokens of tool definitions."""
     total = 0
     for tool in tools:
         schema = msgspec.json.encode(raw_members(as_json_object(tool.parameters))).decode()

@@ -1,10 +1,11 @@
-"""The messages of a request, made to fit the context window of a model.
+"""The messages of a request, reduced to fit the context window of a model.
 
-Old tool results are shortened first, then the oldest messages are left out; in between, the caller
-may save room elsewhere. A reduction also makes room for the next turns, and is never undone.
-Consecutive requests therefore begin with the same bytes, and the cache of a provider stays valid.
+Old tool results are shortened first. If that is not enough, the caller may reduce other content,
+and then the oldest messages are left out. A reduction also frees room for the next turns, and later
+requests repeat it. Consecutive requests therefore begin with the same bytes, and the prompt cache
+of the provider stays valid.
 
-A group is a message and the results of its calls; a group is never split.
+A group is a message and the results of its tool calls; a group is never split.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ from steno.messages.order import CallPairing
 from steno.records.entry import Compaction, Entry
 
 RECENT_GROUPS: Final = 4
-"""The number of last groups that are never shortened."""
+"""The number of most recent groups, whose tool results are never shortened."""
 _FILL_RATIO: Final = 0.8
-"""The share of the room that is used after a reduction."""
+"""The fraction of the token budget that a reduction leaves in use."""
 _LONG_TEXT_CHARACTERS: Final = 1_500
 """The length above which a text is truncated in the middle."""
 _without_middle: Final = partial(
@@ -49,23 +50,23 @@ _without_middle: Final = partial(
 
 
 class OmittedRange(NamedTuple):
-    """The messages between two positions, which are left out."""
+    """A range of messages that are left out of the request."""
 
     start: int
     end: int
     note: UserMessage
-    """The message in their place."""
+    """The message that replaces the range."""
     tokens: int
 
 
 @final
 class MessageWindow:
-    """Messages in the order they are sent, shortened as far as needed."""
+    """The messages of a request in the order they are sent, shortened as far as needed."""
 
     def __init__(self, count_tokens: CountTokens) -> None:
         self.messages: Final[list[Message]] = []
         self.ids: Final[list[str | None]] = []
-        """The entry of each message."""
+        """The id of the entry of each message; None if the message is not from an entry."""
         self.omitted: OmittedRange | None = None
         self.changed_from: int = 0
         """The position of the first message that is new or changed since `clear_changed`."""
@@ -79,7 +80,7 @@ class MessageWindow:
     def replace_from(
         self, start: int, messages: Sequence[Message], ids: Sequence[str | None]
     ) -> None:
-        """Replace all messages from a position on."""
+        """Replace all messages from position `start` on."""
         self.changed_from = min(self.changed_from, start)
         dropped, sizes = self.messages[start:], self._message_sizes(start)
         known = dict(zip(map(id, dropped), sizes, strict=True))
@@ -95,20 +96,20 @@ class MessageWindow:
             self._shorten(start, min(self._shortened_to, len(self.messages)), excess=inf)
 
     def clear_changed(self) -> None:
-        """Mark all messages as known to the caller."""
+        """Set `changed_from` to the end, after the caller has read all messages."""
         self.changed_from = len(self.messages)
 
     def set_start(self, start: int) -> None:
-        """Set the first message that may be sent; messages that were left out may be sent again."""
+        """Discard the omitted range if it is not valid for a request that begins at `start`."""
         if self.omitted is not None and not self._is_still_valid(self.omitted, start):
             self.omitted = None
 
     def first_sent(self, start: int) -> int:
-        """Return the position of the first message that is sent."""
+        """Return the position of the first message that is sent; `start` if none is left out."""
         return start if self.omitted is None else self.omitted.end
 
     def tokens(self, start: int) -> int:
-        """Return the number of tokens of the messages from a position on that are sent."""
+        """Return the number of tokens of the messages that are sent, from position `start` on."""
         note = 0 if self.omitted is None else self.omitted.tokens
         return note + self._token_sums[-1] - self._token_sums[self.first_sent(start)]
 
@@ -118,7 +119,7 @@ class MessageWindow:
         return self._token_sums[-1] - self._token_sums[last]
 
     def changes(self, start: int) -> list[Change]:
-        """Return the reductions from a position on."""
+        """Return a change for each reduction of the messages from position `start` on."""
         first = self.first_sent(start)
         found = [change for position, change in self._shortened.items() if position >= first]
         if self.omitted is None:
@@ -129,10 +130,10 @@ class MessageWindow:
         return [left_out, *found]
 
     def fit(self, start: int, budget_tokens: int, *, save: Callable[[int, int], object]) -> bool:
-        """Make the messages from a position on fit into `budget_tokens`; return whether they do.
+        """Reduce the messages at and after `start` to `budget_tokens`; return whether they fit.
 
         `save(excess, spare)` is called to save tokens before messages are left out. It may replace
-        messages, but not change their number.
+        messages, but must not add or remove any.
         """
         excess = self.tokens(start) - budget_tokens
         if excess <= 0:
@@ -149,7 +150,7 @@ class MessageWindow:
         )
 
     def _is_still_valid(self, omitted: OmittedRange, start: int) -> bool:
-        """Return whether the omitted range is still valid: a repair may have moved messages."""
+        """Return whether the omitted range is still valid; a repair may have moved messages."""
         return (
             omitted.start == start
             and omitted.end < len(self.messages)
@@ -160,7 +161,7 @@ class MessageWindow:
         return [after - before for before, after in pairwise(self._token_sums[start:])]
 
     def _shorten(self, start: int, end: int, *, excess: float) -> None:
-        """Shorten the results between two positions, until `excess` tokens are saved."""
+        """Shorten the tool results between two positions, until `excess` tokens are saved."""
         if start >= end:
             return
         sizes = self._message_sizes(start)
@@ -184,7 +185,7 @@ class MessageWindow:
         self._token_sums[start:] = accumulate(sizes, initial=self._token_sums[start])
 
     def _omit_oldest(self, start: int, *, budget_tokens: int, spare: int) -> bool:
-        """Leave out the oldest groups, if the last one alone fits; return whether it does."""
+        """Leave out the oldest groups; return False if not even the last group alone fits."""
         total, last = self._token_sums[-1], max(start, start_of_last_groups(self.messages, 1))
         note = message_tokens(omitted_message(last), self._count_tokens)
         if last == start or total - self._token_sums[last] + note > budget_tokens:
@@ -200,12 +201,12 @@ class MessageWindow:
 
 
 def spare_tokens(budget_tokens: int) -> int:
-    """Return the number of tokens that a reduction frees for the next turns."""
+    """Return the number of additional tokens that a reduction frees for the next turns."""
     return max(0, int(budget_tokens * (1 - _FILL_RATIO)))
 
 
 def start_of_last_groups(messages: Sequence[Message], groups: int) -> int:
-    """Return the position of the first of the last groups."""
+    """Return the position at which the last `groups` groups begin."""
     position = len(messages)
     while position and groups:
         position -= 1
@@ -214,13 +215,13 @@ def start_of_last_groups(messages: Sequence[Message], groups: int) -> int:
 
 
 def shorten_result(result: ToolResultMessage) -> ToolResultMessage:
-    """Return a result without the middle of its long texts, and without images."""
+    """Return a tool result without images and without the middle of its long texts."""
     content = tuple(map(shorten_block, result.content))
     return result if content == result.content else replace(result, content=content)
 
 
 def shorten_block(block: ResultBlock) -> ResultBlock:
-    """Return a part of a result, or of a resource, without the middle of a long text."""
+    """Return a block without the middle of long text; images and bytes are removed."""
     match block:
         case Text() if len(block.text) > _LONG_TEXT_CHARACTERS:
             return Text(_without_middle(block.text))
@@ -240,8 +241,8 @@ def shorten_block(block: ResultBlock) -> ResultBlock:
 def compaction_point(entries: Sequence[Entry], *, kept_groups: int = RECENT_GROUPS) -> str | None:
     """Return the id of the last entry that a summary should cover.
 
-    The last `kept_groups` groups are not covered. None if no message is left to summarize. Raises
-    InvalidValue if `kept_groups` is below 1.
+    The last `kept_groups` groups are not covered. Returns None if there is no message to summarize.
+    Raises InvalidValue if `kept_groups` is below 1.
     """
     if kept_groups < 1:
         raise InvalidValue(

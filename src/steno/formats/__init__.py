@@ -1,10 +1,10 @@
-"""Files of other programs: read as entries, and written from entries.
+"""Import sessions from files of other programs, and export sessions to such files.
 
     imported = FORMATS["audit"].decode(data)
     store.add_session(imported.header, build_records(imported.entries))
 
-Every format reports the parts that it cannot express (`ExportedFile.losses`), and keeps members of
-a file that steno does not know, so that a file that was read is written back unchanged.
+Every format reports the parts of a session that it cannot express (`ExportedFile.losses`). It
+preserves unknown members of a file, so that an imported file is exported unchanged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FORMATS: Final[Mapping[str, Format]] = MappingProxyType(
         )
     },
 )
-"""Every format that is read and written, by its name."""
+"""The formats that steno imports and exports, by name."""
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The audit log as JSON: messages, tool calls and results, and the decisions about them.
+"""Import and export the audit log as JSON: messages, tool calls, results and decisions.
 
     {"entries": [
       {"id": "…", "timestamp": "2026-02-10T15:30:06Z",
@@ -7,15 +7,17 @@
        "decision": "tool_call_approved",
        "audit": {"tool": "fs.read", "actor": "ada"}}]}
 
-A message is `user`, `assistant_text`, `system_context` (with `content`), `assistant_action`,
-`tool_result` or `tool_error`. A turn of several texts and calls becomes as many entries, `ID`,
-`ID#1` and so on. An entry that is not a message is a `system_context` whose decision names its
-type. The approval of a call is its decision, unless its turn has another decision.
+The type of a message is `user`, `assistant_text`, `system_context` (each with `content`),
+`assistant_action`, `tool_result` or `tool_error`. A turn with several texts and calls is written
+as one element for each, with the ids `ID`, `ID#1` and so on. An entry that is not a message is
+written as a `system_context` whose decision names the type of the entry. The decision of an action
+is the approval of the call, unless the entry has a decision of its own.
 
-Reading it again gives equal entries. If the plain form cannot express all of a payload, the payload
-is added to `audit` under `steno`, in the stored format; if it cannot express all of an entry, the
-entry is added under `steno_entry`. A reader uses these; the members beside them are for people.
-Members of other programs are kept in the extras of the message, and messages of other types as
+Reading an export returns equal entries. If these members cannot express a payload completely, the
+payload is added to `audit` under `steno`, in the stored format. If they cannot express an entry
+completely, the entry is added under `steno_entry`. `decode` then uses only the stored payload or
+entry, and the other members are for people.
+Members of other programs are stored in the extras of the message, and messages of unknown types as
 `Opaque`.
 """
 
@@ -71,7 +73,7 @@ NAME: Final = "audit"
 _PAYLOAD_KEY: Final = "steno"
 _ENTRY_KEY: Final = "steno_entry"
 _SURROUNDING_KEY: Final = "$entry"
-"""The key, in the extras of a message, of members that other programs put beside the message."""
+"""The key, in the extras of a message, for members that other programs add beside `message`."""
 _EMPTY_OBJECT: Final = write_json({})
 _DECISION_BY_STATUS: Final = {
     ApprovalStatus.APPROVED: "tool_call_approved",
@@ -89,28 +91,30 @@ _KNOWN_FIELDS: Final[dict[str, frozenset[str]]] = {
 
 
 class _Row(NamedTuple):
+    """One element of `entries` in the file."""
+
     place: str
     id: str
     time: datetime | None
     kind: str
     message: JsonMembers
     raw: bytes
-    """The message as it was in the file."""
+    """The JSON of the message in the file."""
     decision: str
     audit: JsonObject
     stored: Payload | Entry | None
-    """The payload or entry that steno added to the audit data."""
+    """The payload or entry in the stored format, from the audit data; None if there is none."""
     rest: JsonMembers
-    """Members that other programs put beside the message."""
+    """The members that other programs add beside `message`."""
 
 
 _Decision: TypeAlias = tuple[str, JsonObject]
-"""The decision and the audit data that are shown beside an action."""
+"""The decision and the audit data that are written beside a message."""
 
 
 @final
 class _Context:
-    """The approvals and calls of other entries, which are needed to write or read an entry."""
+    """The approvals and tool calls of other entries, which reading and writing an entry need."""
 
     def __init__(self, payloads: Iterable[Payload]) -> None:
         self._approvals = {
@@ -120,7 +124,7 @@ class _Context:
         self._outstanding: dict[str, AnyToolCall] = {}
 
     def add(self, payload: Payload) -> None:
-        """Add the payload of the next entry."""
+        """Record the calls of the next entry, or the call that it answers."""
         if isinstance(payload, AssistantMessage):
             for call in payload.tool_calls:
                 self._calls[call.id] = self._outstanding[call.id] = call
@@ -128,7 +132,7 @@ class _Context:
             self._outstanding.pop(payload.tool_call_id, None)
 
     def decision_for(self, call_id: str, tool_name: str) -> _Decision | None:
-        """Return the decision and audit data to show beside an action; None without a decision."""
+        """Return the decision and audit data of a call; None if it has no approval or denial."""
         approval = self._approvals.get(call_id)
         decision = None if approval is None else _DECISION_BY_STATUS.get(approval.status)
         if approval is None or decision is None:
@@ -138,18 +142,21 @@ class _Context:
         return decision, JsonObject({"tool": tool_name, **known})
 
     def displayed_tool_name(self, result: ToolResultMessage) -> str:
-        """Return the tool of a result under the name that its call shows."""
+        """Return the tool name of a result, as written in the audit log for its call."""
         call = self._calls.get(result.tool_call_id)
         is_ours = call is not None and call.name == result.tool_name
         return original_tool_name(call) if call is not None and is_ours else result.tool_name
 
     def own_tool_name(self, call_id: str, shown: str) -> str:
-        """Return the name in steno of the tool of a result."""
+        """Return the tool name that steno uses for a result with the name `shown` in the log."""
         call = self._calls.get(call_id)
         return call.name if call is not None and original_tool_name(call) == shown else shown
 
     def find_unanswered(self, tool_name: str) -> str | None:
-        """Find the call that a result without an id answers: the first of its tool."""
+        """Return the id of the first unanswered call of a tool, or of any tool if it is empty.
+
+        It is used for a result without an id.
+        """
         for id, call in self._outstanding.items():
             if not tool_name or original_tool_name(call) == tool_name:
                 return id
@@ -167,7 +174,7 @@ def _default_decision(payload: Payload) -> str:
 
 
 def decode(data: bytes) -> ImportedSession:
-    """Read an audit log, also one of another program. Raises InvalidDocument."""
+    """Read an audit log of steno or another program. Raises InvalidDocument if it is invalid."""
     members = parse_object(read_json_input(data), "audit log")
     if "entries" not in members:
         raise InvalidDocument("entries is missing", code="entries_missing", place="audit log")
@@ -185,7 +192,7 @@ def decode(data: bytes) -> ImportedSession:
 
 
 def _read_row(raw: bytes, place: str) -> _Row:
-    """Read one element, independently of the others."""
+    """Read one element of `entries`. Raises InvalidDocument if it is invalid."""
     members = parse_object(raw, place)
     message_raw = members.pop("message", b"null")
     message = parse_object(message_raw, f"{place}.message")
@@ -230,7 +237,7 @@ def _group_rows(rows: Iterable[_Row], context: _Context) -> Iterator[list[_Row]]
 
 
 def _continues_turn(row: _Row, group: Sequence[_Row], context: _Context) -> bool:
-    """Return whether an element is the next part of a turn and has no further data."""
+    """Return whether an element continues the turn of `group` without data of its own entry."""
     first = group[0]
     return (
         row.id == f"{first.id}#{len(group)}"
@@ -245,7 +252,7 @@ def _continues_turn(row: _Row, group: Sequence[_Row], context: _Context) -> bool
 
 
 def _repeats_decision(row: _Row, context: _Context) -> bool:
-    """Return whether decision and audit data only repeat the approval in another entry."""
+    """Return whether the decision and audit data only repeat the approval of another entry."""
     if row.kind != EntryKind.ASSISTANT_ACTION:
         return False
     name = parse_string(row.message.get("tool_name"), f"{row.place}.message.tool_name")
@@ -289,8 +296,8 @@ def _build_payload(group: Sequence[_Row], context: _Context) -> Payload:
 
 
 def _read_extras(row: _Row) -> dict[str, Any] | None:
-    """Return the members that only other programs know."""
-    # A message of another type is kept as a whole.
+    """Return the members that steno does not know, as extras; None if there are none."""
+    # A message of an unknown type is stored as a whole, so it has no unknown members.
     known = _KNOWN_FIELDS.get(row.kind, row.message.keys())
     rest = {name: value for name, value in row.message.items() if name not in known}
     extras = build_json_object(rest, f"{row.place}.message").to_dict()
@@ -320,7 +327,7 @@ def _build_block(row: _Row) -> Text | AnyToolCall:
 
 
 def _read_call_id(row: _Row) -> str:
-    """Return the id of an action; if it has none, that of its entry."""
+    """Return the id of the call of an action, or the id of the element if it has none."""
     return parse_string(row.message.get("tool_id"), f"{row.place}.message.tool_id") or row.id
 
 
@@ -352,7 +359,7 @@ def _build_result(row: _Row, context: _Context, extras: dict[str, Any] | None) -
             content = ()
         elif raw.startswith(b'"'):
             content = (Text(msgspec.json.decode(raw, type=str)),)
-        else:  # JSON is both the text for the model and the details
+        else:  # other JSON is used both as the text for the model and as the details
             content, details = (Text(raw.decode()),), _parse_details(raw)
     return ToolResultMessage(
         tool_call_id=call_id,
@@ -367,7 +374,7 @@ def _build_result(row: _Row, context: _Context, extras: dict[str, Any] | None) -
 
 
 def _parse_details(raw: bytes) -> dict[str, Any] | None:
-    """Return the details of a result that is JSON; None if it cannot be read."""
+    """Return the JSON of a result as details, in an object if it is not one; None if invalid."""
     try:
         found = raw if raw.startswith(b"{") else b'{"result":' + raw + b"}"
         return JsonObject.parse(found).to_dict()
@@ -379,7 +386,10 @@ def _parse_details(raw: bytes) -> dict[str, Any] | None:
 
 
 def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
-    """Write the entries of a branch; data that the plain form cannot express is added to it."""
+    """Write the entries of a branch.
+
+    A payload or entry that the plain members cannot express is also added in the stored format.
+    """
     entries = [as_version_2(entry) for entry in entries]
     losses = ExportLossCollector(NAME, {})
     losses.add_header(header)
@@ -394,7 +404,7 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
 
 
 def _encode_entry(entry: Entry, context: _Context) -> list[bytes]:
-    """Write an entry in the plainest form that is read back as the same entry."""
+    """Write an entry in the simplest form from which `decode` restores an equal entry."""
     rows = _build_rows(entry, context)
     written = list(map(write_object, rows))
     head, tail = rows[0], written[1:]
@@ -417,19 +427,19 @@ def _add_stored(audit: bytes, name: str, stored: bytes) -> bytes:
 
 
 def _round_trips(rows: list[bytes], entry: Entry, context: _Context) -> bool:
-    """Return whether the rows are read back as the entry."""
+    """Return whether reading the rows restores an equal entry."""
     try:
         groups = list(_group_rows([_read_row(row, "row") for row in rows], context))
         read = _build_entry(groups[0], context)
     except InvalidValue:
         return False
-    # All but the position in the log.
+    # All fields except the position in the log.
     names = ("id", "time", "payload", "decision", "audit", "unknown")
     return len(groups) == 1 and all(getattr(read, name) == getattr(entry, name) for name in names)
 
 
 def _build_rows(entry: Entry, context: _Context) -> list[JsonMembers]:
-    """Return the elements that show an entry; the first one has its decision."""
+    """Return the elements for an entry; the first one has the decision of the entry."""
     payload = entry.payload
     foreign = (payload.extras or {}).get(NAME) if isinstance(payload, Sendable) else None
     extras = foreign.to_dict() if isinstance(foreign, JsonObject) else {}
@@ -463,7 +473,7 @@ def _build_row(entry: Entry, number: int, message: bytes, decision: _Decision) -
 
 
 def _decision_of_action(message: JsonMembers, context: _Context) -> _Decision | None:
-    """Return the decision about an action; None for another message or without one."""
+    """Return the decision about an action; None if there is none or it is not an action."""
     if message["type"] != write_json(EntryKind.ASSISTANT_ACTION):
         return None
     call_id, name = (
@@ -529,7 +539,7 @@ def _result_message(message: ToolResultMessage, context: _Context) -> JsonMember
 
 
 def _encode_result(message: ToolResultMessage) -> bytes:
-    """Write a result as JSON if its text is the JSON of its details, else as a string."""
+    """Write a result as JSON if its text is the JSON of its details, and otherwise as a string."""
     if not message.content:
         return b"null"
     text = message.text

@@ -1,4 +1,4 @@
-r"""Flat chat lists: role, content, tool_calls and tool_call_id.
+r"""Import and export flat chat lists with role, content, tool_calls and tool_call_id.
 
     [{"role": "user", "content": "Is it broken?"},
      {"role": "assistant", "content": null, "tool_calls": [
@@ -6,9 +6,9 @@ r"""Flat chat lists: role, content, tool_calls and tool_call_id.
         "function": {"name": "run_tests", "arguments": "{\"path\": \"tests\"}"}}]},
      {"role": "tool", "tool_call_id": "c1", "content": "3 passed"}]
 
-The codec reads the list; it also accepts calls without `function`, arguments that are objects, and
-an object with the list in `messages`. A failed result has `"is_error": true`. Several texts in one
-message are a list of parts.
+The codec reads the list. It also accepts calls without `function`, arguments that are objects, and
+an object with the list in `messages`. A failed result has `"is_error": true`. If a message has
+several texts, `content` is a list of parts.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _SUPPORTED_FIELDS: Final[SupportedFields] = {
     SystemMessage: frozenset({"content", "unknown"}),
     UserMessage: frozenset({"content", "unknown"}),
     AssistantMessage: frozenset({"content", "unknown"}),
-    # The call of a result has the name of the tool.
+    # The name of the tool is read from the call that the result answers.
     ToolResultMessage: frozenset({"tool_call_id", "tool_name", "content", "outcome", "unknown"}),
     Text: frozenset({"text", "unknown"}),
     ToolCall: frozenset({"id", "name", "original_name", "arguments", "unknown"}),
@@ -74,12 +74,12 @@ _SUPPORTED_FIELDS: Final[SupportedFields] = {
 
 
 def decode(data: bytes) -> ImportedSession:
-    """Read a flat chat list, bare or in an object. Raises InvalidDocument."""
+    """Read a flat chat list, or an object that contains one. Raises InvalidDocument otherwise."""
     raw = read_json_input(data)
     outer_members: JsonMembers = {} if raw.lstrip().startswith(b"[") else parse_object(raw, "chat")
     if outer_members.get("version", b"0") != b"0":
         raise InvalidDocument(
-            "a flat chat list has no version; choose another format",
+            "the version of a flat chat list must be 0 or absent; choose another format",
             code="invalid_version",
             place="chat",
         )
@@ -91,7 +91,7 @@ def decode(data: bytes) -> ImportedSession:
     for entry, part in zip(document.entries[leading:], parts, strict=True):
         entries.append(entry if entry.message is not None else opaque_entry(entry, part, NAME))
     if leading:
-        del outer_members["system_prompt"]  # it is an entry now
+        del outer_members["system_prompt"]  # imported as an entry
     extra_members = {name: value.decode() for name, value in outer_members.items()}
     about = {NAME: extra_members} if extra_members else None
     header = Header(id=document.id or new_id(), created_at=document.created_at, about=about)
@@ -102,7 +102,7 @@ def decode(data: bytes) -> ImportedSession:
 
 
 def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
-    """Write a flat chat list; in an object, if it was read from one with more members."""
+    """Write a flat chat list, wrapped in an object if the imported file had other members."""
     entries = [as_version_2(entry) for entry in entries]
     losses = ExportLossCollector(NAME, _SUPPORTED_FIELDS)
     losses.add_header(header)
@@ -133,7 +133,10 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
 
 
 def _omitted_fields(entry: Entry, names: dict[str, str], losses: ExportLossCollector) -> list[str]:
-    """Return the fields that are left out; `names` has the tool of each call so far."""
+    """Return the fields of an entry that the export omits.
+
+    `names` maps the id of each earlier call to its tool; the calls of this entry are added.
+    """
     found = losses.omitted_of_entry(entry)
     message = entry.message
     if message is not None:
@@ -145,7 +148,7 @@ def _omitted_fields(entry: Entry, names: dict[str, str], losses: ExportLossColle
 
 
 def _encode_message(message: Message) -> bytes | None:
-    """Write one message; None if a flat list cannot express it."""
+    """Write a message; return None if a flat chat list cannot express it."""
     content = _encode_content(message)
     members: JsonMembers = {"role": write_json(message.role), "content": content or b'""'}
     match message:
@@ -166,7 +169,7 @@ def _encode_message(message: Message) -> bytes | None:
 
 
 def _encode_content(message: Message) -> bytes | None:
-    """Write one text as a string, several as parts; None without any text."""
+    """Write a single text as a string and several texts as parts; None if there is no text."""
     parts: list[bytes] = []
     is_plain = True
     for block in message.content:

@@ -1,6 +1,7 @@
-"""Formats of other programs: detection, the types of an import and an export, losses.
+"""Detect file formats, and define the types that all formats share.
 
-This module knows no particular format.
+These are `Format`, `ImportedSession`, `ExportedFile` and the collector of export losses. Apart from
+detection, this module knows no particular format.
 """
 
 from __future__ import annotations
@@ -29,18 +30,18 @@ _FORMAT_BY_MEMBER: Final = {
     "crc": "jsonl",
     "kind": "rows",
     "role": "chat",
-    "version": "",  # its value decides
+    "version": "",  # the version number selects the format
     "entries": "audit",
     "messages": "chat",
 }
-"""The members that identify a format; the first that an object has is used."""
+"""The format that each member identifies; the first of these members in an object is used."""
 
 
 def detect_format(data: bytes) -> str:
-    """Return the name of the format of a file: one of `FORMATS`, `steno` or `jsonl`.
+    """Return the name of the format of a file: a name in `FORMATS`, `steno` or `jsonl`.
 
-    `steno` is a document that `decode_document` reads, also of a newer version; `jsonl` are the
-    lines of a JSONL store. Only the first members are read: `decode` may still refuse the file.
+    `steno` is a document for `decode_document`, possibly of a newer version; `jsonl` is a file of
+    the JSONL store. The file is not validated, so `decode` may still reject it.
     Raises InvalidDocument if the format is unknown.
     """
     raw, _ = clean_input(data)
@@ -53,20 +54,23 @@ def detect_format(data: bytes) -> str:
         version = members[name]
         if not version.isdigit():
             raise InvalidDocument(
-                "the version is not a number; choose a format explicitly",
+                "the version is not a number; specify the format explicitly",
                 code="invalid_version",
                 place="file",
             )
         return _FORMAT_BY_VERSION.get(version, NATIVE_FORMAT)
     raise InvalidDocument(
-        "unknown format; choose one explicitly",
+        "unknown format; specify the format explicitly",
         code="unknown_format",
         place="file",
     )
 
 
 def _candidate_objects(raw: bytes) -> Iterator[dict[str, bytes]]:
-    """Yield the objects that may identify the format: the first line, the file, or list elements."""
+    """Yield the objects that may identify the format.
+
+    These are the elements of an array, or else the first line or the whole file.
+    """
     if raw.startswith(b"["):
         check_syntax(raw)
         for part in split_array(raw) or ():
@@ -88,37 +92,37 @@ def _split_members(raw: bytes) -> dict[str, bytes]:
 
 
 class ExportedFile(NamedTuple):
-    """A file for other programs, and a change for each part of the session that it lacks."""
+    """An exported file, and a change for each part of the session that the file lacks."""
 
     data: bytes
     losses: tuple[Change, ...]
-    """The place is `entries[3]`, with its entry; `entries` for all of them; or `session`."""
+    """The place of a loss is an entry such as `entries[3]`, all `entries`, or the `session`."""
 
 
 class ImportedSession(NamedTuple):
-    """The content of a file of another program."""
+    """The header and the entries that were read from a file of another program."""
 
     header: Header
-    """The header; it has a new id if the file has none."""
+    """The header of the session, with a new id if the file has none."""
     entries: tuple[Entry, ...]
-    """One branch in order: ids are unique, and each entry has the one before it as its parent."""
+    """One branch in order; ids are unique, and the parent of each entry is the previous entry."""
 
 
 class Format(NamedTuple):
-    """A file format of another program."""
+    """A file format for import and export, with its functions to encode and decode a file."""
 
     name: str
     extension: str
     encode: Callable[[Header, Sequence[Entry]], ExportedFile]
-    """Writes the entries of one branch, in their order."""
+    """Writes the entries of one branch, in order."""
     decode: Callable[[bytes], ImportedSession]
-    """Reads a whole file. Raises InvalidDocument, with the place."""
+    """Reads a whole file. Raises InvalidDocument, with the place, if the file is invalid."""
 
 
 def build_records(entries: Iterable[Entry]) -> tuple[Record, ...]:
-    """Turn entries into the records of a new session, on its main branch.
+    """Convert entries to the records of a new session, on its main branch.
 
-    An id that an earlier entry has is replaced by a new one.
+    An id that an earlier entry already has is replaced by a new id.
     """
     records: list[Record] = []
     digest: str | None = None
@@ -129,7 +133,7 @@ def build_records(entries: Iterable[Entry]) -> tuple[Record, ...]:
 
 
 def link_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
-    """Return the entries with unique ids, each with the one before it as its parent."""
+    """Return the entries with unique ids, each with the previous entry as its parent."""
     placed: list[Entry] = []
     used_ids: set[str] = set()
     for entry in entries:
@@ -141,7 +145,7 @@ def link_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
         elif entry.is_understood:
             placed.append(replace(entry, id=id, parent=parent))
         else:
-            # A record of a newer version cannot be changed; it is the payload of a new entry.
+            # An entry of a newer version cannot be changed, so a new entry has its payload.
             placed.append(Entry(id=id, parent=parent, payload=entry.payload))
     return tuple(placed)
 
@@ -151,10 +155,10 @@ def link_entries(entries: Iterable[Entry]) -> tuple[Entry, ...]:
 
 _PLAIN_OUTCOMES: Final = (Outcome.OK, Outcome.ERROR)
 OUTCOME_FIELD: Final = "outcome"
-"""The field that is left out of a result if its outcome is written as an error."""
+"""The name of the loss if a result's outcome, such as "denied", is written only as an error."""
 
 SupportedFields: TypeAlias = Mapping[type, frozenset[str]]
-"""The fields that a format can express, by the type of the message, block or count."""
+"""The fields that a format can express, by the type of the message, block or usage."""
 
 
 @final
@@ -175,14 +179,14 @@ class ExportLossCollector:
         names: tuple[str, ...] = (),
         value: str = "",
     ) -> None:
-        """Add one loss."""
+        """Add a loss at a place, such as `entries[3]` or `session`."""
         entry_id = None if entry is None else entry.id
         self._found.append(
             Change(ChangeCode.NOT_EXPORTED, reason, place, entry_id, value=value, names=names)
         )
 
     def add_omitted(self, place: str, entry: Entry, names: Iterable[str]) -> bool:
-        """Add the fields of an entry that are left out; return whether there are any."""
+        """Add a loss for the omitted fields of an entry; return whether there are any."""
         found = tuple(names)
         if found:
             outcome = str(getattr(entry.payload, "outcome", "")) if OUTCOME_FIELD in found else ""
@@ -190,7 +194,7 @@ class ExportLossCollector:
         return bool(found)
 
     def add_header(self, header: Header, supported: frozenset[str] = frozenset()) -> None:
-        """Add the fields of the header that are left out."""
+        """Add a loss for the fields of the header that the format does not support."""
         about = set(header.about or ()) - {self._format}
         names = [
             name
@@ -201,7 +205,7 @@ class ExportLossCollector:
             self.add("fields", "session", names=tuple(names))
 
     def omitted_of_entry(self, entry: Entry) -> list[str]:
-        """Return the fields of an entry, its message included, that the format cannot express."""
+        """Return the fields of an entry and its message that the format cannot express."""
         names = ["decision"] if entry.decision is not None else []
         if entry.unknown and entry.is_understood:
             names.append("unknown_members")
@@ -210,7 +214,7 @@ class ExportLossCollector:
         message = entry.message
         if message is not None:
             names += self.omitted_of_message(message)
-        # These formats write an outcome only as success or error.
+        # The formats that call this method write an outcome only as success or error.
         if isinstance(message, ToolResultMessage) and message.outcome not in _PLAIN_OUTCOMES:
             names.append(OUTCOME_FIELD)
         return names
@@ -241,23 +245,24 @@ class ExportLossCollector:
         return [name for name, _ in value.non_default_fields() if name not in supported]
 
     def result(self) -> tuple[Change, ...]:
-        """Return all losses."""
+        """Return all losses, in the order in which they were added."""
         return tuple(self._found)
 
 
 class WrittenEntry(NamedTuple):
-    """An entry that was written, and whether a loss was reported for it."""
+    """An exported entry, and whether a loss was reported for it."""
 
     place: str
     entry: Entry
     payload: Payload
+    """The payload that is expected when the export is read back."""
     has_loss: bool
 
 
 def add_differences(
     written: Sequence[WrittenEntry], read: Sequence[Entry], losses: ExportLossCollector
 ) -> None:
-    """Report entries that are read back differently although no loss was reported for them."""
+    """Add a loss for each entry that is read back differently and has no other loss."""
     for source, copy in zip(written, read, strict=False):
         if not source.has_loss and source.payload != copy.payload:
             losses.add("exact_form", source.place, source.entry)

@@ -1,6 +1,7 @@
-"""JSON of other programs as text: split and joined without decoding more than needed.
+"""Split and join the JSON of other programs as text, decoding only the values that are needed.
 
-To write a file back unchanged, the members that steno would write differently are kept as text.
+Members that steno would write differently are stored as text, so that an imported file is
+exported unchanged.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from steno.records.entry import Entry, Payload
 from steno.values import NOTHING, RawJson
 
 JsonMembers: TypeAlias = dict[str, bytes]
-"""The members of a JSON object, each as text; if two share a name, the second one."""
+"""The members of a JSON object, by name, as JSON text; the last of duplicate members is used."""
 UNSET_TIME: Final = b'"0001-01-01T00:00:00Z"'
-"""The JSON of a time that was never set."""
+"""The JSON of a time that is not set, which is the zero time of Go programs."""
 write_json: Final = msgspec.json.encode
 _DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
@@ -35,7 +36,7 @@ def clean_utf8(data: bytes) -> bytes:
     """Return UTF-8 without a byte order mark; replaced lone surrogates are logged."""
     raw, replaced = clean_input(data)
     if replaced:
-        import logging  # noqa: PLC0415 - only when needed, as in the codec
+        import logging  # noqa: PLC0415 - rarely needed
 
         logging.getLogger("steno.formats").warning(
             "lone surrogates replaced by U+FFFD: %d", replaced
@@ -44,14 +45,14 @@ def clean_utf8(data: bytes) -> bytes:
 
 
 def read_json_input(data: bytes) -> bytes:
-    """Return a file as clean UTF-8. Raises InvalidDocument if it is not JSON."""
+    """Return the content of a file as clean UTF-8. Raises InvalidDocument if it is not JSON."""
     raw = clean_utf8(data)
     check_syntax(raw)
     return raw
 
 
 def parse_object(raw: bytes, place: str) -> JsonMembers:
-    """Return the members of an object. Raises InvalidDocument."""
+    """Return the members of a JSON object. Raises InvalidDocument if `raw` is not an object."""
     members = split_object(raw)
     if members is None:
         raise InvalidDocument("must be an object", code="not_an_object", place=place)
@@ -59,7 +60,7 @@ def parse_object(raw: bytes, place: str) -> JsonMembers:
 
 
 def parse_array(raw: bytes, place: str) -> list[bytes]:
-    """Return the elements of an array. Raises InvalidDocument."""
+    """Return the elements of a JSON array. Raises InvalidDocument if `raw` is not an array."""
     parts = split_array(raw)
     if parts is None:
         raise InvalidDocument("must be an array", code="not_an_array", place=place)
@@ -67,12 +68,15 @@ def parse_array(raw: bytes, place: str) -> list[bytes]:
 
 
 def parse_string(raw: bytes | None, place: str) -> str | None:
-    """Return a string; None if it is null or missing. Raises InvalidDocument."""
+    """Return a JSON string, or None if it is null or missing.
+
+    Raises InvalidDocument if the value has another type.
+    """
     return None if raw is None or raw == b"null" else require_string(raw, place)
 
 
 def require_string(raw: bytes | None, place: str) -> str:
-    """Return a string. Raises InvalidDocument, also if it is null or missing."""
+    """Return a JSON string. Raises InvalidDocument if it is null, missing or of another type."""
     try:
         return msgspec.json.decode(raw or b"null", type=str)
     except _DECODE_ERRORS:
@@ -80,7 +84,10 @@ def require_string(raw: bytes | None, place: str) -> str:
 
 
 def parse_time(raw: bytes | None, place: str) -> datetime | None:
-    """Return a time; None if it was never set. Raises InvalidDocument."""
+    """Return a time in UTC; None if it is missing, null, empty or `UNSET_TIME`.
+
+    Raises InvalidDocument if the value is not a time with a time zone.
+    """
     if raw is None or raw in (b"null", b'""', UNSET_TIME):
         return None
     moment = try_parse_time(raw)
@@ -94,12 +101,12 @@ def parse_time(raw: bytes | None, place: str) -> datetime | None:
 
 
 def try_parse_time(raw: bytes) -> datetime | None:
-    """Return the time in a string; None if it is not a time with a zone."""
+    """Return the time in a JSON string, in UTC; None if it is not a time with a time zone."""
     try:
         text = msgspec.json.decode(raw, type=str)
         try:
             moment = msgspec.json.decode(raw, type=datetime)
-        except msgspec.MsgspecError:  # msgspec reads only RFC 3339
+        except msgspec.MsgspecError:  # msgspec accepts only RFC 3339
             moment = datetime.fromisoformat(text)
         return None if moment.tzinfo is None else moment.astimezone(UTC)
     except (*_DECODE_ERRORS, ValueError, OverflowError):
@@ -107,24 +114,24 @@ def try_parse_time(raw: bytes) -> datetime | None:
 
 
 def build_json_object(members: JsonMembers, place: str) -> JsonObject:
-    """Return members as a read-only JSON object. Raises InvalidDocument."""
+    """Return members as a read-only JSON object. Raises InvalidDocument if it is invalid."""
     with report_invalid_at(place):
         return JsonObject.parse(write_object(members))
 
 
 def parse_payload(raw: bytes, place: str) -> Payload:
-    """Return a payload from its canonical JSON. Raises InvalidDocument."""
+    """Decode a payload in the stored format. Raises InvalidDocument if it is invalid."""
     entry = decode_entry(b'{"v":2,"id":"payload","payload":' + raw + b"}")
     if not entry.is_understood:
         raise InvalidDocument(
-            "must be the payload of an entry", code="payload_invalid", place=place
+            "not a valid payload of an entry", code="payload_invalid", place=place
         )
     return entry.payload
 
 
 @contextmanager
 def report_invalid_at(place: str) -> Generator[None]:
-    """Raise InvalidDocument at this place for a value that breaks a rule."""
+    """Convert an InvalidValue that is raised inside the block to InvalidDocument at `place`."""
     try:
         yield
     except InvalidDocument:
@@ -134,7 +141,10 @@ def report_invalid_at(place: str) -> Generator[None]:
 
 
 def opaque_entry(entry: Entry, raw: bytes, origin: str) -> Entry:
-    """Return an entry with the JSON of a message that only its own format knows."""
+    """Return a copy of an entry whose payload stores `raw`, the JSON of an unknown message.
+
+    `origin` names the format that wrote the JSON.
+    """
     payload = entry.payload
     kind = payload.kind if isinstance(payload, Opaque) else ""
     return Entry(
@@ -146,7 +156,7 @@ def opaque_entry(entry: Entry, raw: bytes, origin: str) -> Entry:
 
 
 def foreign_json(payload: Payload, origin: str) -> bytes | None:
-    """Return the JSON of a payload that only this format knows; None for any other payload."""
+    """Return the JSON of an opaque payload that the format `origin` wrote, or None."""
     if isinstance(payload, Opaque) and payload.origin == origin and is_json_text(payload.raw):
         return payload.raw.strip().encode()
     return None
@@ -156,7 +166,10 @@ def foreign_json(payload: Payload, origin: str) -> bytes | None:
 
 
 def write_object(members: Mapping[str, bytes], unknown: RawJson = NOTHING) -> bytes:
-    """Join members to an object; unknown members of a value come last."""
+    """Join members into a JSON object, followed by the unknown members of a value.
+
+    An unknown member replaces a member of the same name.
+    """
     foreign = unknown_names(unknown) if unknown else ()
     parts = [
         write_json(name) + b":" + value for name, value in members.items() if name not in foreign
@@ -173,7 +186,7 @@ def unknown_names(unknown: RawJson) -> frozenset[str]:
 
 
 def write_array(parts: Iterable[bytes]) -> bytes:
-    """Join elements to an array."""
+    """Join JSON texts into an array."""
     return b"[" + b",".join(parts) + b"]"
 
 
@@ -183,7 +196,7 @@ def write_time(moment: datetime | None) -> bytes:
 
 
 def arguments_object(arguments: str) -> bytes | None:
-    """Return the arguments of a call as a JSON object; None if they are not an object."""
+    """Return the arguments of a call as JSON; None if they are not a JSON object."""
     try:
         check_object_syntax(arguments)
     except _DECODE_ERRORS:
@@ -195,7 +208,10 @@ def arguments_object(arguments: str) -> bytes | None:
 
 
 def changed_members(original: JsonMembers, plain: JsonMembers) -> dict[str, str | None]:
-    """Return the members whose original text differs from `plain`; None for missing ones."""
+    """Return the original text of the members that differ from `plain`.
+
+    The value is None for a member that only `plain` has.
+    """
     changed: dict[str, str | None] = {}
     for name in original | plain:
         before, after = original.get(name), plain.get(name)
@@ -209,7 +225,7 @@ def changed_members(original: JsonMembers, plain: JsonMembers) -> dict[str, str 
 
 
 def restore_members(plain: JsonMembers, changed: Any) -> JsonMembers | None:
-    """Return `plain` with the result of `changed_members` put back; None if that is invalid."""
+    """Apply `changed`, a result of `changed_members`, to `plain`; None if `changed` is invalid."""
     if not isinstance(changed, Mapping):
         return None
     restored = dict(plain)

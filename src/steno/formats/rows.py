@@ -1,17 +1,18 @@
-r"""Rows of a database: kind, content and data_json, as an array or one row a line.
+r"""Import and export database rows (kind, content, data_json), as an array or one row per line.
 
     {"id": 7, "kind": "tool_call", "content": null,
      "data_json": "{\"tool_call_id\":\"c1\",\"name\":\"read\",\"arguments\":\"{}\"}"}
 
-`user` and `assistant` rows are messages, `tool_call` is a call and `tool_result` (once `tool`) its
-result. `system` rows are joined to the system message, which comes first. Each row
-becomes an entry, except in two cases: while results are missing, further calls and texts of the
-assistant belong to the same turn, because no other turn may begin there; and rows that were
-written for one turn (`ID`, `ID#1`, ...) become one turn again. Any other kind of row is kept
-unchanged, never sent, and written back at its place.
+`user` and `assistant` rows are messages, a `tool_call` row is a call and a `tool_result` row
+(formerly `tool`) is a result. All `system` rows are merged into the system message, which is the
+first entry. Each other row becomes an entry, except in two cases. While results are missing,
+further calls and texts of the assistant belong to the same turn, because a new turn may not begin
+before the results. Rows that were written for one turn (`ID`, `ID#1`, ...) become one turn again.
+Rows of any other kind are preserved unchanged, never sent to a model, and exported at their
+original position.
 
-The columns that steno would write differently are kept in the audit data of the entry, so that
-rows that were read are written back unchanged.
+The columns that steno would write differently are stored in the audit data of the entry, so that
+imported rows are exported unchanged.
 """
 
 from __future__ import annotations
@@ -89,12 +90,12 @@ _SUPPORTED_FIELDS: Final[SupportedFields] = {
 
 
 class _RowDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The difference between a row that was read and the row that steno would write."""
+    """The difference between an imported row and the row that steno would write."""
 
     columns: Mapping[str, str | None] = {}
-    """The columns that steno would write differently; None for those that were missing."""
+    """The original JSON of columns that steno would write differently; None if missing."""
     at: Annotated[int, Meta(ge=0)] | None = None
-    """The position of the row, if it did not follow the one that is written before it."""
+    """The position of the row in the file; None if it is the position where steno writes it."""
 
 
 class _RowAudit(Struct):
@@ -107,18 +108,21 @@ class _RowAudit(Struct):
 def message_of_row(row: Mapping[str, Any]) -> Message | None:
     """Return the message of one row; None for a row that is not a message by itself.
 
-    These are system rows, which are joined to the system prompt, rows of other kinds, and blank
-    user rows. `data_json` may be text or parsed. Raises InvalidDocument.
+    None is returned for system rows, which are merged into the system message, for blank user
+    rows, and for rows of unknown kinds. `data_json` may be JSON text or a parsed value.
+    Raises InvalidDocument if the row is invalid.
     """
     try:
         raw = {str(name): write_json(value) for name, value in row.items()}
     except (TypeError, UnicodeError, RecursionError):
-        raise InvalidDocument("must be JSON", code="not_json", place="row") from None
+        raise InvalidDocument(
+            "the columns must be JSON values", code="not_json", place="row"
+        ) from None
     return _DatabaseRow("row", raw).message()
 
 
 def decode(data: bytes) -> ImportedSession:
-    """Read rows, in an array or one per line. Raises InvalidDocument, which names the row."""
+    """Read rows from an array or from lines. Raises InvalidDocument with the place of the row."""
     rows = [
         _DatabaseRow(place := f"rows[{number}]", parse_object(raw, place), raw, number)
         for number, raw in enumerate(_split_rows(data))
@@ -146,20 +150,20 @@ def _split_rows(data: bytes) -> list[bytes]:
 
 @final
 class _EntryDraft:
-    """The payload of an entry that is not built yet, and its rows."""
+    """The rows of an entry that is not built yet, and the payload built from them."""
 
     def __init__(self, row: _DatabaseRow, payload: Payload) -> None:
         self.rows = [row]
         self.payload = payload
 
     def add(self, row: _DatabaseRow, message: AssistantMessage | SystemMessage) -> None:
-        """Add another row to the same message."""
+        """Append the content of another row to the message."""
         assert isinstance(self.payload, type(message))
         self.rows.append(row)
         self.payload = replace(message, content=(*self.payload.content, *message.content))
 
     def entry(self) -> Entry:
-        """Build the entry."""
+        """Build the entry, with the id and time of the first row."""
         first = self.rows[0]
         time = try_parse_time(first.columns.get("created_at", b"null"))
         return Entry(id=first.id() or new_id(), time=time, payload=self.payload)
@@ -171,11 +175,11 @@ class _RowReader:
         self._prompt: _EntryDraft | None = None
         self._drafts: list[_EntryDraft] = []
         self._turn: _EntryDraft | None = None
-        """The latest turn of the assistant, until a message of another role."""
+        """The latest turn of the assistant; None after a user message."""
         self._outstanding: set[str] = set()
 
     def read(self, row: _DatabaseRow) -> None:
-        """Add the next row."""
+        """Add the next row, to the current turn or as a new entry."""
         message = row.message()
         match message:
             case None:
@@ -211,7 +215,7 @@ class _RowReader:
         self._outstanding |= calls
 
     def _belongs(self, row: _DatabaseRow, calls: set[str], turn: _EntryDraft) -> bool:
-        """Return whether a row belongs to a turn that has begun."""
+        """Return whether a row with these calls continues the turn."""
         assert isinstance(turn.payload, AssistantMessage)
         if calls & {call.id for call in turn.payload.tool_calls}:
             return False
@@ -219,7 +223,7 @@ class _RowReader:
         return bool(self._outstanding) or is_part
 
     def entries(self) -> tuple[Entry, ...]:
-        """Return the entries, each with the differences of its rows."""
+        """Return the entries, each with the differences of its rows in the audit data."""
         drafts = [*([] if self._prompt is None else [self._prompt]), *self._drafts]
         placed = link_entries(draft.entry() for draft in drafts)
         found: list[Entry] = []
@@ -249,7 +253,7 @@ class _DatabaseRow:
         self.kind = require_string(columns.get("kind"), f"{place}.kind")
 
     def id(self) -> str | None:
-        """Return the id of the row, if it has one."""
+        """Return the id of the row as text; None if it is missing or not a string or integer."""
         raw = self.columns.get("id", b"null")
         try:
             found = msgspec.json.decode(raw, type=str | int | None)
@@ -258,11 +262,14 @@ class _DatabaseRow:
         return None if found in (None, "") else str(found)
 
     def text(self) -> str:
-        """Return the content; empty if it is null."""
+        """Return the content of the row; empty if it is null or missing."""
         return parse_string(self.columns.get("content"), f"{self.place}.content") or ""
 
     def message(self) -> Message | None:
-        """Return the message of this row, if it is one. Raises InvalidDocument."""
+        """Return the message of this row; None if it is not a message by itself.
+
+        Raises InvalidDocument if the row is invalid.
+        """
         if self.kind not in _MESSAGE_KINDS:
             return None
         data = self._data()
@@ -281,7 +288,10 @@ class _DatabaseRow:
                     return None
 
     def _data(self) -> bytes:
-        """Return the JSON in data_json; null if it is empty. Raises InvalidDocument."""
+        """Return the JSON in data_json; null if it is empty or missing.
+
+        Raises InvalidDocument if it is not JSON.
+        """
         raw = self.columns.get("data_json", b"null")
         if not raw.startswith(b'"'):
             return raw
@@ -291,7 +301,10 @@ class _DatabaseRow:
         return text.strip().encode()
 
     def _members(self, data: bytes) -> tuple[JsonMembers, str]:
-        """Return the members of a call or a result, and the id of the call."""
+        """Return the members of a call or result, and the id of the call.
+
+        Raises InvalidDocument if the id is missing.
+        """
         place = f"{self.place}.data_json"
         members = parse_object(data, place)
         id = parse_string(members.get("tool_call_id"), f"{place}.tool_call_id")
@@ -328,12 +341,12 @@ class _DatabaseRow:
         )
 
     def to_other_payload(self) -> Payload:
-        """Return the payload of a row that is not a message: one of steno, or an opaque one."""
+        """Return the payload of a row that is not a message; opaque unless steno wrote the row."""
         foreign = Opaque(kind=self.kind, raw=self.raw.decode(), origin=NAME)
         try:
             data = self._data()
             if b'"type":' + msgspec.json.encode(self.kind) not in data:
-                return foreign  # a row that steno wrote names its type
+                return foreign  # a row that steno wrote contains its type
             payload = parse_payload(data, self.place)
         except InvalidDocument:
             return foreign
@@ -342,7 +355,7 @@ class _DatabaseRow:
 
 
 def _json_as_text(raw: bytes) -> str:
-    """Return the value of a string, the empty string for null, and other JSON as its text."""
+    """Return the value of a JSON string, an empty string for null, or any other JSON as text."""
     if raw.startswith(b'"'):
         return msgspec.json.decode(raw, type=str)
     return "" if raw == b"null" else raw.decode()
@@ -352,7 +365,7 @@ def _json_as_text(raw: bytes) -> str:
 
 
 def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
-    """Write an array of rows; those that were read are written back unchanged."""
+    """Write an array of rows; imported rows are written unchanged."""
     entries = [as_version_2(entry) for entry in entries]
     losses = ExportLossCollector(NAME, _SUPPORTED_FIELDS)
     losses.add_header(header)
@@ -374,7 +387,7 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
 
 
 def _read_differences(entry: Entry, count: int) -> list[_RowDifference]:
-    """Return the differences of each row of an entry; empty ones if its audit data is invalid."""
+    """Return the difference of each row of an entry; all empty if the audit data is invalid."""
     nothing = [_RowDifference()] * count
     if NAME not in (entry.audit or {}):
         return nothing
@@ -401,7 +414,7 @@ def _omitted_fields(
 
 
 def _build_rows(entry: Entry) -> list[JsonMembers]:
-    """Return the rows of an entry; an empty list if rows cannot express it."""
+    """Return the rows of an entry; an empty list if rows cannot express the entry."""
     foreign = foreign_json(entry.payload, NAME)
     if foreign is not None and foreign.startswith(b"{"):
         return [parse_object(foreign, "row")]

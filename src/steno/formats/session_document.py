@@ -1,8 +1,9 @@
-"""Session files of version 1: a system prompt, messages with their times, tool calls as blocks.
+"""Import and export session files of version 1.
 
-The codec reads the file. This module keeps the members that a file may have in another form (times
-with a zone or to the nanosecond, missing members, stop reasons that steno does not know), so that
-it is written back unchanged.
+A file has a system prompt and messages with times; tool calls are content blocks. The codec reads
+the file. This module preserves members that steno would write differently (times with a UTC offset
+or nanoseconds, missing members, unknown stop reasons), so that an imported file is exported
+unchanged.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ _SUPPORTED_FIELDS: Final[SupportedFields] = {
 
 
 def decode(data: bytes) -> ImportedSession:
-    """Read a session file of version 1. Raises InvalidDocument if it is anything else."""
+    """Read a session file. Raises InvalidDocument if it is not a session file of version 1."""
     raw = read_json_input(data)
     original = parse_object(raw, "session file")
     if original.get("version") != b"1":
@@ -94,7 +95,7 @@ def decode(data: bytes) -> ImportedSession:
     parts = parse_array(original.pop("messages", b"[]"), "messages")
     document = decode_document(raw)
     leading = len(document.entries) - len(parts)
-    # An empty prompt stays in the header unchanged.
+    # An empty system prompt is not an entry; `about` in the header preserves it.
     entries = [e for e in document.entries[:leading] if isinstance(e.payload, SystemMessage)]
     entries += map(_with_original_members, document.entries[leading:], parts)
     found = link_entries(entries)
@@ -105,7 +106,7 @@ def decode(data: bytes) -> ImportedSession:
 
 
 def _with_original_members(entry: Entry, raw: bytes) -> Entry:
-    """Keep the members of a message that would be written differently."""
+    """Add to the audit data the members of a message that steno would write differently."""
     message = entry.message
     if message is None:
         return opaque_entry(entry, raw, NAME)
@@ -121,7 +122,7 @@ def _with_original_members(entry: Entry, raw: bytes) -> Entry:
 
 
 def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
-    """Write a session file of version 1."""
+    """Write a session file of version 1, with a loss for each part that it cannot express."""
     entries = [as_version_2(entry) for entry in entries]
     losses = ExportLossCollector(NAME, _SUPPORTED_FIELDS)
     losses.add_header(header, frozenset({"id", "created_at"}))
@@ -147,7 +148,7 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
 
 
 def _find_system_prompt(entries: Sequence[Entry]) -> Entry | None:
-    """Return the entry that is the system prompt, unless it was a message in the file."""
+    """Return the first entry if it is the system prompt; None if it was a message in the file."""
     first = entries[0] if entries else None
     if first is None or not isinstance(first.payload, SystemMessage):
         return None
@@ -168,7 +169,7 @@ def _session_members(header: Header, entries: Sequence[Entry]) -> JsonMembers:
 
 
 def _restore_head(head: JsonMembers, header: Header, entries: Sequence[Entry]) -> JsonMembers:
-    """Put back the members of the file, except those that later entries have changed."""
+    """Restore the members of the imported file, except those that later entries make outdated."""
     about = (header.about or {}).get(NAME)
     changed = about.get("members") if isinstance(about, Mapping) else None
     if not isinstance(about, Mapping) or not isinstance(changed, Mapping):
@@ -186,7 +187,7 @@ def _restore_head(head: JsonMembers, header: Header, entries: Sequence[Entry]) -
 
 
 def _encode_entry(entry: Entry) -> bytes | None:
-    """Write one message; None for an entry that version 1 cannot express."""
+    """Write the message of an entry; return None if version 1 cannot express it."""
     message = entry.message
     if message is None:
         return foreign_json(entry.payload, NAME)
@@ -201,7 +202,7 @@ def _encode_entry(entry: Entry) -> bytes | None:
 
 
 def _message_members(message: Message, time: datetime | None) -> JsonMembers:
-    """Return the members of a message; empty if version 1 cannot express any of it."""
+    """Return the members of a message; empty if version 1 cannot express the message."""
     blocks = [block for block in map(_encode_block, message.content) if block is not None]
     content = write_array(blocks)
     timestamp = write_time(time)

@@ -4,7 +4,7 @@
     agent = Agent(provider, conversation, resolver=inputs)
     await agent.run(inputs.prompt("What does @src/main.py:10-40 do?").message)
 
-Each export is loaded on first use: a program that only uses MCP servers does not load Pillow.
+Each export is loaded on first use, so that a program that uses only MCP does not load Pillow.
 """
 
 import typing as _typing

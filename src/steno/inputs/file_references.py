@@ -1,9 +1,10 @@
-"""Resolve references to files, folders and patterns to the text that the model reads.
+"""Resolve references to files, folders and patterns to text for the model.
 
-Permission is requested for the name in the workspace, and exactly that name is opened: a link that
-is swapped in between makes opening fail. A file that was shown counts as read, so that the model
-may change it. The model sees all lines of a reference or none, because it would mistake a part for
-the whole. Folders and patterns leave out hidden and ignored files, as the search tools do.
+Permission is requested for the canonical name in the workspace, and exactly that name is opened;
+opening fails if a link was swapped in between. A file that was sent to the model counts as read, so
+that the model may edit it. A reference is sent with all of its lines or fails, because the model
+would mistake a part for the whole. Folders and patterns leave out hidden and ignored files, as the
+search tools do.
 """
 
 from __future__ import annotations
@@ -52,25 +53,25 @@ T = TypeVar("T")
 
 _GLOB_CHARACTERS: Final = frozenset("*?[{")
 _MAX_COMPARED_NAMES: Final = 2_000
-"""The number of names in a folder that are compared with a missing name."""
+"""The maximum number of names in a folder that are compared with a missing name."""
 _SUGGEST_TIMEOUT_S: Final = 3.0
 """The time limit of the search for a file to suggest."""
 _MAX_NAMED_FILES: Final = 20
-"""The number of new files that are named; the rest is counted."""
+"""The number of new files that are listed by name; further files are only counted."""
 _ENTRY_SUFFIX: Final = re.compile(r" \((?:[0-9,]+ bytes|link)\)\Z")
-"""The size or kind that follows a name in a listing."""
+"""Matches the size or kind that follows a name in a listing."""
 
 
 @final
 class FileLimits(RedactedRepr, frozen=True, kw_only=True):
-    """Limits for one reference."""
+    """The limits for resolving one file reference."""
 
     max_bytes: int = 256 * 1024
-    """The size of the text with its line numbers."""
+    """The maximum size of the text, including its line numbers."""
     max_files: int = 20
-    """The number of files that a pattern may match."""
+    """The maximum number of files that a pattern may match."""
     max_listed: int = 500
-    """The number of entries of a folder that are listed; the rest is counted."""
+    """The maximum number of folder entries that are listed; further entries are only counted."""
     timeout_s: float = SEARCH_TIME_LIMIT_S
     """The time limit of a search through folders."""
 
@@ -89,13 +90,13 @@ class FileReferenceResolver:
         limits: FileLimits = DEFAULT_FILE_LIMITS,
         engine: SearchEngine | None = None,
     ) -> None:
-        """Use the best search engine on this machine, unless one is given."""
+        """Create a resolver; `engine` defaults to the best search engine on this machine."""
         self._workspace: Final = workspace
         self._limits: Final = limits
         self._search_engine: Final = engine
 
     async def resolve(self, reference: FileReference, context: ResolveContext) -> ResolvedReference:
-        """Return the text of a file, a folder or a pattern. A failure is a result with an error."""
+        """Return the text for a file, folder or pattern; a failure is a result with an error."""
         try:
             return await self._resolve(reference, context)
         except ToolFailed as exc:
@@ -104,7 +105,7 @@ class FileReferenceResolver:
     def is_current(
         self, reference: FileReference, resolution: Resolution, context: ResolveContext
     ) -> bool:
-        """Return whether it was resolved: a file that was shown is not shown again."""
+        """Return whether the reference was resolved; a file is not sent to the model twice."""
         return resolution.status is ResolutionStatus.RESOLVED
 
     async def changes(
@@ -116,7 +117,7 @@ class FileReferenceResolver:
     ) -> tuple[str, ...]:
         """Return a line for each file that has changed since it was shown. Never raises.
 
-        Files in `known` are skipped, also in the listing of a folder.
+        Files in `known` are skipped, including in the listing of a folder.
         """
         workspace, recorded = self._workspace, read_recorded_paths(resolution.details)
         if workspace is None or recorded is None:
@@ -184,7 +185,7 @@ class FileReferenceResolver:
         _check_without_lines(reference, "a pattern")
         names = await self._find_matching_files(workspace, reference.path)
         if not names:
-            message = "no file matches; hidden and ignored files are left out"
+            message = "no file matches the pattern; hidden and ignored files are left out"
             raise path_error(reference.path, message, code="no_file_matches")
         if len(names) > self._limits.max_files:
             too_many = f"{len(names):,} files match, more than the limit of"
@@ -248,7 +249,7 @@ class FileReferenceResolver:
         try:
             if not await asyncio.to_thread(workspace.strict.exists, recorded.path):
                 return (_gone(recorded.path),)
-            # Room for new entries, so that they do not displace entries that were shown.
+            # List more entries, so that known new ones do not displace those that were shown.
             current = await self._list_folder(
                 workspace, recorded.path, extra_entries=len(known_names)
             )
@@ -262,7 +263,7 @@ class FileReferenceResolver:
                 shown_names = frozenset(map(printable_name, known_names))
                 before = _FolderListing(text, left_out).lines_except(shown_names).items()
                 now = current.lines_except(shown_names).items()
-                # Names that were only counted are ignored.
+                # Entries that were only counted cannot be compared.
                 is_same = before <= now if left_out else before == now
             case _:
                 texts = (current.text, current.former_text)
@@ -307,7 +308,7 @@ class FileReferenceResolver:
 async def _require_read_permission(
     context: ResolveContext, name: str, reference: FileReference
 ) -> str:
-    """Return the rule that allows a file or folder to be read. Raises ToolFailed."""
+    """Return the rule that allows a file or folder to be read. Raises ToolFailed if none does."""
     first, last = reference.start_line, reference.end_line or reference.start_line
     preview = name if first is None else f"{name}, lines {first} to {last}"
     shown_name = printable_name(name)
@@ -317,7 +318,7 @@ async def _require_read_permission(
 
 
 def _is_folder(workspace: Workspace, name: str) -> bool:
-    """Return whether a name is a folder; if that changes before it is opened, opening fails."""
+    """Return whether a name is a folder. Opening the name fails if this has changed by then."""
     try:
         return stat.S_ISDIR(os.lstat(workspace.root / name).st_mode)
     except OSError:
@@ -345,19 +346,19 @@ async def _with_timeout(limit_s: float, name: str, work: Awaitable[T]) -> T:
         async with asyncio.timeout(limit_s):
             return await work
     except TimeoutError:
-        message = f"not searched to the end after {limit_s:g} s; narrow the path"
+        message = f"the search did not finish within {limit_s:g} s; narrow the path"
         raise _PathLookupTimeout(message, place=quote_path(name)) from None
 
 
 def workspace_name(workspace: Workspace, path: str) -> str:
-    """Return the canonical name of a path in the workspace. Raises ToolFailed."""
+    """Return the canonical name of a path. Raises ToolFailed if it is outside the workspace."""
     try:
         return workspace.relative(path)
     except ToolFailed as exc:
         real = Path(os.path.realpath(workspace.root / path))
         if any(real.is_relative_to(root) for root in workspace.roots):
             raise
-        message = f"{exc.message}; add its folder with --add-dir"
+        message = f"{exc.message}; add the folder with --add-dir"
         raise ToolFailed(message, code=exc.code, place=exc.place) from exc
 
 
@@ -384,8 +385,8 @@ def _extract_lines(
 ) -> _FileExtract:
     """Return the lines of a file that a reference names, under a heading with the file's name.
 
-    Raises _NotTextFile, ToolFailed for lines that do not exist, _ExtractTooLong if they take more
-    than `max_bytes`.
+    Raises _NotTextFile if the file is not text, ToolFailed if a line does not exist, and
+    _ExtractTooLong if the text is longer than `max_bytes`.
     """
     image = detect_image_type(data)
     file = decode_text_file(data) if image is None else None
@@ -436,8 +437,8 @@ def _too_long_text(size: int, first: int, fitting: int, max_bytes: int) -> str:
             " remove the @, so that the model can search the file"
         )
     return (
-        f"has {size:,} bytes, and exceeds the limit of {max_bytes:,} with its line numbers;"
-        f" add lines after the path, such as :{_format_range(first, fitting)}"
+        f"has {size:,} bytes, and with line numbers exceeds the limit of {max_bytes:,};"
+        f" add a line range after the path, such as :{_format_range(first, fitting)}"
     )
 
 
@@ -458,7 +459,8 @@ async def _find_matching_files(
 ) -> list[str]:
     """Return the names of all files that a pattern matches, in order.
 
-    `*` stops at a slash, as in a shell. Raises ToolFailed, _PathLookupTimeout.
+    `*` does not match a slash, as in a shell. Raises ToolFailed if the pattern is invalid or its
+    folder is missing, and _PathLookupTimeout if the search takes too long.
     """
     steps = pattern.split("/")
     first_glob = next(number for number, step in enumerate(steps) if is_glob(step))
@@ -486,17 +488,17 @@ class _FolderListing(NamedTuple):
     text: str
     left_out: int
     former_text: str = ""
-    """The text as earlier versions wrote it, whose digest may be stored."""
+    """The text in the form of earlier versions, whose digest may be stored."""
 
     def lines_except(self, names: frozenset[str]) -> dict[str, str]:
-        """Return the lines by the printed name of their entry, except for these names."""
+        """Return the lines of the listing, keyed by printed name, without those in `names`."""
         lines = self.text.splitlines()[1 : -1 if self.left_out else None]
         by_name = {_ENTRY_SUFFIX.sub("", line).removesuffix("/"): line for line in lines}
         return {name: line for name, line in by_name.items() if name not in names}
 
 
 def _list_folder(workspace: Workspace, name: str, max_entries: int) -> _FolderListing:
-    """List the direct entries of a folder. Raises ToolFailed."""
+    """List the direct entries of a folder. Raises ToolFailed if it cannot be read."""
     ignored = IgnoreRules(workspace)
     entries = _read_folder(workspace.strict, name)
 
@@ -533,7 +535,7 @@ def _list_folder(workspace: Workspace, name: str, max_entries: int) -> _FolderLi
 
 
 def _read_folder(workspace: Workspace, folder: str) -> tuple[list[str], list[str]]:
-    """Return the folders and files in a folder, by canonical names. Raises ToolFailed."""
+    """Return the names of the folders and files in a folder. Raises ToolFailed if that fails."""
     folders: list[str] = []
 
     def enters(below: str) -> bool:
@@ -547,7 +549,7 @@ def _read_folder(workspace: Workspace, folder: str) -> tuple[list[str], list[str
 def _find_links(workspace: Workspace, folder: str) -> list[str]:
     """Return the links in a folder; their targets are not resolved.
 
-    Raises ToolFailed if the path of the folder leads through a link by now.
+    Raises ToolFailed if the path of the folder contains a link by now.
     """
     real = workspace.root / folder
     tops = frozenset(root.parts[1:] for root in workspace.roots)
@@ -576,9 +578,10 @@ def _size_note(workspace: Workspace, name: str) -> str:
 
 
 async def _suggest_path(workspace: Workspace, engine: SearchEngine, name: str) -> str | None:
-    """Return a path to suggest in place of one that does not exist.
+    """Return a path to suggest in place of a missing path; None if there is none.
 
-    That is the only file of this name further down, or else a path with a similar name.
+    The suggestion is the only file with this name in a subfolder, or else a path with a similar
+    name.
     """
     try:
         files = await _with_timeout(_SUGGEST_TIMEOUT_S, name, engine.files(".", hidden=False))
@@ -591,7 +594,7 @@ async def _suggest_path(workspace: Workspace, engine: SearchEngine, name: str) -
 
 
 def _nearest_path(workspace: Workspace, name: str) -> str | None:
-    """Return the existing path that is most similar to a missing one, compared step by step."""
+    """Return the existing path most similar to a missing path, compared name by name."""
     folder, steps = name, list[str]()
     nearest = None
     try:
@@ -615,7 +618,7 @@ def _nearest_path(workspace: Workspace, name: str) -> str | None:
 
 @final
 class RecordedFile(Struct, frozen=True, tag_field="kind", tag="file"):
-    """The identity of a recorded file."""
+    """The path, the hash and the size of a file when it was resolved."""
 
     path: str
     sha256: str
@@ -624,7 +627,7 @@ class RecordedFile(Struct, frozen=True, tag_field="kind", tag="file"):
 
 @final
 class RecordedFolder(Struct, frozen=True, tag_field="kind", tag="folder"):
-    """A recorded folder, and the hash of its listing."""
+    """The path of a folder, and the hash of its listing when it was resolved."""
 
     path: str
     sha256: str
@@ -632,7 +635,7 @@ class RecordedFolder(Struct, frozen=True, tag_field="kind", tag="folder"):
 
 @final
 class RecordedFileSet(Struct, frozen=True, tag_field="kind", tag="pattern"):
-    """The files that a pattern matched."""
+    """The files that a pattern matched when it was resolved."""
 
     files: tuple[RecordedFile, ...]
 
@@ -641,7 +644,7 @@ RecordedPaths: TypeAlias = RecordedFile | RecordedFolder | RecordedFileSet
 
 
 def read_recorded_paths(details: Mapping[str, Any] | None) -> RecordedPaths | None:
-    """Return the paths in the details of a resolution; None if it has none."""
+    """Return the paths in the details of a resolution; None if there are none."""
     try:
         return cast("RecordedPaths", convert_value(details, RecordedPaths))
     except InvalidArguments:
@@ -657,13 +660,13 @@ def read_recorded_image(details: Mapping[str, Any] | None) -> RecordedFile | Non
 def find_changes(
     workspace: Workspace, files: Iterable[RecordedFile], known: frozenset[str]
 ) -> tuple[str, ...]:
-    """Return a line for each file that has changed, except known ones. Never raises."""
+    """Return a line for each file that has changed, except files in `known`. Never raises."""
     unknown = [file for file in files if file.path not in known]
     return tuple(filter(None, [_find_change(workspace, file) for file in unknown]))
 
 
 def _find_change(workspace: Workspace, recorded: RecordedFile) -> str:
-    """Return a line about the change of a file; empty if it has not changed."""
+    """Return a line that reports the change of a file; empty if it has not changed."""
     try:
         if not workspace.strict.exists(recorded.path):
             return _gone(recorded.path)

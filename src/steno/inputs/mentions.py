@@ -1,12 +1,12 @@
-r"""Parse the mentions in a prompt: files, folders, patterns, images, resources of MCP servers.
+r"""Parse the mentions of files, folders, patterns, images and MCP resources in a prompt.
 
     @src/main.py:10-20   @"a name with blanks.txt"   @docs/   @src/**/*.py   @~/notes.md
     @shot.png   @https://example.org/chart.png   @server:scheme://what
 
-Lines may also be written as in messages of compilers (`:10:5`) or on GitHub (`#L10-L20`). The text
-stays as it was typed, but the backslash of `\@`, which is a literal @, is removed; the blocks
-follow the text. Code in fences or backticks contains no mentions. Nothing is opened here: the
-parser only checks whether a path exists.
+Lines may also be written as in compiler messages (`:10:5`) or on GitHub (`#L10-L20`). The text
+stays as it was typed, except that `\@`, which means a literal @, loses its backslash; the blocks
+follow the text. Code in fences or backticks contains no mentions. The parser opens no file; it
+only checks whether paths exist.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ class Mentions(NamedTuple):
     text: str
     """The prompt as it was typed, without the backslash of `\\@`."""
     blocks: tuple[ReferenceBlock, ...]
-    """The blocks in the order of their mentions, each once."""
+    """The blocks in the order of their mentions, without duplicates."""
     notices: tuple[SetupNotice, ...]
     """Notices about words with an @ that were left as text."""
     uncertain: frozenset[ReferenceBlock] = frozenset()
-    """Blocks for missing paths that may not have been meant as paths."""
+    """Blocks for missing paths that the user may not have meant as paths."""
 
 
 def is_url(text: str) -> bool:
-    """Return whether a text is a URL to fetch rather than the path of a file."""
+    """Return whether a text is an HTTP or HTTPS URL rather than the path of a file."""
     return _URL.match(text) is not None
 
 
 def build_image_url(address: str) -> ImageUrl:
-    """Return the URL of an image, with its scheme in lower case. Raises InvalidMessage."""
+    """Return an image URL with its scheme in lower case. Raises InvalidMessage if it is invalid."""
     scheme, colon, rest = address.partition(":")
     return ImageUrl(scheme.lower() + colon + rest)
 
@@ -56,11 +56,11 @@ def build_image_url(address: str) -> ImageUrl:
 def parse_mentions(
     text: str, *, workspace: Workspace | None, servers: Collection[str] = ()
 ) -> Mentions:
-    """Find the mentions of a prompt. May block: it checks whether files exist.
+    """Find the mentions in a prompt. This may block, because it checks whether files exist.
 
-    A missing path becomes a block if it looks like a path, and fails when it is opened; any other
-    word stays text. Raises InvalidValue for mentions that can never be opened: paths that leave
-    the workspace with `..`, invalid line ranges, unknown servers.
+    A word that names no file becomes a block if it looks like a path, and the block then fails to
+    resolve; any other word stays text. Raises InvalidValue for a path that leaves the workspace
+    with `..`, an invalid line range or an unknown server.
     """
     collector = _MentionCollector(workspace, servers)
     pieces: list[str] = []
@@ -96,15 +96,16 @@ def parse_mentions(
 
 # -- syntax ---------------------------------------------------------------------------------------
 
-# A mention follows white space, or a character that opens or separates something (the escapes are
-# quotes, brackets and commas of other languages), so that no mail address is a mention. Quotes and
-# backticks end a path that is not quoted itself: code is full of `@name("/path")`.
+# A mention follows whitespace, or an opening or separating character (the escapes are quotes,
+# brackets and commas of other languages), so that no email address is a mention. Quotes and
+# backticks end an unquoted path, because code is full of `@name("/path")`.
 _SEPARATORS: Final = r",;\u3001\uff0c\uff1b"
 _OPENING_CHARACTERS: Final = (
     rf"""\s(\[{{<"'\u201c\u201e\u2018\u201a\xab\u2039\uff08\u300c{_SEPARATORS}"""
 )
-# Right after these characters, an `@` is a mention only if the file exists: scripts without blanks
-# between words (Chinese, Japanese, Korean), dashes and dots, `name:`, `name=`, and markup.
+# Directly after these characters, an `@` is a mention only if the file exists: characters of
+# scripts without spaces between words (Chinese, Japanese, Korean), dashes, dots, the last character
+# of `name:` and `name=`, and markup.
 _ADJACENT_CHARACTERS: Final = r":=\u2010-\u2027\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
 _MARKUP_CHARACTERS: Final = "*_"
 _MENTION_EDGE: Final = re.compile(f"[{_OPENING_CHARACTERS}{_ADJACENT_CHARACTERS}]")
@@ -136,9 +137,9 @@ _URL: Final = re.compile(r"https?://", re.IGNORECASE)
 _SERVER_URI: Final = re.compile(r"(?P<server>[^:/]+):(?P<uri>[A-Za-z][A-Za-z0-9+.-]*://.*)")
 _OPENING_BRACKETS: Final = {")": "(", "]": "[", "}": "{"}
 _MAX_PUNCTUATION: Final = 3
-"""The number of trailing punctuation characters that may be part of a name, if that file exists."""
+"""The number of trailing punctuation characters that are tried as part of a file name."""
 _IMAGE_SUFFIX: Final = re.compile(r"\.(?:png|jpe?g|gif|webp|bmp|tiff?)\Z", re.IGNORECASE)
-# Other names with a dot need not be files: `@pytest.fixture`, `@first.last`.
+# Words with other suffixes are often not files: `@pytest.fixture`, `@first.last`.
 _FILE_SUFFIX: Final = re.compile(
     r"""
     \. (?: bmp | c | cc | cfg | conf | cpp | cs | css | csv | diff | env | gif | go | h | hpp | htm
@@ -154,7 +155,7 @@ _MAX_NOTICES: Final = 20
 
 
 class _MentionCollector:
-    """Collects the blocks and notices of a prompt, each once."""
+    """Collects the blocks and notices of a prompt, without duplicates."""
 
     def __init__(self, workspace: Workspace | None, servers: Collection[str]) -> None:
         self._workspace = workspace
@@ -165,7 +166,7 @@ class _MentionCollector:
         self.notices: dict[SetupNotice, None] = {}
 
     def add_word(self, word: str) -> None:
-        """Add the word after an `@`: a block for a path, URL or resource, or else a notice."""
+        """Add a block for the path, URL or resource after an `@`, or a notice for another word."""
         word = word.replace("\\ ", " ")
         bare = word if word in _CURRENT_FOLDER else _without_punctuation(word)
         if not bare:
@@ -180,17 +181,17 @@ class _MentionCollector:
             self._add_missing(bare)
 
     def first_existing(self, candidates: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
-        """Return the first path that exists, and its lines; None if none does."""
+        """Return the first path that exists, with its lines; None if no path exists."""
         existing = (found for found in candidates if self._exists(_expand_home(found[0])))
         return next(existing, None)
 
     def add_path(self, path: str, lines: str) -> ReferenceBlock:
-        """Add a block for a path, or for some of its lines. Raises InvalidValue."""
+        """Add a block for a path or some of its lines. Raises InvalidValue if one is invalid."""
         path = _expand_home(path)
         place = f"@{quote_path(path)}"
         if posixpath.normpath(path).split("/")[0] == "..":
             advice = "add the folder with --add-dir and use its absolute path"
-            message = f".. leads out of the working directory; {advice}"
+            message = f"the path leaves the working directory; {advice}"
             raise InvalidValue(message, code="outside_workspace", place=place)
         is_image = not lines and _IMAGE_SUFFIX.search(path) is not None
         if is_image and is_glob(path):
@@ -208,7 +209,7 @@ class _MentionCollector:
         return block
 
     def add_notice(self, code: str, word: str, reason: str) -> None:
-        """Add a notice about a word."""
+        """Add a notice about the word after an `@`."""
         short = word if len(word) <= _MAX_WORD_CHARACTERS else f"{word[:_MAX_WORD_CHARACTERS]}…"
         self.notices[SetupNotice(code, f"@{short}: {reason}")] = None
 
@@ -242,12 +243,12 @@ class _MentionCollector:
         if server not in self._servers:
             closest = closest_name(server, self._servers)
             advice = f"do you mean {quote_path(closest)}?" if closest else "configure it first"
-            message = f"unknown server; {advice} (write \\@ for a literal @)"
+            message = f"unknown MCP server; {advice} (write \\@ for a literal @)"
             raise InvalidValue(message, code="server_not_found", place=f"@{quote_path(server)}")
         self.blocks[Resource(server=server, uri=uri)] = None
 
     def _exists(self, path: str) -> bool:
-        """Return whether a path exists, even if it may not be opened."""
+        """Return whether a path exists, even if opening it is not allowed."""
         if self._workspace is None:
             return False
         if path not in self._existing:
@@ -266,9 +267,10 @@ def _expand_home(path: str) -> str:
 
 
 def _adjacent_candidates(found: re.Match[str]) -> Iterator[tuple[str, str]]:
-    """Yield the paths after an `@` next to another character: the word, or its part up to markup.
+    """Yield the possible paths after an `@` that directly follows another character.
 
-    Yields nothing if the markup follows a letter: `joe_@example.org` is a mail address.
+    If that character is markup, the path may end before the same markup. Nothing is yielded if the
+    markup follows a letter, because `joe_@example.org` is an email address.
     """
     word, text, end = found["close"], found.string, found.start()
     start = end
@@ -283,13 +285,13 @@ def _adjacent_candidates(found: re.Match[str]) -> Iterator[tuple[str, str]]:
 
 
 def _path_candidates(word: str, bare: str) -> Iterator[tuple[str, str]]:
-    """Yield the paths that a word can mean, with and without the punctuation at its end."""
+    """Yield the possible paths and lines of a word, with and without its trailing punctuation."""
     for end in range(min(len(word), len(bare) + _MAX_PUNCTUATION), len(bare) - 1, -1):
         yield from _split_line_suffix(word[:end])
 
 
 def _split_line_suffix(word: str) -> Iterator[tuple[str, str]]:
-    """Yield the path and the lines that a word can mean, the longest path first."""
+    """Yield each way to split a word into a path and lines, the longest path first."""
     yield word, ""
     for kind in _LINE_SUFFIXES:
         if found := kind.fullmatch(word):
@@ -297,7 +299,7 @@ def _split_line_suffix(word: str) -> Iterator[tuple[str, str]]:
 
 
 def _parse_line_range(lines: str, place: str) -> tuple[int | None, int | None]:
-    """Parse `10` or `10-20`. Whether the lines exist is checked when the file is opened."""
+    """Parse a range such as `10` or `10-20`. Raises InvalidValue if the range is invalid."""
     if not lines:
         return None, None
     first, dash, last = lines.partition("-")
@@ -316,7 +318,7 @@ def _parse_line_range(lines: str, place: str) -> tuple[int | None, int | None]:
 
 
 def _without_punctuation(word: str) -> str:
-    """Return a word without final punctuation and without brackets that it does not open."""
+    """Return a word without trailing punctuation and trailing brackets that it does not open."""
     unopened = {
         end: word.count(end) - word.count(begin) for end, begin in _OPENING_BRACKETS.items()
     }
@@ -332,7 +334,7 @@ def _without_punctuation(word: str) -> str:
 
 def _is_punctuation(character: str) -> bool:
     if character.isascii():
-        return character in ".,;:!?)]}"  # others are common in paths
+        return character in ".,;:!?)]}"  # other punctuation is common in paths
     return category(character).startswith("P")
 
 
@@ -346,7 +348,7 @@ def find_prose_spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each part of a text that is not code, in order."""
     for start, end in _find_paragraph_spans(text):
         runs = [*_BACKTICKS.finditer(text, start, end)]
-        # For each run of backticks the next one of the same length, which ends the code.
+        # Each run of backticks, and the next run of the same length, which ends the code.
         partners: dict[int, int] = {}
         last: dict[int, int] = {}
         for number in reversed(range(len(runs))):

@@ -1,4 +1,4 @@
-"""Parse the references of a prompt, and resolve each with the module for its kind."""
+"""Parse the references in a prompt, and resolve each with the resolver for its type."""
 
 from __future__ import annotations
 
@@ -37,29 +37,30 @@ from steno.tools.workspace import Workspace
 
 _DEFAULT_IMAGE_LIMITS: Final = image_limits_for("")
 _UNKNOWN_IMAGE_TYPE: Final = "image/unknown"
-"""The MIME type of image data that is not recognised before it is opened."""
+"""The MIME type of image data whose format is not recognised."""
 
 
 class ParsedPrompt(NamedTuple):
-    """The message of a user, with a block for each reference in it."""
+    """A prompt as a user message, with a block for each reference in the prompt."""
 
     message: UserMessage
     notices: tuple[SetupNotice, ...] = ()
-    """Notices for the user, such as a name that was left as text."""
+    """Notices for the user, such as that a word with an @ was left as text."""
 
 
 @final
 class InputResolver:
-    """Parses and resolves the references of messages (`steno.ports.Resolver`).
+    """Parses and resolves the references in user messages (`steno.ports.Resolver`).
 
         inputs = InputResolver(folder)
         agent = Agent(provider, conversation, tools=tools, resolver=inputs)
         await agent.run(inputs.prompt("What does @src/main.py:10-40 do?").message)
 
-    Tools for the same folder should get the same `Workspace`: a file that a message refers to
-    counts as read. `image_limits` are those of the model's API, `ocr` recognises the text in images
-    for models that do not accept images, `transport` fetches images from URLs, and `servers` provide
-    resources. A reference that needs a part that is not set fails with an error.
+    Pass the same `Workspace` to the tools, because a file that a message refers to counts as read.
+    `image_limits` are the limits of the model's API. `ocr` recognises the text in images for models
+    that do not accept images. `transport` creates the transport that fetches images from URLs, and
+    `servers` provide MCP resources. A reference that needs an argument that is not set fails with
+    an error.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class InputResolver:
         servers: McpServers | None = None,
         resource_ttl_s: float = 3600,
     ) -> None:
-        """Store the settings without opening anything. Raises InvalidValue."""
+        """Store the settings without opening files. Raises InvalidValue if one is invalid."""
         servers = servers or McpServers((), folder=Path())
         self._workspace = workspace = _open_workspace(workspace)
         self._limits = image_limits
@@ -98,11 +99,12 @@ class InputResolver:
         images: Iterable[str | PathLike[str] | ImageSource | Image] = (),
         mode: RecognitionMode | str = RecognitionMode.AUTO,
     ) -> ParsedPrompt:
-        """Return a prompt as a message: `@path`, `@path:10-20`, `@server:uri` become blocks.
+        """Return a prompt as a message, with blocks for `@path`, `@path:10-20` and `@server:uri`.
 
-        References in `appended` are ignored: that text may come from anywhere. `images` are paths,
-        URLs or bytes, and `mode` applies to images without a mode. May block, since it checks
-        whether files exist. Raises InvalidValue.
+        `appended` is text that may be untrusted, so references in it are ignored. `images` are
+        paths, URLs, image sources or images. `mode` applies to every image except an `Image`, which
+        has its own mode. This may block, because it checks whether files exist. Raises InvalidValue
+        if a reference, an image or the mode is invalid.
         """
         mode = _parse_mode(mode)
         mentions = parse_mentions(text, workspace=self._workspace, servers=self._servers.specs)
@@ -114,7 +116,7 @@ class InputResolver:
         return ParsedPrompt(UserMessage((*texts, *references, *image_blocks)), mentions.notices)
 
     def prepare_image(self, data: bytes) -> Image:
-        """Return an image that the model's API accepts, without metadata. Raises BadImage."""
+        """Convert an image for the model's API. Raises BadImage if the image cannot be used."""
         return prepare_for_model(data, self._limits).image
 
     # -- references --------------------------------------------------------------------------
@@ -122,7 +124,7 @@ class InputResolver:
     async def resolve(
         self, reference: ReferenceBlock, context: ResolveContext
     ) -> ResolvedReference:
-        """Return the content of a reference. A failure is a result with an error."""
+        """Return the content of a reference; a failure is returned as a result with an error."""
         match reference:
             case FileReference():
                 resolved = await self._files.resolve(reference, context)
@@ -139,7 +141,7 @@ class InputResolver:
     def is_current(
         self, reference: ReferenceBlock, resolution: Resolution, context: ResolveContext
     ) -> bool:
-        """Return whether an earlier result can be used again."""
+        """Return whether an earlier resolution of a reference can be reused."""
         match reference:
             case FileReference():
                 return self._files.is_current(reference, resolution, context)
@@ -156,7 +158,7 @@ class InputResolver:
         *,
         known: frozenset[str] = frozenset(),
     ) -> tuple[str, ...]:
-        """Return the changes since a reference was resolved, except for `known` files."""
+        """Return a line for each change since a reference was resolved; skip files in `known`."""
         match reference:
             case FileReference():
                 return await self._files.changes(reference, resolution, known=known)

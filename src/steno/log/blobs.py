@@ -1,7 +1,7 @@
-"""Move large parts of a payload, images and long results, to blobs under their SHA-256.
+"""Move large images and long tool results from payloads to blobs, named by their SHA-256.
 
-A reference with the digest replaces them. This module stores nothing: the caller passes the
-functions that put and get bytes.
+A reference with the digest replaces the moved content. This module stores nothing; the caller
+passes the functions that put and get bytes.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from steno.messages.message import ToolResultMessage
 ContentT = TypeVar("ContentT")
 
 MIN_IMAGE_BLOB_BYTES: Final = 16 * 1024
+"""The size from which an image is moved to a blob."""
 MIN_TEXT_BLOB_BYTES: Final = 256 * 1024
-"""The smallest sizes that are moved to a blob."""
+"""The size from which a text in a tool result is moved to a blob."""
 _BLOB_SERVER: Final = "steno"
 _BLOB_SCHEME: Final = "blob:"
 _BLOCKS_WITH_BLOBS: Final = frozenset({Image, Resource})
 
 
 def extract_blobs(payload: ContentT, put_blob: Callable[[bytes], str]) -> ContentT:
-    """Return a payload with references in place of large parts; `put_blob` stores those."""
+    """Store the large parts of a payload, and return the payload with references to them."""
     if not any(map(_may_be_large, _blocks(payload))):  # the usual case; this runs for every entry
         return payload
 
@@ -54,7 +55,7 @@ def _may_be_large(block: object) -> bool:
 
 
 def restore_blobs(payload: ContentT, get_blob: Callable[[str], bytes]) -> ContentT:
-    """Return a payload with the large parts in place of references; `get_blob` reads those."""
+    """Return a payload with its blob references replaced by the content that `get_blob` reads."""
 
     def restore(block: Any) -> Any:
         if isinstance(block, Image) and isinstance(block.source, ImageBlob):
@@ -66,8 +67,8 @@ def restore_blobs(payload: ContentT, get_blob: Callable[[str], bytes]) -> Conten
 
 
 def blob_digests(payload: object) -> tuple[str, ...]:
-    """Return the SHA-256 of every blob of a payload."""
-    # Most payloads have none, and this runs for every entry.
+    """Return the SHA-256 of every blob that a payload refers to."""
+    # A fast path: this runs for every entry, and most payloads refer to no blob.
     if _BLOCKS_WITH_BLOBS.isdisjoint(map(type, _blocks(payload))):
         return ()
     found = [_blob_digest(block) for block in _blocks(payload)]

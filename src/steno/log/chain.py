@@ -1,12 +1,13 @@
-"""The hash chain: a digest ties every entry to all entries before it.
+"""The hash chain, in which the digest of each entry covers all of its ancestors.
 
 The digest of an entry is the SHA-256 of the JSON array
 
     [2, digest of the parent, id, parent, time, decision, unknown members, payload, audit]
 
-in which the last three are the SHA-256 of their own JSON, with its members sorted by name. A
-redaction keeps these three digests, so it breaks no link; any other change is found, and the order
-in which a newer version writes its members does not matter.
+in which the last three elements are not the parts themselves but the SHA-256 of their JSON, with
+members sorted by name. A redacted entry retains these three digests, so its own digest does not
+change. Any other change to an entry is detected. The order in which a newer version writes its
+members does not matter.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from steno.records.stored_record import MAIN_BRANCH, Record
 from steno.values import NOTHING
 
 CHAIN_VERSION: Final = 2
-"""Changes only if digests are computed differently; the format may grow without that."""
+"""The version of the digest computation; new payload types do not change it."""
 
 
 _encode_link: Final = msgspec.json.Encoder().encode
 
 
 def entry_digest(entry: Entry, parent_digest: str | None) -> str:
-    """Return the digest of an entry, given that of its parent; None for the first entry."""
+    """Return the digest of an entry; `parent_digest` is None for the first entry."""
     payload, audit, unknown = _content_digests(entry)
     link = (
         CHAIN_VERSION,
@@ -53,7 +54,7 @@ def entry_digest(entry: Entry, parent_digest: str | None) -> str:
 def redact_entry(entry: Entry) -> Entry:
     """Return the entry without its content; its digest does not change.
 
-    Raises InvalidValue for an unknown entry, one that is redacted already, and a redaction.
+    Raises InvalidValue if the entry is a redaction, is already redacted or has an unknown format.
     """
     if isinstance(entry.payload, Redaction):
         raise InvalidValue(
@@ -61,7 +62,7 @@ def redact_entry(entry: Entry) -> Entry:
         )
     if isinstance(entry.payload, Redacted) or not entry.is_understood:
         raise InvalidValue(
-            "it is redacted already, or of an unknown format",
+            "the entry is already redacted or has an unknown format",
             code="nothing_to_redact",
             place="entry",
         )
@@ -101,12 +102,12 @@ def _content_digests(entry: Entry) -> _ContentDigests:
 
 
 class BadRecord(NamedTuple):
-    """The first record of a session that is damaged."""
+    """The first damaged record of a session."""
 
     seq: int
     entry_id: str | None
     problem: str
-    """The damage, for people."""
+    """A description of the damage."""
     code: str = "bad_record"
     """The stable code of the damage."""
 
@@ -121,19 +122,19 @@ class Verification(NamedTuple):
     entries: int
     redacted: int
     foreign: int
-    """Entries and records of a newer version, whose content only a newer steno can verify."""
+    """The number of entries and records that only a newer version of steno can verify."""
     heads: Mapping[str, str | None]
-    """The digest at the end of each branch. A copy kept elsewhere reveals a rewritten log."""
+    """The last digest of each branch. To detect a rewritten log, compare it with a saved copy."""
     bad: BadRecord | None
 
     @property
     def is_intact(self) -> bool:
-        """Whether every record is as it was written."""
+        """Whether verification found no damaged record."""
         return self.bad is None
 
 
 def verify_records(records: Iterable[Record]) -> Verification:
-    """Check every record of a session, in the order they were written."""
+    """Check the records of a session, in the order they were written, up to the first damage."""
     verifier = _ChainVerifier()
     bad: BadRecord | None = None
     for record in records:
@@ -152,14 +153,14 @@ def verify_records(records: Iterable[Record]) -> Verification:
 
 
 class _Damage(NamedTuple):
-    """The damage of one record."""
+    """The code and a description of the damage found in a record."""
 
     code: str
     problem: str
 
 
 class _ChainVerifier:
-    """The state of a session after the records so far."""
+    """A verifier that reads the records of a session in order, and tracks their state."""
 
     def __init__(self) -> None:
         self.entries = self.foreign = 0
@@ -170,10 +171,10 @@ class _ChainVerifier:
         self._last_seq = 0
 
     def check_record(self, record: Record) -> _Damage | None:
-        """Check the next record; return its damage, if there is any."""
+        """Check the next record, and return its damage; None if the record is intact."""
         expected, self._last_seq = self._last_seq + 1, record.seq
         if record.seq != expected:
-            return _Damage("wrong_seq", f"expected record {expected} here")
+            return _Damage("wrong_seq", f"expected record {expected} at this position")
         entry = record.entry
         if entry is None:
             return self._check_branch(record)
@@ -181,17 +182,18 @@ class _ChainVerifier:
         if entry.id in self.digests:
             return _Damage("repeated_id", "an earlier entry has the same id")
         if entry.parent is not None and entry.parent not in self.digests:
-            return _Damage("parent_missing", "its parent is missing")
+            return _Damage("parent_missing", "the parent of the entry is missing")
         parent_digest = None if entry.parent is None else self.digests[entry.parent]
         if record.branch not in self.heads and record.branch != MAIN_BRANCH:
-            return _Damage("branch_not_begun", "no record begins its branch")
+            return _Damage("branch_not_begun", "no earlier record starts the branch")
         head = self.heads.get(record.branch)
         if entry.parent != head and not _is_rewind(entry, head):
-            return _Damage("not_after_head", "it does not follow the last entry of its branch")
+            problem = "the entry does not follow the last entry of the branch"
+            return _Damage("not_after_head", problem)
         if _is_newer_version(entry):
             self.foreign += 1
         elif entry_digest(entry, parent_digest) != record.digest:
-            problem = "its digest does not match: this entry or an earlier one was changed"
+            problem = "the digest does not match; this entry or an earlier one was changed"
             return _Damage("digest_mismatch", problem)
         assert record.digest is not None
         self.digests[entry.id] = record.digest
@@ -207,10 +209,10 @@ class _ChainVerifier:
             if record.unknown:  # a record of another kind, from a newer version
                 self.foreign += 1
                 return None
-            return _Damage("branch_exists", "the branch exists already")
+            return _Damage("branch_exists", "the branch already exists")
         if record.at is not None and record.at not in self.digests:
             return _Damage(
-                "missing_branch_start", "the branch begins after an entry that is missing"
+                "missing_branch_start", "the entry after which the branch starts is missing"
             )
         self.heads[record.branch] = record.at
         return None
@@ -218,13 +220,13 @@ class _ChainVerifier:
     def find_unexplained_redaction(self) -> BadRecord | None:
         for entry_id, seq in self.redacted.items():
             if entry_id not in self._explained:
-                problem = "its content was removed, and no redaction records the reason"
+                problem = "the content was removed, but no redaction records the reason"
                 return BadRecord(seq, entry_id, problem, "unexplained_redaction")
         return None
 
 
 def _is_newer_version(entry: Entry) -> bool:
-    """Return whether a newer steno wrote it; any other unreadable entry was changed."""
+    """Return whether a newer steno wrote the entry; any other unreadable entry is damaged."""
     if entry.is_understood:
         return False
     try:
@@ -234,13 +236,13 @@ def _is_newer_version(entry: Entry) -> bool:
 
 
 class _VersionedRecord(msgspec.Struct):
-    """The version member, which records of every version have."""
+    """The `v` member, which an entry has in every version of the format."""
 
     v: int = 0
 
 
 def _is_rewind(entry: Entry, head: str | None) -> bool:
-    """Return whether an entry may continue its branch from an earlier entry than the last one."""
+    """Return whether an entry may have a parent other than the last entry of its branch."""
     match entry.payload:
         case Rewind(left=left):
             return left == head

@@ -1,8 +1,9 @@
-"""The log of a conversation: a tree of entries that only grows, and named branches in it.
+"""The log of a conversation: an append-only tree of entries with named branches.
 
-Each entry refers to its parent, so branches share earlier entries and a fork copies nothing. The order of
-messages is checked on append; decisions, changes and labels are entries, too. With a journal, every
-entry is durable before it is visible. This module does not know how a journal stores entries.
+Each entry refers to its parent, so branches share earlier entries and a fork copies nothing.
+Appending a message checks the message order. Decisions, changes and labels are entries as well.
+With a journal, every entry is durable before it is visible. This module does not know how a
+journal stores entries.
 """
 
 from __future__ import annotations
@@ -57,10 +58,10 @@ EnumT = TypeVar("EnumT", bound=StrEnum)
 
 @final
 class Conversation:
-    """The entries of one conversation, in branches. Any number of threads may use it at once.
+    """The entries and branches of one conversation, safe to use from any number of threads.
 
-    Reading methods take the name of a branch; without one they read the active branch. Readers
-    see durable entries only, and never wait for a disk.
+    Methods that accept the name of a branch use the active branch by default. Readers see only
+    durable entries, and never wait for a write.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Conversation:
         new_id: Callable[[], str] = new_id,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
-        """Start a conversation with `messages`, or continue the one that `journal` holds.
+        """Start a conversation, or continue the one in `journal`, and append `messages`.
 
         Raises OutOfOrder for the first message that is out of order.
         """
@@ -81,14 +82,14 @@ class Conversation:
         self._new_id = new_id
         self._now = now
         self._write_lock = Lock()
-        """Held while an entry is written to the disk."""
+        """Held while an entry or a branch is written to the journal."""
         self._state_lock = Lock()
-        """Held for moments, while the fields below are read or changed."""
+        """Held briefly, while the fields below are read or changed."""
         self._nodes: dict[str, EntryNode] = {}
         self._branches: dict[str, Branch] = {MAIN_BRANCH: Branch()}
         self._active = MAIN_BRANCH
         self._unconfirmed: set[str] = set()
-        """Branches whose last write may or may not have been stored."""
+        """Branches whose last write was interrupted, and may or may not be stored."""
         if journal is not None:
             self._active = self._read_heads(journal)
         for message in messages:
@@ -104,10 +105,11 @@ class Conversation:
         decision: str | None = None,
         audit: Mapping[str, Any] | None = None,
     ) -> Entry:
-        """Put a message or another payload at the end of a branch, and return its entry.
+        """Append a message or another payload to a branch, and return the new entry.
 
-        Raises OutOfOrder if a message may not come next, Missing for an unknown branch, Conflict
-        if another writer has added an entry to it, Unavailable if the entry cannot be stored.
+        Raises OutOfOrder if the message is not allowed after the last one, Missing if the branch
+        does not exist, Conflict if another writer has added an entry to the branch, and
+        Unavailable if the entry cannot be stored.
         """
         with self._write_lock:
             name = self._active if branch is None else branch
@@ -133,25 +135,25 @@ class Conversation:
     ) -> Entry:
         """Append without blocking the event loop during the write.
 
-        If the task is cancelled during the write, the entry may be stored nevertheless.
+        If the task is cancelled during the write, the entry may still be stored.
         """
-        import asyncio  # noqa: PLC0415 - it takes as long to load as all of steno
+        import asyncio  # noqa: PLC0415 - asyncio takes as long to import as all of steno
 
         write = partial(self.append, payload, branch=branch, decision=decision, audit=audit)
         return await asyncio.to_thread(write)
 
     def fork(self, name: str, *, at: str | Entry | None = None) -> None:
-        """Begin a branch after the entry `at`, or after the last one; it shares the earlier entries.
+        """Start a branch after the entry `at`, by default the last entry of the active branch.
 
-        The active branch stays active; `switch` changes it. Raises Conflict if the name is taken,
-        Missing if there is no such entry.
+        The new branch shares the earlier entries. The active branch stays active until `switch`
+        is called. Raises Conflict if the name is taken, and Missing if the entry does not exist.
         """
         if not is_utf8_text(name) or not name.strip():
             raise InvalidValue("name must not be blank", code="blank", place="fork", field="name")
         with self._write_lock:
             if name in self._branches:
                 raise Conflict(
-                    "a branch of this name already exists", code="branch_exists", place="fork"
+                    "a branch with this name already exists", code="branch_exists", place="fork"
                 )
             source = self._branches[self._active]
             new = Branch(source.head, source.head_id) if at is None else branch_at(self._node(at))
@@ -161,7 +163,10 @@ class Conversation:
                 self._branches[name] = new
 
     def switch(self, name: str) -> Entry:
-        """Make another branch the active one, and record that on it. Raises Missing."""
+        """Make another branch the active one, and record the switch on that branch.
+
+        Raises Missing if the branch does not exist.
+        """
         with self._write_lock:
             target = self._writable(name)
             switch = BranchSwitch(old=self._active, new=name)
@@ -172,7 +177,7 @@ class Conversation:
     def rewind(self, to: str | Entry, *, branch: str | None = None) -> Entry:
         """Continue a branch from an earlier entry; the entries after it stay in the log.
 
-        Raises Missing if there is no such entry.
+        Raises Missing if the entry or the branch does not exist, or the branch is empty.
         """
         with self._write_lock:
             name = self._active if branch is None else branch
@@ -193,10 +198,10 @@ class Conversation:
         reason: str | None = None,
         audit: Mapping[str, Any] | None = None,
     ) -> Entry:
-        """Record a decision about an outstanding call, bound to exactly its arguments.
+        """Record a decision about an outstanding call, bound to the exact arguments of the call.
 
-        Further facts of the decision go into `audit`. Raises Missing if no call of the active
-        branch with this id waits for a result.
+        `audit` holds further facts about the decision. Raises Missing if no call with this id is
+        outstanding on the active branch, and InvalidValue if the status is unknown.
         """
         decided = _parse_enum_member(ApprovalStatus, status)
 
@@ -213,22 +218,22 @@ class Conversation:
         return self._append_built(approval, decision=str(decided), audit=audit)
 
     def change_mode(self, new: Mode | str) -> Entry:
-        """Record that from here on the agent may only read (plan) or also make changes (act)."""
+        """Record a change to plan mode (reading only) or act mode (changes allowed)."""
         mode = _parse_enum_member(Mode, new)
         return self._append_built(lambda: ModeChange(old=self.mode, new=mode))
 
     def change_model(self, new: str) -> Entry:
-        """Record that another model is used from here on."""
+        """Record a change of the model, in force from this entry on."""
         return self._append_built(lambda: ModelChange(old=self.model or "", new=new))
 
     def label(self, target: str | Entry, text: str) -> Entry:
-        """Give an entry a name. Raises Missing if there is no such entry."""
+        """Label an entry with a text. Raises Missing if the entry does not exist."""
         return self.append(Label(target=self.entry(target).id, text=text))
 
     def answer_outstanding(self, text: str = NO_RESULT_TEXT) -> tuple[Entry, ...]:
         """Add results for the calls of an interrupted turn, so that the conversation can continue.
 
-        Each result has the outcome cancelled, and `text` for the model.
+        Each result has the outcome `cancelled` and contains `text`.
         """
         return tuple(
             [
@@ -238,14 +243,14 @@ class Conversation:
         )
 
     def refresh(self) -> None:
-        """Read the entries that others wrote to the journal; the active branch stays active."""
+        """Read entries that other writers added to the journal, without switching the branch."""
         if self._journal is not None:
             self._read_heads(self._journal)
 
     def clone(self) -> Conversation:
-        """Return an independent conversation with the same past, in memory.
+        """Return an independent copy in memory, with the same entries and branches but a new id.
 
-        Changes to one never affect the other.
+        Changes to one conversation never affect the other.
         """
         copy = Conversation(new_id=self._new_id, now=self._now)
         with self._write_lock:
@@ -264,26 +269,27 @@ class Conversation:
 
     @property
     def branches(self) -> dict[str, str | None]:
-        """The last entry of every branch, by id; None for an empty branch."""
+        """The id of the last entry of each branch, by branch name; None for an empty branch."""
         with self._state_lock:
             return {name: branch.head_id for name, branch in self._branches.items()}
 
     def entries(self, branch: str | None = None) -> tuple[Entry, ...]:
-        """Return the entries of a branch, from the first to its last. Raises Missing."""
+        """Return the entries of a branch, in order. Raises Missing if the branch does not exist."""
         target = self._loaded(self._active if branch is None else branch)
         with self._state_lock:
             return tuple(target.load_path().entries)
 
     def entries_view(self, branch: str | None = None) -> PrefixView[Entry]:
-        """Return a view of the same entries, without copying them."""
+        """Return a view of the entries of a branch, without copying them; see `entries`."""
         target = self._loaded(self._active if branch is None else branch)
         with self._state_lock:
             return PrefixView(target.load_path().entries)
 
     def messages(self, branch: str | None = None) -> tuple[Message, ...]:
-        """Return the messages of a branch, in order; only these may reach a model.
+        """Return the messages of a branch, in order.
 
-        Images and results that are stored as blobs are restored; a missing blob stays a reference.
+        Images and tool results that are stored as blobs are restored. If a blob is missing or
+        damaged, the message retains the reference to it.
         """
         target = self._loaded(self._active if branch is None else branch)
         with self._state_lock:
@@ -294,7 +300,7 @@ class Conversation:
         return tuple(messages)
 
     def restore_blobs(self, payload: PayloadT) -> PayloadT:
-        """Return the payload of an entry with its blobs restored, as `messages` does."""
+        """Return a payload with its blobs restored; unchanged if a blob is missing or damaged."""
         if self._journal is None:
             return payload
         try:
@@ -303,16 +309,16 @@ class Conversation:
             return payload
 
     def entry(self, id: str | Entry) -> Entry:
-        """Return one entry of any branch. Raises Missing."""
+        """Return an entry of any branch. Raises Missing if no entry has this id."""
         return self._node(id).entry
 
     def digest(self, id: str | Entry) -> str:
-        """Return the digest of an entry, which changes with any change to it or its past."""
+        """Return the digest of an entry, which covers the entry and all of its ancestors."""
         return _digest_of(self._node(id))
 
     @property
     def labels(self) -> dict[str, str]:
-        """The entry of each label, by id, on any branch."""
+        """The id of the labelled entry for each label, on all branches."""
         return {
             text: target
             for name in self.branches
@@ -321,11 +327,11 @@ class Conversation:
 
     @property
     def outstanding(self) -> tuple[str, ...]:
-        """Ids of the calls of the active branch that have no result yet."""
+        """The ids of the tool calls on the active branch that have no result yet."""
         return self._order(self._loaded(self._active)).outstanding
 
     def outstanding_call(self, call_id: str) -> AnyToolCall:
-        """Return a call of the active branch that has no result yet. Raises Missing."""
+        """Return a call of the active branch without a result. Raises Missing if there is none."""
         target = self._loaded(self._active)
         is_waiting = call_id in self._order(target).outstanding
         call = find_call_in_last_turn(target.head, call_id) if is_waiting else None
@@ -365,7 +371,7 @@ class Conversation:
         """Append the payload that `build_payload` returns to the active branch.
 
         `build_payload` runs under the write lock, so that the state that it reads is still current
-        when the entry is written. It must not write, and must not return a message.
+        when the entry is written. It must not append entries, and must not return a message.
         """
         with self._write_lock:
             name = self._active
@@ -386,10 +392,11 @@ class Conversation:
     ) -> Entry:
         """Store an entry, then make it visible.
 
-        `order` is the order state after it. `parent` defaults to the last entry of the branch.
+        `order` is the order state after the entry. `parent` defaults to the last entry of
+        `target`.
         """
         journal, parent = self._journal, parent or target.head
-        # Every message is one of the four; the entry refuses any other payload.
+        # A ChatMessage is always one of the four message types; Entry refuses any other payload.
         recorded: Any = payload
         if journal is not None:
             recorded = journal.extract_blobs(recorded)
@@ -409,7 +416,7 @@ class Conversation:
             except LogError:
                 raise
             except BaseException:
-                self._unconfirmed.add(name)  # it may have been written before the interruption
+                self._unconfirmed.add(name)  # the entry may be stored
                 raise
         node = add_node(entry, parent, digest)
         with self._state_lock:
@@ -418,7 +425,7 @@ class Conversation:
         return entry
 
     def _writable(self, name: str) -> Branch:
-        """Return a branch to write to; after an interrupted write, its head is read again."""
+        """Return a branch for writing; reload its head first if the last write was interrupted."""
         if name in self._unconfirmed and self._journal is not None:
             self._update_heads(self._journal.heads())
             self._unconfirmed.discard(name)
@@ -431,12 +438,12 @@ class Conversation:
         if branch.head is None and branch.head_id is not None:
             node = self._node(branch.head_id)
             with self._state_lock:
-                if branch.head is None:  # another thread may have written to it
+                if branch.head is None:  # another thread may have set it
                     branch.head = node
         return branch
 
     def _node(self, entry: str | Entry) -> EntryNode:
-        """Return the node of an entry; one that is not in memory is read, with its ancestors."""
+        """Return the node of an entry; load it and its ancestors if it is not in memory."""
         id = entry.id if isinstance(entry, Entry) else entry
         if not isinstance(id, str):
             raise InvalidValue(
@@ -469,7 +476,7 @@ class Conversation:
         return order
 
     def _read_heads(self, journal: Journal) -> str:
-        """Read the last entry of every branch; return the branch that was written last."""
+        """Read the head of every branch, and return the branch that was written to last."""
         with self._write_lock:
             heads = journal.heads()
             self._update_heads(heads)
@@ -485,7 +492,7 @@ class Conversation:
 
 
 def _digest_of(node: EntryNode) -> str:
-    """Return the digest of an entry; it and the digests before it are computed once."""
+    """Return the digest of a node; compute and store it and any missing digest before it."""
     without_digest: list[EntryNode] = []
     before: EntryNode | None = node
     while before is not None and before.digest is None:
@@ -504,21 +511,21 @@ def arguments_digest(call: AnyToolCall) -> str:
 
 
 def _check_payload(payload: object) -> None:
-    """Refuse values that callers mistake for payloads. Raises InvalidMessage."""
+    """Raise InvalidMessage for a value that callers commonly mistake for a payload."""
     if isinstance(payload, str):
         code, message = "bare_text", "expected a message, not str; use ChatMessage.user(text)"
     elif isinstance(payload, dict):
         code = "dictionary"
         message = "expected a message, not dict; use ChatMessage.user(text), or steno.formats"
     elif isinstance(payload, Redacted):
-        code, message = "redacted", "only a store can redact an entry; use its method `redact`"
+        code, message = "redacted", "only a store can redact an entry; use Store.redact"
     else:
         return
     raise InvalidMessage(message, code=code, place="conversation")
 
 
 def _parse_enum_member(kind: type[EnumT], value: EnumT | str) -> EnumT:
-    """Return the member of an enumeration with this value. Raises InvalidValue."""
+    """Return the enum member with this value. Raises InvalidValue if there is none."""
     try:
         return kind(value)
     except ValueError:

@@ -1,6 +1,6 @@
-"""Facts that are derived from the entries of a branch, and never stored.
+"""Queries that derive facts from the entries of a branch; none of these facts is stored.
 
-Every function takes entries in their order, as `Conversation.entries` returns them.
+Each function expects entries in the order in which `Conversation.entries` returns them.
 """
 
 from __future__ import annotations
@@ -41,36 +41,36 @@ from steno.records.entry import (
 
 
 def current_mode(entries: Iterable[Entry], default: Mode = Mode.ACT) -> Mode:
-    """Return the mode in force at the end."""
+    """Return the mode in force after the last entry; `default` if no change was recorded."""
     changes = [entry.payload for entry in entries if isinstance(entry.payload, ModeChange)]
     return changes[-1].new if changes else default
 
 
 def current_model(entries: Iterable[Entry]) -> str | None:
-    """Return the model in force at the end; None if no model change was ever recorded."""
+    """Return the model in force after the last entry; None if no change was recorded."""
     changes = [entry.payload for entry in entries if isinstance(entry.payload, ModelChange)]
     return changes[-1].new if changes else None
 
 
 def labels_of(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return the entry of each label; a later entry with the same label wins."""
+    """Return the id of the entry that each label names; the latest use of a label wins."""
     labels = (entry.payload for entry in entries if isinstance(entry.payload, Label))
     return {label.text: label.target for label in labels}
 
 
 def check_label_text(text: str) -> None:
-    """Refuse a label that is blank or looks like the number of an entry. Raises InvalidValue."""
+    """Raise InvalidValue if a label is blank or looks like the number of an entry."""
     name = text.strip()
     if not name:
         rule = "must not be blank"
         raise InvalidValue(rule, code="blank", place="label")
     if name.startswith("#") or name.isdigit():
-        rule = "must not look like the number of an entry; choose another"
+        rule = "must not look like the number of an entry; choose another label"
         raise InvalidValue(rule, code="label_is_number", place="label")
 
 
 def last_message(entries: Sequence[Entry], *, with_shell: bool = False) -> Entry | None:
-    """Return the last message; output of a shell command counts only `with_shell`."""
+    """Return the last entry with a message; shell commands count only if `with_shell` is set."""
     messages = (
         entry
         for entry in reversed(entries)
@@ -80,9 +80,9 @@ def last_message(entries: Sequence[Entry], *, with_shell: bool = False) -> Entry
 
 
 def approvals_of(entries: Iterable[Entry]) -> dict[str, Approval]:
-    """Return the latest decision about each call, by the id of the call.
+    """Return the latest decision about each call, keyed by call id.
 
-    A provider may reuse an id; a decision about the earlier call does not apply to the later one.
+    A provider may reuse a call id; a decision about the earlier call is then ignored.
     """
     approvals: dict[str, Approval] = {}
     for entry in entries:
@@ -96,7 +96,7 @@ def approvals_of(entries: Iterable[Entry]) -> dict[str, Approval]:
 
 
 def pending_approvals(entries: Sequence[Entry]) -> tuple[AnyToolCall, ...]:
-    """Return the calls that wait for a decision: pending, and without a result."""
+    """Return the calls without a result whose approval is pending."""
     calls: dict[str, AnyToolCall] = {}
     for entry in entries:
         payload = entry.payload
@@ -111,13 +111,13 @@ def pending_approvals(entries: Sequence[Entry]) -> tuple[AnyToolCall, ...]:
 
 
 def resolutions_of(entries: Iterable[Entry]) -> dict[tuple[str, int], Resolution]:
-    """Return all resolutions, keyed by the entry and the block of the reference."""
+    """Return the latest resolution of each reference, keyed by entry id and block number."""
     resolutions = (entry.payload for entry in entries if isinstance(entry.payload, Resolution))
     return {(resolution.target, resolution.block): resolution for resolution in resolutions}
 
 
 def feedback_by_entry(entries: Iterable[Entry]) -> dict[str, tuple[str, ...]]:
-    """Return the feedback on each entry, keyed by the ID of the entry."""
+    """Return all feedback on each entry, keyed by entry id."""
     texts: dict[str, tuple[str, ...]] = {}
     for entry in entries:
         if isinstance(entry.payload, Feedback):
@@ -139,11 +139,11 @@ class Price(NamedTuple):
 
 
 class ModelCost(NamedTuple):
-    """The tokens of a model and their cost."""
+    """The tokens used by one model, and their cost."""
 
     usage: Usage
     cost: Decimal | None
-    """The cost; None if the price of the model is not known."""
+    """The cost of the tokens; None if the price of the model is not known."""
 
 
 def total_usage(entries: Iterable[Entry]) -> Usage:
@@ -155,7 +155,7 @@ def total_usage(entries: Iterable[Entry]) -> Usage:
 
 
 def entry_usage(entry: Entry) -> Usage:
-    """Return the tokens of an entry: a turn, or a summary that a model wrote."""
+    """Return the tokens used by a turn or a summary; an empty Usage for any other entry."""
     payload = entry.payload
     usage = payload.usage if isinstance(payload, (AssistantMessage, Compaction)) else None
     return Usage() if usage is None else usage
@@ -164,7 +164,7 @@ def entry_usage(entry: Entry) -> Usage:
 def cost_by_model(
     entries: Iterable[Entry], price_of: Callable[[str], Price | None]
 ) -> dict[str, ModelCost]:
-    """Add up tokens and cost by the model in force at the turn; "" if it is unknown."""
+    """Return the tokens and cost of each model, by its name; an unknown model is named ""."""
     usages: dict[str, Usage] = {}
     model = ""
     for entry in entries:
@@ -180,7 +180,7 @@ def cost_by_model(
 
 
 def cost_of(usage: Usage, price: Price) -> Decimal:
-    """Return the cost of tokens; cached tokens have their own price, if there is one."""
+    """Return the cost of tokens; cached tokens without a price of their own count as input."""
     parts = [(usage.output_tokens or 0, price.output)]
     uncached = usage.input_tokens or 0
     for tokens, cache_price in (
@@ -198,7 +198,7 @@ def cost_of(usage: Usage, price: Price) -> Decimal:
 
 
 class EntryKind(StrEnum):
-    """The six kinds of entries, for an audit."""
+    """The kinds of entries that an audit distinguishes."""
 
     USER = "user"
     ASSISTANT_TEXT = "assistant_text"
@@ -209,7 +209,10 @@ class EntryKind(StrEnum):
 
 
 def entry_kinds(entry: Entry) -> tuple[EntryKind, ...]:
-    """Return the kinds of an entry: a turn may have text and actions. Non-messages are context."""
+    """Return the kinds of an entry; a turn with text and tool calls has two.
+
+    An entry that is not a message is system context.
+    """
     message = entry.message
     match message:
         case UserMessage():
@@ -225,7 +228,7 @@ def entry_kinds(entry: Entry) -> tuple[EntryKind, ...]:
 
 
 class ContentType(StrEnum):
-    """The types of content that a conversation holds."""
+    """The types of content that an entry can contain."""
 
     TEXT = "text"
     IMAGE = "image"
@@ -238,7 +241,7 @@ class ContentType(StrEnum):
 
 
 def content_types(entry: Entry) -> tuple[ContentType, ...]:
-    """Return the types of content in an entry, in their order; a decision has none."""
+    """Return the distinct types of content in an entry, in order; a decision has none."""
     payload = entry.payload
     if isinstance(payload, Control):
         return (ContentType.SYSTEM_CONTROL,)
@@ -285,27 +288,29 @@ class EntryQuery(NamedTuple):
 def select_entries(
     entries: Iterable[Entry], query: EntryQuery, *, call_entries: Iterable[Entry] | None = None
 ) -> tuple[Entry, ...]:
-    """Return the entries that match a query. An entry without a time is in no period.
+    """Return the entries that match a query. An entry without a time never matches a period.
 
-    `tool` matches calls, their results and the decisions about them; if the calls are in other
-    entries, pass those as `call_entries`. Raises InvalidValue for a time without a zone.
+    `tool` matches calls, their results and the decisions about them; if the calls are not in
+    `entries`, pass their entries as `call_entries`. Raises InvalidValue if `since` or `until` has
+    no time zone.
     """
     for time in (query.since, query.until):
         if time is not None and time.tzinfo is None:
-            raise InvalidValue("a time needs a time zone", code="no_time_zone", place="query")
+            rule = "since and until need a time zone"
+            raise InvalidValue(rule, code="no_time_zone", place="query")
     candidates = list(entries)
     tools = tools_by_call(candidates if call_entries is None else call_entries)
     return tuple([entry for entry in candidates if _matches_query(entry, query, tools)])
 
 
 def tools_by_call(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return the name of the tool of each call, by the id of the call."""
+    """Return the tool name of each call, keyed by call id."""
     messages = (message for entry in entries if (message := entry.message) is not None)
     return {call.id: call.name for message in messages for call in message.tool_calls}
 
 
 def tools_of(entry: Entry, tools: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the tools of an entry, given those of all calls."""
+    """Return the names of the tools that an entry concerns; `tools` has the tool of each call."""
     payload = entry.payload
     if isinstance(payload, Approval):
         names = [tools.get(payload.call_id, "")]
@@ -317,7 +322,7 @@ def tools_of(entry: Entry, tools: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def entry_decision(entry: Entry) -> str | None:
-    """Return the decision of an entry: its field, or the status of an approval."""
+    """Return the decision of an entry; by default, the status of its approval."""
     if entry.decision is None and isinstance(entry.payload, Approval):
         return entry.payload.status
     return entry.decision
@@ -344,7 +349,7 @@ _TEXT_FIELDS: Final = ("text", "summary", "reason", "explanation", "grant")
 
 
 def searchable_text(entry: Entry) -> str:
-    """Return all text of an entry that a person could have read, for a search."""
+    """Return the text of an entry that a search covers."""
     payload, message = entry.payload, entry.message
     if message is not None:
         return "\n".join(filter(None, map(_block_text, message.content)))
@@ -378,7 +383,7 @@ _REVOKED_SUFFIX: Final = " is no longer allowed for this session"
 
 
 def shell_command_of(entry: Entry) -> ShellCommand | None:
-    """Return the shell command of the user that an entry records, also in version 2."""
+    """Return the shell command that an entry of version 2 or 3 records; None if there is none."""
     payload, audit = entry.payload, entry.audit or {}
     if isinstance(payload, ShellCommand):
         return payload
@@ -393,7 +398,7 @@ def shell_command_of(entry: Entry) -> ShellCommand | None:
 
 
 def revoked_grant_of(entry: Entry) -> GrantRevoked | None:
-    """Return the grant that an entry revokes, also in version 2."""
+    """Return the revoked grant that an entry of version 2 or 3 records; None if there is none."""
     payload = entry.payload
     if isinstance(payload, GrantRevoked):
         return payload
@@ -406,7 +411,7 @@ def revoked_grant_of(entry: Entry) -> GrantRevoked | None:
 
 
 def as_version_2(entry: Entry) -> Entry:
-    """Return an entry as version 2 recorded it, for formats without the types of version 3."""
+    """Return an entry in the form of version 2, for formats without the payloads of version 3."""
     payload, audit = entry.payload, dict(entry.audit or {})
     match payload:
         case ShellCommand(unknown=unknown) | GrantRevoked(unknown=unknown) if unknown:
@@ -428,11 +433,11 @@ def as_version_2(entry: Entry) -> Entry:
 # -- results of the agent ---------------------------------------------------------------------
 
 RESULT_CODE_KEY: Final = "code"
-"""The detail that holds the code of a result that the agent wrote (`steno.agent.results`)."""
+"""The key in `details` for the code of a result that the agent wrote (`steno.agent.results`)."""
 
 
 def result_code(result: ToolResultMessage) -> str | None:
-    """Return the code of a result that the agent wrote; None for any other result."""
+    """Return the code of a tool result that the agent wrote; None for any other result."""
     if not is_agent_result(result) or result.details is None:
         return None
     code = result.details.get(RESULT_CODE_KEY)
@@ -440,5 +445,5 @@ def result_code(result: ToolResultMessage) -> str | None:
 
 
 def is_agent_result(result: ToolResultMessage) -> bool:
-    """Return whether the agent wrote this result, not a tool. Older versions wrote it without code."""
+    """Return whether the agent, not a tool, wrote a result. Older versions recorded no code."""
     return result.is_error and not result.tool_name and result.started_at is None

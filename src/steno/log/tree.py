@@ -1,6 +1,7 @@
-"""The tree of a conversation: nodes that know their parent, and branches as named heads.
+"""The tree of a conversation, made of nodes that refer to their parents, and branches.
 
-A node never changes, so branches share their common past. This module neither locks nor stores.
+A branch refers to its last node. The entry and the parent of a node never change, so branches
+share their common nodes. This module neither locks nor stores anything.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 
 class EffectiveSettings(NamedTuple):
-    """The settings in force after an entry, until the next change."""
+    """The mode and the model in force after an entry."""
 
     mode: Mode = Mode.ACT
     model: str | None = None
@@ -34,18 +35,18 @@ _DEFAULT_SETTINGS: Final = EffectiveSettings()
 # Not `gc=False`: without the garbage collector, msgspec would free a long chain recursively.
 @final
 class EntryNode(Struct, eq=False):
-    """An entry in its place. Its ancestors never change, so they are shared."""
+    """An entry with its parent node. The ancestors never change, so branches share them."""
 
     entry: Entry
     parent: EntryNode | None
     settings: EffectiveSettings
-    """The settings in force after the entry; kept here, so that reading them needs no walk."""
+    """The settings in force after the entry, stored to avoid a walk through its ancestors."""
     digest: str | None = None
-    """The digest; None until it is needed, if the entry is not in a store."""
+    """The digest of the entry; without a store, None until it is needed."""
 
 
 def add_node(entry: Entry, parent: EntryNode | None, digest: str | None = None) -> EntryNode:
-    """Return the node of an entry after its parent."""
+    """Return a node for an entry, with the settings in force after it."""
     settings = _DEFAULT_SETTINGS if parent is None else parent.settings
     payload = entry.payload
     if type(payload) is ModeChange:
@@ -56,18 +57,18 @@ def add_node(entry: Entry, parent: EntryNode | None, digest: str | None = None) 
 
 
 def settings_at(node: EntryNode | None) -> EffectiveSettings:
-    """Return the settings in force after an entry."""
+    """Return the settings in force after a node; the default settings if it is None."""
     return _DEFAULT_SETTINGS if node is None else node.settings
 
 
 @final
 class PrefixView(Sequence[T]):
-    """The first elements of a list that only grows: a snapshot without a copy."""
+    """A snapshot of a list that only grows, without a copy of its elements."""
 
     __slots__ = ("_elements", "_length")
 
     def __init__(self, elements: list[T]) -> None:
-        """Take a list; elements that are added to it later are not part of the view."""
+        """Create a view of the elements now in the list; elements added later are not in it."""
         self._elements = elements
         self._length = len(elements)
 
@@ -98,21 +99,21 @@ class PrefixView(Sequence[T]):
 
 @final
 class BranchPath:
-    """The entries up to a head, and the messages among them."""
+    """The entries of a branch from the first to the head, and the messages among them."""
 
     __slots__ = ("entries", "messages", "with_blobs")
 
     def __init__(self, head: EntryNode | None) -> None:
         self.entries: list[Entry] = []
-        """The entries. The list only grows; a branch that is rewound gets another path."""
+        """The entries in order. The list only grows; a rewind creates a new path."""
         self.messages: list[Message] = []
         self.with_blobs: list[int] = []
-        """The numbers of the messages that have blobs."""
+        """The positions in `messages` of the messages that refer to blobs."""
         for node in reversed(list(_ancestors(head))):
             self.add(node.entry)
 
     def add(self, entry: Entry) -> None:
-        """Add the next entry."""
+        """Append the next entry and, if it has one, its message."""
         self.entries.append(entry)
         message = entry.message
         if message is not None:
@@ -124,22 +125,22 @@ class BranchPath:
 # `gc=False`: nothing in the tree points to a branch, so it is never part of a cycle.
 @final
 class Branch(Struct, gc=False, eq=False):
-    """A head of the tree. Its path and order are derived on first use."""
+    """A branch, defined by its last node. The path and the order state are built on first use."""
 
     head: EntryNode | None = None
     head_id: str | None = None
-    """The id of the last entry; known before the entry is loaded."""
+    """The id of the last entry, which is known before the entry is loaded."""
     path: BranchPath | None = None
     order: OrderState | None = None
 
     def load_path(self) -> BranchPath:
-        """Return the path to the head; it is built once."""
+        """Return the path to the head, which is built on first use."""
         if self.path is None:
             self.path = BranchPath(self.head)
         return self.path
 
     def set_head(self, node: EntryNode, order: OrderState) -> None:
-        """Make `node` the new head."""
+        """Make `node` the head, and `order` the order state after it."""
         if node.parent is not self.head:
             self.path = None
         elif self.path is not None:
@@ -148,7 +149,7 @@ class Branch(Struct, gc=False, eq=False):
 
 
 def branch_at(head: EntryNode | None) -> Branch:
-    """Make a branch that ends with an entry that is in memory."""
+    """Return a new branch with a head that is in memory; an empty branch if the head is None."""
     return Branch(head, None if head is None else head.entry.id)
 
 
@@ -170,7 +171,7 @@ def order_after(head: EntryNode | None) -> OrderState:
 
 
 def find_call_in_last_turn(head: EntryNode | None, call_id: str) -> AnyToolCall | None:
-    """Find a call of the last turn; calls of earlier turns never wait for a result."""
+    """Find a call of the last turn. Calls of earlier turns never wait for a result."""
     for turn in _last_turn(head)[-1:]:
         for call in turn.tool_calls:
             if call.id == call_id:
@@ -179,7 +180,7 @@ def find_call_in_last_turn(head: EntryNode | None, call_id: str) -> AnyToolCall 
 
 
 def _last_turn(head: EntryNode | None) -> list[Message]:
-    """Return the results at the end, newest first, and the message before them."""
+    """Return the tool results after the last other message, newest first, and that message."""
     messages: list[Message] = []
     for node in _ancestors(head):
         message = node.entry.message

@@ -1,6 +1,6 @@
 """Messages, blocks, calls, results and events that users, models and tools exchange.
 
-`steno` exports the same names for daily use.
+The `steno` package re-exports most of these names.
 """
 
 from steno.messages.call import (

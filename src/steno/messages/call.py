@@ -1,8 +1,8 @@
-"""Tool calls: those that can be run, and invalid ones.
+"""Tool calls, both valid and invalid ones.
 
-The arguments are kept as the JSON text that was received, because providers cache prompts by
-their bytes. Making a call checks that they are a JSON object; they are parsed once, on first use.
-This module knows no tool and no result.
+The arguments are stored as the JSON text that was received, because providers cache prompts by
+their bytes. Creating a call checks that the text is a JSON object; the text is parsed on first
+use. This module does not depend on tool definitions or tool results.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ BUILTIN_TOOL_NAMES: Final = (
     *("read", "write", "edit", "glob", "grep"),
     *("bash", "bash_output", "bash_kill"),
 )
-"""The names of the built-in tools, which permission rules know."""
+"""The names of the built-in tools, which permission rules may contain."""
 MCP_TOOL_PREFIX: Final = "mcp__"
-"""The prefix of the names of tools of MCP servers."""
+"""The prefix of the names of MCP tools."""
 NO_ARGUMENTS: Final = "{}"
 TOOL_NAME_RULE: Final = f"name must be 1 to {MAX_TOOL_NAME_LENGTH} letters, digits and underscores"
 _TOOL_NAME = re.compile(rf"[A-Za-z0-9_]{{1,{MAX_TOOL_NAME_LENGTH}}}")
@@ -55,7 +55,7 @@ _EXTERNAL_TOOL_NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
 _INVALID_NAME_CHARACTER = re.compile(r"[^A-Za-z0-9_]")
 
 _known_names: set[str] = set()
-"""A cache: a session has a few dozen names and uses them thousands of times."""
+"""A cache of valid names, because a session uses a few dozen names thousands of times."""
 _MAX_KNOWN_NAMES = 4096
 
 
@@ -71,11 +71,11 @@ def is_tool_name(name: str) -> bool:
 
 
 def map_tool_name(outside: str) -> str:
-    """Return a valid tool name for an external one (`fs.read`, `get-sum`).
+    """Return a valid tool name for an external name such as `fs.read` or `get-sum`.
 
-    A valid name is returned unchanged. Any other becomes a readable stem and a hash of the
-    original, so that `a.b`, `a-b` and `a_b` remain three tools. Raises InvalidTool for text that no
-    provider or server would use as a name.
+    A valid name is returned unchanged. Any other name becomes a readable stem and a hash of the
+    original, so that `a.b`, `a-b` and `a_b` remain distinct. Raises InvalidTool unless the external
+    name consists of 1 to 128 letters, digits and any of `_ . : / -`.
     """
     if type(outside) is str and is_tool_name(outside):
         return outside
@@ -96,9 +96,9 @@ def new_call_id() -> str:
 
 @final
 class Seal(Value, frozen=True, kw_only=True):
-    """An opaque token that a model made for its own output: a signature, encrypted reasoning.
+    """An opaque token that a model adds to its output, such as a signature or encrypted reasoning.
 
-    Only the model that made it can read it; it is never sent to another.
+    Only the model that created a seal can read it, so a seal is never sent to another model.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"provider", "api", "model"})
@@ -118,7 +118,7 @@ class Seal(Value, frozen=True, kw_only=True):
 
 @final
 class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only=True):
-    """A request to run a tool. `arguments` is the JSON text as received, an object."""
+    """A request to run a tool. `arguments` is the text of a JSON object, as received."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "name", "original_name"})
 
@@ -130,7 +130,7 @@ class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only
     seal: Seal | None = None
 
     def __post_init__(self) -> None:
-        # Written out rather than composed: this runs for every call of every history.
+        # Written inline for speed: this runs for every call of every loaded history.
         if not is_prechecked():
             self._check_types()
         if self.extras is not None:
@@ -138,7 +138,7 @@ class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only
         if self.name not in _known_names and not is_tool_name(self.name):
             self._refuse_name()
         if self.arguments == NO_ARGUMENTS:
-            # msgspec omits a field that *is* the default; equal calls shall be written alike.
+            # msgspec omits a field that *is* the default object; equal calls must encode equally.
             force_setattr(self, "arguments", NO_ARGUMENTS)
             return
         try:
@@ -166,9 +166,9 @@ class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only
     def create(
         cls, name: str, arguments: Mapping[str, object] | None = None, *, id: str | None = None
     ) -> ToolCall:
-        """Make a call from a mapping of arguments, with a fresh id unless one is given.
+        """Create a call from a mapping of arguments, with a new id if `id` is None.
 
-        Raises InvalidMessage if the name breaks the rule or the arguments are not JSON.
+        Raises InvalidMessage if the name is not a valid tool name or the arguments are not JSON.
         """
         try:
             text = encode_json({} if arguments is None else arguments).decode()
@@ -182,8 +182,8 @@ class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only
     def parsed(self) -> JsonObject:
         """The arguments, parsed on first use and read-only at every level.
 
-        Raises InvalidArguments if they cannot be represented in Python: numbers beyond a double, or
-        nesting beyond `MAX_DEPTH`.
+        Raises InvalidArguments if they contain a number beyond the range of a double, or are
+        nested deeper than `MAX_DEPTH`.
         """
         return _parse_cached(self.arguments)
 
@@ -196,7 +196,7 @@ class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only
     @overload
     def get(self, name: str, type: Any = ..., default: Any = ...) -> Any: ...
     def get(self, name: str, type: Any = Any, default: Any = None) -> Any:
-        """Return one argument as `type`, or `default` if the call does not have it.
+        """Return the argument `name` as `type`, or `default` if the call does not have it.
 
         Raises InvalidArguments if the argument does not fit the type.
         """
@@ -208,16 +208,16 @@ class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only
         return convert_value(value, type, at=(name,))
 
     def arguments_as(self, type: type[T]) -> T:
-        """Return all arguments as one value: a Struct, dataclass, TypedDict, attrs, pydantic.
+        """Return all arguments as a Struct, dataclass, TypedDict, attrs class or pydantic model.
 
-        Raises InvalidArguments, with a JSON pointer to the place that does not fit.
+        Raises InvalidArguments, with a JSON pointer to the mismatch, if they do not fit `type`.
         """
         converted: T = convert_value(raw_members(_parse_cached(self.arguments)), type)
         return converted
 
 
 def _parse_cached(arguments: str) -> JsonObject:
-    """Parse once for all uses of a call; the calls of a long history are rarely parsed again."""
+    """Parse the arguments of a call, with separate caches for small and large texts."""
     return _parse_small(arguments) if len(arguments) < _LARGE_ARGUMENTS else _parse_large(arguments)
 
 
@@ -228,7 +228,7 @@ def _parse(arguments: str) -> JsonObject:
         raise InvalidArguments((Problem("", str(exc)),)) from None
 
 
-# Both caches are bounded: some megabytes of small arguments, and the few large ones in use.
+# The caches are small, because the calls of a long history are rarely parsed again.
 _LARGE_ARGUMENTS: Final = 16_384
 _parse_small = lru_cache(maxsize=256)(_parse)
 _parse_large = lru_cache(maxsize=4)(_parse)
@@ -240,7 +240,7 @@ _UNCONVERTED_TYPES: Final = frozenset({str, int, float, bool})
 class InvalidToolCall(
     Sendable, frozen=True, tag_field="type", tag="invalid_tool_call", kw_only=True
 ):
-    """A call that cannot be run: kept unchanged, and answered with an error."""
+    """A tool call that cannot be run. It is stored unchanged and answered with an error."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "reason"})
 
@@ -260,7 +260,7 @@ AnyToolCall: TypeAlias = ToolCall | InvalidToolCall
 
 
 def original_tool_name(call: AnyToolCall) -> str:
-    """Return the name that the model used."""
+    """Return the tool name that the model sent, which may not be a valid tool name."""
     return (isinstance(call, ToolCall) and call.original_name) or call.name
 
 
@@ -272,7 +272,7 @@ def build_call(
     seal: Seal | None = None,
     extras: Mapping[str, Any] | None = None,
 ) -> AnyToolCall:
-    """Make a call from the output of a model: a ToolCall if it can be run, else an InvalidToolCall.
+    """Build a ToolCall from the output of a model, or an InvalidToolCall if it cannot be run.
 
     Blank arguments become `{}`. An external name is mapped by `map_tool_name`.
     """

@@ -1,8 +1,8 @@
-"""Changes: content that is sent, shown to a model or exported differently from the log.
+"""Changes: differences between the log and the content that is sent, shown to a model or exported.
 
-Wires, the context builder and file formats report changes as data. `code` is the kind of the
-change and `reason` the particular case; both are stable. `steno.render.changes` has the sentences
-for people, except that of `explain_repair`, which the log stores.
+Wires, the context builder and file formats report changes as data. `code` is the kind of change
+and `reason` the specific case; both are stable. `steno.render.changes` contains the explanations
+for people. Only the explanation that `explain_repair` returns is stored in the log.
 """
 
 from __future__ import annotations
@@ -20,43 +20,43 @@ _PLACE: Final = re.compile(
 
 
 class ChangeCode(StrEnum):
-    """The kind of a change. The values are printed, and never change."""
+    """The kind of a change. Programs may rely on the values, which are stable."""
 
-    # Content that a wire cannot send as it is.
+    # Content that a wire cannot send unchanged. The target is the API that receives the request.
     SEAL = "seal"
-    """A seal that the target would refuse, or has no place for."""
+    """A seal that the target would refuse or has no field for."""
     THINKING = "thinking"
-    """Thinking, where the target has no place for it."""
+    """Thinking that the target has no field for."""
     CALL_ID = "call_id"
-    """A call id that the target forbids, replaced by a hash of it."""
+    """A call id that the target forbids, replaced by a hash of the id."""
     TOOL_NAME = "tool_name"
-    """A tool name that the target forbids, replaced by the name that steno has for it."""
+    """A tool name that the target forbids, replaced by a valid name."""
     EXTRAS = "extras"
-    """Members that only another wire knows, or that contradict the request itself."""
+    """Members that belong to another wire, or that contradict the request."""
     OPAQUE = "opaque"
-    """A block of another wire that is not understood."""
+    """A block of another wire that steno does not understand."""
     IMAGE = "image"
-    """An image, if the target accepts none, or not at this place."""
+    """An image that the target does not accept at all, or not at this position."""
     REFERENCE = "reference"
     """A file or resource that was not resolved, sent as its name."""
     OUTCOME = "outcome"
-    """The failure of a call, if the target has no flag for it."""
+    """The failure of a tool call, for a target that has no error flag."""
     INVALID_CALL = "invalid_call"
     """A call that cannot be run, sent with its raw text as its only argument."""
     SYSTEM = "system"
-    """A system message at a place where the target accepts none."""
+    """A system message at a position where the target accepts none."""
     ORDER = "order"
-    """Adjacent messages that had to be merged, or the order of blocks in a message."""
+    """Adjacent messages that were merged, or blocks that were reordered within a message."""
     BLANK = "blank"
-    """Text of white space only, which the target refuses."""
+    """Text that consists of whitespace, which the target refuses."""
     TOOL = "tool"
     """A part of a tool definition that the target does not support."""
     SETTING = "setting"
     """A setting of the request that the target does not support."""
 
-    # Content that the model sees differently from the log.
+    # Content that differs between the log and the input of the model.
     REPAIRED = "repaired"
-    """A call or a result that no provider would have accepted; the reason is an `OrderCode`."""
+    """A call or result that providers would refuse; the reason is an `OrderCode`."""
     COMPACTED = "compacted"
     """A summary replaces the messages before it."""
     SHORTENED = "shortened"
@@ -66,15 +66,15 @@ class ChangeCode(StrEnum):
     RESOLVED = "resolved"
     """A file, an image or a resource that is shown with its content."""
     UNRESOLVED = "unresolved"
-    """A reference that was never resolved: the model sees its name."""
+    """A reference that was never resolved; the model sees its name."""
     UNREADABLE = "unreadable"
-    """A reference that could not be read: the model sees a note."""
+    """A reference that could not be read; the model sees a note."""
     IMAGE_LEFT_OUT = "image_left_out"
-    """An image, for a model that accepts none."""
+    """An image, left out for a model that does not accept images."""
     RESOURCE_LEFT_OUT = "resource_left_out"
     """A resource of an MCP server that was not used recently, left out to save room."""
     TOOLS_LEFT_OUT = "tools_left_out"
-    """The definitions of tools, for a model that accepts none."""
+    """The tool definitions, left out for a model that does not support tools."""
     FEEDBACK = "feedback"
     """Feedback on an earlier message, sent as a separate message."""
     MODE = "mode"
@@ -84,9 +84,9 @@ class ChangeCode(StrEnum):
     UNKNOWN = "unknown"
     """An entry that this version of steno does not understand."""
     IGNORED = "ignored"
-    """An entry about another that is not on this branch."""
+    """An entry that refers to an entry on another branch."""
 
-    # Content that a file of another program does not contain.
+    # Content that is missing in a file exported for another program.
     NOT_EXPORTED = "not_exported"
     """A part of the session that the format cannot express."""
 
@@ -97,20 +97,20 @@ class PlaceParts(NamedTuple):
     member: str
     """The member of the request: `messages`, `tools`, `max_tokens`."""
     position: int | None
-    """The index in that member; None if it is not a list, or the place is the whole member."""
+    """The index in that member; None if the place has no index."""
     rest: str
-    """The place in the element at that index: `content[1]`."""
+    """The remaining path within the element at that index: `content[1]`."""
 
 
 @final
 class Change(RedactedRepr, frozen=True):
-    """One part of the log that is sent, shown or exported differently. It contains no content."""
+    """A report that part of the log is sent, shown or exported differently, without the content."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"reason", "place", "entry", "value", "names"})
 
     code: ChangeCode
     reason: str
-    """The particular case of the code, in snake_case: stable, for programs."""
+    """The specific case of the code, in snake_case; stable, so that programs may rely on it."""
     place: str = ""
     """The place in the request or file: `messages[3].content[1]`; empty if `entry` is set."""
     entry: str | None = None
@@ -125,7 +125,7 @@ class Change(RedactedRepr, frozen=True):
 
     @property
     def place_parts(self) -> PlaceParts:
-        """The place, split into its parts."""
+        """The `place`, split into member, index and remaining path."""
         found = _PLACE.fullmatch(self.place)
         assert found is not None
         position = None if found["position"] is None else int(found["position"])
@@ -137,7 +137,7 @@ class Change(RedactedRepr, frozen=True):
 
 
 def explain_repair(change: Change) -> str:
-    """Return the explanation of a change, as the log records it."""
+    """Return the explanation of a repair or an omitted resource, as the log records it."""
     if change.code is ChangeCode.REPAIRED:
         return f"{change.reason}: {ORDER_REMEDIES[OrderCode(change.reason)]}"
     return f"block {change.number}: the resource is left out to save room; a note is sent instead"

@@ -1,7 +1,7 @@
-"""Content blocks: the parts that messages are made of.
+"""Content blocks, the parts of a message.
 
-Frozen, tagged structs. A block holds content, never its place or a decision about it.
-A reference (to a file, an image on disk) is resolved elsewhere, and the log records the result.
+A block is a frozen, tagged struct that holds only content. References to files and to images on
+disk are resolved by other modules, and the log records the resolved content.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class _ContentBlock(Sendable, frozen=True, tag_field="type"):
 
 
 class _SealedBlock(_ContentBlock, frozen=True, kw_only=True):
-    """A block that a model may seal."""
+    """A block that may carry a seal from the model that created it."""
 
     seal: Seal | None = None
 
 
 @final
 class Text(_SealedBlock, frozen=True, tag="text"):
-    """Text of the user, the model or a tool."""
+    """Plain text in a message of any role."""
 
     text: str
 
@@ -59,14 +59,14 @@ class Text(_SealedBlock, frozen=True, tag="text"):
 
 
 class _RedactableBlock(_SealedBlock, frozen=True, kw_only=True):
-    """A block that a model may send as a seal alone."""
+    """A block that a model may send redacted, with a seal but without content."""
 
     redacted: bool = False
 
 
 @final
 class Thinking(_RedactableBlock, frozen=True, tag="thinking"):
-    """The reasoning of a model before its response. `redacted`: the model sent only its seal."""
+    """The reasoning of a model before its response. If `redacted`, the model sent only a seal."""
 
     text: str
 
@@ -82,7 +82,7 @@ class Thinking(_RedactableBlock, frozen=True, tag="thinking"):
 
 
 class RecognitionMode(StrEnum):
-    """The form in which a model receives an image: as image, as recognised text, or either."""
+    """The form in which a model receives an image: image, recognised text, or chosen by steno."""
 
     AUTO = "auto"
     VISION = "vision"
@@ -95,7 +95,7 @@ class _ImageSource(Value, frozen=True, tag_field="type"):
 
 @final
 class ImageData(_ImageSource, frozen=True, tag="data"):
-    """The bytes of an image, inside the message."""
+    """The bytes of an image, stored in the message."""
 
     data: bytes
 
@@ -121,7 +121,7 @@ class ImageBlob(_ImageSource, frozen=True, tag="blob", kw_only=True):
 
 @final
 class ImageUrl(_ImageSource, frozen=True, tag="url"):
-    """The address of an image."""
+    """The http or https URL of an image."""
 
     url: str
 
@@ -148,7 +148,7 @@ ImageSource: TypeAlias = ImageData | ImageBlob | ImageUrl | ImageFile
 
 @final
 class Image(_ContentBlock, frozen=True, tag="image", kw_only=True):
-    """An image, and the form in which a model should receive it. The log records the result."""
+    """An image, and the form (`mode`) in which a model should receive it."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"mime_type"})
 
@@ -160,7 +160,7 @@ class Image(_ContentBlock, frozen=True, tag="image", kw_only=True):
         check_fields(self)
         if self.mime_type is None:
             if isinstance(self.source, (ImageData, ImageBlob)):
-                rule = "bytes need a mime_type such as image/png"
+                rule = "image bytes need a mime_type such as image/png"
                 refuse(self, rule, code="missing_mime_type", field="mime_type")
         elif not self.mime_type.startswith("image/"):
             rule = "mime_type must start with image/"
@@ -172,7 +172,7 @@ class Image(_ContentBlock, frozen=True, tag="image", kw_only=True):
 
 @final
 class FileReference(_ContentBlock, frozen=True, tag="file_reference", kw_only=True):
-    """A file that the user refers to, or some of its lines (1-indexed, both ends included)."""
+    """A reference to a file or to a range of its lines (1-based, both ends included)."""
 
     path: str
     start_line: int | None = None
@@ -183,18 +183,18 @@ class FileReference(_ContentBlock, frozen=True, tag="file_reference", kw_only=Tr
         force_setattr(self, "path", _normal_path(self))
         if self.start_line is None:
             if self.end_line is not None:
-                rule = "end_line needs a start_line"
+                rule = "end_line requires start_line"
                 refuse(self, rule, code="end_without_start", field="end_line")
         elif self.start_line < 1:
             refuse(self, "start_line must be at least 1", code="out_of_range", field="start_line")
         elif self.end_line is not None and self.end_line < self.start_line:
-            rule = "end_line must not come before start_line"
+            rule = "end_line must not be less than start_line"
             refuse(self, rule, code="end_before_start", field="end_line")
 
 
 @final
 class Resource(_ContentBlock, frozen=True, tag="resource", kw_only=True):
-    """A resource of an MCP server: text, bytes, or (with neither) a link to it."""
+    """A resource of an MCP server: its text, its bytes, or only a link if both are None."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"server", "mime_type"})
 
@@ -219,10 +219,10 @@ class Resource(_ContentBlock, frozen=True, tag="resource", kw_only=True):
 
 @final
 class Opaque(_ContentBlock, frozen=True, tag="opaque", kw_only=True):
-    """JSON that steno keeps but does not understand; it is sent only to its origin.
+    """A block of an unknown kind, which is preserved as JSON and sent only over its own wire.
 
-    `origin` is the wire that sent it, or "steno" for data of a newer steno, which is written back
-    unchanged.
+    `origin` is the wire that the block came from, or "steno" for a block written by a newer version
+    of steno, which is written back unchanged.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"kind", "origin"})
@@ -233,11 +233,11 @@ class Opaque(_ContentBlock, frozen=True, tag="opaque", kw_only=True):
 
     def __post_init__(self) -> None:
         if is_utf8_text(self.raw) and self.unknown == RawJson(self.raw):
-            force_setattr(self, "unknown", NOTHING)  # the origin may have been replaced
+            force_setattr(self, "unknown", NOTHING)  # set again below unless `origin` was replaced
         check_fields(self)
         if self.origin == OWN_FORMAT:
             if is_prechecked():
-                rule = 'origin must not be "steno": such data is stored without a wrapper'
+                rule = 'origin must not be "steno"; blocks of steno are stored without a wrapper'
                 refuse(self, rule, code="own_format_wrapped", field="origin")
             if not is_json_text(self.raw):
                 rule = "raw must be JSON, because it is written back unchanged"
@@ -245,7 +245,7 @@ class Opaque(_ContentBlock, frozen=True, tag="opaque", kw_only=True):
             force_setattr(self, "unknown", RawJson(self.raw))
 
     def has_valid_unknown(self) -> bool:
-        """Return whether the unknown members are valid; in a newer block all are unknown."""
+        """Return whether the unknown members are valid; a newer steno's block may have any."""
         return self.origin == OWN_FORMAT or super().has_valid_unknown()
 
 
@@ -254,20 +254,20 @@ Block: TypeAlias = (
 )
 
 ReferenceBlock: TypeAlias = FileReference | Image | Resource
-"""A block that refers to content elsewhere, or holds content that not every model accepts."""
+"""A block that refers to external content, or holds content that not every model accepts."""
 _REFERENCE_TYPES: Final = frozenset({FileReference, Image, Resource})
 
 
 def has_references(content: Iterable[Block]) -> bool:
-    """Return whether any block refers to content elsewhere."""
+    """Return whether any block is a `ReferenceBlock`."""
     return not _REFERENCE_TYPES.isdisjoint(map(type, content))
 
 
 def _normal_path(value: ImageFile | FileReference) -> str:
-    """Return the path without empty, `.` and inner `..` steps.
+    """Return the path without empty, `.` and inner `..` segments.
 
-    A path that leaves its root is refused here; permission to read the file is checked when it is
-    opened.
+    A path that leaves its root is refused. The permission to read the file is not checked until
+    the file is opened.
     """
     if not value.path:
         refuse(value, "path must not be empty", code="empty", field="path")
@@ -275,6 +275,6 @@ def _normal_path(value: ImageFile | FileReference) -> str:
         refuse(value, "path contains a NUL character", code="nul_character", field="path")
     normal = posixpath.normpath(value.path)
     if normal == ".." or normal.startswith("../"):
-        rule = "path must not lead out of its root with .."
+        rule = "path must not use .. to leave its root"
         refuse(value, rule, code="path_leaves_root", field="path")
     return normal

@@ -1,9 +1,9 @@
-"""Events: the parts of a response, as a model sends them.
+"""Events: the parts of a response in the order in which a model streams them.
 
-Wires decode bytes into events, and the Assembler makes a message of them. An event carries the
-new part, never the message so far; errors of transport and protocol are raised instead. Events
-are many and short-lived, so they are frozen but not checked: the Assembler applies the rules to
-the message.
+Wires decode bytes into events, and the Assembler builds a message from the events. An event
+carries only the new part, never the message so far. Transport and protocol errors are raised as
+exceptions, not sent as events. Events are numerous and short-lived, so they are frozen but not
+validated; the Assembler validates the message.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Event(RedactedRepr, frozen=True, tag_field="type", omit_defaults=True):
 
 @final
 class TextDelta(_Event, frozen=True, tag="text_delta"):
-    """More text of the block at `index`; all text at one index belongs to one block."""
+    """A piece of text for the block at `index`; all pieces with one index form one block."""
 
     index: int
     text: str
@@ -34,7 +34,7 @@ class TextDelta(_Event, frozen=True, tag="text_delta"):
 
 @final
 class ThinkingDelta(_Event, frozen=True, tag="thinking_delta"):
-    """More thinking of the block at `index`."""
+    """A piece of thinking for the block at `index`."""
 
     index: int
     text: str
@@ -43,7 +43,7 @@ class ThinkingDelta(_Event, frozen=True, tag="thinking_delta"):
 
 @final
 class ToolCallBegin(_Event, frozen=True, tag="tool_call_begin"):
-    """The call with the number `index` in its message starts.
+    """The start of the tool call with the number `index` in its message.
 
     A field that the provider has not sent yet is None.
     """
@@ -57,9 +57,9 @@ class ToolCallBegin(_Event, frozen=True, tag="tool_call_begin"):
 
 @final
 class ToolCallDelta(_Event, frozen=True, tag="tool_call_delta"):
-    """More of the call with the number `index` in its message.
+    """A further part of the tool call with the number `index` in its message.
 
-    A caller that does not know the number passes None, or any number that is unique for each call.
+    If the provider does not number its calls, `index` is None or any number unique to the call.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "name"})
@@ -72,7 +72,7 @@ class ToolCallDelta(_Event, frozen=True, tag="tool_call_delta"):
 
 @final
 class ToolCallEnd(_Event, frozen=True, tag="tool_call_end"):
-    """The call with the number `index` in its message is complete; the Assembler adds it."""
+    """The end of the tool call with the number `index`; the Assembler sets the complete `call`."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id"})
 
@@ -83,7 +83,7 @@ class ToolCallEnd(_Event, frozen=True, tag="tool_call_end"):
 
 @final
 class BlockSealed(_Event, frozen=True, tag="block_sealed"):
-    """The model sealed the text, thinking or call at `index`."""
+    """The seal of the text, thinking or tool call at `index`."""
 
     index: int
     seal: Seal
@@ -91,7 +91,7 @@ class BlockSealed(_Event, frozen=True, tag="block_sealed"):
 
 @final
 class BlockAdded(_Event, frozen=True, tag="block_added"):
-    """A block arrived whole: an image, or a block of an unknown kind."""
+    """A block that arrives in one piece: an image, or a block of an unknown kind."""
 
     index: int
     block: Image | Opaque
@@ -99,7 +99,7 @@ class BlockAdded(_Event, frozen=True, tag="block_added"):
 
 @final
 class ExtrasAdded(_Event, frozen=True, tag="extras_added"):
-    """Members that only one wire knows, of the block at `index` or (None) the message.
+    """Wire-specific members of the block at `index`, or of the message if `index` is None.
 
     `extras` is keyed by wire, as in `Text.extras`.
     """
@@ -113,7 +113,7 @@ class ExtrasAdded(_Event, frozen=True, tag="extras_added"):
 
 @final
 class Finished(_Event, frozen=True, tag="finished"):
-    """The turn is over. `stop_reason` is normalized, `raw_stop_reason` is as sent."""
+    """The end of the turn, with the normalized stop reason and the one that the provider sent."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"raw_stop_reason"})
 

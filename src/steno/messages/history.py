@@ -1,4 +1,4 @@
-"""The linear history of a chat: messages in a valid order, safe to use from many threads."""
+"""A thread-safe linear chat history that accepts messages only in a valid order."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from steno.messages.order import OrderCode, OrderState
 
 @final
 class ConversationHistory:
-    """Messages of one chat, the system message first, user and assistant taking turns.
+    """The messages of one chat: the system message first, then user and assistant alternating.
 
-    With `alternating=False` neither is required: any message but a result may come first, and
-    turns may follow each other; calls and their results are still paired.
+    With `alternating=False`, any message except a tool result may be first, and one role may send
+    several messages in a row. In both modes every tool call needs a result before the next turn.
 
-    Adding checks the order in constant time and changes nothing if it fails. A reader gets the
-    messages of that moment, while other threads continue to write.
+    `add` checks the order in constant time and leaves the history unchanged if the check fails.
+    Readers get a snapshot of the messages, even while other threads add to the history.
     """
 
     def __init__(self, messages: Iterable[ChatMessage] = (), *, alternating: bool = True) -> None:
-        """Start with `messages`.
+        """Create a history that contains `messages`.
 
-        Raises OutOfOrder for the first that is out of order, InvalidMessage for anything but a
+        Raises OutOfOrder if a message is out of order, and InvalidMessage if an element is not a
         message.
         """
         self._lock = Lock()
@@ -41,12 +41,12 @@ class ConversationHistory:
             self.add(message)
 
     def _reset(self) -> None:
-        # A new list, not an emptied one: snapshots taken before keep reading the old.
+        # A new list instead of list.clear(): iterators created earlier still read the old list.
         self._messages: list[Message] = []
         self._order = OrderState(alternating=self._alternating)
 
     def add(self, message: ChatMessage) -> None:
-        """Append `message`. Raises OutOfOrder, with the rule, if it may not come next."""
+        """Append `message`. Raises OutOfOrder if the order of messages does not allow it."""
         if not isinstance(message, ChatMessage):
             raise InvalidMessage(
                 "only messages can be added", code="not_a_message", place="history"
@@ -60,19 +60,19 @@ class ConversationHistory:
             self._messages += as_messages((message,))
 
     def clear(self) -> None:
-        """Remove all messages; the next one is the first again, under the same rules."""
+        """Remove all messages. The value of `alternating` does not change."""
         with self._lock:
             self._reset()
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """All messages at this moment."""
+        """A snapshot of all messages."""
         with self._lock:
             return tuple(self._messages)
 
     @property
     def last(self) -> Message | None:
-        """The newest message, or None."""
+        """The newest message; None if the history is empty."""
         with self._lock:
             return self._messages[-1] if self._messages else None
 
@@ -92,13 +92,13 @@ class ConversationHistory:
             missing = len(order.outstanding)
             turn = length - 1 - len(order.answered)
             raise OutOfOrder(
-                OrderCode.CALL_UNANSWERED, f"tool results are missing ({missing})", position=turn
+                OrderCode.CALL_UNANSWERED, f"tool calls without a result: {missing}", position=turn
             )
 
     def __reduce__(
         self,
     ) -> tuple[Callable[[tuple[Message, ...]], ConversationHistory], tuple[tuple[Message, ...]]]:
-        # Copies and pickles are made from the messages, because a lock cannot be copied.
+        # Copies and pickles are rebuilt from the messages, because a lock cannot be copied.
         return partial(ConversationHistory, alternating=self._alternating), (self.messages,)
 
     def __len__(self) -> int:

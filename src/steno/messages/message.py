@@ -1,8 +1,8 @@
 """Messages of the system, the user, the assistant and tools.
 
-Four sealed types with one base, `ChatMessage`, which also has the factories. A message carries
-no id, no time and no status: messages of equal content are equal, and the log has the rest. The
-type of `content` decides which blocks a message may hold.
+The four sealed types share the base `ChatMessage`, which also has their factories. A message has
+no id, creation time or status of its own: the log stores those, and messages with equal fields
+are equal. The annotation of `content` defines which blocks a message may hold.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ BlockT = TypeVar("BlockT")
 
 
 class MessageRole(StrEnum):
-    """The sender of a message. The value is stored; `int(role)` numbers the roles from 0."""
+    """The sender of a message. Stores contain the value; `int(role)` is a number from 0 to 3."""
 
     SYSTEM = "system", 0
     USER = "user", 1
@@ -57,9 +57,9 @@ class MessageRole(StrEnum):
 
     _number: int
 
-    # The default is for type checkers only, so that MessageRole("user") is a call they know.
+    # The default is for type checkers, which would otherwise reject MessageRole("user").
     def __new__(cls, text: str, number: int = -1) -> MessageRole:
-        """Make a member that is its text and knows its number."""
+        """Create a member with the value `text` and the given number."""
         role = str.__new__(cls, text)
         role._value_ = text
         role._number = number
@@ -67,7 +67,7 @@ class MessageRole(StrEnum):
 
     @property
     def number(self) -> int:
-        """The number of the role, from 0."""
+        """The number of the role: system 0, user 1, assistant 2, tool 3."""
         return self._number
 
     def __int__(self) -> int:
@@ -75,7 +75,7 @@ class MessageRole(StrEnum):
 
     @classmethod
     def parse(cls, text: str) -> MessageRole:
-        """Read a role in any case. Raises InvalidMessage for an unknown one."""
+        """Return the role named `text`, ignoring case. Raises InvalidMessage if it is unknown."""
         try:
             return _ROLE_BY_TEXT[text.lower()]
         except (KeyError, AttributeError, TypeError):
@@ -91,38 +91,38 @@ _ROLE_BY_TEXT: Final = {role.value: role for role in MessageRole}
 
 
 class ChatMessage(Sendable, frozen=True, tag_field="type"):
-    """The base of the four messages, with a factory for each. Annotate with `Message`."""
+    """The base of the four message types, with a factory for each. Annotate with `Message`."""
 
     role: ClassVar[MessageRole]
 
     def __init_subclass__(cls, **settings: Any) -> None:
-        """Seal the union: no `match` would handle a fifth message."""
+        """Refuse subclasses outside this module, because no `match` would handle them."""
         if cls.__module__ != __name__:
             raise TypeError("ChatMessage is sealed: it cannot be subclassed outside of steno")
         super().__init_subclass__(**settings)
 
     def __post_init__(self) -> None:
-        rule = "use ChatMessage.system, .user, .assistant or .tool_result"
+        rule = "cannot be instantiated; use ChatMessage.system, .user, .assistant or .tool_result"
         refuse(self, rule, code="abstract_message")
 
     @property
     def text(self) -> str | None:
-        """The text blocks joined; None if there is none."""
+        """The joined text of all text blocks; None if there are no text blocks."""
         return None
 
     @property
     def tool_calls(self) -> tuple[AnyToolCall, ...]:
-        """The calls of this message in order, those that cannot be run included."""
+        """The tool calls of this message in order, including those that cannot be run."""
         return ()
 
     @property
     def tool_call_id(self) -> str | None:
-        """The call that this message answers; None for all but tool results."""
+        """The id of the tool call that this message answers; None unless it is a tool result."""
         return None
 
     @staticmethod
     def system(text: str) -> SystemMessage:
-        """Make the message that defines how the model behaves.
+        """Create a system message, which instructs the model.
 
         Raises InvalidMessage if `text` is blank.
         """
@@ -130,9 +130,9 @@ class ChatMessage(Sendable, frozen=True, tag_field="type"):
 
     @staticmethod
     def user(content: str | Iterable[UserBlock]) -> UserMessage:
-        """Make a user message from text or blocks.
+        """Create a user message from text or blocks.
 
-        Raises InvalidMessage for blank text alone, or a block that users do not send.
+        Raises InvalidMessage if the content is only blank text, or a block is not a `UserBlock`.
         """
         if isinstance(content, str):
             return UserMessage((Text(content),))
@@ -146,16 +146,16 @@ class ChatMessage(Sendable, frozen=True, tag_field="type"):
         stop_reason: StopReason | None = None,
         usage: Usage | None = None,
     ) -> AssistantMessage:
-        """Make an assistant message of text, which may be empty, and calls.
+        """Create an assistant message from text, which may be empty, and tool calls.
 
-        Raises InvalidMessage if there is neither and no `stop_reason` to explain it.
+        Raises InvalidMessage if text, calls and `stop_reason` are all missing.
         """
         blocks: tuple[AssistantBlock, ...]
         try:
             blocks = tuple(calls) if text is None else (Text(text), *calls)
         except TypeError:
             raise InvalidMessage(
-                "calls must be tool calls",
+                "calls must be an iterable of tool calls",
                 code="wrong_type",
                 place="assistant message",
                 field="calls",
@@ -176,9 +176,9 @@ class ChatMessage(Sendable, frozen=True, tag_field="type"):
         started_at: datetime | None = None,
         duration_s: float | None = None,
     ) -> ToolResultMessage:
-        """Make the result of one call. `content` may be empty.
+        """Create the result of one tool call. `content` may be empty.
 
-        Raises InvalidMessage if `tool_call_id` is empty, or the details are not JSON.
+        Raises InvalidMessage if `tool_call_id` is empty or `details` is not JSON.
         """
         return ToolResultMessage(
             tool_call_id=tool_call_id,
@@ -198,7 +198,7 @@ UserBlock: TypeAlias = Text | Image | FileReference | Resource | Opaque
 
 
 class _NonBlankMessage(ChatMessage, frozen=True):
-    """A message that may not be blank."""
+    """A message that must contain more than blank text."""
 
     _allowed_blocks: ClassVar[frozenset[type]]
     content: tuple[UserBlock, ...]
@@ -217,7 +217,7 @@ class _NonBlankMessage(ChatMessage, frozen=True):
 
 @final
 class SystemMessage(_NonBlankMessage, frozen=True, tag="system"):
-    """The instructions for the model; the first message of a history."""
+    """A message with instructions for the model, usually the first of a conversation."""
 
     role: ClassVar[MessageRole] = MessageRole.SYSTEM
     _allowed_blocks: ClassVar[frozenset[type]] = frozenset({Text})
@@ -227,7 +227,7 @@ class SystemMessage(_NonBlankMessage, frozen=True, tag="system"):
 
 @final
 class UserMessage(_NonBlankMessage, frozen=True, tag="user"):
-    """The input of the user, with references to files, images and resources."""
+    """A message from the user: text, images, and references to files and resources."""
 
     role: ClassVar[MessageRole] = MessageRole.USER
     _allowed_blocks: ClassVar[frozenset[type]] = frozenset(get_args(UserBlock))
@@ -238,7 +238,7 @@ AssistantBlock: TypeAlias = Text | Thinking | Image | ToolCall | InvalidToolCall
 
 @final
 class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
-    """One turn of a model: thinking, text and calls in the order they came."""
+    """One turn of a model: thinking, text and tool calls in the order in which they were sent."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"raw_stop_reason"})
     role: ClassVar[MessageRole] = MessageRole.ASSISTANT
@@ -246,7 +246,7 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
     content: tuple[AssistantBlock, ...]
     stop_reason: StopReason | None = None
     raw_stop_reason: str | None = None
-    """The stop reason as the provider sent it, if it did."""
+    """The stop reason as the provider sent it; None if it sent none."""
     usage: Usage | None = None
 
     def __post_init__(self) -> None:
@@ -264,12 +264,12 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
             if kind is not Text and kind is not ToolCall and kind not in _ASSISTANT_BLOCKS:
                 check_elements(self, "content", content, _ASSISTANT_BLOCKS)
         if self.stop_reason is None:
-            # A model may end a turn without output; an empty turn of a caller is a mistake.
+            # A model may end a turn without output; an empty turn created by code is a mistake.
             if not content:
                 self._refuse_empty()
         elif type(self.stop_reason) is not StopReason:
             check_fields(self)
-        # Compared to None first: this runs for every turn of every loaded history.
+        # Compare with None first for speed: this runs for every turn of every loaded history.
         if self.usage is not None and type(self.usage) is not Usage:
             check_fields(self)
         if self.raw_stop_reason is not None and not is_utf8_text(self.raw_stop_reason):
@@ -283,14 +283,14 @@ class AssistantMessage(ChatMessage, frozen=True, tag="assistant", kw_only=True):
 
     @property
     def text(self) -> str | None:
-        """The text blocks joined; None if there is only thinking or calls."""
+        """The joined text of all text blocks; None if there are only other blocks."""
         return _join_text(self.content)
 
     @property
     def tool_calls(self) -> tuple[AnyToolCall, ...]:
-        """The calls of this turn in order, those that cannot be run included."""
+        """The tool calls of this turn in order, including those that cannot be run."""
         content = self.content
-        if _CALL_TYPES.isdisjoint(map(type, content)):  # most turns are text
+        if _CALL_TYPES.isdisjoint(map(type, content)):  # most turns have no calls
             return ()
         return tuple([block for block in content if isinstance(block, AnyToolCall)])
 
@@ -300,7 +300,7 @@ ResultBlock: TypeAlias = Text | Image | FileReference | Resource | Opaque
 
 @final
 class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=True):
-    """The result of one tool call: blocks for the model; details and failure for people."""
+    """The result of one tool call: `content` for the model, `details` and `failure` for people."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"tool_call_id", "tool_name"})
     role: ClassVar[MessageRole] = MessageRole.TOOL
@@ -338,15 +338,15 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
         if self.failure is not None and self.outcome is Outcome.OK:
             self._refuse_failure()
         if self.duration_s is not None and not 0 <= self.duration_s < math.inf:
-            rule = "duration_s must be a number of seconds of 0 or more"
+            rule = "duration_s must be finite and not negative"
             refuse(self, rule, code="out_of_range", field="duration_s")
 
     def _refuse_failure(self) -> NoReturn:
-        rule = "an ok outcome cannot carry a failure"
+        rule = "failure must be None if the outcome is ok"
         refuse(self, rule, code="failure_of_ok", field="failure")
 
     def _has_only_the_usual_fields(self) -> bool:
-        """Return whether everything but id, content, outcome and tool name is left out."""
+        """Return whether no field is set except the call id, content, outcome and tool name."""
         return (
             type(self.outcome) is Outcome
             and type(self.tool_name) is str
@@ -366,12 +366,12 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
 
     @property
     def is_error(self) -> bool:
-        """Whether the outcome is anything but ok."""
+        """Whether the outcome is not `Outcome.OK`."""
         return self.outcome is not Outcome.OK
 
     @staticmethod
     def success(tool_call_id: str, result: str) -> ToolResultMessage:
-        """Make the result of a call that succeeded. `result` may be empty.
+        """Create the result of a call that succeeded. `result` may be empty.
 
         Raises InvalidMessage if `tool_call_id` is empty.
         """
@@ -381,7 +381,7 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
     def error(
         tool_call_id: str, message: str, *, outcome: Outcome = Outcome.ERROR
     ) -> ToolResultMessage:
-        """Make the result of a call that failed, with a message that the model will read.
+        """Create the result of a call that failed, with a message for the model.
 
         Raises InvalidMessage if `tool_call_id` is empty or the outcome is ok.
         """
@@ -391,14 +391,14 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
 
 
 ToolResult: TypeAlias = ToolResultMessage
-"""Another name of the same class: a result is a message."""
+"""An alias of `ToolResultMessage`."""
 
 Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolResultMessage
-"""The closed union, for `match`. `ChatMessage` is the same set as a class, for arguments."""
+"""The closed union of the four message types, for `match`; their base class is `ChatMessage`."""
 
 
 def as_messages(messages: Iterable[ChatMessage]) -> tuple[Message, ...]:
-    """Return messages as the closed union. Raises InvalidMessage for anything else among them."""
+    """Return the messages as a tuple. Raises InvalidMessage if an element is not a message."""
     found = tuple(messages)
     for position, message in enumerate(found):
         if not isinstance(message, ChatMessage):
@@ -422,12 +422,15 @@ def _as_blocks(parts: Iterable[BlockT], place: str) -> tuple[BlockT, ...]:
         return tuple(parts)
     except TypeError:
         raise InvalidMessage(
-            "content must be text or blocks", code="wrong_type", place=place, field="content"
+            "content must be a string or an iterable of blocks",
+            code="wrong_type",
+            place=place,
+            field="content",
         ) from None
 
 
 def _check_blocks(message: _NonBlankMessage | ToolResultMessage, allowed: frozenset[type]) -> bool:
-    """Refuse blocks that are not allowed here; return whether there is more than blank text."""
+    """Refuse block types outside `allowed`; return whether there is more than blank text."""
     content = message.content
     if type(content) is not tuple:
         _refuse_content(message)
@@ -444,5 +447,5 @@ def _check_blocks(message: _NonBlankMessage | ToolResultMessage, allowed: frozen
 
 def _refuse_content(message: ChatMessage) -> NoReturn:
     factory = f"ChatMessage.{message.__struct_config__.tag}"
-    rule = f"content must be a tuple of blocks; {factory} takes plain text"
+    rule = f"content must be a tuple of blocks; {factory} accepts plain text"
     refuse(message, rule, code="not_a_tuple", field="content")

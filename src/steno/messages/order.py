@@ -1,13 +1,13 @@
 """The rules for the order of messages, and the repair of a sequence that breaks them.
 
-Every call is answered exactly once before the next turn, and a result answers an outstanding
-call; an assistant message may follow tool results. `OrderState` is the state machine that decides
-about the next message in constant time. `check_order` reads any sequence and returns every
-violation as data.
+Every tool call must have exactly one result before the next turn, and every result must answer an
+outstanding call. An assistant message may follow tool results. `OrderState` is a state machine
+that checks the next message in constant time. `check_order` checks a whole sequence and returns
+every violation as data.
 
-`repair` turns any sequence into one that providers accept. The log is never changed: a repair is
-computed before a request is sent, and reports its changes. It is idempotent, and returns a valid
-sequence as it is.
+`repair` turns any sequence into one that providers accept, and reports the issues that it fixed.
+It is applied before a request is sent and never changes the log. It is idempotent and returns a
+valid sequence unchanged.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NO_RESULT_TEXT = "No result was recorded: the turn was interrupted before this c
 
 
 class OrderCode(StrEnum):
-    """The ways in which a message can be in the wrong place."""
+    """The rule that a message breaks by its position in a sequence."""
 
     SYSTEM_MISSING = "system_missing"
     SYSTEM_NOT_FIRST = "system_not_first"
@@ -56,7 +56,7 @@ class OrderCode(StrEnum):
 
 
 class Severity(StrEnum):
-    """The severity of an issue: providers refuse an error, and some refuse a warning."""
+    """The severity of an issue: all providers refuse an error, only some refuse a warning."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -79,7 +79,7 @@ ORDER_REMEDIES: Final = {
 
 @final
 class OrderIssue(RedactedRepr, frozen=True, kw_only=True):
-    """One message that is in the wrong place, and the remedy."""
+    """A message in the wrong position, with the rule that it breaks and the remedy."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"call_id"})
 
@@ -90,7 +90,7 @@ class OrderIssue(RedactedRepr, frozen=True, kw_only=True):
 
     @property
     def remedy(self) -> str:
-        """The action that fixes the issue, as text; `repair` applies it if it can."""
+        """A short text about how to fix the issue; `repair` fixes most issues automatically."""
         return ORDER_REMEDIES[self.code]
 
 
@@ -99,10 +99,10 @@ class OrderIssue(RedactedRepr, frozen=True, kw_only=True):
 
 @final
 class OrderState(Struct, frozen=True, kw_only=True):
-    """The state of a sequence of messages, which decides which message may come next.
+    """The state after a sequence of messages, which determines the messages allowed next.
 
-    `alternating` adds the rules of a plain chat: the system message first, and neither two user
-    nor two assistant messages in a row.
+    `alternating` adds the rules of a plain chat: the system message is first, and neither two user
+    nor two assistant messages are adjacent.
     """
 
     alternating: bool = False
@@ -113,7 +113,7 @@ class OrderState(Struct, frozen=True, kw_only=True):
     """Ids of the calls of this turn that have a result."""
 
     def after(self, message: ChatMessage) -> OrderState:
-        """Return the state after `message`. Raises OutOfOrder if it may not come here."""
+        """Return the state after `message`. Raises OutOfOrder if it is not allowed next."""
         if isinstance(message, ToolResultMessage):
             return self._after_result(message.tool_call_id)
         if self.outstanding:
@@ -136,7 +136,7 @@ class OrderState(Struct, frozen=True, kw_only=True):
     def _after_result(self, call_id: str) -> OrderState:
         if call_id not in self.outstanding:
             if call_id in self.answered:
-                raise OutOfOrder(OrderCode.RESULT_REPEATED, "the call has a result already")
+                raise OutOfOrder(OrderCode.RESULT_REPEATED, "this call already has a result")
             raise OutOfOrder(OrderCode.RESULT_ORPHANED, "no outstanding call has this id")
         return OrderState(
             alternating=self.alternating,
@@ -163,7 +163,7 @@ class OrderState(Struct, frozen=True, kw_only=True):
 _STATE_AFTER: Final[dict[type[ChatMessage], OrderState]] = {
     kind: OrderState(last_role=kind.role) for kind in (SystemMessage, UserMessage, AssistantMessage)
 }
-"""The states after a message without calls, to which nearly every append leads."""
+"""Shared states for the most frequent case, a message without calls."""
 
 
 # -- a whole sequence ------------------------------------------------------------------------
@@ -171,12 +171,12 @@ _STATE_AFTER: Final[dict[type[ChatMessage], OrderState]] = {
 
 @final
 class CallPairing:
-    """The result of each call of a sequence, and the messages that are in the wrong place."""
+    """The tool calls of a sequence paired with their results, and the issues found."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.issues: list[OrderIssue] = []
         self.result_of: dict[tuple[int, int], int] = {}
-        """(position of the turn, number of the call) → position of its result."""
+        """Maps (position of the turn, number of the call) to the position of the result."""
         self._unanswered: dict[str, list[deque[tuple[int, int]]]] = {}
         self._known_call_ids: set[str] = set()
         self._orphans: dict[str, deque[int]] = {}
@@ -224,7 +224,7 @@ class CallPairing:
             self._latest_call = number
 
     def _match_early_results(self) -> None:
-        """Match results to calls after them; report those without a match on both sides."""
+        """Match results to later calls, and report the calls and results without a match."""
         for call_id, turns in self._unanswered.items():
             early = self._orphans.get(call_id, deque())
             for slot in (slot for waiting in turns for slot in waiting):
@@ -251,10 +251,10 @@ class CallPairing:
 def check_order(
     messages: Iterable[ChatMessage], *, alternating: bool = False
 ) -> tuple[OrderIssue, ...]:
-    """Return an issue for every message in the wrong place, sorted by position.
+    """Return an issue for every message in the wrong position, sorted by position.
 
-    `alternating` adds the rules of a plain chat, as `ConversationHistory` does. Raises
-    InvalidMessage for anything but a message in the sequence.
+    `alternating` adds the rules of a plain chat, as in `ConversationHistory`. Raises
+    InvalidMessage if an element is not a message.
     """
     sequence = as_messages(messages)
     issues = [*_check_roles(sequence, alternating), *CallPairing(sequence).issues]
@@ -287,13 +287,13 @@ class RepairResult(NamedTuple):
 
     messages: tuple[Message, ...]
     issues: tuple[OrderIssue, ...]
-    """The issues; their positions are those of the input."""
+    """The issues that were repaired, with positions in the input."""
 
 
 def repair(messages: Iterable[ChatMessage]) -> RepairResult:
-    """Give every call exactly one result, after its turn, and leave out results without a call.
+    """Give every call exactly one result after its turn, and drop results without a call.
 
-    Covers orphaned, repeated, early, late and reordered results, calls that share an id,
+    This fixes orphaned, repeated, early, late and reordered results, calls that share an id,
     interrupted turns and empty turns.
     """
     sequence = as_messages(messages)
@@ -308,7 +308,7 @@ def _rebuild(messages: Sequence[Message], pairing: CallPairing) -> Iterator[Mess
     used_ids = {call.id for message in messages for call in message.tool_calls}
     for position, message in enumerate(messages):
         if isinstance(message, ToolResultMessage):
-            continue  # results are put after their calls below, or left out
+            continue  # a result is inserted after its call below, or dropped
         if not isinstance(message, AssistantMessage):
             yield message
             continue
@@ -325,7 +325,7 @@ def _rebuild(messages: Sequence[Message], pairing: CallPairing) -> Iterator[Mess
 def _with_distinct_ids(
     calls: tuple[AnyToolCall, ...], used_ids: set[str]
 ) -> tuple[AnyToolCall, ...]:
-    """Give new ids to the second and later calls with one id; a second run gives the same ids."""
+    """Replace the repeated ids among `calls` by new ids, which are the same in every run."""
     turn_ids: set[str] = set()
     distinct: list[AnyToolCall] = []
     for call in calls:

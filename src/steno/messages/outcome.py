@@ -9,7 +9,7 @@ from steno.values import Value
 
 
 class Outcome(StrEnum):
-    """The outcome of a tool call."""
+    """The outcome of a tool call; every value except `OK` counts as an error."""
 
     OK = "ok"
     ERROR = "error"
@@ -22,7 +22,7 @@ class Outcome(StrEnum):
 
 @final
 class Failure(Value, frozen=True, kw_only=True):
-    """The reason for a failure, for people and audits; the model reads the result's content."""
+    """The reason why a tool call failed, for people and audits; it is not sent to the model."""
 
     message: str
     traceback: str | None = None

@@ -1,4 +1,4 @@
-"""A request: all input of one turn of a model."""
+"""The `Request` type, which holds all input for one turn of a model."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _MAX_TEMPERATURE: Final = 2
 
 @final
 class Request(Sendable, frozen=True, kw_only=True):
-    """The input of one turn. None and the empty model mean the provider's own default.
+    """The input for one turn. A field that is None, or an empty `model`, selects the default.
 
-    The rules here apply to every provider; a wire adds its own.
+    The rules checked here apply to every provider; each wire adds its own.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"model"})
@@ -29,7 +29,7 @@ class Request(Sendable, frozen=True, kw_only=True):
     temperature: float | None = None
     top_p: float | None = None
     stop: tuple[str, ...] = ()
-    """Texts that end the turn when the model writes one of them."""
+    """Stop sequences: the turn ends when the model generates one of them."""
     tool_choice: str | None = None
     """"auto", "none", "required" (any tool), or the name of one of `tools`."""
 
@@ -41,7 +41,7 @@ class Request(Sendable, frozen=True, kw_only=True):
         for position, tool in enumerate(self.tools):
             if tool.name in names:
                 field = f"tools[{position}]"
-                rule = f"{field} has the name of an earlier tool"
+                rule = f"{field} has the same name as an earlier tool"
                 refuse(self, rule, code="duplicate_tool_name", field=field)
             names.add(tool.name)
         if self.max_tokens is not None and self.max_tokens < 1:
@@ -52,6 +52,6 @@ class Request(Sendable, frozen=True, kw_only=True):
 
     @property
     def system_prompt(self) -> str | None:
-        """The text of the system messages, for wires that send it separately."""
+        """The joined text of the system messages, for wires that send it in a separate field."""
         texts = [m.text for m in self.messages if m.role is MessageRole.SYSTEM and m.text]
         return "\n\n".join(texts) if texts else None

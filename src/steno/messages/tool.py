@@ -1,7 +1,7 @@
-"""Tool definitions: the description of a tool that a model receives. This file runs no tool.
+"""Tool definitions: the descriptions of tools that a model receives.
 
-The parameters are a JSON Schema of an object; `from_type` and `from_function` make it from
-Python types, signatures and docstrings.
+The parameters are a JSON Schema with type "object"; `from_type` and `from_function` generate it
+from Python types, signatures and docstrings. This module does not run tools.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ MAX_DESCRIPTION_LENGTH = 1024
 
 
 class LongDescriptionWarning(UserWarning):
-    """A tool description is longer than some providers accept."""
+    """The warning for a tool description that is longer than some providers accept."""
 
 
 @final
 class ToolDefinition(Sendable, frozen=True, kw_only=True):
     """A tool as a model sees it: a name, a description, and the schema of its arguments.
 
-    `strict` closes the schema: no object in it accepts members that it does not declare.
+    `strict` closes the schema: its objects accept only members that the schema declares.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"name", "original_name"})
@@ -89,7 +89,8 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
         """Describe a tool whose arguments are the fields of `type`.
 
         `type` is a msgspec Struct, dataclass, TypedDict, attrs class or pydantic model; its name
-        and docstring are the defaults of `name` and `description`. Raises InvalidTool.
+        and docstring are the defaults of `name` and `description`. Raises InvalidTool if there is
+        no description, or if JSON Schema cannot represent `type`.
         """
         schema = schema_of_type(type)
         found = schema.pop("description", "")
@@ -111,8 +112,8 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
     ) -> ToolDefinition:
         """Describe a plain or async function by its parameters and its docstring.
 
-        Raises InvalidTool for a function that a model could not call by name (*args, lambdas), and
-        for one without a docstring if there is no `description`.
+        Raises InvalidTool for a lambda, for a parameter that cannot be passed by name (such as
+        `*args`), and for a missing docstring if `description` is None.
         """
         found = schema_of_function(function)
         return cls._from_schema(
@@ -126,9 +127,9 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
     def _from_schema(
         cls, name: str, description: str, schema: dict[str, Any], *, strict: bool
     ) -> ToolDefinition:
-        """Make a definition of a schema that steno generated and need not validate.
+        """Create a definition from a generated schema, which needs no validation as a schema.
 
-        Examples and further keywords are objects of the caller, and may not even be JSON.
+        It may still not be JSON, because it contains examples and keywords of the caller.
         """
         try:
             parameters = JsonObject(schema)
@@ -146,14 +147,14 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
             PRECHECKED.set(before)
 
     def check(self, call: AnyToolCall) -> tuple[Problem, ...]:
-        """Return every way in which the call's arguments do not fit the parameters.
+        """Return every problem of the call's arguments; empty if they fit the parameters.
 
-        The arguments of a call of another tool never fit.
+        A call to another tool is a problem too.
         """
         if isinstance(call, InvalidToolCall):
             return (Problem("", call.reason),)
         if call.name != self.name:
-            return (Problem("", f"must be a call of {self.name}, not of another tool"),)
+            return (Problem("", f"must be a call to {self.name}, not to another tool"),)
         try:
             arguments = call.parsed
         except InvalidArguments as exc:
@@ -184,6 +185,6 @@ def _require_description(found: str) -> str:
 def _tool_name_of_type(type: Any) -> str:
     name = getattr(type, "__name__", None)
     if not isinstance(name, str):
-        message = "no name; pass a class with fields, or name="
+        message = "the type has no name; pass a class, or set name="
         raise InvalidTool(message, code="no_name", place="tool definition")
     return map_tool_name(name)

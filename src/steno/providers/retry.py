@@ -1,4 +1,4 @@
-"""The retry policy: when to repeat a request, and how long to wait before that."""
+"""The retry policy, which decides whether and when a request is sent again."""
 
 from __future__ import annotations
 

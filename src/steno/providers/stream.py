@@ -1,8 +1,8 @@
 """The driver of streams: turns a source of events into a stream that the caller iterates.
 
 This module knows no protocol and no network. A server, a script or a recording implements `Source`;
-`SourceStream` adds the assembly of the message, the partial message after an error, and a final
-end: after it, no more events follow.
+`SourceStream` adds the assembly of the message, the partial message after an error, and an
+end after which no more events follow.
 """
 
 from __future__ import annotations

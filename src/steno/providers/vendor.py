@@ -41,7 +41,7 @@ def check_type(
 
 
 class Auth(StrEnum):
-    """The header in which a server expects the key."""
+    """The HTTP header in which a server expects the API key."""
 
     BEARER = "bearer"
     """`authorization: Bearer …`"""

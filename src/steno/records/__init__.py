@@ -1,4 +1,4 @@
-"""Entries of a log with their payloads, and the stored form of each."""
+"""Log entries, their payloads, and the records in which a store holds them."""
 
 from steno.records.entry import (
     Approval,

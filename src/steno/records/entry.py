@@ -1,8 +1,8 @@
-"""Entries: the elements of the log of a conversation.
+"""The entries of a conversation log, and their payloads.
 
-An entry gives a payload its id, its time and its place. Payloads that are not messages
-control or explain the conversation and never reach a model. This module makes no ids and reads no
-clock.
+An entry holds a payload with its id, its time and the id of its parent. A payload is a message, or
+it controls or explains the conversation. A model receives messages only; some other payloads, such
+as feedback, are converted to a message. This module does not create ids or read a clock.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from steno.values import NOTHING, Value, check_fields, check_sha256, refuse
 FORMAT_VERSION: Final = 3
 """The newest version of the stored format that this steno reads and writes."""
 BASE_VERSION: Final = 2
-"""The version of headers and documents, and of entries with payloads that version 2 knows."""
+"""The version of headers and documents, and of entries whose payload type is in version 2."""
 
 
 class _Payload(Value, frozen=True, tag_field="type"):
-    """The struct settings that all payloads except messages share."""
+    """The base class of the payloads that this module defines."""
 
     _required: ClassVar[tuple[str, ...]] = ()
     """Fields that must not be empty."""
@@ -50,7 +50,7 @@ class _Payload(Value, frozen=True, tag_field="type"):
 
 
 class Mode(StrEnum):
-    """The mode of the agent: it may only read (plan), or also make changes (act)."""
+    """The mode of the agent: plan mode allows only reading, act mode also allows changes."""
 
     PLAN = "plan"
     ACT = "act"
@@ -58,7 +58,7 @@ class Mode(StrEnum):
 
 @final
 class ModeChange(_Payload, frozen=True, tag="mode_change", kw_only=True):
-    """The mode changed from here on."""
+    """A change of the mode, in force from this entry on."""
 
     old: Mode
     new: Mode
@@ -66,7 +66,7 @@ class ModeChange(_Payload, frozen=True, tag="mode_change", kw_only=True):
 
 @final
 class BranchSwitch(_Payload, frozen=True, tag="branch_switch", kw_only=True):
-    """The active branch changed from here on."""
+    """A change of the active branch, in force from this entry on."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"old", "new"})
     _required: ClassVar[tuple[str, ...]] = ("old", "new")
@@ -77,18 +77,18 @@ class BranchSwitch(_Payload, frozen=True, tag="branch_switch", kw_only=True):
 
 @final
 class Rewind(_Payload, frozen=True, tag="rewind", kw_only=True):
-    """The branch continues from an earlier entry, the parent of this one."""
+    """A move of the branch back to an earlier entry, which is the parent of this entry."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"left"})
     _required: ClassVar[tuple[str, ...]] = ("left",)
 
     left: str
-    """The entry that was the last one; it and its ancestors stay in the log."""
+    """The id of the previous last entry of the branch; that entry stays in the log."""
 
 
 @final
 class ModelChange(_Payload, frozen=True, tag="model_change", kw_only=True):
-    """Another model is used from here on."""
+    """A change of the model, in force from this entry on."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"old", "new"})
     _required: ClassVar[tuple[str, ...]] = ("new",)
@@ -99,7 +99,7 @@ class ModelChange(_Payload, frozen=True, tag="model_change", kw_only=True):
 
 @final
 class Label(_Payload, frozen=True, tag="label", kw_only=True):
-    """A name for an entry, given afterwards."""
+    """A name for the earlier entry `target`."""
 
     _required: ClassVar[tuple[str, ...]] = ("target", "text")
 
@@ -109,21 +109,21 @@ class Label(_Payload, frozen=True, tag="label", kw_only=True):
 
 @final
 class Compaction(_Payload, frozen=True, tag="compaction", kw_only=True):
-    """A summary that replaces everything up to and including the entry `through`."""
+    """A summary that replaces the messages up to and including the entry `through`."""
 
     _required: ClassVar[tuple[str, ...]] = ("through", "summary")
 
     through: str
     summary: str
     usage: Usage | None = None
-    """The tokens that the summary took, if a model wrote it."""
+    """The tokens used to write the summary; None if no model wrote it."""
 
 
 # -- decisions and results about other entries -----------------------------------------------
 
 
 class ApprovalStatus(StrEnum):
-    """The state of a call before it runs."""
+    """The state of an approval: pending, approved or denied."""
 
     PENDING = "pending"
     APPROVED = "approved"
@@ -132,7 +132,7 @@ class ApprovalStatus(StrEnum):
 
 @final
 class Approval(_Payload, frozen=True, tag="approval", kw_only=True):
-    """A decision about one tool call, bound to exactly its arguments."""
+    """A decision about one tool call, bound to the exact arguments of the call."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"call_id", "actor", "rule"})
     _required: ClassVar[tuple[str, ...]] = ("call_id",)
@@ -151,12 +151,12 @@ class Approval(_Payload, frozen=True, tag="approval", kw_only=True):
         check_sha256(self, "arguments_sha256")
         decided = self.actor is not None or self.rule is not None
         if decided == (self.status is ApprovalStatus.PENDING):
-            rule = "a decision needs an actor or a rule; a pending approval has neither"
+            rule = "a decision needs an actor or a rule; a pending approval must have neither"
             refuse(self, rule, code="actor_mismatch", field="actor")
 
 
 class ResolutionStatus(StrEnum):
-    """The state of a reference."""
+    """The state of a resolution: pending, resolved or failed."""
 
     PENDING = "pending"
     RESOLVED = "resolved"
@@ -167,8 +167,8 @@ class ResolutionStatus(StrEnum):
 class Resolution(_Payload, frozen=True, tag="resolution", kw_only=True):
     """The content of a file reference, an image or a resource, as it was read.
 
-    The model sees `content` in place of the reference. `details` (mode used, engine, confidence,
-    language, hash) are never sent.
+    The model receives `content` in place of the reference. `details`, such as the OCR engine, the
+    confidence and the hash, are never sent.
     """
 
     _required: ClassVar[tuple[str, ...]] = ("target",)
@@ -187,16 +187,16 @@ class Resolution(_Payload, frozen=True, tag="resolution", kw_only=True):
         if self.block < 0:
             refuse(self, "block must be 0 or more", code="out_of_range", field="block")
         if bool(self.content) != (self.status is ResolutionStatus.RESOLVED):
-            rule = "content must be set if the status is resolved, and only then"
+            rule = "content must be set if and only if the status is resolved"
             refuse(self, rule, code="status_mismatch", field="content")
         if (self.error is not None) != (self.status is ResolutionStatus.FAILED):
-            rule = "error must be set if the status is failed, and only then"
+            rule = "error must be set if and only if the status is failed"
             refuse(self, rule, code="status_mismatch", field="error")
 
 
 @final
 class Feedback(_Payload, frozen=True, tag="feedback", kw_only=True):
-    """Feedback on an earlier entry, which the model receives with the next turn."""
+    """Feedback on the earlier entry `target`, sent to the model with the next request."""
 
     _required: ClassVar[tuple[str, ...]] = ("target", "text")
 
@@ -206,7 +206,7 @@ class Feedback(_Payload, frozen=True, tag="feedback", kw_only=True):
 
 @final
 class Repair(_Payload, frozen=True, tag="repair", kw_only=True):
-    """A repair of messages before they were sent or shown; the log itself is unchanged."""
+    """A repair of messages that were sent or displayed; the messages in the log are unchanged."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"code"})
     _required: ClassVar[tuple[str, ...]] = ("code", "explanation")
@@ -221,22 +221,22 @@ class Repair(_Payload, frozen=True, tag="repair", kw_only=True):
 
 @final
 class ShellCommand(_Payload, frozen=True, tag="shell_command", kw_only=True):
-    """A shell command that the user ran, and its output, which the model reads."""
+    """A shell command that the user ran, and its output; the model receives both."""
 
     command: str
     output: str
     status: int | None = None
-    """The exit status as in shells: 128 plus the number of a signal. None if it was stopped."""
+    """The exit status, or 128 plus the signal number; None if the command was stopped."""
 
     @property
     def message(self) -> UserMessage:
-        """The message that the model receives."""
+        """The command and its output as the user message that the model receives."""
         return UserMessage((Text(f"$ {self.command}\n{self.output}"),))
 
 
 @final
 class GrantRevoked(_Payload, frozen=True, tag="grant_revoked", kw_only=True):
-    """A permission rule that was granted for the session is no longer allowed."""
+    """The revocation of a permission rule that was granted for the session."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"grant", "target"})
     _required: ClassVar[tuple[str, ...]] = ("grant", "target")
@@ -244,7 +244,7 @@ class GrantRevoked(_Payload, frozen=True, tag="grant_revoked", kw_only=True):
     grant: str
     """The text of the rule."""
     target: str
-    """The id of the entry that granted it."""
+    """The id of the entry that granted the rule."""
 
 
 # -- redaction -------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ class GrantRevoked(_Payload, frozen=True, tag="grant_revoked", kw_only=True):
 
 @final
 class Redacted(_Payload, frozen=True, tag="redacted", kw_only=True):
-    """A placeholder for removed content: it holds only the digests that the hash chain needs."""
+    """A placeholder for removed content, with only the digests that the hash chain needs."""
 
     shown: ClassVar[frozenset[str]] = frozenset(
         {"kind", "sha256", "audit_sha256", "unknown_sha256"}
@@ -278,7 +278,7 @@ class Redacted(_Payload, frozen=True, tag="redacted", kw_only=True):
 
 @final
 class Redaction(_Payload, frozen=True, tag="redaction", kw_only=True):
-    """The record of a removal of content from the log: the entry, the actor and the reason."""
+    """A record of who removed the content of the entry `target`, and why."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"target", "actor"})
     _required: ClassVar[tuple[str, ...]] = ("target", "actor", "reason")
@@ -314,7 +314,7 @@ Payload: TypeAlias = (
 
 
 PayloadT = TypeVar("PayloadT", bound=Payload)
-"""A payload type, for functions that return the type that they take."""
+"""A type variable for functions that return a payload of the same type as their argument."""
 
 _PAYLOADS_OF_VERSION_2: Final[frozenset[type]] = frozenset(get_args(Payload)) - {
     ShellCommand,
@@ -324,26 +324,26 @@ _PAYLOADS_OF_VERSION_2: Final[frozenset[type]] = frozenset(get_args(Payload)) - 
 
 @final
 class Entry(Value, frozen=True, kw_only=True):
-    """One line of the log: a payload with its id, time, place and decision."""
+    """An element of the log: a payload with its id, parent, time and decision."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "parent", "decision"})
 
-    # From a factory: msgspec does not store a plain default.
+    # A factory, because msgspec does not encode a field that equals its plain default.
     v: Annotated[int, Meta(ge=BASE_VERSION, le=FORMAT_VERSION)] = field(
         default_factory=repeat(BASE_VERSION).__next__
     )
-    """The first version of the format that knows the payload."""
+    """The first version of the format that has this type of payload."""
     id: str
     parent: str | None = None
     time: datetime | None = None
-    """The time of the entry; None if it was imported from a format without times."""
+    """The time of the entry; None if the entry was imported from a format without times."""
     payload: Payload
     decision: str | None = None
     audit: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         id, parent, time, decision = self.id, self.parent, self.time, self.decision
-        # Most entries are made by a conversation, and need no further check.
+        # Entries that a conversation creates meet all these conditions and need no further check.
         if not (
             type(id) is str
             and id
@@ -366,8 +366,8 @@ class Entry(Value, frozen=True, kw_only=True):
             refuse(self, "id and parent must not be empty", code="empty", field=name)
         if type(self.payload) not in _PAYLOADS_OF_VERSION_2:
             force_setattr(self, "v", FORMAT_VERSION)
-        # The digest does not cover the version, so each payload has only one valid version. That
-        # of an unknown payload cannot be checked.
+        # The digest does not cover the version, so each payload has only one valid version. The
+        # version of an unknown payload cannot be checked.
         elif self.v != BASE_VERSION and type(self.payload) is not Opaque:
             rule = f"v must be {BASE_VERSION} for this payload"
             refuse(self, rule, code="out_of_range", field="v")
@@ -376,18 +376,18 @@ class Entry(Value, frozen=True, kw_only=True):
         return (part for part in super()._repr_parts() if part[0] != "v")
 
     def has_valid_unknown(self) -> bool:
-        """Return whether the unknown members are valid; in a newer record all are unknown."""
+        """Return whether the unknown members are valid; True for an entry of a newer version."""
         return not self.is_understood or super().has_valid_unknown()
 
     @property
     def is_understood(self) -> bool:
-        """Whether this version can read the record; others are kept unchanged."""
+        """Whether this version of steno can read the entry; if not, its text is kept unchanged."""
         payload = self.payload
         return not (isinstance(payload, Opaque) and payload.raw == self.unknown.text)
 
     @property
     def message(self) -> Message | None:
-        """The payload if it may be sent to a model; None for everything else."""
+        """The payload as a message; None if it is neither a message nor a shell command."""
         payload = self.payload
         if isinstance(payload, ShellCommand):
             return payload.message

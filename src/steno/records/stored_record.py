@@ -1,7 +1,7 @@
-"""Records: the sequence that a store keeps of a conversation.
+"""The records of a conversation in a store.
 
-A `Header` opens a session. A `Record` puts an entry at the end of a branch, or begins a branch.
-Its digest ties an entry to everything that came before it.
+A session starts with a `Header`. Each `Record` after it appends an entry to a branch, or starts a
+branch. The digest in a record covers its entry and all ancestors of that entry.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from steno.records.entry import BASE_VERSION, Entry
 from steno.values import NOTHING, Value, check_fields, check_sha256, is_prechecked, refuse
 
 MAIN_BRANCH: Final = "main"
-"""The branch that every conversation begins with."""
+"""The name of the branch that every conversation starts with."""
 
 
 def unused_branch_name(stem: str, taken: Container[str], *, first: int = 1) -> str:
-    """Return a branch name that is not taken: `fork-1`, or the next free number."""
+    """Return the first of `stem-1`, `stem-2`, ... that is not taken; counting starts at `first`."""
     return next(name for number in count(first) if (name := f"{stem}-{number}") not in taken)
 
 
 @final
 class Header(Value, frozen=True, tag_field="v", tag=BASE_VERSION, kw_only=True):
-    """The head of a session, written before its first entry."""
+    """The metadata of a session, written before its first entry."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "cloned_from"})
     error_class: ClassVar[type[InvalidValue]] = InvalidDocument
@@ -38,7 +38,7 @@ class Header(Value, frozen=True, tag_field="v", tag=BASE_VERSION, kw_only=True):
     cloned_from: str | None = None
     """The id of the session that this one was cloned from."""
     about: Mapping[str, Any] | None = None
-    """Further facts: the folder, the program, its version."""
+    """Further metadata, such as the folder, the program and its version."""
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -48,7 +48,7 @@ class Header(Value, frozen=True, tag_field="v", tag=BASE_VERSION, kw_only=True):
 
 @final
 class Record(Value, frozen=True, kw_only=True):
-    """One step of the log, as it is stored: an entry, or the beginning of a branch."""
+    """One stored step of the log, which appends an entry to a branch or starts a branch."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"branch", "digest", "at"})
     error_class: ClassVar[type[InvalidValue]] = InvalidDocument
@@ -57,10 +57,10 @@ class Record(Value, frozen=True, kw_only=True):
     """The number of the record in its session, from 1."""
     branch: str
     entry: Entry | None = None
-    """The new last entry of its branch; None if the record begins a branch."""
+    """The entry that is appended to `branch`; None if the record starts a branch."""
     digest: str | None = None
     at: str | None = None
-    """The entry after which the branch begins; None also for an empty branch."""
+    """The id of the entry after which a new branch starts; None if the branch starts empty."""
 
     def __post_init__(self) -> None:
         if not is_prechecked() and not self._has_only_the_usual_fields():
@@ -71,16 +71,16 @@ class Record(Value, frozen=True, kw_only=True):
             refuse(self, "branch must not be empty", code="empty", field="branch")
         entry, digest = self.entry, self.digest
         if (entry is None) != (digest is None):
-            rule = "set entry and digest together"
+            rule = "entry and digest must be set together"
             refuse(self, rule, code="digest_mismatch", field="digest")
         if digest is not None:
             check_sha256(self, "digest")
         if self.at is not None and entry is not None:
-            rule = "set entry or at, not both: only a new branch has an at"
+            rule = "entry and at must not both be set; only a record that starts a branch has at"
             refuse(self, rule, code="entry_with_at", field="at")
 
     def _has_only_the_usual_fields(self) -> bool:
-        """Return whether only the fields of a plain entry are set; these need no further check."""
+        """Return whether all fields are plain enough that `check_fields` is not needed."""
         return (
             type(self.seq) is int
             and type(self.branch) is str

@@ -1,4 +1,4 @@
-"""Entries, events and reports as text for people, and as JSON for programs."""
+"""Rendering of entries, events and reports as text for people and as JSON for programs."""
 
 import typing as _typing
 from collections.abc import Callable as _Callable

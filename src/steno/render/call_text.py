@@ -1,11 +1,11 @@
-"""A call as lines to read before a decision: its preview, then the arguments that are not in it.
+"""Description of a tool call for its approver: the preview, then the remaining arguments.
 
-Text of a model or a file is made printable here. The tone of a line separates this text from
-headings of steno: the caller marks quoted lines, so that no line of a model looks like one of
-steno.
+Text of a model or a file is made printable here. The tone of a line distinguishes this text from
+the headings of steno: the caller marks quoted lines, so that no line written by a model looks like
+a line of steno.
 
-Only what is visible already is left out: the tool names the arguments that its preview shows, and a
-subject counts as visible if the preview contains it as a separate word.
+Arguments and subjects are omitted only if the preview shows them. The tool names the arguments that
+its preview shows; a subject counts as shown if the preview contains it as a separate word.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from steno.render.terminal_text import terminal_line, terminal_text
 
 
 class LineTone(StrEnum):
-    """The kind of a line."""
+    """The role of a line, which decides its style."""
 
     HEADING = "heading"
-    """A heading of steno; lines of all other tones are quoted."""
+    """A heading written by steno; lines of all other tones are quoted."""
     PLAIN = "plain"
     NOTE = "note"
     """A note of the tool about the call."""
@@ -46,17 +46,17 @@ class LineTone(StrEnum):
 
 
 class CallLine(NamedTuple):
-    """One printable line of any length."""
+    """One printable line, of any length, that describes a call."""
 
     text: str
     tone: LineTone = LineTone.PLAIN
     added: int = 0
-    """The number of added lines, if this line names a file of a diff."""
+    """The number of added lines, if this line names a file in a diff."""
     removed: int = 0
 
     @property
     def counts(self) -> list[CallLine]:
-        """The counts of added and removed lines, as texts to show after this line."""
+        """The numbers of added and removed lines, as texts to print after this line."""
         added = [CallLine(f"  +{self.added}", LineTone.ADDED)] if self.added else []
         removed = [CallLine(f"  -{self.removed}", LineTone.REMOVED)] if self.removed else []
         return added + removed
@@ -69,15 +69,15 @@ _ACTIONS: Final = {
     Capability.NETWORK: "use the network",
 }
 _MAX_INLINE: Final = 60
-"""The length of a text beside its name; a longer one is below it."""
+"""The maximum length of a text on the same line as its name; longer text starts on a new line."""
 _MAX_DEPTH: Final = 6
-"""The nesting depth of values; deeper ones are shown as JSON."""
+"""The depth up to which nested values are expanded; deeper values are written as JSON."""
 _QUOTED: Final = re.compile(r'["\\\n\t]')
-"""Characters that would need an escape between quotes."""
+"""Characters that would have to be escaped between quotation marks."""
 
 
 def describe_question(call: ToolCall, request: ApprovalRequest | None) -> str:
-    """Return the approval request of a call as a sentence; `request` is None before it is made."""
+    """Return the approval request for a call as a sentence; `request` is None for a queued call."""
     name = terminal_line(call.name)
     if request is None:
         return f"{name} is queued; you can decide now"
@@ -85,7 +85,7 @@ def describe_question(call: ToolCall, request: ApprovalRequest | None) -> str:
 
 
 def describe_purpose(call: ToolCall, request: ApprovalRequest | None) -> str:
-    """Return the name of a tool, and the capability it asks for unless the name states it."""
+    """Return the name of the tool, and the requested capability unless the name states it."""
     original_name = call.original_name
     name = call.name if original_name is None else f"{call.name} ({terminal_line(original_name)})"
     if request is None:
@@ -95,7 +95,7 @@ def describe_purpose(call: ToolCall, request: ApprovalRequest | None) -> str:
 
 
 def describe_call_status(request: ApprovalRequest | None, decision: ApprovalDecision | None) -> str:
-    """Return the state of a call that awaits a decision."""
+    """Return the approval state of a call: allowed, denied, queued or waiting."""
     if decision is not None:
         return "allowed" if decision.allowed else "denied"
     return "queued" if request is None else "waiting"
@@ -104,7 +104,7 @@ def describe_call_status(request: ApprovalRequest | None, decision: ApprovalDeci
 def describe_call(
     call: ToolCall, preview: CallPreview, *, request: ApprovalRequest | None
 ) -> list[CallLine]:
-    """Return all lines about a call, its preview first; `request` is None before it is made."""
+    """Return the lines that describe a call, preview first; `request` is None for a queued call."""
     lines = [line for part in preview.parts for line in _part_lines(part)]
     subjects = () if request is None else request.subjects
     shown = terminal_line(preview.text)
@@ -117,7 +117,7 @@ def describe_call(
 
 
 def describe_calls(calls: Sequence[tuple[ToolCall, ApprovalRequest | None]]) -> list[CallLine]:
-    """Return the lines about several calls, one call below the other."""
+    """Return the lines that describe several calls, each below a numbered heading."""
     lines: list[CallLine] = []
     for number, (call, request) in enumerate(calls, 1):
         capability = None if request is None else unstated_capability(request)
@@ -131,7 +131,7 @@ def describe_calls(calls: Sequence[tuple[ToolCall, ApprovalRequest | None]]) -> 
 
 def _part_lines(part: PreviewPart) -> list[CallLine]:
     match part.kind:
-        case PreviewKind.ARGUMENTS:  # `describe_call` lists them in a form that is easier to read
+        case PreviewKind.ARGUMENTS:  # `describe_call` lists the arguments in a more readable form
             return []
         case PreviewKind.DIFF:
             return diff_lines(part.text)
@@ -152,7 +152,7 @@ def _arguments_not_shown(call: ToolCall, preview: CallPreview) -> list[CallLine]
 
 
 def quote_text(text: str) -> list[CallLine]:
-    """Return untrusted text as lines."""
+    """Return untrusted text as printable lines."""
     return [CallLine(line) for line in terminal_text(text).rstrip("\n").split("\n")]
 
 
@@ -166,16 +166,16 @@ _DEV_NULL: Final = "/dev/null"
 
 
 def diff_lines(text: str) -> list[CallLine]:
-    """Return the lines of an untrusted diff with their tones; files have their counts of lines."""
+    """Return the lines of an untrusted diff with their tones, and line counts for each file."""
     return _add_line_counts(list(_call_diff_lines(terminal_text(text).rstrip("\n").split("\n"))))
 
 
 def _call_diff_lines(lines: Sequence[str]) -> Iterator[CallLine]:
-    """Yield the lines of a diff.
+    """Yield the lines of a diff with their tones.
 
-    The hunk header states its length; the content of a line does not matter.
+    A hunk ends after the number of lines in its header, whatever the lines contain.
     """
-    old = new = 0  # remaining lines of the hunk
+    old = new = 0  # remaining old and new lines of the hunk
     is_new_file = False
     numbered = enumerate(lines)
     for number, line in numbered:
@@ -218,7 +218,7 @@ def _add_line_counts(lines: list[CallLine]) -> list[CallLine]:
 
 
 def describe_arguments(call: AnyToolCall) -> list[CallLine]:
-    """Return the arguments, each below its name; texts are shown without JSON escapes."""
+    """Return the arguments of a call with their names; strings have no JSON escapes."""
     arguments = call_arguments(call)
     if arguments is None:
         return quote_text(call.arguments)
@@ -234,7 +234,7 @@ def _describe_mapping(arguments: Mapping[str, Any]) -> list[CallLine]:
 
 
 def _describe_value(name: str, value: Any, *, depth: int) -> Iterator[str]:
-    """Yield the lines of a value; text is quoted or follows a bar, unlike everything else."""
+    """Yield the lines for a value; only strings are quoted or have a bar before each line."""
     indent = "  " * depth
     if isinstance(value, str):
         is_plain = not _QUOTED.search(value) and terminal_text(value) == value
@@ -252,19 +252,19 @@ def _describe_value(name: str, value: Any, *, depth: int) -> Iterator[str]:
         for number, member in enumerate(value, 1):
             yield from _describe_value(f"{number}.", member, depth=depth + 1)
     else:
-        # A mapping is the one kind of value that is not JSON already.
+        # Mappings are the only values that msgspec cannot encode itself.
         json = msgspec.json.encode(value, enc_hook=dict).decode()
         yield f"{indent}{name}: {terminal_text(json)}"
 
 
-# -- subjects that the preview shows ----------------------------------------------------------
+# -- subjects in the preview -------------------------------------------------------------------
 
 _WORD_CHARACTERS: Final = frozenset("_/.-~\\@*$")
 _MAX_MATCHES: Final = 100
 
 
 def _find_separate(text: str, part: str) -> int:
-    """Return the position of a part that is not inside a longer word; else -1."""
+    """Return the first position of `part` that is not inside a longer word; -1 if there is none."""
     position = -1
     for _ in range(_MAX_MATCHES):
         position = text.find(part, position + 1)

@@ -1,11 +1,10 @@
-"""The text of every change, in one table by code and reason; and which changes the user sees.
+"""The texts of all changes, by code and reason, and the choice of changes that the user sees.
 
 Wires, the context builder and file formats report changes as data (`steno.messages.change`).
-Their texts are only here, and no code parses them.
+Only this module contains their texts, and no code parses them.
 
-Most fields that a server ignores need no attention: such changes are counted and reported in one
-line. Changes that the user should know are shown: omitted images, shortened results, calls that had
-to be repaired.
+Most fields that a server ignores need no attention; they are counted and reported in one line. Each
+other change is reported to the user, such as an omitted image, a shortened result or a repair.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ _MAX_LISTED_NAMES: Final = 8
 _INDEX: Final = re.compile(r"\[\d+\]")
 
 _SentenceTemplate: TypeAlias = str | Callable[[Change], str]
-"""A template with fields that `_sentence` fills in, or a function."""
+"""A format string that `_sentence` fills in, or a function that returns the sentence."""
 
 
 def describe_change(change: Change) -> str:
-    """Return a change as a sentence, without its place and its code."""
+    """Describe a change in a sentence, without its place and code."""
     text = _sentence(change)
     return f"left out: {text}" if is_omission(change) else text
 
@@ -35,7 +34,7 @@ def describe_change(change: Change) -> str:
 def format_change(change: Change) -> str:
     """Return a change as one line of a report: place, sentence and code.
 
-    The line of an omission from an exported file has no code, since all of them have the same.
+    The code is left out for an omission from an exported file, since all omissions share it.
     """
     sentence = describe_change(change)
     code = "" if change.code is ChangeCode.NOT_EXPORTED else f" ({change.code})"
@@ -43,14 +42,14 @@ def format_change(change: Change) -> str:
 
 
 def is_omission(change: Change) -> bool:
-    """Return whether an exported file leaves something out that can be named."""
+    """Return whether a change is the omission of named content from an exported file."""
     return change.code is ChangeCode.NOT_EXPORTED and change.reason not in _WHOLE_SENTENCES
 
 
 def omission_names(change: Change) -> list[str]:
     """Return the names of the fields that an exported file omits.
 
-    The same field of two blocks has the same name.
+    Names contain no block index, so the same field of two blocks has the same name.
     """
     if change.reason == "fields" and change.entry is not None:
         return [_INDEX.sub("", name) for name in _field_names(change)]
@@ -61,7 +60,7 @@ def _sentence(change: Change) -> str:
     if change.code is ChangeCode.REPAIRED:
         return explain_repair(change)
     template = SENTENCES[change.code].get(change.reason)
-    if template is None:  # a wire of another package
+    if template is None:  # reported by a wire of another package
         reason_text = change.reason.replace("_", " ")
         subjects = [*([change.value] if change.value else []), *change.names]
         return f"{reason_text}: {', '.join(subjects)}" if subjects else reason_text
@@ -101,7 +100,7 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
     ChangeCode.SEAL: {
         "other_model": "left out the seal of another model",
         "other_model_thinking": "left out the thinking of another model, and its ids",
-        "no_place_in_text": "left out a seal: the target has no field for it in a text",
+        "no_place_in_text": "left out a seal: the target has no field for it in text",
         "no_place_in_calls": "left out a seal: the target has no field for it in a call",
         "no_place_in_prompt": "left out a seal: the target has no field for it in a prompt",
         "unreadable": "left out an invalid seal",
@@ -132,9 +131,9 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
         "from_model": "left out an image of the model",
         "bytes_missing": "left out an image whose bytes are missing",
         "bytes_required": "left out an image whose bytes are missing",
-        "type_not_supported": "left out an image: the target takes JPEG, PNG, GIF and WebP",
+        "type_not_supported": "left out an image: the target accepts JPEG, PNG, GIF and WebP",
         "not_fetched": "left out an image: the server does not fetch URLs",
-        "text_only": "left out an image: the target takes only text",
+        "text_only": "left out an image: the target accepts only text",
         "moved_to_user_message": "moved into a user message after the result",
     },
     ChangeCode.REFERENCE: {
@@ -158,7 +157,7 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
         "empty_turn": "left out an empty turn",
         "trailing_thinking": "left out thinking at the end of an incomplete response",
         "taken_for_earlier_result": (
-            "sent without an id: the target takes it for the result of an earlier call of {value}"
+            "sent without an id: the target matches it to an earlier call of {value}"
         ),
     },
     ChangeCode.BLANK: {
@@ -178,7 +177,7 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
         "temperature_lowered": "lowered to {number}, the maximum",
         "max_tokens_lowered": "lowered to {number}, the maximum for models of {value}",
         "forced_call_with_thinking": (
-            "sent, although the provider refuses a forced call while the model thinks"
+            "sent, although the provider rejects forced calls while thinking is enabled"
         ),
         "tool_choice_left_out": "left out the tool choice: the server lets the model choose",
         "stop_left_out": "left out the stop sequences",
@@ -227,7 +226,7 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
 """The sentences by code and reason. Reasons of `REPAIRED` are codes of `steno.messages.order`."""
 
 _WHOLE_SENTENCES: Final = frozenset({"blob_missing", "only_active_branch", "only_this_branch"})
-"""Reasons of `NOT_EXPORTED` whose text is a sentence; the texts of all others name an omission."""
+"""Reasons of `NOT_EXPORTED` whose text is a sentence; the other texts name the omitted content."""
 
 
 # -- shown changes -------------------------------------------------------------------------------
@@ -249,21 +248,21 @@ _IGNORED_BY_SERVER: Final = frozenset(
 )
 
 _REQUESTED: Final = frozenset({ChangeCode.MODE, ChangeCode.COMPACTED, ChangeCode.TOOLS_LEFT_OUT})
-"""Changes that the user requested, or saw when the model was chosen."""
+"""Changes that the user requested, or already saw when choosing the model."""
 
 
 def notice_text(change: Change) -> str | None:
-    """Return the text of a change for the user; None if the user need not see the change."""
+    """Return the text of a change for the user; None if the user does not need to see it."""
     is_shown = change.code not in _REQUESTED and not is_ignored_by_server(change)
     return describe_change(change) if is_shown else None
 
 
 def is_ignored_by_server(change: Change) -> bool:
-    """Return whether a change is about a field that the server ignores."""
+    """Return whether a change concerns a field that the server ignores."""
     return change.code in _IGNORED_BY_SERVER
 
 
 def summarize_ignored(counts: Mapping[str, int]) -> str:
-    """Return the line about ignored fields, from their number in each member of a request."""
+    """Return a line about ignored fields, given their number by member of the request."""
     count = format_count(sum(counts.values()), "field", "fields")
     return f"the server ignores {count} of this request ({', '.join(counts)})"

@@ -1,7 +1,7 @@
-"""Make Markdown of models safe inside a Markdown file, and convert it to HTML.
+"""Functions that embed a model's Markdown safely in a Markdown file or an HTML page.
 
-Only this module imports markdown-it, when it is first needed. If markdown-it is not installed, text
-is quoted in Markdown and shown as plain text in HTML.
+Only this module imports markdown-it, on first use. If markdown-it is not installed, the text is
+quoted in Markdown files and plain in HTML pages.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from importlib import import_module
 from typing import Any, Final
 
 _OWN_HEADING_LEVELS: Final = 2
-"""The number of heading levels of the file itself: its title, and one for every entry."""
+"""The number of heading levels that the file itself uses, for its title and its entries."""
 _LOWEST_HEADING_LEVEL: Final = 6
 _MAX_NESTING: Final = 40
-"""The depth up to which Markdown is parsed; of deeper Markdown the parser would drop a part."""
+"""The depth up to which Markdown is parsed; the parser would drop parts of deeper Markdown."""
 _END_MARKER: Final = "end-of-text"
 _HTML_TAG: Final = re.compile(r"<(?=[A-Za-z/!?])")
 _SAFE_LINK: Final = re.compile(r"(?:https?://|mailto:)", re.IGNORECASE)
@@ -27,9 +27,10 @@ _SAFE_IMAGE: Final = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,", re.
 
 
 def contain_markdown(text: str) -> str:
-    """Return Markdown that cannot affect the text after it: lower headings, no HTML, no images.
+    """Return Markdown that has no HTML or images and cannot affect the text after it.
 
-    Text for which this is not possible is quoted: a quotation closes all that is open in it.
+    Headings are lowered. Other unsafe text is quoted, because the end of a quotation closes all
+    open blocks.
     """
     lowered = _lower_headings(text)
     return quote_markdown(text) if lowered is None else lowered
@@ -43,7 +44,7 @@ def quote_markdown(text: str) -> str:
     tokens = _parse(quotation)
     if tokens is not None and not any(map(_is_active, _with_children(tokens))):
         return quotation
-    # Inside of code these escapes are visible, which is better than active HTML elsewhere.
+    # These escapes are visible in code, which is better than active HTML outside code.
     return _prefix_quotation(_HTML_TAG.sub("&lt;", text).replace("![", "!\\["))
 
 
@@ -52,7 +53,7 @@ def _prefix_quotation(text: str) -> str:
 
 
 def _lower_headings(text: str) -> str | None:
-    """Return the text with its headings lowered; None if it could affect the text after it."""
+    """Return the text with lowered headings; None if it could affect the text that follows."""
     if text[:1].isspace():  # indented text may belong to a list before it
         return None
     lines = text.split("\n")
@@ -68,7 +69,7 @@ def _lower_headings(text: str) -> str | None:
 
 def _is_contained(tokens: Sequence[Any]) -> bool:
     """Return whether the end marker is a separate paragraph and no token is active."""
-    last = tokens[-2:-1]  # the text of the last paragraph comes before its end
+    last = tokens[-2:-1]  # the text token of the last paragraph precedes its closing token
     return (
         [(token.content, token.level) for token in last] == [(_END_MARKER, 1)]
         and tokens[-1].type == "paragraph_close"
@@ -82,7 +83,7 @@ def _breaks_out(token: Any) -> bool:
 
 
 def _is_active(token: Any) -> bool:
-    """Return whether a viewer would do more than show a token."""
+    """Return whether a viewer would interpret a token as HTML or load it as an image."""
     return token.type in ("html_block", "html_inline", "image")
 
 
@@ -90,9 +91,9 @@ def _is_active(token: Any) -> bool:
 
 
 def markdown_to_html(text: str) -> str | None:
-    """Return Markdown as HTML that loads nothing and runs nothing; None if that is not possible.
+    """Return Markdown as HTML that loads nothing and runs nothing; None if it cannot be parsed.
 
-    Raw HTML is shown as text, links lead to the web or to a mailbox, images are data in the text.
+    Raw HTML becomes text, links are limited to web and mail addresses, images to `data:` URLs.
     """
     tokens = _parse(text, html=False)
     if tokens is None:
@@ -119,13 +120,13 @@ def _make_safe(token: Any) -> None:
 
 
 def _parse(text: str, *, html: bool = True) -> list[Any] | None:
-    """Return the tokens of a text; None without a parser, or if the parser would drop a part."""
+    """Return the tokens of a text; None if there is no parser or the text cannot be parsed."""
     parser = _parser(html=html)
     if parser is None:
         return None
     try:
         tokens: list[Any] = parser.parse(text)
-    except (LookupError, ValueError, RecursionError):  # markdown-it has bugs, as for `> * <!--`
+    except (LookupError, ValueError, RecursionError):  # bugs in markdown-it, as with `> * <!--`
         return None
     return None if any(token.level >= _MAX_NESTING for token in tokens) else tokens
 

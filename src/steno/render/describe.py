@@ -1,7 +1,7 @@
-"""Describe each part of a log on one line: references, calls, decisions and other entries.
+"""One-line descriptions of the parts of a log: references, calls, decisions and other entries.
 
-The same object has the same name wherever it is shown: on a terminal, on a page, in a list.
-All texts are printable, and no URL shows a password. Styles are added elsewhere.
+An object has the same name on a terminal, in a document and in a list. All texts are printable, and
+URLs do not contain passwords. Callers add styles.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from steno.render.terminal_text import (
 from steno.tools.calls import call_headline
 
 AUDIT_ORIGIN_KEYS: Final = (("by", "actor"), ("from", "origin"))
-"""The labels of the origin of an entry, and the audit keys that hold it."""
+"""Pairs of a label and an audit key, for the origin of an entry."""
 _EXPECTED_STOPS: Final = (None, StopReason.END_TURN, StopReason.TOOL_USE)
 _WEB_URL: Final = re.compile(r"https?:", re.IGNORECASE)
 _MAX_CALL_SUMMARY: Final = 160
@@ -50,9 +50,9 @@ _MAX_CALL_SUMMARY: Final = 160
 
 
 def reference_name(reference: FileReference | Image | Resource, *, with_size: bool = True) -> str:
-    """Return the name of a reference.
+    """Return the name of a reference: a path, an address, or the type of embedded image data.
 
-    The name of an image without a file is its type and, if `with_size`, its size.
+    If `with_size` is true, the name of embedded image data includes its size.
     """
     match reference:
         case FileReference(path=path, start_line=first, end_line=last):
@@ -69,7 +69,7 @@ def reference_name(reference: FileReference | Image | Resource, *, with_size: bo
 
 
 def _web_address(url: str) -> str:
-    """Return a URL without its query, which may hold a secret."""
+    """Return a URL without the parts that may contain a secret, such as its query."""
     return strip_url_secrets(url) or "an address"
 
 
@@ -89,7 +89,7 @@ def _image_name(image: Image, *, with_size: bool) -> str:
 
 
 def describe_reference(reference: FileReference | Image | Resource) -> str:
-    """Return the kind of a reference, and its name."""
+    """Return the kind and the name of a reference."""
     match reference:
         case FileReference():
             return f"file {reference_name(reference)}"
@@ -97,32 +97,32 @@ def describe_reference(reference: FileReference | Image | Resource) -> str:
             return f"resource {reference_name(reference)}"
         case Image(source=ImageFile() | ImageUrl()):
             return f"image {reference_name(reference)}"
-        case Image():  # the name of such an image is its type
+        case Image():  # the name of embedded image data is its type
             return reference_name(reference)
 
 
 def referenced_block(
     message: object, resolution: records.Resolution
 ) -> FileReference | Image | Resource | None:
-    """Return the block of a message that a resolution is about; None if there is none."""
+    """Return the block of a message that a resolution resolves; None if there is no such block."""
     blocks = getattr(message, "content", ())[resolution.block :]
     block = blocks[0] if blocks else None
     return block if isinstance(block, FileReference | Image | Resource) else None
 
 
 def thinking_text(thinking: Thinking) -> str:
-    """Return the text of a thinking block, unless the provider has redacted it."""
+    """Return the text of a thinking block, or a note if the provider has redacted it."""
     return "(redacted by the provider)" if thinking.redacted else terminal_text(thinking.text)
 
 
 def describe_opaque(opaque: Opaque) -> str:
-    """Describe content that this version does not know."""
+    """Describe content that this version of steno does not know."""
     kind = terminal_line(opaque.kind)
     return f"unknown content: {kind}" if kind else "unknown content"
 
 
 def describe_unusual_stop(message: AssistantMessage) -> str:
-    """Return an unusual reason why a model stopped; empty for the usual ones."""
+    """Return a note about an unusual stop reason of a response; empty for the usual reasons."""
     usual = message.stop_reason in _EXPECTED_STOPS
     return "" if usual else f"stopped: {message.stop_reason}"
 
@@ -131,27 +131,27 @@ def describe_unusual_stop(message: AssistantMessage) -> str:
 
 
 Headline: TypeAlias = Callable[[AnyToolCall], str]
-"""Returns the headline of a call: by its tool, or by `call_headline` in a stored session."""
+"""A function that returns the headline of a call, such as `call_headline`."""
 
 Content: TypeAlias = Callable[[ToolCall], PreviewPart | None]
-"""Returns the text that a call writes: by its tool, or by `call_content` in a stored session."""
+"""A function that returns the text that a call writes, such as `call_content`."""
 
 
 def summarize_call(call: AnyToolCall, headline: Headline = call_headline) -> str:
-    """Return a call on one line: its tool, and its headline."""
+    """Return the tool name and the headline of a call on one line, truncated if it is long."""
     return truncate_to_width(
         terminal_line(f"{original_tool_name(call)} {headline(call)}"), _MAX_CALL_SUMMARY
     )
 
 
 def summarize_arguments(call: AnyToolCall, headline: Headline = call_headline) -> str:
-    """Return the headline of a call on one line, as much of it as `summarize_call` shows."""
+    """Return the headline of a call on one line, truncated as in `summarize_call`."""
     name_width = display_width(terminal_line(original_tool_name(call)))
     return truncate_to_width(terminal_line(headline(call)), _MAX_CALL_SUMMARY - name_width - 1)
 
 
 def unstated_capability(request: ApprovalRequest) -> Capability | None:
-    """Return the capability that a request is for; None if its tool is named after it."""
+    """Return the requested capability; None if the name of the tool already states it."""
     return None if request.call.name == request.capability else request.capability
 
 
@@ -161,12 +161,12 @@ def call_arguments(call: AnyToolCall) -> Mapping[str, Any] | None:
         return None
     try:
         return call.parsed
-    except InvalidArguments:  # JSON without a Python value
+    except InvalidArguments:  # valid JSON that Python cannot represent
         return None
 
 
 def describe_result(result: ToolResultMessage) -> tuple[str, list[str]]:
-    """Return the result of a call on one line, and the lines of its diff or its failure."""
+    """Return a one-line summary of a call's result, and the lines of its diff or its failure."""
     lines = result.text.strip("\n").split("\n") if result.text.strip() else []
     diff = (result.details or {}).get("diff")
     if result.outcome is not Outcome.OK:
@@ -178,7 +178,7 @@ def describe_result(result: ToolResultMessage) -> tuple[str, list[str]]:
 
 
 def describe_exit(status: int | None) -> str:
-    """Describe the end of a shell command; without an exit status it was stopped."""
+    """Describe the end of a shell command; a status of None means that it was stopped."""
     return "stopped" if status is None else f"exit status {status}"
 
 
@@ -186,9 +186,9 @@ def describe_exit(status: int | None) -> str:
 
 
 def entry_type(entry: Entry) -> str:
-    """Return the type of an entry: `user`, `approval`, `shell_command`, `unknown`.
+    """Return the type of an entry, such as `user`, `approval` or `shell_command`.
 
-    An entry of an older version has the type that it would have today.
+    Entries written by an older version get their current type.
     """
     payload = shell_command_of(entry) or revoked_grant_of(entry) or entry.payload
     if isinstance(payload, Opaque):
@@ -197,12 +197,12 @@ def entry_type(entry: Entry) -> str:
 
 
 def payload_type(payload: Payload | type[Payload]) -> str:
-    """Return the type of a payload, or of a class of payloads, as it is stored."""
+    """Return the stored type name of a payload or of a payload class."""
     return str(payload.__struct_config__.tag)
 
 
 def describe_decider(payload: Payload) -> str:
-    """Return the actor or the rule of a decision; empty if the payload has neither."""
+    """Return the actor or the rule that made a decision; empty if the payload has neither."""
     actor, rule = getattr(payload, "actor", None), getattr(payload, "rule", None)
     if actor is not None:
         return terminal_line(str(actor))
@@ -210,14 +210,14 @@ def describe_decider(payload: Payload) -> str:
 
 
 def describe_origin(entry: Entry) -> list[str]:
-    """Return the origin of an entry from its audit: `by ada`, `from steno-0.1`."""
+    """Return the origin of an entry from its audit data, such as `by ada` or `from steno-0.1`."""
     audit = entry.audit or {}
     values = [(label, audit.get(key)) for label, key in AUDIT_ORIGIN_KEYS]
     return [f"{label} {terminal_line(value)}" for label, value in values if isinstance(value, str)]
 
 
 def entry_facts(entry: Entry, labels: Sequence[str], branches: Sequence[str]) -> list[str]:
-    """Return facts about an entry besides its text; see `entry_position` for its names."""
+    """Return the time, the decision, the labels and the branches of an entry as short texts."""
     decision = entry_decision(entry)
     decider = "" if decision is None else describe_decider(entry.payload)
     decided = terminal_line(decision or "") + (f" by {decider}" if decider else "")
@@ -228,7 +228,10 @@ def entry_facts(entry: Entry, labels: Sequence[str], branches: Sequence[str]) ->
 def entry_position(
     labels: Sequence[str], branches: Sequence[str], *, is_active: bool = True
 ) -> list[str]:
-    """Return the labels of an entry, the branches that end there, and whether it is on another."""
+    """Return the labels of an entry and the branches that end at it, as short texts.
+
+    If `is_active` is false, the first text states that the entry is on another branch.
+    """
     return [
         *([] if is_active else ["on another branch"]),
         *[f"label {terminal_line(label)}" for label in labels],
@@ -237,12 +240,12 @@ def entry_position(
 
 
 def describe_revocation(revoked: records.GrantRevoked) -> str:
-    """Return the sentence that a rule is no longer allowed."""
+    """Return a sentence that reports a revoked permission rule."""
     return f"{revoked.grant} is no longer allowed for this session"
 
 
 class EntryDescription(NamedTuple):
-    """A line about an entry, and a longer text; either may be empty."""
+    """A one-line summary of an entry and a longer text; either may be empty."""
 
     summary: str
     text: str = ""

@@ -1,7 +1,7 @@
-"""Entries and events as headings with texts, for an interface that writes line by line.
+"""Entries and events as headings with text, for an interface that prints line by line.
 
-Text is made printable here only if it has to be on one line; other text is made printable by the
-code that writes it.
+This module makes text printable only if it must fit on one line; the code that prints other text
+makes that text printable.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ ITEM_HEADINGS: Final[Mapping[ItemKind, str]] = {
 
 
 class HeadedText(NamedTuple):
-    """A heading, and a text; the lines of a diff or of a failure follow below."""
+    """A heading with a text, optionally followed by the lines of a diff or a failure."""
 
     heading: str
     text: str = ""
     lines: Sequence[str] = ()
     is_quoted: bool = False
-    """Whether the lines are those of a diff."""
+    """Whether `lines` is a diff."""
     hint: ItemHint | None = None
 
 
@@ -49,20 +49,20 @@ class HeadedText(NamedTuple):
 
 
 def headed_item(item: TranscriptItem) -> HeadedText:
-    """Return an item on one line; the heading of a prompt that was not sent is its state."""
+    """Return an item with the heading of its kind; the heading of an unsent prompt is its state."""
     if item.kind is ItemKind.USER and item.head:
         return HeadedText(item.head.capitalize(), item.body)
     return HeadedText(ITEM_HEADINGS[item.kind], item.head or item.body, hint=item.hint)
 
 
 def headed_thinking(text: str) -> HeadedText:
-    """Return the number of words of thinking."""
+    """Return the text for a thinking block, which is its number of words."""
     count = format_count(len(text.split()), "word", "words")
     return HeadedText(ITEM_HEADINGS[ItemKind.THINKING], count)
 
 
 def headed_steering(text: str) -> HeadedText:
-    """Return a queued prompt that is part of the next request."""
+    """Return the text for a queued prompt that is now part of a request."""
     return HeadedText("Sent", terminal_line(text))
 
 
@@ -85,7 +85,7 @@ def headed_run_end(result: RunResult) -> HeadedText:
 
 
 def headed_call(call: AnyToolCall, headline: Headline) -> HeadedText:
-    """Return the tool and the main argument of a call."""
+    """Return the text for a call, with its tool and its headline."""
     name = terminal_line(original_tool_name(call))
     return HeadedText(f"Tool {name}", summarize_arguments(call, headline))
 
@@ -96,7 +96,7 @@ def headed_output(call: AnyToolCall) -> HeadedText:
 
 
 def headed_result(result: ToolResultMessage) -> HeadedText:
-    """Return the result of a call: the number of lines, the change, or the failure."""
+    """Return the text for the result of a call: its number of lines, its diff or its failure."""
     summary, lines = describe_result(result)
     return HeadedText("Result", summary, lines, is_quoted=result.outcome is Outcome.OK)
 
@@ -105,7 +105,7 @@ def headed_result(result: ToolResultMessage) -> HeadedText:
 
 
 def recap(entries: Sequence[Entry], headline: Headline) -> Iterator[HeadedText]:
-    """Yield the last exchanges, and before them the number of earlier entries."""
+    """Yield the number of earlier entries, then the last exchanges of a conversation."""
     prompts = [i for i, entry in enumerate(entries) if isinstance(entry.message, UserMessage)]
     start = prompts[-_RECAP_EXCHANGES] if len(prompts) >= _RECAP_EXCHANGES else 0
     if start:

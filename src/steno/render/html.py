@@ -1,7 +1,7 @@
-"""Write a branch as one page of HTML that loads nothing and runs no scripts.
+"""Export of a branch as a single HTML page that loads nothing and runs no scripts.
 
-All text of messages is escaped here, or is Markdown that `commonmark` turns into HTML of a few safe
-tags; should either have a bug, the content security policy of the page blocks everything else.
+All text of messages is escaped here, or is Markdown that `commonmark` converts to a few safe HTML
+tags. If either has a bug, the content security policy of the page blocks scripts and requests.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _DECISION_COLUMNS: Final = ("entry", "time", "tool", "decision", "by", "reason")
 def encode(
     header: Header, entries: Sequence[Entry], location: transcript.BranchLocation
 ) -> ExportedFile:
-    """Write a branch as a page of HTML."""
+    """Encode a branch as an HTML page."""
     document = transcript.build_document(header, entries, location, max_image_bytes=None)
     return ExportedFile("\n".join(_page_lines(document)).encode(), document.losses)
 
@@ -102,7 +102,7 @@ def _definition_list(pairs: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def _entry_html(entry: transcript.TranscriptEntry) -> Iterator[str]:
-    # The kind of an opaque entry is untrusted text: only known kinds become names of classes.
+    # The kind of an opaque entry is untrusted text, so only known kinds become class names.
     kind = entry.kind if entry.is_message else "event"
     anchor = f"e{entry.number}"
     yield f'<article class="{kind}" id="{anchor}">'
@@ -156,7 +156,7 @@ def _details(title: str, content: str) -> Iterator[str]:
 
 def _code_html(section: transcript.CodeSection) -> str:
     lines = map(_diff_line_html, section.text.split("\n")) if section.language == "diff" else None
-    # A browser drops a line break that follows the tag.
+    # Browsers ignore a line break directly after the tag, so the text may begin with one.
     return f"<pre>\n{escape(section.text) if lines is None else chr(10).join(lines)}</pre>"
 
 

@@ -1,10 +1,10 @@
 """The items of a transcript, and the values of a status line.
 
-An item is a text, a call with its result, or a notice. Its text is that of a model, a tool or a
-user, unchanged; the code that draws the item makes it printable.
+An item is a text, a call with its result, or a notice. It contains the unchanged text of a model, a
+tool or a user; the code that draws the item makes the text printable.
 
-Only the beginning and the end of the output of a running command are kept, so that endless output
-cannot fill the memory. The log has its own limit.
+Only the beginning and the end of a running command's output are retained, so that endless output
+cannot exhaust the memory. The log has a separate limit.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from steno.records.entry import Mode
 
 _HEAD_CHARACTERS: Final = 20_000
 _TAIL_CHARACTERS: Final = 180_000
-"""The number of characters of a running command that are kept at each end."""
+"""The number of characters retained at the end of a running command's output."""
 FOLDED_LINES: Final = 20
 """The number of visible lines of a folded prompt or shell command."""
 _LINE_CHARACTERS: Final = 100
-"""The number of characters that count as one line."""
+"""The number of characters that count as one line, since long lines are wrapped."""
 
 
 class ItemKind(StrEnum):
@@ -38,17 +38,17 @@ class ItemKind(StrEnum):
     SHELL = "shell"
     """A shell command of the user."""
     NOTICE = "notice"
-    """A notice for the user: one line or a few."""
+    """A notice for the user, one or a few lines long."""
     ERROR = "error"
-    """An error, and what to do about it."""
+    """An error message with its remedy."""
     REPLY = "reply"
     """The reply of a slash command."""
     MARKER = "marker"
-    """A recorded change: another mode, model or branch, a summary, a label."""
+    """A recorded change, such as a new mode, model, branch, summary or label."""
 
 
 class TextForm(StrEnum):
-    """The form of a text."""
+    """The format of an item's text."""
 
     PLAIN = "plain"
     MARKDOWN = "markdown"
@@ -57,10 +57,10 @@ class TextForm(StrEnum):
 
 
 class CallState(StrEnum):
-    """The progress of a call."""
+    """The progress of a tool call, a shell command or a prompt."""
 
     WAITING = "waiting"
-    """It awaits a decision."""
+    """A call that awaits a decision, or a queued prompt."""
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
@@ -69,21 +69,21 @@ class CallState(StrEnum):
 
 
 class ItemHint(StrEnum):
-    """The next step that an item suggests; each interface has its own keys and commands for it."""
+    """The next step that an item suggests; each interface has its own text for each hint."""
 
     RETRY = "retry"
-    """The request can be repeated."""
+    """The request can be sent again."""
     CONTINUE = "continue"
     """The run was interrupted or reached a limit, and can be continued."""
     RAISE_LIMIT = "raise_limit"
-    """The response can be continued, or repeated with a higher limit."""
+    """The response can be continued, or requested again with a higher limit."""
     EDIT = "edit"
     """The prompt was not sent, and can be edited."""
     RETRY_OR_EDIT = "retry_or_edit"
     SHOW_IGNORED = "show_ignored"
     """The fields that a server ignores can be listed."""
     SHOW_TREE = "show_tree"
-    """The tree shows all entries."""
+    """The tree lists all entries."""
 
 
 _STREAMED_KINDS: Final = frozenset({ItemKind.CALL, ItemKind.SHELL})
@@ -91,21 +91,21 @@ _USER_KINDS: Final = frozenset({ItemKind.USER, ItemKind.SHELL})
 
 
 class ImageLocation(NamedTuple):
-    """The position of an image in the log; its bytes are read when it is drawn."""
+    """The position of an image in the log; the bytes are read when the image is drawn."""
 
     entry: str
     block_index: int
-    """The number of the block in its message."""
+    """The index of the image block in the content of its message."""
 
 
 @final
 @dataclass(eq=False, slots=True)
 class TranscriptItem:
-    """One item. Code that changes it, while it is streamed or runs, calls the sink."""
+    """One item of a transcript; code that changes an item calls `ItemSink.update_item`."""
 
     kind: ItemKind
     head: str = ""
-    """One line that is always shown, also if the rest is folded: `bash pytest -q`."""
+    """One line that is visible even if the item is folded, such as `bash pytest -q`."""
     body: str = ""
     form: TextForm = TextForm.PLAIN
     language: str = ""
@@ -113,24 +113,24 @@ class TranscriptItem:
     state: CallState | None = None
     is_folded: bool = False
     is_open: bool = False
-    """Whether more text follows, because the item is streamed or runs."""
+    """Whether more text may follow, because the item is being streamed or is running."""
     entry: str | None = None
-    """The id of its entry; None if it is not recorded."""
+    """The id of the recorded entry; None if the item is not recorded."""
     images: tuple[ImageLocation, ...] = ()
-    """The images to draw below the text, if the terminal can."""
+    """The images to draw below the text if the terminal supports images."""
     note: str = ""
-    """A short result after the head: `+1 -1`, `exit 1`."""
+    """A short result after the head, such as `+1 -1` or `exit 1`."""
     hint: ItemHint | None = None
     chunks: list[str] = field(default_factory=list[str])
-    """The text since `body` was last joined."""
+    """The text that was appended after `body` was last joined."""
     output: BoundedText[str] | None = None
-    """The output of a running command so far; None before there is any."""
+    """The output of a running command so far; None if there is no output yet."""
     is_joined: bool = True
-    """Whether `body` is complete, except for the middle of a long output."""
+    """Whether `body` contains all appended text, except for the middle of a long output."""
 
     @property
     def can_fold(self) -> bool:
-        """Whether the item can be folded: it has a body, or is a long prompt or shell command."""
+        """Whether the item has enough content to be folded."""
         if self.kind in _USER_KINDS:
             return not self.is_short
         has_head = bool(self.head) or self.kind is ItemKind.THINKING
@@ -138,12 +138,12 @@ class TranscriptItem:
 
     @property
     def is_short(self) -> bool:
-        """Whether the item fits into the lines of a folded item."""
-        # Chunks that are not joined yet do not count: they belong to a running output.
+        """Whether the body fits into the visible lines of a folded item."""
+        # Chunks that are not joined yet do not count, because they belong to a running command.
         return max(self.body.count("\n"), len(self.body) // _LINE_CHARACTERS) <= FOLDED_LINES
 
     def append(self, text: str) -> None:
-        """Add to the body; the cost does not depend on its length."""
+        """Append text to the body; the cost does not depend on the length of the body."""
         self.is_joined = False
         if self.kind not in _STREAMED_KINDS:
             self.chunks.append(text)
@@ -154,7 +154,7 @@ class TranscriptItem:
         self.output.add(text)
 
     def join_chunks(self) -> str:
-        """Put the body together, and return it."""
+        """Add all appended text to the body, and return the body."""
         if self.is_joined:
             return self.body
         self.is_joined = True
@@ -168,37 +168,37 @@ class TranscriptItem:
         return self.body
 
     def replace_body(self, body: str, form: TextForm) -> None:
-        """Replace the whole text."""
+        """Replace the body and its format, and discard all appended text."""
         self.chunks.clear()
         self.output, self.is_joined = None, True
         self.body, self.form = body, form
 
 
 class ItemSink(Protocol):
-    """Shows items; a screen, or a test."""
+    """Displays the items of a transcript, for example on a screen."""
 
     def show_items(self, items: list[TranscriptItem]) -> None:
-        """Show these items instead of all others."""
+        """Replace all displayed items."""
         ...
 
     def add_item(self, item: TranscriptItem) -> None:
-        """Append an item."""
+        """Append an item at the end of the transcript."""
         ...
 
     def update_item(self, item: TranscriptItem) -> None:
-        """Draw a changed item again."""
+        """Redraw an item that has changed."""
         ...
 
     def remove_item(self, item: TranscriptItem) -> None:
-        """Remove an item."""
+        """Remove an item from the transcript."""
         ...
 
 
 class SessionStatus(NamedTuple):
-    """The values of a status line."""
+    """The values of a status line, such as the model, the mode and the usage."""
 
     session: str | None
-    """None if the session is not stored; empty before it is recorded."""
+    """The session id; None if the session is not stored, empty before it is recorded."""
     title: str
     folder: str
     branch: str
@@ -207,8 +207,8 @@ class SessionStatus(NamedTuple):
     usage: Usage
     """The usage of the active branch."""
     cost: Decimal | None
-    """In dollars; None if no price is known."""
+    """The cost of the active branch in dollars; None if no price is known."""
     context_tokens: int | None
-    """Tokens of the last request; None if unknown."""
+    """The number of tokens in the last request; None if it is unknown."""
     context_limit: int | None
-    """The context window of the model."""
+    """The context window of the model in tokens; None if it is unknown."""

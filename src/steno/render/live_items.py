@@ -1,9 +1,9 @@
-"""The items of a transcript: from recorded entries, and from events while they happen.
+"""The items of a transcript, built from recorded entries and from events as they occur.
 
-The log decides: text of a model is shown as it arrives, and then replaced by the recorded message.
-An entry has the same items, whether it was read back or has just been recorded. Prompts that are
-not on the branch have separate items: they are queued, were returned to the user, or were recorded
-but not sent.
+The log is authoritative: text of a model is displayed as it arrives, and then replaced by the
+recorded message. An entry has the same items whether it was loaded or has just been recorded.
+Prompts that are not on the branch have separate items; they are queued, were returned to the user,
+or were recorded but not sent.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from steno.tools.calls import call_content, call_headline
 
 @final
 class LiveItems:
-    """Turns entries and events into items of a sink."""
+    """Converts entries and events to items, and displays them in a sink."""
 
     def __init__(
         self,
@@ -47,26 +47,26 @@ class LiveItems:
         self._sink = sink
         self._headline, self._content = headline, content
         self.pending_input: PendingInput = PendingInput(sink)
-        """Prompts of the user that are not recorded."""
+        """The prompts of the user that are not recorded."""
         self._describer = EventDescriber(self._headline, self._content)
         self._prompt_items: dict[str, TranscriptItem] = {}
         self._calls: dict[str, TranscriptItem] = {}
-        """The item of a call, by its id; a later call may reuse the id of an earlier one."""
+        """The item of the latest call with each id; a call may reuse the id of an earlier call."""
         self._drafts: dict[tuple[ItemKind, int | None], TranscriptItem] = {}
-        """Streamed items of the model, by kind and index."""
+        """The items of the response that is being streamed, by kind and index."""
         self._last_prompt: tuple[PromptInput, UserMessage] | None = None
-        """The last recorded prompt, as typed and as recorded."""
+        """The last prompt without a response, as typed and as recorded."""
         self._items_since_prompt: list[TranscriptItem] = []
-        """The items since that prompt, and its own."""
+        """The items of `_last_prompt` and of the entries after it."""
         self._unrecorded_commands: list[tuple[str, TranscriptItem]] = []
-        """Shell commands that are not recorded yet, with their items; at most the last one runs."""
+        """Shell commands that are not recorded yet, with their items; only the last may run."""
         self._running_command: TranscriptItem | None = None
         """The item of the running shell command."""
 
     # -- recorded entries -----------------------------------------------------------------
 
     def load(self, entries: Iterable[Entry]) -> None:
-        """Show the recorded entries, and the prompts that are not recorded; nothing else."""
+        """Replace all items with those of the entries and of the unrecorded prompts."""
         for collection in (
             self._prompt_items,
             self._calls,
@@ -92,7 +92,7 @@ class LiveItems:
         match payload:
             case AssistantMessage():
                 self._register(entry, self._replace_drafts(items))
-                self._last_prompt = None  # it was sent, and has its response
+                self._last_prompt = None  # the prompt was sent, and this is its response
                 self._items_since_prompt.clear()
             case Rewind():
                 self._on_rewind()
@@ -104,7 +104,7 @@ class LiveItems:
                 self._add(items)
 
     def _match_recorded_input(self, entry: Entry, message: UserMessage) -> None:
-        """Remove the items that showed a message before it was recorded."""
+        """Remove the item that displayed a message before it was recorded."""
         shell = shell_command_of(entry)
         if shell is None:
             prompt = self.pending_input.match_recorded(message) or PromptInput(message.text or "")
@@ -118,9 +118,9 @@ class LiveItems:
                 return
 
     def _on_rewind(self) -> None:
-        """Remove the items of rewound entries: the last prompt, which could not be sent.
+        """Remove the items of the last prompt, which could not be sent.
 
-        The reason stays, and the prompt can be used again.
+        The reason stays visible, and the prompt can be edited or sent again.
         """
         reasons = [item for item in self._items_since_prompt if item.kind is ItemKind.ERROR]
         for item in self._items_since_prompt:
@@ -137,7 +137,7 @@ class LiveItems:
             self._last_prompt = None
 
     def _register(self, entry: Entry, items: list[TranscriptItem]) -> None:
-        """Register the items of calls and prompts, and update those that an entry is about."""
+        """Register the items of calls and prompts, and update the items that an entry affects."""
         payload = entry.message or entry.payload
         match payload:
             case AssistantMessage():
@@ -156,14 +156,14 @@ class LiveItems:
                     self._sink.update_item(call_item)
             case Resolution():
                 if (prompt_item := self._prompt_items.get(payload.target)) is not None:
-                    self._sink.update_item(prompt_item)  # it may have an image to draw now
+                    self._sink.update_item(prompt_item)  # its image may be available now
             case _:
                 pass
 
     # -- events ---------------------------------------------------------------------------
 
     def apply(self, event: session_events.SessionEvent) -> None:
-        """Apply an event; the cost does not depend on the number of items."""
+        """Update the items for an event; the cost does not depend on the number of items."""
         match event:
             case events.EntryRecorded():
                 self._on_recorded(event)
@@ -220,9 +220,9 @@ class LiveItems:
                 pass
 
     def abandon_pending(self) -> list[PromptInput]:
-        """Give up unrecorded input, because no run is left to record it; return the prompts.
+        """Remove and return the unrecorded prompts, because no run is left to record them.
 
-        Shell commands stay as they ended.
+        The items of completed shell commands stay.
         """
         self._unrecorded_commands = [
             (command, item)
@@ -234,7 +234,7 @@ class LiveItems:
     def add_text(
         self, kind: ItemKind, text: str, *, head: str = "", form: TextForm = TextForm.PLAIN
     ) -> None:
-        """Append a text that is not recorded: a notice, an error, the reply of a command."""
+        """Append a text that is not recorded, such as a notice, an error or a command's reply."""
         self._sink.add_item(TranscriptItem(kind, head, text, form))
 
     def _add(self, items: Iterable[TranscriptItem]) -> None:
@@ -244,7 +244,7 @@ class LiveItems:
     # -- streamed text --------------------------------------------------------------------
 
     def _draft(self, kind: ItemKind, index: int | None) -> TranscriptItem:
-        """Return the item of a streamed text; the first call adds it."""
+        """Return the item for streamed content; it is added to the sink on the first call."""
         item = self._drafts.get((kind, index))
         if item is None:
             match kind:
@@ -273,7 +273,7 @@ class LiveItems:
             self._sink.update_item(item)
 
     def _replace_drafts(self, items: list[TranscriptItem]) -> list[TranscriptItem]:
-        """Show recorded items, in place of streamed ones if possible; return the visible ones."""
+        """Replace streamed items with recorded ones, and return the items that are displayed."""
         shown: list[TranscriptItem] = []
         drafts = list(self._drafts.values())
         for item in items:
@@ -309,12 +309,12 @@ class _QueuedPrompt:
     prompt: PromptInput
     item: TranscriptItem
     is_accepted: bool = False
-    """Whether the session has accepted the prompt; until then the prompt may be rejected."""
+    """Whether the session has accepted the prompt; before that, it may still be rejected."""
 
 
 @final
 class PendingInput:
-    """Shows prompts until they are recorded, or taken back to be edited."""
+    """Displays prompts until they are recorded, or taken back for editing."""
 
     def __init__(self, sink: ItemSink) -> None:
         self._sink = sink
@@ -323,19 +323,19 @@ class PendingInput:
         self._unsent: tuple[PromptInput, UserMessage] | None = None
         """The last prompt that could not be sent, and its message; a retry sends it again."""
         self._unsent_items: list[TranscriptItem] = []
-        """Its item, and those of prompts that returned with it, unless they are shown elsewhere."""
+        """The items of `_unsent` and of the prompts that were returned together with it."""
         self._just_returned: list[PromptInput] = []
-        """Unsent prompts that were removed, to be shown elsewhere."""
+        """Unsent prompts whose items `show_returned` has not added yet."""
 
     @property
     def items(self) -> list[TranscriptItem]:
-        """All items, for the end of a transcript that is shown again."""
+        """The items of all returned and queued prompts, for the end of a reloaded transcript."""
         return [*self._returned, *(queued.item for queued in self._queued)]
 
     # -- queued prompts -------------------------------------------------------------------
 
     def add(self, prompt: PromptInput, *, is_steering: bool) -> TranscriptItem:
-        """Show a prompt until it is recorded."""
+        """Display a prompt as queued, and return its item."""
         item = queued_prompt_item(prompt.text, is_steering=is_steering)
         self._queued.append(_QueuedPrompt(prompt, item))
         self._sink.add_item(item)
@@ -351,15 +351,15 @@ class PendingInput:
         self._remove([queued for queued in self._queued if queued.item is item])
 
     def match_recorded(self, message: UserMessage) -> PromptInput | None:
-        """Remove a prompt that is recorded now: the retried one, or else the first; return it.
+        """Remove and return the prompt of a newly recorded message; None if there is none.
 
-        Return None if the prompt was not sent from here.
+        The prompt is the retried one if there is one, otherwise the first queued prompt.
         """
         unsent, first = self._unsent, next(iter(self._queued), None)
         if unsent is not None and (first is None or message == unsent[1]):
             self._take_back_unsent()
             self._unsent = None
-            # If the texts are equal, the user has typed the prompt again instead of a retry.
+            # If the texts are equal, the user typed the prompt again instead of retrying it.
             if first is None or first.prompt.text != unsent[0].text:
                 return unsent[0]
         self.clear_unsent()
@@ -369,7 +369,7 @@ class PendingInput:
         return first.prompt
 
     def clear_unsent(self) -> None:
-        """Mark the unsent prompt as one that a retry no longer sends."""
+        """Mark the unsent prompt as a prompt that a retry no longer sends."""
         for item in self._unsent_items:
             returned = returned_prompt_item(item.body)
             item.head, item.hint = returned.head, returned.hint
@@ -378,9 +378,9 @@ class PendingInput:
         self._unsent = None
 
     def return_prompts(self, prompts: Sequence[PromptInput]) -> None:
-        """Remove returned prompts, the last of those with equal text.
+        """Remove the items of returned prompts; of two equal prompts, the later one is removed.
 
-        If the first one was recorded already, it is the unsent prompt.
+        If the first returned prompt is not queued, it is the unsent prompt.
         """
         was_waiting = True
         for prompt in reversed(prompts):
@@ -394,7 +394,7 @@ class PendingInput:
             self._just_returned = list(prompts)
 
     def abandon(self) -> list[PromptInput]:
-        """Remove all accepted prompts and return them: no run is left to read them."""
+        """Remove and return all accepted prompts, because no run is left to read them."""
         accepted = [queued for queued in self._queued if queued.is_accepted]
         self._remove(accepted)
         return [queued.prompt for queued in accepted]
@@ -407,9 +407,9 @@ class PendingInput:
     # -- unsent prompts -------------------------------------------------------------------
 
     def show_returned(self, prompt: PromptInput) -> None:
-        """Show a prompt that was not sent, so that it can be edited.
+        """Display a prompt that was not sent, so that it can be edited.
 
-        An unsent prompt that has just returned can also be retried.
+        If it is the unsent prompt, or was returned together with it, it can also be retried.
         """
         is_unsent = self._unsent is not None and prompt in self._just_returned
         item = returned_prompt_item(prompt.text, can_retry=is_unsent)
@@ -422,7 +422,7 @@ class PendingInput:
         self._sink.add_item(item)
 
     def show_unsent(self, prompt: PromptInput, message: UserMessage) -> None:
-        """Show a recorded prompt that was not sent: it can be edited, and retried."""
+        """Display a recorded prompt that was not sent, so that it can be edited or retried."""
         self.clear_unsent()
         self._unsent, self._just_returned = (prompt, message), [prompt]
         self.show_returned(prompt)

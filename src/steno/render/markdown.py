@@ -1,7 +1,7 @@
-"""Write a branch as Markdown, for a forge, an editor or a wiki.
+"""Export of a branch as Markdown, for a code forge, an editor or a wiki.
 
-No text of a message or result can be taken for text of this module: results are in fences that they
-cannot close, texts of users in quotations, names in code or escaped.
+The text of a message or a result cannot pass for text of this module: results are inside fences
+that they cannot close, user text is quoted, and names are code or escaped.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from steno.render.commonmark import contain_markdown, quote_markdown
 from steno.render.markdown_escape import backtick_fence
 
 MAX_INLINE_IMAGE_BYTES: Final = 256 * 1024
-"""The size up to which images are embedded; an editor loads them with the text."""
+"""The size up to which images are embedded; larger images would slow down an editor."""
 _MARKDOWN_SIGNS: Final = re.compile(r"[\\`*_\[\]<>&~$]|^[-+=#]|#$|(?<=\d)[.)](?= )")
 
 
 def encode(
     header: Header, entries: Sequence[Entry], location: transcript.BranchLocation
 ) -> ExportedFile:
-    """Write a branch as Markdown."""
+    """Encode a branch as a Markdown document."""
     document = transcript.build_document(
         header, entries, location, max_image_bytes=MAX_INLINE_IMAGE_BYTES
     )
@@ -86,24 +86,24 @@ def _section_paragraphs(section: transcript.TranscriptSection) -> Iterator[str]:
 
 
 def _details(title: str, content: str) -> Iterator[str]:
-    # Markdown applies again after an empty line; a summary is HTML until then.
+    # The summary is HTML up to the next empty line; Markdown applies after it.
     yield f"<details>\n<summary>{escape(title, quote=False)}</summary>"
     yield content
     yield "</details>"
 
 
 def _fenced_code(text: str, language: str) -> str:
-    """Return a text between fences that are longer than any in it."""
+    """Return a text between fences that are longer than any sequence of backticks in it."""
     fence = backtick_fence(text, min_length=3)
     return f"{fence}{language or 'text'}\n{text}\n{fence}" if text else ""
 
 
 def _code_span(text: str) -> str:
-    """Return a line as a code span, also if it has backticks."""
+    """Return a line as a code span, even if the line contains backticks."""
     fence = backtick_fence(text)
     return f"{fence} {text} {fence}" if "`" in text else f"{fence}{text}{fence}"
 
 
 def _escape_signs(text: str) -> str:
-    """Return a line with all Markdown signs escaped."""
+    """Return a line with all special characters of Markdown escaped."""
     return _MARKDOWN_SIGNS.sub(r"\\\g<0>", text)

@@ -1,8 +1,8 @@
-"""Write plain text as Markdown that shows exactly this text.
+"""Functions that escape plain text so that Markdown displays exactly this text.
 
-Escaped text is one line, and printable. `escape_markdown` is for text in a sentence or a cell,
-`inline_code` for names, paths and rules; `markdown_table` takes either. `markdown_line` writes a
-line of styled pieces.
+The result is printable and on one line. `escape_markdown` is for text in a sentence or a cell,
+`inline_code` for names, paths and rules; `markdown_table` accepts either. `markdown_line` builds a
+line from styled pieces.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from steno.render.table_output import Column
 from steno.render.terminal_text import terminal_line
 
 CODE_STYLE: Final = "cyan"
-"""The style of names, paths, rules and commands, which are written as code."""
+"""The style of names, paths, rules and commands, which Markdown displays as code."""
 BOLD_STYLE: Final = "bold"
 _SPECIAL_CHARACTERS: Final = re.compile(r"[\\`*_\[\]<>&|~:@.]")
-"""Characters with a meaning anywhere in a line; `:`, `@` and `.` can turn text into a link."""
+"""Characters with a meaning anywhere in a line; `:`, `@` and `.` can create a link."""
 _LINE_START: Final = re.compile(r"(?:[0-9]{1,9}(?=\))|(?=[#+=-]))(?=[^\s])")
-"""A backslash after this keeps a line from being a heading, a list item or a rule."""
+"""A backslash after this match prevents a heading, a list item or a thematic break."""
 _BACKTICKS: Final = re.compile(r"`+")
 
 
 def escape_markdown(text: str) -> str:
-    """Return a text on one line that Markdown shows as it is."""
+    """Return a text as one line of Markdown that displays it unchanged."""
     return markdown_line([(terminal_line(text), "")])
 
 
 def markdown_line(pieces: Iterable[tuple[str, str]]) -> str:
-    """Return printable texts and their styles as one line."""
+    """Return a line of Markdown built from pairs of a printable text and its style."""
     parts: list[str] = []
     for text, style in pieces:
         escaped = _SPECIAL_CHARACTERS.sub(r"\\\g<0>", text)
@@ -44,7 +44,7 @@ def markdown_line(pieces: Iterable[tuple[str, str]]) -> str:
 
 
 def inline_code(text: str) -> str:
-    """Return a text on one line as inline code; empty for an empty text."""
+    """Return a text as one line of inline code; empty for an empty text."""
     line = terminal_line(text)
     if not line:
         return ""
@@ -54,18 +54,18 @@ def inline_code(text: str) -> str:
 
 
 def backtick_fence(text: str, *, min_length: int = 1) -> str:
-    """Return backticks that enclose a text as code: more than the text has in a row."""
+    """Return a fence for a text: more backticks than any sequence of backticks in it."""
     longest = max(map(len, _BACKTICKS.findall(text)), default=0)
     return "`" * max(min_length, longest + 1)
 
 
 def markdown_table(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of cells, each of them Markdown on one line."""
+    """Return a Markdown table; each cell is one line of Markdown."""
     rules = ["---:" if column.is_number else "---" for column in columns]
     lines = [[column.title for column in columns], rules, *rows]
     return "\n".join(map(_table_row, lines))
 
 
 def _table_row(cells: Sequence[str]) -> str:
-    # A bar ends a cell, also inside of code, unless a backslash is before it.
+    # A bar ends a cell, even inside code, unless a backslash precedes it.
     return "| " + " | ".join([cell.replace("|", "\\|") for cell in cells]) + " |"

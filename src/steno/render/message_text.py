@@ -1,7 +1,7 @@
-"""Messages and resolutions of references as text for people.
+"""Messages and resolved references as text for people.
 
-The details of a resolution come from a log, and may be of any type: wrong ones are ignored.
-All texts are printable. This module opens and prints nothing.
+The details of a resolution are read from a log and may have any type; details of a wrong type are
+ignored. All returned text is printable. This module does no I/O.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ROLE_STYLES: Final = {
     "assistant": "bold green",
     "tool_result": "bold cyan",
 }
-"""The style of each role."""
+"""The style of the heading of each kind of message."""
 _HASH_LENGTH: Final = 8
 _NO_DETAILS: Final[Mapping[str, Any]] = {}
 
@@ -55,9 +55,9 @@ _NO_DETAILS: Final[Mapping[str, Any]] = {}
 
 
 def entry_heading(entry: Entry, *, number: str, tools: Sequence[str]) -> list[StyledText]:
-    """Return the line above an entry: its number, type, outcome, time and origin.
+    """Return the heading of an entry with its number, type, outcome, time and origin.
 
-    `tools` are the names of the tools that it is about.
+    `tools` contains the names of the tools whose calls the entry concerns.
     """
     message = entry.message
     style = "dim" if message is None else ROLE_STYLES[payload_type(message)]
@@ -70,24 +70,24 @@ def entry_heading(entry: Entry, *, number: str, tools: Sequence[str]) -> list[St
         pieces.append((f"{message.outcome}{duration}", style))
     pieces.append((f"  {format_time(entry.time) or '-'}", "dim"))
     facts = " ".join(filter(None, [terminal_line(entry.decision or ""), *describe_origin(entry)]))
-    if facts and not describe_decider(entry.payload):  # else its description names the decision
+    if facts and not describe_decider(entry.payload):  # the description may already contain it
         pieces.append((f"  [{facts}]", "dim"))
     return pieces
 
 
 class StyledParagraph(NamedTuple):
-    """Lines of an entry in one style."""
+    """A part of an entry as text in one style."""
 
     text: str
     style: str = ""
     is_detail: bool = False
-    """Whether the paragraph is a detail, of which less is shown."""
+    """Whether the paragraph is a detail, which is truncated to fewer lines."""
     is_secondary: bool = False
-    """Whether a summary omits the paragraph: thinking, tracebacks, unknown blocks."""
+    """Whether a summary omits the paragraph, such as thinking or a traceback."""
 
 
 def message_paragraphs(message: Message) -> Iterator[StyledParagraph]:
-    """Yield the content of a message, block by block."""
+    """Yield the content of a message as one paragraph per block."""
     for block in message.content:
         paragraph = block_paragraph(block)
         if isinstance(message, ToolResultMessage):
@@ -141,10 +141,10 @@ def _call_paragraph(call: ToolCall | InvalidToolCall) -> StyledParagraph:
 
 
 class ResolutionFacts(NamedTuple):
-    """The facts about a resolved reference in the log."""
+    """Recorded facts about a resolved reference."""
 
     method: str = ""
-    """The way its content was obtained: `lines 1-2 of 40, utf-16-le`, `vision`, `cache`,
+    """How the content was obtained, such as `lines 1-2 of 40, utf-16-le`, `vision`, `cache` or
     `ocr rapidocr 3.10.0 0.97 de`.
     """
     size: int | None = None
@@ -152,12 +152,12 @@ class ResolutionFacts(NamedTuple):
 
     @property
     def short_hash(self) -> str:
-        """The beginning of the hash."""
+        """The first digits of the SHA-256."""
         return self.sha256[:_HASH_LENGTH]
 
 
 def resolution_facts(details: Mapping[str, Any] | None) -> ResolutionFacts:
-    """Return the facts in the details of a resolution."""
+    """Return the facts that the details of a resolution contain."""
     details = details or _NO_DETAILS
     size, sha256 = _int_detail(details, "bytes"), _text_detail(details, "sha256")
     match details.get("kind"):
@@ -190,7 +190,7 @@ def resolution_facts(details: Mapping[str, Any] | None) -> ResolutionFacts:
 
 
 def describe_resolution(message: object, resolution: Resolution) -> str:
-    """Describe the resolution of a block of a message, on one line."""
+    """Describe on one line how a block of a message was resolved."""
     name = f"block {resolution.block}"
     block = referenced_block(message, resolution)
     if block is not None:
@@ -203,7 +203,7 @@ def describe_resolution(message: object, resolution: Resolution) -> str:
 
 
 def _describe_details(details: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the facts in the form for `steno sessions show`, which has more room than a table."""
+    """Yield the facts for `steno sessions show`, which has more space than a table."""
     facts = resolution_facts(details)
     if details.get("used") == "ocr":
         yield f"text recognised by {_text_detail(details, 'engine') or 'OCR'}"
@@ -236,7 +236,7 @@ def _describe_lines(details: Mapping[str, Any]) -> str:
 
 def _format_confidence(details: Mapping[str, Any]) -> str:
     value = details.get("confidence")
-    # A confidence is from 0 to 1; a forged number of hundreds of digits could not be formatted.
+    # A confidence is between 0 and 1; a forged, huge integer could not be formatted.
     return format_confidence(value) if isinstance(value, float | int) and 0 <= value <= 1 else ""
 
 

@@ -1,7 +1,7 @@
-"""Write to stdout and files, and report errors of writing.
+"""Functions that write to stdout and files, and report write errors.
 
-A file is replaced as a whole. A device, a pipe, and the path of an open descriptor (`/dev/stdout`)
-are never replaced: other processes use them, too.
+A file is replaced as a whole. A device, a pipe and the path of an open descriptor (`/dev/stdout`)
+are never replaced, because other processes use them, too.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from steno.render.terminal_text import terminal_json
 STDOUT: Final = "stdout"
 """The name of stdout in errors."""
 _MAX_LINKS: Final = 40
-"""The number of links in a row that an operating system follows."""
+"""The number of consecutive links that an operating system follows."""
 _DESCRIPTOR_PATH: Final = re.compile(
     r"/dev/fd/(\d{1,9})|/proc/(\d+)/(?:task/\d+/)?fd/(\d{1,9})", re.ASCII
 )
-"""The path of an open descriptor; in `/proc` with the id of its process."""
+"""The path of an open descriptor; a path in `/proc` contains the id of its process."""
 _PRINT_DESCRIPTORS: Final = (1, 2)
 """The descriptors of stdout and stderr."""
 
 
 @final
 class OutputError(OSError):
-    """Output could not be written: the disk is full, or access is denied."""
+    """Output could not be written, for example because the disk is full or access is denied."""
 
     @property
     def is_stdout(self) -> bool:
-        """Whether the error is about stdout, not about a file."""
+        """Whether stdout, not a file, could not be written."""
         return bool(self.filename == STDOUT)
 
     def __str__(self) -> str:
@@ -49,7 +49,10 @@ class OutputError(OSError):
 
 @contextmanager
 def report_write_errors(place: str) -> Generator[None]:
-    """Name the place in errors of writing. Raises OutputError."""
+    """Convert an OSError in the block to an OutputError that names the place.
+
+    A BrokenPipeError is not converted.
+    """
     try:
         yield
     except BrokenPipeError:
@@ -59,9 +62,9 @@ def report_write_errors(place: str) -> Generator[None]:
 
 
 def print_json(data: bytes, *, escape: bool = True) -> None:
-    """Print JSON: indented on a terminal, else on one line. Raises OutputError.
+    """Print JSON, indented if stdout is a terminal. Raises OutputError if writing fails.
 
-    Characters that a terminal would act on are escaped; for a pipe, only if `escape` is true.
+    Characters that a terminal would interpret are escaped; in a pipe, only if `escape` is true.
     """
     if sys.stdout.isatty():
         data = terminal_json(msgspec.json.format(data))
@@ -72,7 +75,7 @@ def print_json(data: bytes, *, escape: bool = True) -> None:
 
 
 def escape_unencodable_output() -> None:
-    """Let stdout print characters that its encoding lacks as escapes."""
+    """Configure stdout to print characters that its encoding lacks as escapes."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
@@ -81,9 +84,9 @@ def escape_unencodable_output() -> None:
 
 
 def write_file(target: Path, data: bytes) -> None:
-    """Write a file as a whole, or not at all, readable by the user alone. Raises OutputError.
+    """Write a file atomically, readable by the user alone. Raises OutputError if writing fails.
 
-    A shared target is appended to, not replaced.
+    Data for a shared target is appended to it; the target is not replaced.
     """
     with report_write_errors(str(target)):
         if is_shared_target(target):
@@ -100,11 +103,14 @@ def is_shared_target(target: Path) -> bool:
 
 
 def append_to_shared(target: Path, data: bytes) -> None:
-    """Append to a shared target, after everything that was printed before. Raises OutputError."""
+    """Append data to a shared target, after all output printed so far.
+
+    Raises OutputError if writing fails.
+    """
     with report_write_errors(str(target)):
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
-        # The descriptor of this process keeps its position in the file; a new one would not.
+        # The descriptor of this process has the current file position; a new one would not.
         own = _own_descriptor(target)
         descriptor = os.open(target, os.O_WRONLY | os.O_APPEND) if own is None else os.dup(own)
         try:
@@ -112,12 +118,12 @@ def append_to_shared(target: Path, data: bytes) -> None:
                 file.write(data)
         except BrokenPipeError as exc:
             if own in _PRINT_DESCRIPTORS:
-                raise  # the reader of the output is gone
+                raise  # the process that read the output has exited
             raise OutputError(exc.errno, exc.strerror, str(target)) from exc
 
 
 def _resolve_links(target: Path) -> Path:
-    """Return the file that links lead to, whether it exists or not. Raises OSError for a loop."""
+    """Return the target of symbolic links, which need not exist. Raises OSError for a loop."""
     resolved = Path(os.path.realpath(target))
     if resolved.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -140,7 +146,7 @@ def _replace_file(target: Path, data: bytes) -> None:
 
 
 def _own_descriptor(target: Path) -> int | None:
-    """Return the descriptor with which this process prints to a file; None if there is none."""
+    """Return the descriptor of this process that refers to the target; None if there is none."""
     match = _match_descriptor_path(target)
     if match is not None:
         number, process, process_number = match.groups()
@@ -154,9 +160,9 @@ def _own_descriptor(target: Path) -> int | None:
 
 
 def _match_descriptor_path(target: Path) -> re.Match[str] | None:
-    """Follow the links of a path up to the path of a descriptor; None if there is none.
+    """Follow links until a path names a descriptor, and return the match; None if none does.
 
-    The link of the descriptor itself is not followed: it leads to the file, not to the descriptor.
+    The path of the descriptor is itself a link to the file, which is not followed.
     """
     for _ in range(_MAX_LINKS):
         folder = Path(os.path.realpath(target.parent))

@@ -1,4 +1,4 @@
-"""Show the progress of long work on stderr, if that is a terminal."""
+"""Progress display for long operations, on stderr if it is a terminal."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from typing import Any, Final, Protocol, TypeAlias, TypeVar, final
 
 T = TypeVar("T")
 _DELAY_S: Final = 0.5
-"""The delay before anything is shown."""
+"""The delay before the progress is displayed."""
 _REDRAW_INTERVAL_S: Final = 0.1
-"""The pause between two redraws: drawing costs more than most steps."""
+"""The minimum time between two redraws, since drawing costs more than most steps."""
 
 
 @contextmanager
 def show_progress(
     activity: str, total: int | None, *, delay_s: float = _DELAY_S
 ) -> Generator[ProgressMeter]:
-    """Show the progress of the block."""
+    """Display the progress that the block reports to the yielded meter."""
     meter = ProgressMeter(activity, total, delay_s=delay_s)
     try:
         yield meter
@@ -32,7 +32,7 @@ def show_progress(
 
 @contextmanager
 def show_activity(activity: str, *, delay_s: float = _DELAY_S) -> Generator[None]:
-    """Show that the block is running, for work that cannot be counted."""
+    """Display an activity while the block runs, for work that cannot be counted."""
     meter = ProgressMeter(activity, None, delay_s=0)
     timer = Timer(delay_s, meter.show, (0,))
     timer.daemon = True
@@ -49,17 +49,17 @@ def show_activity(activity: str, *, delay_s: float = _DELAY_S) -> Generator[None
 
 @final
 class ProgressMeter:
-    """Shows how much work is done, after a delay."""
+    """Displays the amount of completed work after a delay."""
 
     def __init__(self, activity: str, total: int | None, *, delay_s: float = _DELAY_S) -> None:
-        """Start to measure; `total` is None if it is unknown."""
+        """Start the delay; `total` is None if the amount of work is unknown."""
         self._activity = activity
         self._total = total
         self._next_redraw_at = time.monotonic() + delay_s
         self._bar: _ProgressDisplay | None = None
 
     def show(self, done: int) -> None:
-        """Show how much work is done."""
+        """Display the amount of completed work."""
         now = time.monotonic()
         if now < self._next_redraw_at:
             return
@@ -70,23 +70,23 @@ class ProgressMeter:
             self._bar.update(done)
 
     def track(self, items: Iterable[T]) -> Iterator[T]:
-        """Yield items one by one, and show how many there were."""
+        """Yield the items one by one, and display the number of processed items."""
         for done, item in enumerate(items, start=1):
             yield item
             self.show(done)
 
     def close(self) -> None:
-        """Remove the progress from the terminal."""
+        """Remove the progress display from the terminal."""
         if self._bar is not None:
             self._bar.close()
 
 
 ShowProgress: TypeAlias = Callable[[str, int | None], AbstractContextManager[ProgressMeter]]
-"""Shows an activity and its progress; the total may be unknown."""
+"""A function like `show_progress`; its arguments are the activity and the total, or None."""
 
 
 def no_progress(activity: str, total: int | None) -> AbstractContextManager[ProgressMeter]:
-    """Show nothing."""
+    """Return a progress meter that displays nothing."""
     return nullcontext(ProgressMeter(activity, total, delay_s=math.inf))
 
 
@@ -106,7 +106,7 @@ def _new_bar(activity: str, total: int | None) -> _ProgressDisplay:
 
 @final
 class _CounterLine:
-    """A line that is overwritten, for use without rich."""
+    """A progress line that overwrites itself, for use without rich."""
 
     def __init__(self, activity: str, total: int | None) -> None:
         self._activity = activity
@@ -122,7 +122,7 @@ class _CounterLine:
 
 @final
 class _RichBar:
-    """A progress bar of rich."""
+    """A progress bar drawn by rich."""
 
     def __init__(self, progress: Any, activity: str, total: int | None) -> None:
         self._progress = progress

@@ -1,4 +1,4 @@
-"""Format counts, costs and times for people."""
+"""Functions that format counts, costs and times for people."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ _AGE_UNITS: Final = ((60, 1, "s"), (3600, 60, "min"), (86_400, 3600, "h"), (2_59
 
 
 def format_count(number: int, one: str, many: str) -> str:
-    """Return a number with its noun, singular or plural."""
+    """Return a number with its noun in the singular or plural."""
     return f"1 {one}" if number == 1 else f"{number:,} {many}"
 
 
 def format_dollars(cost: Decimal) -> str:
-    """Return an amount of money; small amounts have more digits."""
+    """Return an amount in dollars, with more digits for small amounts."""
     if cost == 0:
         return "$0"
     if cost < Decimal("0.0001"):
@@ -24,12 +24,12 @@ def format_dollars(cost: Decimal) -> str:
 
 
 def format_time(time: datetime | None) -> str:
-    """Return a time to the second, in UTC; empty if it is unknown."""
+    """Return a time in UTC, to the second; empty if `time` is None."""
     return "" if time is None else f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%SZ}"
 
 
 def format_age(time: datetime | None, now: datetime) -> str:
-    """Return how long ago a time was; its date if that is over a month ago, or in the future."""
+    """Return the age of a time, or its date if it is more than a month old or in the future."""
     if time is None:
         return "-"
     seconds = int((now - time).total_seconds())

@@ -1,10 +1,10 @@
-"""Report a run: the response on stdout, everything else on stderr.
+"""Output of a run, with the response on stdout and everything else on stderr.
 
-People get text: a terminal shows the text of the model as it arrives, a pipe gets only the last
-message. Text of models and tools is made printable for a terminal.
+Text output is for people: a terminal displays the text of the model as it arrives, a pipe receives
+only the last message. Text of models and tools is made printable for a terminal.
 
-Programs get one JSON object, or a line of JSON for each event. Stdout contains only JSON; every
-line is complete and flushed before the next event.
+JSON output is for programs: one JSON object, or one line of JSON per event. Stdout then contains
+only JSON, and every line is complete and flushed before the next event.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ from steno.values import replace_lone_surrogates
 _MAX_LINE_LENGTH: Final = 100
 _MAX_NOTICE_LENGTH: Final = 400
 HintTexts: TypeAlias = Mapping[ItemHint | None, str]
-"""The texts after items, by their hints: the options of a command line."""
+"""The texts to print after items with each hint, such as command-line options."""
 _NO_HINTS: Final[HintTexts] = MappingProxyType({})
 _TOKEN_FIELDS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
 class RunDescription(NamedTuple):
-    """The facts about a run before it begins."""
+    """The facts about a run that are known before it begins."""
 
     session: str | None
-    """None if the session is not stored."""
+    """The id of the session; None if it is not stored."""
     branch: str
     model: str
     mode: str
@@ -69,7 +69,7 @@ class RunDescription(NamedTuple):
 
 
 class RunReporter:
-    """Prints a line on stderr for each event that the user may want to know.
+    """Prints a line on stderr for each event of a run that is of interest to the user.
 
     Subclasses print the response on stdout.
     """
@@ -77,7 +77,7 @@ class RunReporter:
     def __init__(
         self, *, quiet: bool = False, verbose: bool = False, hints: HintTexts = _NO_HINTS
     ) -> None:
-        """Take the options `quiet` (nothing on stderr) and `verbose`, and the texts of hints."""
+        """Create a reporter; `quiet` prints nothing on stderr, `verbose` reports every change."""
         self._is_quiet = quiet
         self._hints = hints
         self._summarizer = ChangeSummarizer(self._print_event, is_verbose=verbose)
@@ -85,7 +85,7 @@ class RunReporter:
         self._run: RunDescription | None = None
 
     def prepare(self, step: str) -> None:
-        """Show a step before the run, if it takes long."""
+        """Display a step of the preparation if it takes long."""
         self._wait_indicator.start(step)
 
     def begin(self, run: RunDescription) -> None:
@@ -96,7 +96,7 @@ class RunReporter:
         self._print_line(f"{run.model} · {run.mode} mode · {session}")
 
     def on_event(self, event: LoopEvent) -> None:
-        """Print calls and notices, and show the current wait of the run."""
+        """Print calls and notices, and display the current wait."""
         self._summarizer(event)
 
     def _print_event(self, event: SessionEvent) -> None:
@@ -120,16 +120,16 @@ class RunReporter:
                 pass
 
     def end(self, result: RunResult) -> None:
-        """Print a line if the run was interrupted, or ended with a reason."""
+        """Print a line if the run was interrupted, or if its response is incomplete."""
         self.close()
         item = describe_run_end(result)
-        if item is None or item.kind is ItemKind.ERROR:  # the exit status and stderr report it
+        if item is None or item.kind is ItemKind.ERROR:  # the caller reports errors
             return
         if self._is_stored or item.hint is not ItemHint.CONTINUE:
             self._print_item(item)
 
     def close(self) -> None:
-        """Clear unfinished lines on the terminal."""
+        """Clear the temporary line on the terminal."""
         self._wait_indicator.stop()
 
     @property
@@ -153,7 +153,7 @@ class RunReporter:
 
 @final
 class TextReporter(RunReporter):
-    """Prints the text of the model: as it arrives on a terminal, else the last message."""
+    """Prints the text of the model as it arrives on a terminal, otherwise the last message."""
 
     def __init__(
         self, *, quiet: bool = False, verbose: bool = False, hints: HintTexts = _NO_HINTS
@@ -165,7 +165,7 @@ class TextReporter(RunReporter):
             escape_unencodable_output()
 
     def on_event(self, event: LoopEvent) -> None:
-        """Print text on a terminal, and report the rest on stderr."""
+        """Print streamed text on a terminal, and report other events on stderr."""
         if self._text is not None and isinstance(event, TextDelta):
             self._wait_indicator.stop()
             self._print_text(self._text.feed(event.text))
@@ -176,7 +176,7 @@ class TextReporter(RunReporter):
         super().on_event(event)
 
     def end(self, result: RunResult) -> None:
-        """Print the response, unless the terminal shows it already."""
+        """Print the response, unless it was streamed to a terminal."""
         super().end(result)
         if self._text is None and result.text:
             end = "" if result.text.endswith("\n") else "\n"
@@ -185,12 +185,12 @@ class TextReporter(RunReporter):
                 sys.stdout.buffer.flush()
 
     def close(self) -> None:
-        """Leave the cursor at the start of a line."""
+        """Clear the temporary line, and move the cursor to the start of a line."""
         super().close()
         self._end_line()
 
     def _end_line(self) -> None:
-        """Begin a new line of a terminal, unless the cursor is at the start of one."""
+        """Begin a new line on a terminal, unless the cursor is at the start of a line."""
         if self._text is not None:
             self._print_text(self._text.close())
             self._print_text("\n" if self._is_within_line else "")
@@ -207,7 +207,7 @@ class TextReporter(RunReporter):
 
 @final
 class JsonReporter(RunReporter):
-    """Prints the result of a run, and before that, if `streams`, every event."""
+    """Prints the result of a run as JSON, preceded by every event if `streams` is true."""
 
     def __init__(
         self,
@@ -217,19 +217,19 @@ class JsonReporter(RunReporter):
         verbose: bool = False,
         hints: HintTexts = _NO_HINTS,
     ) -> None:
-        """Take the amount of output. With events on stdout, stderr stays empty."""
+        """Create a reporter; if `streams` is true, it prints events on stdout, none on stderr."""
         super().__init__(quiet=quiet or streams, verbose=verbose, hints=hints)
         self._streams = streams
         self._denied: list[dict[str, Any]] = []
 
     def begin(self, run: RunDescription) -> None:
-        """Print the facts about the run."""
+        """Print the description of the run, as JSON if events are streamed."""
         super().begin(run)
         if self._streams:
             _print_json_line({"type": "session", **run._asdict()})
 
     def on_event(self, event: LoopEvent) -> None:
-        """Print an event, and collect denied calls."""
+        """Print an event if events are streamed, and collect denied calls."""
         super().on_event(event)
         if isinstance(event, CallEnded) and event.result.outcome is Outcome.DENIED:
             denial = {"call_id": event.call.id, "tool": event.call.name}
@@ -239,14 +239,14 @@ class JsonReporter(RunReporter):
             _print_json_line(line)
 
     def end(self, result: RunResult) -> None:
-        """Print the result."""
+        """Print the result of the run and the denied calls as JSON."""
         super().end(result)
         assert self._run is not None
         _print_json_line({**result_as_json(result, self._run), "denied": self._denied})
 
 
 def event_as_json(event: LoopEvent) -> dict[str, Any] | None:
-    """Return an event as JSON; None for events whose content is in other events."""
+    """Return an event as JSON; None if other events already contain its content."""
     match event:
         case TurnStarted(number):
             return {"type": "turn", "number": number}
@@ -275,7 +275,7 @@ def event_as_json(event: LoopEvent) -> dict[str, Any] | None:
 
 
 def result_as_json(result: RunResult, run: RunDescription) -> dict[str, Any]:
-    """Return the result of a run as JSON."""
+    """Return the result of a run as a JSON object, with its session, usage and cost."""
     return {
         "type": "result",
         "ending": result.end_reason,

@@ -1,7 +1,7 @@
-"""Entries and events of a session as items and sentences, the same for every interface.
+"""Entries and events of a session as items and sentences, which all interfaces share.
 
-The code that draws the text makes it printable. Heads are on one line. No item names a key or a
-command: it has a hint, for which each interface has its own text.
+The code that draws the text makes it printable. A head is one line. Items name no keys or commands;
+they have a hint instead, for which each interface has its own text.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ from steno.tools.calls import call_content, call_headline
 
 NOTHING_SENT: Final = "nothing was sent"
 _MAX_UNFOLDED_LINES: Final = 20
-"""The number of lines up to which a diff starts unfolded."""
+"""The number of lines up to which a diff is unfolded at first."""
 _MAX_FAILURE_LINES: Final = 5
 _MAX_FAILURE_CHARACTERS: Final = 500
-"""The length up to which the output of a failed call starts unfolded, since it has the reason."""
+"""The length up to which the output of a failed call is unfolded at first, to show the reason."""
 _STATE_BY_OUTCOME: Final = {
     Outcome.OK: CallState.DONE,
     Outcome.DENIED: CallState.DENIED,
@@ -79,18 +79,18 @@ _STATE_BY_OUTCOME: Final = {
 
 @final
 class EventDescriber:
-    """Returns the items of entries and events. Later events may change the items of calls."""
+    """Converts entries and events to items; later events may change the items of calls."""
 
     def __init__(self, headline: Headline = call_headline, content: Content = call_content) -> None:
         self._headline = headline
         self._content = content
         self._prompts: dict[str, UserMessage] = {}
-        """Recorded messages of the user, by entry."""
+        """Recorded messages of the user, by entry id."""
         self._has_reported_failure = False
-        """Whether this run has reported an unresolved reference already."""
+        """Whether an unresolved reference has already been reported in this run."""
 
     def describe_event(self, event: SessionEvent) -> list[TranscriptItem]:
-        """Return the new items of an event."""
+        """Return the new items for an event."""
         match event:
             case events.EntryRecorded(entry):
                 items = self.describe_entry(entry)
@@ -115,7 +115,7 @@ class EventDescriber:
                 return []
 
     def describe_entry(self, entry: Entry) -> list[TranscriptItem]:
-        """Return the items of an entry; results and decisions about calls have none."""
+        """Return the items of an entry; results and approvals of calls have no items."""
         payload = entry.message or entry.payload
         match payload:
             case AssistantMessage():
@@ -130,7 +130,7 @@ class EventDescriber:
                 return [] if marker is None else [marker]
 
     def _items_from_answer(self, entry: str, message: AssistantMessage) -> list[TranscriptItem]:
-        """Return the items of a response, block by block, including calls."""
+        """Return the items of a response, one for each block that is not blank."""
         return [
             item
             for block_index, block in enumerate(message.content)
@@ -160,7 +160,7 @@ class EventDescriber:
                 assert_never(block)
 
     def _item_from_call(self, call: AnyToolCall, entry: str) -> TranscriptItem:
-        """Return the item of a call without a result."""
+        """Return the item of a call, without its result."""
         head = summarize_call(call, self._headline)
         item = TranscriptItem(ItemKind.CALL, head, is_folded=True, entry=entry)
         if isinstance(call, InvalidToolCall):
@@ -172,13 +172,13 @@ class EventDescriber:
 
 
 def notice_item(notice: events.Notice) -> TranscriptItem:
-    """Return the item of a notice."""
+    """Return the item of a notice, with the hint for its code."""
     hints = {"fields_ignored": ItemHint.SHOW_IGNORED, "limit_reached": ItemHint.CONTINUE}
     return TranscriptItem(ItemKind.NOTICE, body=notice.text, hint=hints.get(notice.code))
 
 
 def describe_run_end(result: events.RunResult) -> TranscriptItem | None:
-    """Return the item for a run that ended early or has an incomplete response; else None."""
+    """Return the item for a failed, interrupted or incomplete run; None for any other run."""
     match result.end_reason:
         case events.EndReason.FAILED:
             text = str(result.error or result.reason)
@@ -200,7 +200,7 @@ def queued_prompt_item(text: str, *, is_steering: bool) -> TranscriptItem:
 
 
 def returned_prompt_item(text: str, *, can_retry: bool = False) -> TranscriptItem:
-    """Return the item of a prompt that was not sent."""
+    """Return the item of a prompt that was not sent and can be edited."""
     hint = ItemHint.RETRY_OR_EDIT if can_retry else ItemHint.EDIT
     return TranscriptItem(
         ItemKind.USER, "not sent", text, state=CallState.STOPPED, is_folded=True, hint=hint
@@ -211,7 +211,7 @@ def returned_prompt_item(text: str, *, can_retry: bool = False) -> TranscriptIte
 
 
 def apply_result(item: TranscriptItem, result: ToolResultMessage, entry: str) -> None:
-    """Show the result of a call."""
+    """Update the item of a call with its result."""
     item.is_open = False
     item.state = _STATE_BY_OUTCOME.get(result.outcome, CallState.FAILED)
     details = result.details or {}
@@ -229,21 +229,21 @@ def apply_result(item: TranscriptItem, result: ToolResultMessage, entry: str) ->
 
 
 def _is_short_failure(item: TranscriptItem) -> bool:
-    """Return whether a call failed with a short reason."""
+    """Return whether a call failed with a text short enough to be unfolded."""
     is_short = 0 < len(item.body) <= _MAX_FAILURE_CHARACTERS
     lines = item.body.strip("\n").count("\n") + 1
     return item.state is CallState.FAILED and is_short and lines <= _MAX_FAILURE_LINES
 
 
 def _change_summary(details: Mapping[str, Any]) -> str:
-    """Return the numbers of added and removed lines."""
+    """Return the numbers of added and removed lines as text; empty if they are unknown."""
     added, removed = details.get("added"), details.get("removed")
     is_counted = isinstance(added, int) and isinstance(removed, int)
     return f"+{added:,} \N{MINUS SIGN}{removed:,}" if is_counted else ""
 
 
 def _without_file_header(diff: str, head: str) -> str:
-    """Return a diff without the name of the file, if the head above it ends in that name."""
+    """Return a diff without its file header, if the head of its item ends with the file name."""
     old, _, rest = diff.partition("\n")
     new, _, changes = rest.partition("\n")
     is_named = old.startswith("--- ") and new.startswith("+++ ")
@@ -251,7 +251,7 @@ def _without_file_header(diff: str, head: str) -> str:
 
 
 def apply_decision(item: TranscriptItem, approval: records.Approval) -> None:
-    """Show the decision about a call."""
+    """Update the item of a call with the decision about it."""
     if approval.status is records.ApprovalStatus.PENDING:
         item.state = CallState.WAITING
     elif approval.status is records.ApprovalStatus.DENIED:
@@ -264,7 +264,7 @@ def apply_decision(item: TranscriptItem, approval: records.Approval) -> None:
 
 
 def item_from_prompt(entry: Entry, message: UserMessage) -> TranscriptItem:
-    """Return the item of a prompt, or of a shell command."""
+    """Return the item of a recorded prompt or shell command."""
     if (shell := shell_command_of(entry)) is not None:
         item = item_from_shell_command(shell.command)
         item.entry = entry.id
@@ -280,12 +280,12 @@ def item_from_prompt(entry: Entry, message: UserMessage) -> TranscriptItem:
 
 
 def item_from_shell_command(command: str) -> TranscriptItem:
-    """Return the item of a shell command without output."""
+    """Return the item of a shell command, without its output."""
     return TranscriptItem(ItemKind.SHELL, head=f"$ {terminal_line(command)}", is_folded=True)
 
 
 def apply_exit_status(item: TranscriptItem, status: object) -> None:
-    """Show the exit status of a shell command; None means that it was stopped."""
+    """Update the item of a shell command with its exit status; None means that it was stopped."""
     if status is None:
         item.state = CallState.STOPPED
     elif status == 0:
@@ -312,14 +312,14 @@ def _reference_text(block: UserBlock) -> str:
             return describe_reference(block)
         case Opaque():
             return describe_opaque(block)
-        case Text():  # not a reference: a forged resolution may name any block
+        case Text():  # not a reference, but a forged resolution may name any block
             return "a text"
         case _:
             assert_never(block)
 
 
 def image_locations(content: tuple[object, ...], entry: str) -> tuple[ImageLocation, ...]:
-    """Return the locations of the images of a message."""
+    """Return the locations of the images in a message's content."""
     return tuple(
         [
             ImageLocation(entry, block_index)
@@ -333,10 +333,10 @@ def image_locations(content: tuple[object, ...], entry: str) -> tuple[ImageLocat
 
 
 def marker_from_entry(entry: Entry, prompts: Mapping[str, UserMessage]) -> TranscriptItem | None:
-    """Return the item of an entry that is neither a message nor about a call; None if it has none.
+    """Return the item of an entry other than a prompt or a response; None if it has no item.
 
-    Rewound entries are no longer on the branch, and have no item: the tree shows them.
-    `prompts` has the messages of the user by entry, for the names of resolved references.
+    Tool results, approvals and rewinds have no item. `prompts` contains the messages of the user
+    by entry id, for the names of references.
     """
     payload = revoked_grant_of(entry) or entry.payload
     head, body = "", ""
@@ -381,7 +381,7 @@ def marker_from_entry(entry: Entry, prompts: Mapping[str, UserMessage]) -> Trans
 def _resolution_item(
     entry: Entry, resolution: records.Resolution, prompt: UserMessage | None
 ) -> TranscriptItem | None:
-    """Return the item of a reference that failed or was resolved by OCR; None for others."""
+    """Return the item of a reference that failed or was resolved by OCR; None for any other."""
     blocks = () if prompt is None else prompt.content[resolution.block :]
     reference = _reference_text(blocks[0]) if blocks else "a reference"
     if resolution.status is records.ResolutionStatus.FAILED:
@@ -391,7 +391,7 @@ def _resolution_item(
     if resolution.status is records.ResolutionStatus.RESOLVED and details.get("used") == "ocr":
         return TranscriptItem(
             ItemKind.NOTICE,
-            body=f"{reference}: the model gets the recognised text, not the image",
+            body=f"{reference}: the model receives the recognised text, not the image",
             entry=entry.id,
         )
     return None
@@ -401,7 +401,7 @@ def _resolution_item(
 
 
 def describe_activity(event: SessionEvent, model: Callable[[], str]) -> str | None:
-    """Return the activity of a session after an event; None if the event does not change it."""
+    """Return the activity of a session after an event; None if the activity does not change."""
     match event:
         case TextDelta():
             return "answering"
@@ -422,13 +422,13 @@ def describe_activity(event: SessionEvent, model: Callable[[], str]) -> str | No
 
 
 def describe_run_usage(result: events.RunResult) -> str:
-    """Return the tokens of a run, and their cost if it is known."""
+    """Return the number of tokens of a run, with the cost if it is known."""
     tokens = format_count(result.usage.total_tokens, "token", "tokens")
     return tokens if result.cost is None else f"{tokens}, {format_dollars(result.cost)}"
 
 
 def describe_bug(error: Exception) -> str:
-    """Describe an unexpected exception."""
+    """Return the message for an unexpected exception, which is a bug in steno."""
     return f"a bug in steno: {type(error).__name__}: {error}; all recorded entries are safe"
 
 
@@ -437,17 +437,20 @@ def describe_bug(error: Exception) -> str:
 
 @final
 class ChangeSummarizer:
-    """Passes events to a listener; changes become notices, and all ignored fields one notice."""
+    """Passes events to a listener, with changes converted to notices.
+
+    All fields that the server ignores are combined in one notice.
+    """
 
     def __init__(self, listener: SessionListener, *, is_verbose: bool) -> None:
-        """Take the listener; with `is_verbose` it gets a notice about each change."""
+        """Set the listener; if `is_verbose`, it receives a notice about every single change."""
         self._listener = listener
         self._is_verbose = is_verbose
         self._ignored: Counter[str] | None = Counter()
-        """The number of ignored fields by member of the request; None after it was reported."""
+        """The number of ignored fields by member of the request; None once it is reported."""
 
     def __call__(self, event: SessionEvent) -> None:
-        """Pass on an event, or a notice in its place."""
+        """Pass an event, or a notice in its place, to the listener."""
         if isinstance(event, events.EntryRecorded) and isinstance(
             event.entry.payload, records.ModelChange
         ):
@@ -460,7 +463,7 @@ class ChangeSummarizer:
                     self._ignored[change.place_parts.member] += 1
                 return
             event = events.Notice(events.NoticeKind.CONTEXT, text, change.code)
-        if self._ignored:  # the first request contains all of them
+        if self._ignored:  # all ignored fields are in the first request
             text, self._ignored = summarize_ignored(self._ignored), None
             self._listener(events.Notice(events.NoticeKind.CONTEXT, text, "fields_ignored"))
         self._listener(event)

@@ -1,6 +1,6 @@
-"""Print lines and tables on stdout, and notices on stderr.
+"""Functions that print lines and tables on stdout, and notices on stderr.
 
-On a terminal, and with rich installed, the output has colours; the text is the same without. The
+On a terminal the output is coloured if rich is installed; its text is the same without rich. The
 caller makes untrusted text printable first.
 """
 
@@ -18,29 +18,29 @@ from steno.render.output import STDOUT, escape_unencodable_output, report_write_
 from steno.render.terminal_text import display_width, truncate_to_width
 
 StyledText: TypeAlias = str | tuple[str, str]
-"""A piece of a line: a text, or a text and its style (`dim`, `bold`, `cyan`, ...)."""
+"""A piece of a line: plain text, or a pair of a text and its style (`dim`, `bold`, ...)."""
 INDENT: Final = "    "
-"""The indentation of text below a line."""
+"""The indentation of text that belongs to the line above it."""
 _COLUMN_GAP: Final = "  "
 _NO_TEXTS: Final[Mapping[int, str]] = MappingProxyType({})
 _MIN_COLUMN_WIDTH: Final = 8
 _MAX_UNCUT_WIDTH: Final = 100
-"""The width up to which a cell widens its column, if cells are not cut."""
+"""The maximum width to which a cell widens its column if cells are not truncated."""
 
 
 class Column(NamedTuple):
-    """The format of a column of a table."""
+    """The title and the format of a table column."""
 
     title: str
     style: str = ""
     is_number: bool = False
     may_shrink: bool = False
-    """Whether the column is cut if the terminal is too narrow."""
+    """Whether the column is truncated if the terminal is too narrow."""
 
 
 @final
 class StdoutPrinter:
-    """Prints lines and tables to stdout: a terminal, a file or a pipe."""
+    """Prints lines and tables to stdout, whether it is a terminal, a file or a pipe."""
 
     def __init__(self) -> None:
         """Detect whether stdout is a terminal, and load rich if it is."""
@@ -50,7 +50,7 @@ class StdoutPrinter:
         """The width of the terminal; None if stdout is not a terminal."""
 
     def line(self, *pieces: StyledText, max_width: int | None = None) -> None:
-        """Print the pieces on one line, cut at `max_width` if it is set."""
+        """Print the pieces on one line, truncated to `max_width` if it is set."""
         parts = [(piece, "") if isinstance(piece, str) else piece for piece in pieces]
         if max_width is not None:
             parts = _cut_parts(parts, max_width)
@@ -67,9 +67,9 @@ class StdoutPrinter:
         *,
         below: Mapping[int, str] = _NO_TEXTS,
     ) -> None:
-        """Print rows below the titles of their columns, aligned.
+        """Print the column titles and the rows, aligned.
 
-        `below` has texts by the number of a row; each is printed below its row and never cut.
+        `below` maps the index of a row to a text that is printed below the row, never truncated.
         """
         widths = [
             self._width_of(column, [row[index] for row in rows])
@@ -105,13 +105,13 @@ class StdoutPrinter:
             pieces += [blanks, shown] if column.is_number else [shown, blanks]
             pieces.append((_COLUMN_GAP, ""))
         while pieces and not pieces[-1][0].strip():
-            pieces.pop()  # no blanks at the end of a line
+            pieces.pop()  # no trailing blanks
         self.line(*pieces)
 
 
 def _shrink_widths(widths: list[int], columns: Sequence[Column], available_width: int) -> None:
     excess = sum(widths) + len(_COLUMN_GAP) * (len(widths) - 1) - available_width
-    # The last columns shrink first: the first ones have the subject of a row.
+    # The last columns shrink first, because the first ones identify the row.
     for index, column in reversed([*enumerate(columns)]):
         if column.may_shrink and excess > 0:
             shrunk = max(widths[index] - excess, min(_MIN_COLUMN_WIDTH, widths[index]))
@@ -130,14 +130,14 @@ def _cut_parts(parts: list[tuple[str, str]], available_width: int) -> list[tuple
 
 
 def print_notice(text: str) -> None:
-    """Print a line on stderr, after everything that was printed on stdout before."""
+    """Flush stdout, then print a line on stderr."""
     with report_write_errors(STDOUT):
         sys.stdout.flush()
     print(f"steno: {text}", file=sys.stderr)
 
 
 def _load_rich() -> Callable[[Sequence[tuple[str, str]]], None] | None:
-    """Return a function that prints a styled line with rich; None without rich (`steno-agent[cli]`)."""
+    """Return a function that prints a styled line with rich; None if rich is not installed."""
     try:
         text = importlib.import_module("rich.text").Text
         console = importlib.import_module("rich.console").Console(

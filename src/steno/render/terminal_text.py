@@ -1,7 +1,7 @@
-r"""Make untrusted text safe for a terminal, and fit it into a width.
+r"""Functions that make untrusted text safe for a terminal and fit it into a width.
 
-Colours are dropped. Every other character that a terminal acts on, or that is invisible, is shown
-as an escape (`\x1b`, `\u202e`): hidden characters may be an attack.
+Colours are removed. Every other character that is invisible or that a terminal interprets becomes a
+visible escape (`\x1b`, `\u202e`), because hidden characters may be an attack.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Final, final
 _COLOR_PREFIX: Final = r"(?:\x1b\[|\x9b)[0-9;:]*"
 _COLOR_SEQUENCE: Final = re.compile(rf"{_COLOR_PREFIX}m")
 _INCOMPLETE_END: Final = re.compile(
-    rf"(?:\r(?:{_COLOR_PREFIX}m)*)?"  # a line break in two characters, perhaps
+    rf"(?:\r(?:{_COLOR_PREFIX}m)*)?"  # possibly the first half of \r\n
     rf"(?:\x1b|{_COLOR_PREFIX})?\Z"
 )
 _MAX_PENDING: Final = 200
-"""The number of characters that an incomplete colour sequence may have."""
+"""The maximum length of an incomplete colour sequence."""
 _UNSAFE_NON_ASCII: Final = (
-    "\x7f-\x9f"  # DEL, and the controls of ISO 6429 in one character
+    "\x7f-\x9f"  # DEL, and the C1 control characters of ISO 6429
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # text direction
     "\u200b\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # invisible
 )
@@ -30,19 +30,19 @@ _DUMB_TERMINALS: Final = ("", "dumb", "unknown")
 
 
 def terminal_text(text: str) -> str:
-    """Return a text that is safe to print; line breaks and tabs stay."""
+    """Return a text that is safe to print; line breaks and tabs are preserved."""
     if text.isprintable():
         return _UNSAFE.sub(_escape, text)
     return _UNSAFE.sub(_escape, _COLOR_SEQUENCE.sub("", text).replace("\r\n", "\n"))
 
 
 def terminal_line(text: str) -> str:
-    """Return a text that is safe to print, on one line; white space becomes single blanks."""
+    """Return a text as one line that is safe to print; white space becomes single blanks."""
     return " ".join(terminal_text(text).split())
 
 
 def terminal_json(data: bytes) -> bytes:
-    """Return JSON of the same value that is safe to print."""
+    """Return equivalent JSON that is safe to print."""
     return _UNSAFE_IN_JSON.sub(_escape_in_json, data.decode()).encode()
 
 
@@ -57,16 +57,16 @@ def _escape_in_json(match: re.Match[str]) -> str:
 
 @final
 class TerminalTextStream:
-    """Makes a streamed text printable: the same result as `terminal_text` of the whole.
+    """Makes streamed text printable, with the same result as `terminal_text` of the whole text.
 
-    A chunk may end inside an escape sequence; then its end waits for the next chunk.
+    If a chunk ends inside an escape sequence, the incomplete sequence waits for the next chunk.
     """
 
     def __init__(self) -> None:
         self._pending = ""
 
     def feed(self, chunk: str) -> str:
-        """Return the text that can be printed now."""
+        """Add a chunk, and return the text that can be printed now."""
         text = self._pending + chunk
         match = _INCOMPLETE_END.search(text, max(len(text) - _MAX_PENDING, 0))
         end = len(text) if match is None else match.start()
@@ -74,7 +74,7 @@ class TerminalTextStream:
         return terminal_text(text[:end])
 
     def close(self) -> str:
-        """Return the rest of the text."""
+        """Return the remaining text at the end of the stream."""
         pending, self._pending = self._pending, ""
         return terminal_text(pending)
 
@@ -83,7 +83,7 @@ class TerminalTextStream:
 
 
 def display_width(text: str) -> int:
-    """Return the number of terminal columns that a text takes."""
+    """Return the number of terminal columns that a text occupies."""
     return len(text) if text.isascii() else sum(map(_character_width, text))
 
 
@@ -94,7 +94,7 @@ def _character_width(character: str) -> int:
 
 
 def truncate_to_width(text: str, width: int) -> str:
-    """Return a text, cut with an ellipsis to fit into a number of columns."""
+    """Return a text, truncated with an ellipsis if it is wider than `width` columns."""
     if display_width(text) <= width:
         return text
     used = 0
@@ -106,5 +106,5 @@ def truncate_to_width(text: str, width: int) -> str:
 
 
 def is_dumb_terminal(environ: Mapping[str, str]) -> bool:
-    """Return whether the terminal can only print lines, according to the variable TERM."""
+    """Return whether the variable TERM names a terminal that can only print lines."""
     return environ.get("TERM", "") in _DUMB_TERMINALS

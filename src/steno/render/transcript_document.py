@@ -1,7 +1,7 @@
-"""Build a document of a branch for people: entries, decisions, usage and omissions.
+"""A branch as a document for people, with entries, decisions, usage and omissions.
 
-`build_document` turns entries into sections; all text in them is printable. `markdown` and `html`
-write the sections; this module knows no markup.
+`build_document` converts entries to sections of printable text. The modules `markdown` and `html`
+write the sections; this module contains no markup.
 """
 
 from __future__ import annotations
@@ -55,11 +55,11 @@ from steno.render.quantities import format_count, format_time
 from steno.render.terminal_text import terminal_json, terminal_line, terminal_text
 
 _MIN_FOLDED_LINES: Final = 16
-"""The number of lines from which a result is folded."""
+"""The number of line breaks from which a result is folded."""
 _SHOWN_IMAGE_TYPES: Final = frozenset(
     ["image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"]
 )
-"""Types that every browser shows and that cannot contain a script."""
+"""Image types that every browser displays and that cannot contain a script."""
 _USAGE_LABELS: Final = (
     ("input_tokens", "tokens in"),
     ("cache_read_tokens", "of them from a cache"),
@@ -100,27 +100,27 @@ _OMITTED_FIELDS: Final[Mapping[type, frozenset[str]]] = {
 
 
 class BranchLocation(NamedTuple):
-    """The name of a branch and the numbers that its entries have in their session."""
+    """The name of a branch, and the numbers of its entries in the session."""
 
     branch: str = ""
     numbers: Mapping[str, int] = MappingProxyType({})
-    """The number of each entry, by id; an entry without one has its position in the branch."""
+    """The number of each entry by id; for a missing id, the position in the branch is used."""
 
 
 class VerbatimSection(NamedTuple):
-    """Text exactly as it was written."""
+    """Text that is displayed exactly as it was written."""
 
     text: str
 
 
 class MarkdownSection(NamedTuple):
-    """Text of a model: Markdown."""
+    """Text of a model in Markdown."""
 
     text: str
 
 
 class ThinkingSection(NamedTuple):
-    """The thinking of a model: Markdown, to be folded."""
+    """The thinking of a model in Markdown, which is folded."""
 
     text: str
 
@@ -132,22 +132,22 @@ class NoteSection(NamedTuple):
 
 
 class CodeSection(NamedTuple):
-    """Preformatted text: arguments, a result, a diff."""
+    """Preformatted text, such as arguments, a result or a diff."""
 
     title: str
-    """On one line; may be empty."""
+    """A title of one line; may be empty."""
     text: str
     language: str = ""
     is_folded: bool = False
 
 
 class ImageSection(NamedTuple):
-    """An image."""
+    """An image, or only its name if the document does not include the bytes."""
 
     name: str
     mime_type: str = ""
     data: bytes | None = None
-    """None if the image is only named."""
+    """The bytes of the image; None if the document only names it."""
 
 
 TranscriptSection: TypeAlias = (
@@ -156,10 +156,10 @@ TranscriptSection: TypeAlias = (
 
 
 class TranscriptEntry(NamedTuple):
-    """One entry of a document."""
+    """One entry of a document, with its title and its sections."""
 
     number: int
-    """The number of the entry, shown as #12."""
+    """The number of the entry, written as `#12`."""
     kind: str
     """The role (`user`, `assistant`, `tool_result`, `system`), or the type of another entry."""
     title: str
@@ -170,7 +170,7 @@ class TranscriptEntry(NamedTuple):
 
 
 class ApprovalRow(NamedTuple):
-    """A row of the table of decisions."""
+    """A row of the table of decisions, one for each approval."""
 
     number: int
     time: str
@@ -185,13 +185,13 @@ class TranscriptDocument(NamedTuple):
 
     title: str
     facts: tuple[tuple[str, str], ...]
-    """Facts about the session, each with its name."""
+    """Pairs of a name and a value that describe the session."""
     entries: tuple[TranscriptEntry, ...]
     decisions: tuple[ApprovalRow, ...]
     usage_by_model: tuple[tuple[str, str], ...]
-    """The name of each model, which may be empty, with the description of its tokens."""
+    """Pairs of a model name, which may be empty, and a description of its token usage."""
     losses: tuple[Change, ...]
-    """The omissions of the document."""
+    """The content that the document omits."""
 
 
 def build_document(
@@ -201,7 +201,7 @@ def build_document(
     *,
     max_image_bytes: int | None,
 ) -> TranscriptDocument:
-    """Build the document of a branch; images of more than `max_image_bytes` are only named."""
+    """Build the document of a branch; it only names images larger than `max_image_bytes`."""
     builder = _DocumentBuilder(entries, location, max_image_bytes)
     losses = ExportLossCollector("", _SHOWN_FIELDS)
     losses.add_header(header, frozenset({"id", "created_at", "title", "cloned_from"}))
@@ -223,7 +223,7 @@ def build_document(
 
 
 def describe_usage(usage: Usage | None) -> str:
-    """Return the counts of tokens on one line; empty if there are none."""
+    """Return the token counts on one line; empty if there are none."""
     counts = [(getattr(usage, name, None), label) for name, label in _USAGE_LABELS]
     return ", ".join([f"{count:,} {label}" for count, label in counts if count is not None])
 
@@ -248,7 +248,7 @@ def _session_facts(
 
 @final
 class _DocumentBuilder:
-    """Builds the entries of a document, with the numbers of entries and the tools of calls."""
+    """Builds the entries of a document from the entries of a branch."""
 
     def __init__(
         self, entries: Sequence[Entry], location: BranchLocation, max_image_bytes: int | None
@@ -338,7 +338,7 @@ class _DocumentBuilder:
         yield from self._content_sections(getattr(payload, "content", ()))  # a resolved reference
 
     def _content_sections(self, content: Iterable[Block]) -> Iterator[TranscriptSection]:
-        """Yield the content of a result or a resolution, its texts as code."""
+        """Yield the sections of a result or a resolution, with text as code."""
         for block in content:
             if isinstance(block, Text):
                 yield _code_section("", block.text)

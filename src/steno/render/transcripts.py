@@ -1,4 +1,4 @@
-"""Export formats for people; steno does not import them."""
+"""Export formats for people, which steno cannot import."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from steno.render.transcript_document import BranchLocation
 
 
 class TranscriptFormat(NamedTuple):
-    """An export format for people, which steno does not import."""
+    """An export format for people, which steno cannot import."""
 
     name: str
     suffixes: tuple[str, ...]
-    """The suffixes of its files; steno uses the first one for new files."""
+    """The file name suffixes of the format; new files get the first one."""
     encode: Callable[[Header, Sequence[Entry], BranchLocation], ExportedFile]
-    """The function that writes the entries of one branch, in their order."""
+    """The function that encodes the entries of one branch, in order."""
 
 
 WRITE_ONLY: Final[Mapping[str, TranscriptFormat]] = MappingProxyType(
@@ -32,7 +32,7 @@ WRITE_ONLY: Final[Mapping[str, TranscriptFormat]] = MappingProxyType(
         )
     }
 )
-"""The formats by name."""
+"""The export formats for people, by name."""
 
 TRANSCRIPT_BY_SUFFIX: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -41,4 +41,4 @@ TRANSCRIPT_BY_SUFFIX: Final[Mapping[str, str]] = MappingProxyType(
         for suffix in transcript.suffixes
     }
 )
-"""The name of the format by the suffix of a file."""
+"""The name of the format for each file name suffix."""

@@ -1,12 +1,12 @@
-"""JSON Schema of Python types and functions, and values checked against a schema.
+"""Build JSON Schemas from Python types and functions, and check values against them.
 
     type or function ─► build ─► schema ─► strict ─► closed schema
                                    │
                       JSON value ──┴─────► validate ─► problems
                       JSON value ────────► convert ──► value of a Python type
 
-`build` reads classes and annotations with `type_hints` and `docstrings`. The schemas are plain
-dictionaries of JSON Schema 2020-12. This package knows no tool, no message and no provider.
+`build` reads classes and annotations with `type_hints` and `docstrings`. Schemas are plain
+dictionaries in JSON Schema 2020-12. This package knows no tool, no message and no provider.
 """
 
 from __future__ import annotations

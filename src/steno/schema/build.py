@@ -1,9 +1,9 @@
 """Build the JSON Schema of Python types and functions.
 
-Every class with named fields is described once, under `$defs`, and referred to; that also
-ends recursion. Enums, literals and aliases are small and are written in place, so that
-servers that drop `$ref` (Ollama) still see them. The properties of a function come from its
-signature, their descriptions from its docstring.
+Every class with named fields is described once, under `$defs`, and referred to from there on,
+so that recursive classes terminate. Enums, literals and aliases are small and are written
+inline, so that servers that drop `$ref` (Ollama) still see them. The properties of a function
+schema are read from the signature, and their descriptions from the docstring.
 """
 
 from __future__ import annotations
@@ -57,16 +57,16 @@ if TYPE_CHECKING:
 
 Schema: TypeAlias = dict[str, Any]
 _BuildSchema: TypeAlias = Callable[[Any, str], Schema]
-"""Builds the schema of a type; the text is the place that an error names."""
+"""Builds the schema of a type; the second argument is the place that an error names."""
 
 _REFERENCE_PREFIX: Final = "#/$defs/"
 _MAX_TYPE_DEPTH: Final = 100
 
 
 def schema_of_type(hint: Any) -> Schema:
-    """Return the JSON Schema of a type, with the classes it refers to under `$defs`.
+    """Return the JSON Schema of a type, with the classes that it refers to under `$defs`.
 
-    Raises InvalidTool, naming the field, for a type that JSON cannot represent.
+    Raises InvalidTool, which names the field, if JSON cannot represent the type.
     """
     builder = _SchemaBuilder()
     base, metadata, _ = strip_annotations(hint)
@@ -79,17 +79,16 @@ class FunctionSchema(Struct, frozen=True):
 
     name: str
     description: str
-    """Its docstring up to the sections; empty if it has none."""
+    """The docstring up to its first section; empty if there is no docstring."""
     parameters: dict[str, Any]
-    """A JSON Schema of type object, one property for each parameter."""
+    """A JSON Schema of type object, with one property for each parameter."""
 
 
 def schema_of_function(function: Any) -> FunctionSchema:
-    """Return name, description and parameters of anything callable by name.
+    """Return the name, description and parameters of a function or other callable object.
 
     Parameters that a `functools.partial` has bound are left out.
-    Raises InvalidTool if the parameters cannot be passed by name, or for a type that JSON
-    cannot represent.
+    Raises InvalidTool if a parameter cannot be passed by name or JSON cannot represent its type.
     """
     target, given, named = function, (), set[str]()
     while isinstance(target, partial):
@@ -99,10 +98,10 @@ def schema_of_function(function: Any) -> FunctionSchema:
     name = getattr(target, "__name__", type(target).__name__)
     if isinstance(target, type) or not callable(target):
         raise InvalidTool(
-            "is not a function; use from_type for a class", code="not_a_function", place=name
+            "not a function; use from_type for a class", code="not_a_function", place=name
         )
     if name == "<lambda>":
-        raise InvalidTool("a lambda has no name; use def", code="lambda")
+        raise InvalidTool("a lambda has no name; define the function with def", code="lambda")
     written: str | None = target.__doc__
     if not hasattr(target, "__name__"):  # an object with a __call__
         written = type(target).__call__.__doc__ or written
@@ -120,12 +119,16 @@ def schema_of_function(function: Any) -> FunctionSchema:
 def _parameters(
     target: Any, given: tuple[Any, ...], named: set[str], name: str
 ) -> dict[str, Parameter]:
-    """Return the parameters that are not bound; all of them can be passed by name."""
-    # Imported here: inspect takes longer to load than all of this package.
+    """Return the parameters that are not bound.
+
+    Raises InvalidTool if the signature cannot be read or a parameter cannot be passed by name.
+    """
+    # Imported here, because inspect takes longer to load than this whole package.
     from inspect import signature  # noqa: PLC0415
 
     try:
-        # A new partial: after `update_wrapper`, `signature` ignores the bound arguments.
+        # A new partial is needed because `signature` follows the `__wrapped__` attribute that
+        # `update_wrapper` sets, and then ignores the bound arguments.
         found = signature(partial(target, *given) if given else target).parameters
     except (TypeError, ValueError) as exc:
         raise InvalidTool("the signature cannot be read", code="no_signature", place=name) from exc
@@ -140,14 +143,16 @@ def _check_parameter_kind(parameter: Parameter, name: str, *, is_first: bool) ->
     at = f"{name}: parameter {parameter.name}"
     if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         raise InvalidTool(
-            "* and ** are not supported; name every parameter", code="variable_arguments", place=at
+            "*args and **kwargs are not supported; name every parameter",
+            code="variable_arguments",
+            place=at,
         )
     if parameter.kind is parameter.POSITIONAL_ONLY:
-        message = "is positional-only, but arguments are passed by name; remove the /"
+        message = "positional-only, but arguments are passed by name; remove the / marker"
         raise InvalidTool(message, code="positional_only", place=at)
     if is_first and parameter.name in ("self", "cls") and parameter.annotation is parameter.empty:
         raise InvalidTool(
-            "the method is not bound; pass that of an instance", code="unbound_method", place=at
+            "the method is not bound; pass a method of an instance", code="unbound_method", place=at
         )
 
 
@@ -179,7 +184,7 @@ _TYPED_BY_DEFAULT = frozenset({bool, int, float, str, list, dict, tuple, set})
 
 
 class _SchemaBuilder:
-    """Builds one schema and collects the definitions that it needs on the way."""
+    """Builds one schema and collects the definitions that the schema refers to."""
 
     def __init__(self) -> None:
         self._defs: dict[str, Schema] = {}
@@ -190,9 +195,9 @@ class _SchemaBuilder:
 
     def build(self, hint: Any, at: str) -> Schema:
         """Return the schema of a type; `at` is the place that an error names."""
-        # A generic class may require new instances of itself without end: Node[T], Node[list[T]], …
+        # A generic class may refer to ever deeper forms of itself: Node[T], Node[list[T]], …
         if self._depth > _MAX_TYPE_DEPTH:
-            message = f"types are nested more than {_MAX_TYPE_DEPTH} deep"
+            message = f"types are nested more than {_MAX_TYPE_DEPTH} levels deep"
             raise InvalidTool(message, code="types_too_deep", place=at)
         self._depth += 1
         schema = self._build(hint, at)
@@ -226,9 +231,9 @@ class _SchemaBuilder:
     def build_object(
         self, fields: Iterable[InputField], *, entries: Mapping[str, str], description: str, at: str
     ) -> Schema:
-        """Return the schema of an object.
+        """Return the schema of an object with these fields.
 
-        `entries` describes its fields; an error names a field as `at` and its name.
+        `entries` maps field names to descriptions; errors prefix a field name with `at`.
         """
         properties: Schema = {}
         required: list[str] = []
@@ -245,7 +250,7 @@ class _SchemaBuilder:
         return schema
 
     def inline(self, schema: Schema) -> Schema:
-        """Return the target of a reference; the definition stays only if it is recursive."""
+        """Return the target of a reference, and remove its definition unless it is recursive."""
         if "$ref" not in schema:
             return schema
         name = schema["$ref"].removeprefix(_REFERENCE_PREFIX)
@@ -286,7 +291,7 @@ class _SchemaBuilder:
         return {"$ref": _REFERENCE_PREFIX + self._names[key]}
 
     def _define_class(self, name: str, record: ClassFields, cls: type, at: str) -> None:
-        self._defs[name] = {}  # reserves its position before the classes that it refers to
+        self._defs[name] = {}  # reserves the position before the classes that `cls` refers to
         written = vars(cls).get("__doc__")
         if written and written.startswith(f"{cls.__name__}("):
             written = None  # generated by dataclasses or NamedTuple
@@ -307,7 +312,7 @@ class _SchemaBuilder:
         )
 
     def _build_alias(self, hint: Any, alias: Any, at: str) -> Schema:
-        """Return the schema of a `type X = …`; it gets a definition if X is part of itself."""
+        """Return the schema of a `type X = …` alias, as a reference if the alias is recursive."""
         key = _type_key(hint)
         if key in self._open_aliases and key not in self._names:
             name = self._names[key] = self._free_name(_type_name(hint))
@@ -340,7 +345,7 @@ def _type_name(hint: Any) -> str:
 
 
 def _type_key(hint: Any) -> Hashable:
-    """Return a key that equal types share; metadata may not be hashable."""
+    """Return the hint as a dictionary key, or its repr if its metadata is not hashable."""
     try:
         hash(hint)
     except TypeError:
@@ -358,9 +363,9 @@ def _contains_reference(schema: object, ref: str) -> bool:
 
 def _unsupported_type_error(hint: Any, at: str) -> InvalidTool:
     return InvalidTool(
-        f"JSON cannot represent {_type_name(hint)}; use a plain type, a list or dict of those,"
-        " or a class with typed fields (msgspec, dataclass, TypedDict, attrs, pydantic)."
-        " Bind an argument that the model should not pass with functools.partial",
+        f"JSON cannot represent {_type_name(hint)}; use a plain type, a list or dict of plain"
+        " types, or a class with typed fields (msgspec, dataclass, TypedDict, attrs, pydantic)."
+        " If the model should not pass this argument, bind it with functools.partial",
         code="unsupported_type",
         place=at,
     )
@@ -368,12 +373,11 @@ def _unsupported_type_error(hint: Any, at: str) -> InvalidTool:
 
 # -- types without a definition ---------------------------------------------------------------
 #
-# `Optional[X]` is `anyOf` of X and null, not a list of types: only this form also works for an X
-# that is a reference, an enum or an object, and OpenAI's strict mode, Ollama and Gemini all
-# accept it.
+# `Optional[X]` is `anyOf` of X and null, not a list of types, because only `anyOf` also works if X
+# is a reference, an enum or an object. OpenAI's strict mode, Ollama and Gemini all accept it.
 
 
-# The JSON that `msgspec.convert` reads for each of them.
+# The schema of the JSON that `msgspec.convert` accepts for each type.
 _PLAIN_TYPES: dict[Any, Schema] = {
     Any: {},
     object: {},
@@ -397,10 +401,10 @@ _PLAIN_TYPES: dict[Any, Schema] = {
 
 
 def _union_schema(members: Iterable[Any], build: _BuildSchema, at: str) -> Schema:
-    """Return the schema of "one of these types", flat and without repetition."""
+    """Return the schema of a union, without nested unions and duplicate members."""
     branches: list[Schema] = []
     for member in members:
-        if member is UnsetType:  # in msgspec: the field may be left out
+        if member is UnsetType:  # in msgspec, it means that the field may be omitted
             continue
         schema = build(member, at)
         for branch in schema["anyOf"] if schema.keys() == {"anyOf"} else [schema]:
@@ -423,7 +427,7 @@ def _build_annotated(hint: Any, build: _BuildSchema, at: str) -> Schema:
 
 def _build_array(hint: Any, build: _BuildSchema, at: str) -> Schema:
     arguments = get_args(hint)
-    # `items` even if any item is allowed: OpenAI refuses an array without it.
+    # `items` is set even if any item is allowed, because OpenAI rejects an array without it.
     return {"type": "array", "items": build(arguments[0], f"{at}[]") if arguments else {}}
 
 
@@ -442,13 +446,13 @@ def _build_mapping(hint: Any, build: _BuildSchema, at: str) -> Schema:
     schema: Schema = {"type": "object"}
     if names := _property_names(build(key, f"{at}{{key}}"), at):
         schema["propertyNames"] = names
-    # Explicit even if any value is allowed: `close_objects` recognises a mapping by it.
+    # Set even if any value is allowed, because `close_objects` recognises a mapping by it.
     schema["additionalProperties"] = build(value, f"{at}{{}}") or True
     return schema
 
 
 def _property_names(key: Schema, at: str) -> Schema | None:
-    """Return the schema of the names of a mapping, which are strings in JSON."""
+    """Return the schema of the keys of a mapping, which are strings in JSON; None allows any."""
     match key:
         case {"type": "integer", "enum": numbers}:
             return {"enum": [str(number) for number in numbers]}
@@ -459,7 +463,7 @@ def _property_names(key: Schema, at: str) -> Schema | None:
         case {} if not key:
             return None
         case _:
-            message = "the keys of a mapping must be str, int or an enum of those"
+            message = "the keys of a mapping must be str, int, or an enum of str or int"
             raise InvalidTool(message, code="unsupported_key_type", place=at)
 
 
@@ -485,7 +489,7 @@ _TYPE_FORMS: dict[Any, Callable[[Any, _BuildSchema, str], Schema]] = {
 
 
 def _enum_schema(enum: type[Enum], at: str) -> dict[str, Any]:
-    """Return the schema of an enum's values; like msgspec, all str or all int."""
+    """Return the schema of an enum, whose values must be all str or all int, as in msgspec."""
     values = [member.value for member in enum]
     kinds: set[type] = {str if isinstance(value, str) else type(value) for value in values}
     if kinds not in ({str}, {int}):
@@ -498,11 +502,11 @@ def _enum_schema(enum: type[Enum], at: str) -> dict[str, Any]:
 
 
 def _literal_schema(literal: Any, at: str) -> dict[str, Any]:
-    """Return the schema of a `Literal`; `None` in it means the same as in `Optional`."""
+    """Return the schema of a `Literal`; a `None` among its values becomes a null alternative."""
     values = list(_flatten_literal(get_args(literal)))
     kinds: set[type] = {type(value) for value in values}
     if not kinds <= {str, int, bool, NoneType}:
-        message = "a Literal may hold str, int, bool, None and enum members"
+        message = "the values of a Literal must be str, int, bool, None or enum members"
         raise InvalidTool(message, code="unsupported_literal", place=at)
     choices = [value for value in values if value is not None]
     kinds.discard(NoneType)
@@ -515,7 +519,10 @@ def _literal_schema(literal: Any, at: str) -> dict[str, Any]:
 
 
 def _flatten_literal(values: Iterable[Any]) -> Iterable[Any]:
-    """Yield plain values: typing flattens `Literal`, but not through a `type X = Literal[…]`."""
+    """Yield the plain values of a `Literal`.
+
+    Unlike `typing`, this also flattens a nested `type X = Literal[…]`.
+    """
     for value in values:
         inner = getattr(value, "__value__", value)
         if get_origin(inner) is Literal:
@@ -531,11 +538,11 @@ _TYPE_NAMES = {str: "string", int: "integer", bool: "boolean"}
 #
 # A pydantic model describes itself better than steno could, with its own `$defs`. These move
 # to the root, under new names if their names are already taken.
-# The code knows the shape of `model_json_schema()`, never pydantic itself.
+# The code depends on the structure of `model_json_schema()` and does not import pydantic.
 
 
 class _PydanticDefinitions:
-    """Adds the definitions of pydantic models to `defs`, each of them once."""
+    """Adds the definitions of pydantic models to `defs`, each definition once."""
 
     def __init__(self, defs: dict[str, Any], free_name: Callable[[str], str]) -> None:
         self._defs = defs
@@ -543,25 +550,26 @@ class _PydanticDefinitions:
         self._taken: dict[str, tuple[Any, str]] = {}
 
     def add_model(self, model: Any, at: str) -> str:
-        """Add a model and all definitions that it refers to; return its key in `defs`.
+        """Add a model and all definitions that it refers to; return the model's key in `defs`.
 
-        Raises InvalidTool for a model that pydantic cannot describe.
+        Raises InvalidTool if pydantic cannot build a schema for the model.
         """
         try:
             schema = model.model_json_schema()
-        except (RuntimeError, NameError, TypeError) as exc:  # the bases of pydantic's errors
-            message = f"pydantic has no schema for {model.__name__}"
+        except (RuntimeError, NameError, TypeError) as exc:  # the base classes of pydantic's errors
+            message = f"pydantic cannot build a schema for {model.__name__}"
             raise InvalidTool(message, code="no_pydantic_schema", place=at) from exc
         found: dict[str, Any] = schema.pop("$defs", {})
         # A recursive model refers to itself.
         key = schema.get("$ref", "").removeprefix(_REFERENCE_PREFIX)
         if not key:
             key = model.__name__
-            # A definition of that name is another class: pydantic inlined this one.
+            # pydantic inlined this model, so a definition of that name is a different class.
             while key in found:
                 key += "_"
             found[key] = schema
-        # Equal names are the same definitions only if all of them are.
+        # Definitions are reused only if every known name has the same definition, because a
+        # definition may refer to another one that differs.
         known = all(self._taken.get(k, (v, ""))[0] == v for k, v in found.items())
         names = {k: self._taken[k][1] for k in found if known and k in self._taken}
         fresh = {k: v for k, v in found.items() if k not in names}
@@ -575,7 +583,7 @@ class _PydanticDefinitions:
 
 
 def _rename_references(schema: Any, names: dict[str, str]) -> Any:
-    """Return a copy in which every reference, also in a discriminator, has its new name."""
+    """Return a copy in which references, including those in discriminators, use the new names."""
     if is_mapping(schema):
         return {keyword: _rename_references(part, names) for keyword, part in schema.items()}
     if is_array(schema):

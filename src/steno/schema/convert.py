@@ -1,7 +1,7 @@
-"""Convert parsed JSON to a type of the caller, and text of a user to the values of a schema.
+"""Convert parsed JSON to the caller's types, and text that a user typed to JSON values.
 
-msgspec converts, at C speed; pydantic models validate themselves. The result shares no container
-with the input. Errors are reported as problems with JSON pointers, which never quote the value.
+msgspec converts values, at C speed; pydantic models validate themselves. The result shares no
+container with the input. Errors list problems with JSON pointers and never quote the value.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _UNSAFE_CODES: Final = frozenset({"invalid_value", "field_unknown"})
 
 
 def convert_value(value: Any, type: Any, at: tuple[str, ...] = ()) -> Any:
-    """Return `value` converted to `type`; `at` is its place in the arguments.
+    """Convert `value` to `type`; `at` is the path of `value` in the arguments.
 
-    Raises InvalidArguments.
+    Raises InvalidArguments if the value cannot be converted.
     """
     converter = _converter(type)
     try:
@@ -35,11 +35,11 @@ def convert_value(value: Any, type: Any, at: tuple[str, ...] = ()) -> Any:
     except msgspec.ValidationError as exc:
         problem = read_validation_error(exc)
         steps = _PATH_STEP.findall(problem.path)
-        # msgspec writes `[...]` for "the value of some key": the pointer stops there.
+        # msgspec writes `[...]` for the value of an unnamed key, so the pointer ends before it.
         found = tuple(takewhile(bool, [name or index for name, index in steps]))
         pointer = json_pointer((*at, *found))
         raise InvalidArguments((Problem(pointer, _rule_from_msgspec(problem)),)) from None
-    except ValueError as exc:  # pydantic's ValidationError is one, and lists its errors
+    except ValueError as exc:  # the base class of pydantic's ValidationError, which has errors()
         errors = getattr(exc, "errors", None)
         if errors is None:
             raise
@@ -47,14 +47,14 @@ def convert_value(value: Any, type: Any, at: tuple[str, ...] = ()) -> Any:
         for each in errors(include_input=False, include_url=False, include_context=False):
             # A validator's own text may quote the value.
             is_own = each["type"] not in ("value_error", "assertion_error")
-            rule = str(each["msg"]) if is_own else "refused by a validator"
+            rule = str(each["msg"]) if is_own else "rejected by a validator"
             problems.append(Problem(json_pointer((*at, *each["loc"])), rule))
         raise InvalidArguments(tuple(problems)) from None
 
 
 @lru_cache(maxsize=256)
 def _converter(type: Any) -> Callable[[Any], Any] | None:
-    """Choose, once for each type, a converter that shares no container; None for msgspec alone."""
+    """Return a converter that copies shared containers; None if `msgspec.convert` is enough."""
     if type is Any:
         return freeze_json
     validate = getattr(type, "model_validate", None)
@@ -68,7 +68,7 @@ def _converter(type: Any) -> Callable[[Any], Any] | None:
 
 
 def _validate_pydantic_model(type: Any, value: Any) -> Any:
-    """Convert a value to a type that msgspec does not know: a nested pydantic model."""
+    """Convert a value to a nested pydantic model, for which msgspec calls this hook."""
     validate = getattr(type, "model_validate", None)
     if validate is None:
         raise TypeError(f"arguments cannot be read as {type!r}")
@@ -79,9 +79,10 @@ def _validate_pydantic_model(type: Any, value: Any) -> Any:
 
 
 def _may_share_containers(type: Any) -> bool:
-    """Return whether a converted value could share a part of its input: if the type has an Any.
+    """Return whether a converted value could share containers with its input.
 
-    For every other type msgspec builds new containers, so that no copy is needed.
+    It could if the type contains Any, Raw or a custom type; for all other types msgspec builds
+    new containers.
     """
     from msgspec import inspect  # noqa: PLC0415 - slow to load, and only used here
 
@@ -103,18 +104,18 @@ def _may_share_containers(type: Any) -> bool:
 
 
 def _rule_from_msgspec(problem: ValidationProblem) -> str:
-    """Return msgspec's text about types and rules, without text that may quote the value."""
+    """Return msgspec's message, or a general text if the message may quote the value."""
     if problem.code == "not_a_choice":
         return "not one of the allowed values"
     if problem.code in _UNSAFE_CODES:
-        return "refused by the type that it is converted to"
+        return "rejected by the expected type"
     return f"{problem.message} (a key)" if problem.is_key else problem.message
 
 
 def parse_text_arguments(texts: Mapping[str, str], schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of an object that a user typed: `5`, `true`, `["a"]`, or plain text.
+    """Convert arguments that a user typed, such as `5`, `true`, `["a"]` or plain text.
 
-    A text is parsed as JSON if the result fits the schema; otherwise it stays text.
+    A text is parsed as JSON if the result matches the schema; otherwise it remains a string.
     """
     return {name: _parse_text_value(name, text, schema) for name, text in texts.items()}
 

@@ -1,7 +1,7 @@
-"""Split docstrings into a description and the entries of parameters.
+"""Split docstrings into a description and one entry per parameter.
 
-Google, NumPy and Sphinx style are read in the same way: find the beginnings of sections, split
-there, and collect the entries of sections that describe parameters or attributes.
+Google, NumPy and Sphinx styles are parsed in the same way. The text is split where a section
+begins, and the entries of sections that describe parameters or attributes are collected.
 Text under "Note" or "Warning" is meant for the caller, so it stays in the description.
 """
 
@@ -37,14 +37,15 @@ _OTHER_SPHINX_FIELDS = frozenset(
 
 
 class Docstring(Struct, frozen=True):
-    """A docstring without its sections, and the entries of the sections about parameters."""
+    """The text of a docstring before its sections, and the description of each parameter."""
 
     text: str
     entries: dict[str, str]
+    """The description of each parameter or attribute, by name."""
 
 
 def read_docstring(doc: str | None) -> Docstring:
-    """Split a docstring of any of the three styles; without sections it is all text."""
+    """Split a docstring in Google, NumPy or Sphinx style; one without sections is all text."""
     if not doc:
         return Docstring("", {})
     first, *rest = doc.expandtabs().split("\n")
@@ -93,7 +94,7 @@ def _sphinx_entry(section: list[str]) -> Iterator[tuple[list[str], str]]:
     names = found["names"].split()
     if names and found["kind"] not in _OTHER_SPHINX_FIELDS:
         end = section.index("") if "" in section else len(section)
-        # `:param int count:` carries the type before the name
+        # In `:param int count:`, the type precedes the name.
         yield names[-1:], _join_lines([found["text"], *section[1:end]])
 
 
@@ -103,7 +104,7 @@ def _list_entries(lines: list[str], pattern: str) -> Iterator[tuple[list[str], s
     texts: list[str] = []
     for line in lines:
         if line and _indent(line) < margin:
-            break  # the section is over, and more prose follows
+            break  # the section has ended, and prose follows
         found = re.match(pattern, line) if line and _indent(line) == margin else None
         if found:
             if names:

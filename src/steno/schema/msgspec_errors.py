@@ -1,7 +1,7 @@
-"""Errors of msgspec as codes and fields.
+"""Parse the validation errors of msgspec into codes and fields.
 
-A ValidationError of msgspec has only a message that ends with a path. No other module of steno
-parses these messages; the others use `ValidationProblem`.
+msgspec's ValidationError has only a message that ends with a path. This is the only module of
+steno that parses these messages; other modules use `ValidationProblem`.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ _MESSAGE_CODES: Final = (
     ("not_a_choice", re.compile(r"Invalid (?:enum )?value .*", re.DOTALL)),
     ("malformed", re.compile(r"Invalid .*", re.DOTALL)),
 )
-"""Codes and the pattern of their messages; the first match is used."""
+"""Each code with the pattern of its messages; the first pattern that matches is used."""
 
 
 class ValidationProblem(NamedTuple):
-    """A rule that a value breaks."""
+    """A validation error of msgspec, as a code, a message and the path of the invalid value."""
 
     code: str
-    """A code of the table above, or "invalid_value": a message that is not msgspec's own."""
+    """A code of `_MESSAGE_CODES`, or "invalid_value" for a message that is not msgspec's own."""
     message: str
     """The message without the path. It may quote the value if the code is "invalid_value" or
     "field_unknown".
     """
     path: str = ""
-    """The place below the value, such as `.servers[0].name`."""
+    """The path from the validated value to the invalid part, such as `.servers[0].name`."""
     is_key: bool = False
-    """Whether a key of the object at the path breaks the rule, and not a value."""
+    """Whether a key of the object at the path is invalid, rather than a value."""
     details: tuple[str, ...] = ()
-    """The types of "wrong_type", the bound of "out_of_range", the name of a field."""
+    """Two types for "wrong_type", a bound for "out_of_range", or the name of a field."""
 
 
 def read_validation_error(exc: msgspec.ValidationError) -> ValidationProblem:
-    """Return an error of msgspec as a code, a path and details."""
+    """Parse a validation error of msgspec into a code, a message, a path and details."""
     text = str(exc)
     found = _PATH.search(text)
     message, path = (text, "") if found is None else (text[: found.start()], found["path"])

@@ -1,13 +1,14 @@
-"""Strict mode: a copy of a schema in which every record is closed.
+"""Strict mode: copy a schema so that every record in it is closed.
 
-A record is an object that names members, or one with no keyword about them. A mapping
-(it names none, but has `additionalProperties`) stays open: closed, it could hold nothing.
+A closed object allows no undeclared properties. A record is an object schema that declares
+properties, or that has no keyword about properties. A mapping (`additionalProperties` without
+declared properties) stays open, because a closed mapping could only be empty.
 
-Several schemas may describe one and the same object: `allOf`, or `properties` next to
-an `anyOf`. Closing one of them alone would forbid the members of the others, so each gets
-the names of the others. Alternatives without other keywords beside them (`anyOf` alone) are
-closed one by one. Conditions (`not`, `if`, `contains`, …) are copied unchanged: closing one would
-change which values it matches.
+Several schemas may describe the same object, as with `allOf`, or with `properties` next to
+an `anyOf`. Closing one of these schemas alone would forbid the properties that another declares,
+so each schema also allows the names of the others. Alternatives without other keywords beside
+them (`anyOf` alone) are closed independently. Conditions (`not`, `if`, `contains`, …) are copied
+unchanged, because closing a condition would change which values match it.
 """
 
 from __future__ import annotations
@@ -29,29 +30,32 @@ _NO_NAMES: frozenset[str] = frozenset()
 
 
 def close_objects(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy that allows no undeclared property, at any level; mappings stay open.
+    """Return a copy that allows no undeclared property at any level, except in mappings.
 
-    Raises InvalidTool for a schema that is nested too deeply, or inlines too many definitions.
+    Raises InvalidTool if the schema is nested too deeply or would inline too many definitions.
     """
     try:
         check_depth(schema)
         closed: dict[str, Any] = _ObjectCloser(schema).close(schema, _NO_NAMES)
     except RecursionError:
         raise InvalidTool(
-            "is nested too deeply to be closed", code="schema_too_deep", place="schema"
+            "nested too deeply for strict mode", code="schema_too_deep", place="schema"
         ) from None
     return closed
 
 
 class _ObjectCloser:
-    """Closes schemas that may refer to definitions of one root."""
+    """Closes the objects of one root schema, resolving references to its definitions."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
         self._inlined = 0
 
     def close(self, schema: Any, around: frozenset[str]) -> Any:
-        """Return the closed copy; `around` has names that other schemas declare for the object."""
+        """Return a closed copy of a schema.
+
+        `around` holds the property names that other schemas declare for the same object.
+        """
         if not is_mapping(schema):
             return schema
         if isinstance(ref := schema.get("$ref"), str):
@@ -96,13 +100,13 @@ class _ObjectCloser:
         is_object = kind == "object" or (is_array(kind) and "object" in kind)
         if "additionalProperties" in schema or not (is_object or "properties" in schema):
             return False
-        # If only its parts name members, closing the parts is enough.
+        # If only subschemas (`allOf`, `anyOf`) declare properties, closing those is enough.
         return not self._names(schema, without=_CONDITIONAL_KEYWORDS)
 
     def _names_around(
         self, keyword: str, schema: Mapping[str, Any], around: frozenset[str]
     ) -> frozenset[str]:
-        """Return the names that the parts below a keyword have to allow besides their own."""
+        """Return the names that the subschemas of a keyword must allow besides their own."""
         if keyword in _ALTERNATIVE_KEYWORDS and not around | self._names(
             schema, without=(keyword,)
         ):
@@ -110,13 +114,13 @@ class _ObjectCloser:
         return around | self._names(schema)
 
     def _close_reference(self, ref: str, around: frozenset[str]) -> Any:
-        """Return the reference or, if more names are allowed here than there, its closed target."""
+        """Return the reference, or its closed target if `around` has names the target lacks."""
         target = resolve_schema_ref(self._root, ref)
         if not is_mapping(target) or around <= self._names(target):
             return {"$ref": ref}
         self._inlined += 1
         if self._inlined > _MAX_INLINED:
-            message = "too many of its definitions include each other"
+            message = f"strict mode would inline more than {_MAX_INLINED} definitions"
             raise InvalidTool(message, code="schema_too_entangled", place="schema")
         part = {k: v for k, v in target.items() if k not in ("$defs", "definitions")}
         return self.close(part, around)

@@ -1,11 +1,11 @@
 """Read annotations and classes with named fields, as input for a JSON Schema.
 
 Metadata of `Annotated` is read by attribute name, not by class: msgspec's `Meta`, annotated-types,
-pydantic's `FieldInfo` and PEP 727's `Doc` use the same names. Annotations are resolved by the rules
-of `typing.get_type_hints`; one that cannot be resolved is an error that names the parameter or
-field. A class is recognised by the attribute that its library sets, so neither attrs nor
-dataclasses nor pydantic has to be imported. The fields and their names in JSON are those of
-`msgspec.convert`, which will read the arguments.
+pydantic's `FieldInfo` and PEP 727's `Doc` use the same names. Annotations are resolved by
+`typing.get_type_hints`; an error about an unresolved annotation names the parameter or field.
+A class is recognised by the attribute that its library sets, so attrs, dataclasses and pydantic
+need not be imported. The fields and their JSON names are those that `msgspec.convert` expects,
+because it converts the arguments.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from steno.json_object import is_array, is_mapping
 
 _QUALIFIERS = {Required: "Required", NotRequired: "NotRequired", Final: "Final"}
 
-# attribute of the metadata → keyword, and the types of values that are used
+# Maps an attribute of the metadata to its schema keyword and the types accepted as its value.
 _METADATA_KEYWORDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "title": ("title", str),
     "description": ("description", str),
@@ -59,7 +59,7 @@ _METADATA_KEYWORDS: dict[str, tuple[str, type | tuple[type, ...]]] = {
     "max_length": ("max_length", int),
 }
 
-# A length has another keyword for each type.
+# JSON Schema has separate length keywords for strings, arrays and objects.
 _LENGTH_KEYWORDS = {
     "string": {"min_length": "minLength", "max_length": "maxLength"},
     "array": {"min_length": "minItems", "max_length": "maxItems"},
@@ -68,7 +68,7 @@ _LENGTH_KEYWORDS = {
 
 
 def strip_annotations(hint: Any) -> tuple[Any, tuple[Any, ...], frozenset[str]]:
-    """Return the bare type, its metadata (outermost last) and its qualifiers."""
+    """Split a hint into its bare type, its metadata (outermost last) and its qualifiers."""
     metadata: tuple[Any, ...] = ()
     qualifiers: set[str] = set()
     while (origin := get_origin(hint)) is not None:
@@ -87,7 +87,7 @@ def strip_annotations(hint: Any) -> tuple[Any, tuple[Any, ...], frozenset[str]]:
 
 
 def read_metadata(metadata: Iterable[Any]) -> dict[str, Any]:
-    """Return the schema keywords for the metadata of an `Annotated`; the last one wins."""
+    """Return the schema keywords for the metadata of an `Annotated`; later metadata wins."""
     notes: dict[str, Any] = {}
     for item in metadata:
         if isinstance(item, str):
@@ -97,7 +97,7 @@ def read_metadata(metadata: Iterable[Any]) -> dict[str, Any]:
             fact = getattr(item, attribute, None)
             if isinstance(fact, carried):
                 notes[keyword] = fact
-        # pydantic keeps the constraints of a field in a separate list
+        # pydantic stores the constraints of a field in a separate list.
         inner = getattr(item, "metadata", None)
         if is_array(inner):
             notes |= read_metadata(inner)
@@ -108,10 +108,10 @@ def read_metadata(metadata: Iterable[Any]) -> dict[str, Any]:
 
 
 def add_keywords(schema: dict[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the schema with more keywords in addition to its own.
+    """Return a copy of the schema with the keywords in `notes` added.
 
-    A `$ref` is put into an `anyOf` of one first: drafts before 2019 ignore keywords next to a
-    reference, and OpenAI's strict mode refuses the whole tool because of them.
+    A `$ref` is first wrapped in an `anyOf` of one schema, because drafts before 2019-09 ignore
+    keywords next to a reference, and OpenAI's strict mode rejects a tool that has them.
     """
     if not notes:
         return schema
@@ -125,7 +125,7 @@ def add_keywords(schema: dict[str, Any], notes: Mapping[str, Any]) -> dict[str, 
 
 
 def _length_keywords(schema: dict[str, Any], attribute: str, length: int) -> dict[str, int]:
-    if schema.get("contentEncoding") == "base64":  # three bytes are four characters
+    if schema.get("contentEncoding") == "base64":  # 4 characters encode 3 bytes
         length = 4 * -(-length // 3)
     kinds = [branch.get("type") for branch in schema.get("anyOf", [schema])]
     return {_LENGTH_KEYWORDS[kind][attribute]: length for kind in kinds if kind in _LENGTH_KEYWORDS}
@@ -134,15 +134,15 @@ def _length_keywords(schema: dict[str, Any], attribute: str, length: int) -> dic
 # -- annotations of functions and classes -----------------------------------------------------
 
 
-# The errors of evaluating an annotation with a name that is unknown or misused.
+# The errors that evaluating an annotation raises if a name in it is unknown or misused.
 _HINT_ERRORS = (NameError, AttributeError, SyntaxError, TypeError)
 
 
 def function_hints(function: Any, names: Container[str], *, at: str) -> dict[str, Any]:
-    """Return the types of the parameters in `names`; `at` comes before a name in an error.
+    """Return the types of the parameters in `names`; errors prefix a parameter name with `at`.
 
     Other parameters are ignored, because their annotations need not be resolvable.
-    Raises InvalidTool for an annotation that cannot be resolved.
+    Raises InvalidTool if an annotation cannot be resolved.
     """
     module, own = getattr(function, "__globals__", {}), _type_parameters(function)
     hints: dict[str, Any] = {}
@@ -157,14 +157,15 @@ def function_hints(function: Any, names: Container[str], *, at: str) -> dict[str
 
 
 def _class_hints(cls: type, arguments: tuple[Any, ...], at: str) -> dict[str, Any]:
-    """Return the type of every annotated field of a class, its generic parameters filled in.
+    """Return the type of every annotated field of a class, with type variables substituted.
 
-    Raises InvalidTool for an annotation that cannot be resolved.
+    Raises InvalidTool if an annotation cannot be resolved.
     """
     try:
         hints = get_type_hints(cls, include_extras=True)
     except _HINT_ERRORS:
-        # A class made inside a function is not in its module, so that it cannot refer to itself.
+        # A class defined inside a function is not in the module namespace, so a reference to the
+        # class in its own annotations needs this local namespace.
         own = {cls.__name__: cls, **_type_parameters(cls)}
         try:
             hints = get_type_hints(cls, None, {**vars(cls), **own}, include_extras=True)
@@ -181,8 +182,8 @@ def _class_hints(cls: type, arguments: tuple[Any, ...], at: str) -> dict[str, An
 
 
 def unresolved_error(at: str, name: str | None) -> InvalidTool:
-    """Return the error for an annotation with a name that cannot be resolved."""
-    which = f"the name {name!r} in its annotation" if name else "its annotation"
+    """Return the error for an annotation that cannot be resolved, because of `name` if given."""
+    which = f"the name {name!r} in the annotation" if name else "a name in the annotation"
     return InvalidTool(
         f"{which} cannot be resolved; define or import it at module level"
         " (not under TYPE_CHECKING, not inside a function)",
@@ -192,7 +193,7 @@ def unresolved_error(at: str, name: str | None) -> InvalidTool:
 
 
 def _unresolved_field_error(cls: type, exc: BaseException, at: str) -> InvalidTool:
-    """Return the error for a class with an annotation that cannot be resolved."""
+    """Return the error for a class that has an unresolved annotation, naming the field if known."""
     name = getattr(exc, "name", None)
     for base in cls.__mro__:
         for field, annotation in _raw_annotations(base).items():
@@ -202,7 +203,7 @@ def _unresolved_field_error(cls: type, exc: BaseException, at: str) -> InvalidTo
 
 
 def substitute_type_variables(hint: Any, binding: Mapping[Any, Any]) -> Any:
-    """Return the hint with its type variables replaced."""
+    """Return the hint with its type variables replaced by the types in `binding`."""
     if isinstance(hint, TypeVar):
         return binding.get(hint, hint)
     if isinstance(hint, type) or not (parameters := getattr(hint, "__parameters__", ())):
@@ -211,21 +212,22 @@ def substitute_type_variables(hint: Any, binding: Mapping[Any, Any]) -> Any:
 
 
 def _raw_annotations(owner: Any) -> Mapping[str, Any]:
-    """Return the annotations of a function or class (not its bases), as they were written."""
-    if sys.version_info >= (3, 14):  # pragma: no cover - reading evaluates them there (PEP 649)
-        import annotationlib  # noqa: PLC0415 - there is none before 3.14
+    """Return the unevaluated annotations of a function or of a class without its bases."""
+    # From 3.14 on, reading `__annotations__` evaluates the annotations (PEP 649).
+    if sys.version_info >= (3, 14):  # pragma: no cover
+        import annotationlib  # noqa: PLC0415 - new in 3.14
 
         return annotationlib.get_annotations(owner, format=annotationlib.Format.FORWARDREF)
     return getattr(owner, "__annotations__", {})
 
 
 def _type_parameters(owner: Any) -> dict[str, Any]:
-    # PEP 695: the T of `def f[T](…)` and `class C[T]` is in no namespace.
+    # The T of `def f[T](…)` and `class C[T]` (PEP 695) is not in a module or class namespace.
     return {parameter.__name__: parameter for parameter in getattr(owner, "__type_params__", ())}
 
 
 def _type_variable_bindings(cls: type, arguments: tuple[Any, ...]) -> dict[type, dict[Any, Any]]:
-    """Return, for every generic class of the MRO, the types of its type variables."""
+    """Return the types bound to the type variables of a class and of each of its bases."""
     bound: dict[type, dict[Any, Any]] = {}
 
     def bind(generic: type, given: tuple[Any, ...]) -> None:
@@ -244,32 +246,34 @@ def _type_variable_bindings(cls: type, arguments: tuple[Any, ...]) -> dict[type,
 
 
 class InputField(Struct, frozen=True):
-    """One input: its name in JSON, its type, and its default."""
+    """A parameter of a function or a field of a class, with its JSON name, type and default."""
 
     name: str
     type: Any
     required: bool = True
     default: Any = UNSET
-    """A JSON value, or UNSET if there is none or JSON cannot represent it."""
+    """A JSON value, or UNSET if there is no default or JSON cannot represent it."""
     attribute: str = ""
-    """The name in Python, if it is another one."""
+    """The Python name of a struct field, which may differ from `name`; empty for other inputs."""
 
 
 class ClassFields(Struct, frozen=True):
-    """The inputs of a class, in source order."""
+    """The fields of a class, in source order."""
 
     fields: list[InputField]
     is_closed: bool = False
+    """Whether unknown fields are forbidden."""
     is_positional: bool = False
+    """Whether JSON represents the class as an array, as for a named tuple."""
 
 
 def read_class_fields(
     hint: Any, cls: type, arguments: tuple[Any, ...], at: str
 ) -> ClassFields | None:
-    """Return the fields of a class with named fields, None for any other class.
+    """Return the fields of a class; None if it is not a class with named fields.
 
-    `hint` is the class or, for a generic one, its alias `cls[arguments]`.
-    Raises InvalidTool for a class whose fields have no names in JSON, or cannot be resolved.
+    `hint` is the class or, for a generic class, its alias `cls[arguments]`.
+    Raises InvalidTool if the fields have no JSON names or their annotations cannot be resolved.
     """
     for marker, read in _FIELD_READERS.items():
         if hasattr(cls, marker):
@@ -302,12 +306,12 @@ def _is_finite(plain: Any) -> bool:
             return True
 
 
-# Calling any other factory would make a schema depend on clocks and random numbers.
+# Other factories are not called, because they may depend on the clock or on random numbers.
 _EMPTY_DEFAULTS: dict[Any, Any] = {list: [], tuple: [], set: [], frozenset: [], dict: {}}
 
 
 def _factory_default(factory: Any) -> Any:
-    """Return the default of a factory, if it is the same every time."""
+    """Return the default of a factory that builds an empty container; UNSET for other factories."""
     return _EMPTY_DEFAULTS.get(factory, UNSET) if isinstance(factory, type) else UNSET
 
 
@@ -315,7 +319,8 @@ def _read_struct(hint: Any, cls: Any, _arguments: tuple[Any, ...], at: str) -> C
     config = cls.__struct_config__
     if config.array_like:
         raise InvalidTool(
-            f"{cls.__name__} is array_like, but arguments are passed by name",
+            f"{cls.__name__} is array_like, but arguments are passed by name;"
+            " use a struct without array_like",
             code="array_like",
             place=at,
         )
@@ -341,13 +346,13 @@ def _read_struct(hint: Any, cls: Any, _arguments: tuple[Any, ...], at: str) -> C
 
 
 def _read_dataclass(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) -> ClassFields:
-    # Imported here: only a program that uses dataclasses pays for the import.
+    # Imported here, so that only programs that use dataclasses pay for the import.
     from dataclasses import MISSING, InitVar, fields  # noqa: PLC0415
 
     hints = _class_hints(cls, arguments, at)
     for name, found in hints.items():
         if isinstance(found, InitVar):
-            message = "an InitVar cannot be read from JSON; make it a field"
+            message = "an InitVar cannot be read from JSON; use a field instead"
             raise InvalidTool(message, code="init_var", place=f"{at}.{name}")
     return ClassFields(
         [
@@ -366,7 +371,7 @@ def _read_dataclass(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) -
 
 
 def _read_attrs(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) -> ClassFields:
-    nothing = sys.modules["attr"].NOTHING  # loaded, because the class was made with it
+    nothing = sys.modules["attr"].NOTHING  # already imported, because attrs built the class
     hints = _class_hints(cls, arguments, at)
     found: list[InputField] = []
     for f in cls.__attrs_attrs__:
@@ -384,7 +389,7 @@ def _read_typed_dict(_hint: Any, cls: Any, arguments: tuple[Any, ...], at: str) 
     fields: list[InputField] = []
     for name, found in _class_hints(cls, arguments, at).items():
         _, _, qualifiers = strip_annotations(found)
-        # `__required_keys__` cannot see into annotations that were strings (PEP 563).
+        # `__required_keys__` misses qualifiers in string annotations (PEP 563).
         required = "Required" in qualifiers or (
             name in cls.__required_keys__ and "NotRequired" not in qualifiers
         )

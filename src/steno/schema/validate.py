@@ -1,12 +1,12 @@
-"""Validate JSON values against a JSON Schema, and schemas against the schema of schemas.
+"""Validate JSON values against a JSON Schema, and schemas against a meta-schema.
 
-A `_ValidationRun` walks a value along its schema; each keyword has a rule that reads its own
+A `_ValidationRun` walks a value and its schema together. Each keyword has a rule that reads its
 operand from the schema and reports violations to the run. An invalid operand is ignored, like
-an unknown keyword: it does not restrict the value.
+an unknown keyword, and does not restrict the value.
 
-A path is a chain of steps from the inside out, so that each step costs one tuple; it becomes a
-JSON pointer only in a report. A run is bounded: a schema may be untrusted (an MCP server), and a
-value may come from a model.
+A path is a linked list of steps, innermost first, so that each step costs one tuple; only a
+report converts it to a JSON pointer. The number of visits is limited, because neither schemas
+(from MCP servers) nor values (from models) are trusted.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from steno.json_object import (
 
 MAX_VIOLATIONS: Final = 50
 MAX_VISITS: Final = 250_000
-"""The limit of one run: more than the members of any output of a model."""
+"""The maximum number of visits in one run; no output of a model has as many members."""
 
 _MAX_LISTED: Final = 20
 _MAX_TEXT_CHARACTERS: Final = 200
 
 _Path: TypeAlias = tuple[Any, str | int] | None
-"""The path of the container (again a path) and the step into it; None is the whole value."""
+"""The path of the container and the step into the container; None is the whole value."""
 _Schema: TypeAlias = Mapping[str, Any]
 _Rule: TypeAlias = "Callable[[_ValidationRun, Any, _Schema, _Path], None]"
-"""Checks a value against one keyword of a schema that has it, and reports to the run."""
+"""Checks a value against one keyword of a schema, and reports violations to the run."""
 _Aspect: TypeAlias = Literal["type", "choice", "tag", "rule"]
 """The subject of a violation. A choice with one option is a tag: it identifies an alternative."""
 
 
 def validate_value(value: Any, schema: Mapping[str, Any] | bool) -> tuple[Problem, ...]:
-    """Return every way in which a parsed JSON value breaks a schema, at most fifty of them.
+    """Return the violations of a schema by a parsed JSON value, at most `MAX_VIOLATIONS`.
 
     Mappings and tuples count as objects and arrays. References are followed inside the
     schema only; unknown and invalid keywords are ignored. Never raises.
@@ -57,9 +57,9 @@ def validate_value(value: Any, schema: Mapping[str, Any] | bool) -> tuple[Proble
     try:
         run.visit(value, schema, None)
     except RecursionError:
-        return (Problem("", "is nested too deeply to be checked"),)
+        return (Problem("", "nested too deeply to be checked"),)
     except _LimitExceeded:
-        return (Problem("", "is too large to be checked, or its schema is too complex"),)
+        return (Problem("", "too large to be checked, or the schema is too complex"),)
     return tuple(
         [
             Problem(json_pointer(_steps(violation.path)), violation.rule)
@@ -69,7 +69,7 @@ def validate_value(value: Any, schema: Mapping[str, Any] | bool) -> tuple[Proble
 
 
 def validate_schema(schema: Mapping[str, Any]) -> tuple[Problem, ...]:
-    """Return every way in which `schema` is not a JSON Schema; pointers lead into it."""
+    """Return the parts of `schema` that are not valid JSON Schema, at most `MAX_VIOLATIONS`."""
     return validate_value(schema, _META_SCHEMA)
 
 
@@ -79,10 +79,10 @@ def validate_schema(schema: Mapping[str, Any]) -> tuple[Problem, ...]:
 class _Violation(Struct, frozen=True):
     path: _Path
     expected: str
-    """The expectation, without `lead`."""
+    """The expectation, without the text in `lead`."""
     aspect: _Aspect = "rule"
     lead: str = ""
-    """The text before the expectation; alternatives with the same lead are joined after it."""
+    """The text before the expectation; joined alternatives with the same lead share it."""
 
     @property
     def rule(self) -> str:
@@ -90,11 +90,11 @@ class _Violation(Struct, frozen=True):
 
 
 class _LimitExceeded(Exception):
-    """The run took more steps than any reasonable schema needs."""
+    """The run needed more than `MAX_VISITS` visits."""
 
 
 class _ValidationRun:
-    """One run: the root of references, the violations so far, and the number of visits."""
+    """The state of one validation: the root schema, the violations so far and the visit count."""
 
     __slots__ = ("_visits", "root", "violations")
 
@@ -104,11 +104,11 @@ class _ValidationRun:
         self._visits = 0
 
     def visit(self, value: object, schema: Any, path: _Path) -> None:
-        """Check one value against one schema, and the values inside both."""
+        """Check a value against a schema, including the members and items of the value."""
         if not is_mapping(schema):
             if schema is False:
                 self.report(path, "no value is allowed here")
-            return  # true, or not a schema
+            return  # `true` allows every value, and anything else is not a schema
         self._visits += 1
         if self._visits > MAX_VISITS:
             raise _LimitExceeded
@@ -119,7 +119,7 @@ class _ValidationRun:
         if expected is not None and expected != kind and not _matches_type(value, kind, expected):
             names = expected if is_array(expected) else [expected]
             self.report(path, " or ".join(names), "type", lead="expected ")
-            return  # further violations follow from this one
+            return  # other violations would only follow from the wrong type
         rules = _RULES_BY_TYPE[kind]
         for keyword in schema:
             if (rule := rules.get(keyword)) is not None:
@@ -129,7 +129,7 @@ class _ValidationRun:
         self.violations.append(_Violation(path, expected, aspect, lead))
 
     def try_visit(self, value: Any, schema: Any, path: _Path) -> list[_Violation]:
-        """Return the violations of a visit, without reporting them."""
+        """Visit a value and return the violations instead of reporting them."""
         outer, self.violations = self.violations, []
         self.visit(value, schema, path)
         found, self.violations = self.violations, outer
@@ -140,7 +140,7 @@ _TYPE_NAMES: Final = frozenset(JSON_TYPES.values())
 
 
 def _matches_type(value: object, kind: str, expected: Any) -> bool:
-    """Return whether a value is of a type or of one of several; an unknown type allows all."""
+    """Return whether a value has the expected type, or one of several; unknown types allow all."""
     if is_array(expected):
         return not expected or any(_matches_type(value, kind, name) for name in expected)
     if expected == "number":
@@ -163,13 +163,13 @@ def _steps(path: _Path) -> list[str | int]:
 
 
 def _check_all_of(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`allOf`: fits every part."""
+    """Check that the value matches every schema of `allOf`."""
     for part in _array_operand(schema, "allOf"):
         run.visit(value, part, path)
 
 
 def _check_any_of(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`anyOf`: fits at least one alternative."""
+    """Check that the value matches at least one schema of `anyOf`."""
     failures: list[list[_Violation]] = []
     for alternative in _array_operand(schema, "anyOf"):
         found = run.try_visit(value, alternative, path)
@@ -181,31 +181,31 @@ def _check_any_of(run: _ValidationRun, value: Any, schema: _Schema, path: _Path)
 
 
 def _check_one_of(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`oneOf`: fits exactly one alternative."""
+    """Check that the value matches exactly one schema of `oneOf`."""
     results = [run.try_visit(value, part, path) for part in _array_operand(schema, "oneOf")]
     fitting = results.count([])
     if fitting > 1:
-        run.report(path, "must fit exactly one of the alternatives, but fits several")
+        run.report(path, "must match exactly one of the alternatives, but matches several")
     elif results and not fitting:
         run.violations += _closest_violations(results, path)
 
 
 def _check_not(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`not`: does not fit the schema."""
+    """Check that the value does not match the schema of `not`."""
     operand = schema["not"]
     is_schema = is_mapping(operand) or isinstance(operand, bool)
     if is_schema and not run.try_visit(value, operand, path):
-        run.report(path, f"must not fit {_json_text(operand)}")
+        run.report(path, f"must not match the schema {_json_text(operand)}")
 
 
 def _check_if(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`if`: fits `then` if it fits this schema, else `else`."""
+    """Check the value against `then` if it matches the schema of `if`, and else against `else`."""
     branch = "else" if run.try_visit(value, schema["if"], path) else "then"
     run.visit(value, schema.get(branch, True), path)
 
 
 def _check_enum(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`enum`: is one of the choices."""
+    """Check that the value is one of the choices of `enum`."""
     choices = schema["enum"]
     if not is_array(choices):
         return
@@ -222,7 +222,7 @@ def _check_enum(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -
 
 
 def _check_const(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`const`: is this value."""
+    """Check that the value equals the operand of `const`."""
     if not _is_same_json(value, schema["const"]):
         run.report(path, _json_text(schema["const"]), "tag", lead="must be ")
 
@@ -231,7 +231,7 @@ def _check_const(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) 
 
 
 def _check_properties(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`properties`: each declared member that is present fits."""
+    """Check each member that `properties` declares against its schema, if it is present."""
     for name, part in _mapping_operand(schema, "properties").items():
         if name in value:
             run.visit(value[name], part, (path, name))
@@ -240,7 +240,7 @@ def _check_properties(run: _ValidationRun, value: Any, schema: _Schema, path: _P
 def _check_pattern_properties(
     run: _ValidationRun, value: Any, schema: _Schema, path: _Path
 ) -> None:
-    """`patternProperties`: each member whose name matches fits."""
+    """Check each member whose name matches a pattern of `patternProperties`."""
     for pattern, part in _mapping_operand(schema, "patternProperties").items():
         for name in value:
             if _matches_pattern(name, pattern):
@@ -250,7 +250,7 @@ def _check_pattern_properties(
 def _check_additional_properties(
     run: _ValidationRun, value: Any, schema: _Schema, path: _Path
 ) -> None:
-    """`additionalProperties`: each undeclared member fits, or is not allowed."""
+    """Check each undeclared member against `additionalProperties`; false allows none."""
     operand = schema["additionalProperties"]
     declared = _mapping_operand(schema, "properties")
     patterns = _mapping_operand(schema, "patternProperties")
@@ -265,7 +265,7 @@ def _check_additional_properties(
 
 
 def _check_property_names(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`propertyNames`: the name of each member fits."""
+    """Check the name of each member against the schema of `propertyNames`."""
     for name in value:
         for violation in run.try_visit(name, schema["propertyNames"], path):
             run.report((path, name), f"property name: {violation.rule}")
@@ -274,7 +274,7 @@ def _check_property_names(run: _ValidationRun, value: Any, schema: _Schema, path
 def _check_dependent_required(
     run: _ValidationRun, value: Any, schema: _Schema, path: _Path
 ) -> None:
-    """`dependentRequired`: if one member is present, others are required."""
+    """Check for the members that `dependentRequired` requires because another one is present."""
     operand = schema["dependentRequired"]
     for name in operand if is_mapping(operand) else ():
         if name in value:
@@ -291,14 +291,14 @@ def _check_members(run: _ValidationRun, value: Any, names: Any, path: _Path) -> 
 
 
 def _check_items(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`items`: each item after those of `prefixItems` fits."""
+    """Check each item after those of `prefixItems` against the schema of `items`."""
     operand = schema["items"]
     for i in range(len(_array_operand(schema, "prefixItems")), len(value)):
         run.visit(value[i], operand, (path, i))
 
 
 def _check_prefix_items(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`prefixItems`: each of the first items fits its own schema."""
+    """Check each leading item against the schema at the same index of `prefixItems`."""
     for i, (item, part) in enumerate(
         zip(value, _array_operand(schema, "prefixItems"), strict=False)
     ):
@@ -306,18 +306,19 @@ def _check_prefix_items(run: _ValidationRun, value: Any, schema: _Schema, path: 
 
 
 def _check_contains(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`contains`: a number of the items fit, at least one if no number is given."""
+    """Check that enough items match `contains`: `minContains` (default 1) to `maxContains`."""
     operand = schema["contains"]
     fitting = sum(not run.try_visit(item, operand, path) for item in value)
     least, most = schema.get("minContains", 1), schema.get("maxContains")
+    count = f"the number of items that match {_json_text(operand)} must be"
     if is_number(least) and fitting < least:
-        run.report(path, f"must contain at least {_json_text(least)} of {_json_text(operand)}")
+        run.report(path, f"{count} at least {_json_text(least)}")
     if is_number(most) and fitting > most:
-        run.report(path, f"must contain at most {_json_text(most)} of {_json_text(operand)}")
+        run.report(path, f"{count} at most {_json_text(most)}")
 
 
 def _check_unique_items(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`uniqueItems`: no item is repeated."""
+    """Check that no item occurs twice, if `uniqueItems` is true."""
     seen: set[Any] = set()
     for i, item in enumerate(value if schema["uniqueItems"] is True else ()):
         frozen = _hashable_json(item)
@@ -330,13 +331,13 @@ def _check_unique_items(run: _ValidationRun, value: Any, schema: _Schema, path: 
 
 
 def _check_pattern(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`pattern`: matches somewhere."""
+    """Check that the regular expression of `pattern` matches somewhere in the text."""
     if _matches_pattern(value, schema["pattern"]) is False:
         run.report(path, f"must match the pattern {schema['pattern']}")
 
 
 def _check_multiple_of(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """`multipleOf`: is a multiple of a number."""
+    """Check that the number is a multiple of the operand of `multipleOf`."""
     step = schema["multipleOf"]
     if is_number(step) and step > 0 and not _is_multiple(value, step):
         run.report(path, f"must be a multiple of {_json_text(step)}")
@@ -360,7 +361,7 @@ def _limit_rule(
     *,
     measure: Callable[[Any], Any] | None = None,
 ) -> _Rule:
-    """Return the rule of a keyword that compares a value, or its measure, with a number."""
+    """Return the rule of a keyword that compares a value, or `measure(value)`, with a number."""
 
     def check_limit(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
         number = schema[keyword]
@@ -371,8 +372,9 @@ def _limit_rule(
 
 
 def _size_rules(keyword: str, parts: str) -> dict[str, _Rule]:
-    """Return the rules of the two keywords about the number of parts of a value."""
-    least, most = f"must have at least {{}} {parts}", f"must have at most {{}} {parts}"
+    """Return the rules of the keywords for the minimum and maximum number of `parts`."""
+    count = f"the number of {parts} must be"
+    least, most = f"{count} at least {{}}", f"{count} at most {{}}"
     return {
         f"min{keyword}": _limit_rule(f"min{keyword}", operator.ge, least, measure=len),
         f"max{keyword}": _limit_rule(f"max{keyword}", operator.le, most, measure=len),
@@ -405,9 +407,9 @@ def _is_same_json(one: object, other: object) -> bool:
 
 
 def _hashable_json(value: object) -> Any:
-    """Return a hashable value; two of them are equal exactly if the JSON values are.
+    """Return a hashable copy that compares equal to another copy if the JSON values are equal.
 
-    1 equals 1.0, true does not equal 1, a tuple equals a list.
+    1 equals 1.0, true does not equal 1, and a tuple equals a list.
     """
     if isinstance(value, bool):
         return bool, value
@@ -424,8 +426,9 @@ def _hashable_json(value: object) -> Any:
 def _closest_violations(failures: list[list[_Violation]], path: _Path) -> list[_Violation]:
     """Return the violations to report when no alternative fits.
 
-    The closest alternative is reported: the value has its type and its tag, and breaks few other
-    rules. If the value has the type of no alternative, one violation names the types of all.
+    These are the violations of the closest alternative, whose type and tag match and of which the
+    value breaks the fewest rules. If the type or tag of every alternative differs, one violation
+    lists the types or tags of all alternatives.
     """
     best = min(failures, key=lambda violations: _distance(violations, path))
     reason = _excluding_violation(best, path)
@@ -436,14 +439,17 @@ def _closest_violations(failures: list[list[_Violation]], path: _Path) -> list[_
 
 
 def _distance(violations: list[_Violation], path: _Path) -> tuple[int, int, int]:
-    """Return a sort key of an alternative, the closest first: type, number and depth of violations."""
+    """Return a sort key for the violations of an alternative; the closest alternative is first.
+
+    It compares the type and tag first, then the number of violations, then their depth.
+    """
     reason = _excluding_violation(violations, path)
     miss = 0 if reason is None else 2 if reason.path == path else 1
     return miss, len(violations), -max(len(_steps(each.path)) for each in violations)
 
 
 def _excluding_violation(violations: list[_Violation], path: _Path) -> _Violation | None:
-    """Return a violation of the type or tag, which rules the alternative out; None if there is none."""
+    """Return the violation that rules an alternative out (a wrong type or tag), or None."""
     for violation in violations:
         if violation.path == path and violation.aspect != "rule":
             return violation
@@ -474,7 +480,7 @@ def _json_text(operand: Any) -> str:
 
 
 def _json_text_list(operands: Iterable[Any]) -> str:
-    """Return parts of a schema as JSON texts with commas between them, the first few."""
+    """Return parts of a schema as JSON texts separated by commas, at most `_MAX_LISTED`."""
     listed = [_json_text(operand) for operand in islice(operands, _MAX_LISTED + 1)]
     return ", ".join([*listed[:_MAX_LISTED], "…"] if len(listed) > _MAX_LISTED else listed)
 
@@ -482,7 +488,7 @@ def _json_text_list(operands: Iterable[Any]) -> str:
 # -- tables -----------------------------------------------------------------------------------
 
 _COMMON_RULES: dict[str, _Rule] = {
-    # A reference to another document allows everything.
+    # A reference to another document is not followed and allows every value.
     "$ref": lambda run, value, schema, path: run.visit(
         value, resolve_schema_ref(run.root, schema["$ref"]), path
     ),
@@ -544,9 +550,9 @@ _RULES_BY_TYPE: dict[str, dict[str, _Rule]] = {
 }
 
 
-# -- the schema of schemas -------------------------------------------------------------------
+# -- the meta-schema -------------------------------------------------------------------------
 #
-# JSON Schema described in itself, as far as steno reads it. Unknown keywords are allowed, as
+# It describes the keywords of JSON Schema that steno reads. Unknown keywords are allowed, as
 # the standard requires.
 
 _SUBSCHEMA: Final = {"$ref": "#"}
@@ -564,8 +570,8 @@ _KEYWORDS: Final[dict[str, dict[str, Any]]] = {
     "enum": {"type": "array"},
     "required": _NAME_LIST,
     "dependentRequired": {"type": "object", "additionalProperties": _NAME_LIST},
-    # Before 2020-12, `items` could be an array with the meaning of prefixItems; servers still
-    # send it.
+    # Before 2020-12, `items` could be an array with the meaning of `prefixItems`; servers still
+    # send such arrays.
     "items": {"anyOf": [_SUBSCHEMA, {"type": "array", "items": _SUBSCHEMA}]},
     "multipleOf": {"type": "number", "exclusiveMinimum": 0},
     **dict.fromkeys(("properties", "patternProperties", "$defs", "definitions"), _SUBSCHEMA_MAP),
@@ -586,11 +592,11 @@ _META_SCHEMA: Final = {"type": ["object", "boolean"], "properties": _KEYWORDS}
 
 
 def resolve_schema_ref(root: Any, ref: Any) -> Any:
-    """Return the target of a local `$ref`; True, which allows everything, if it is not found."""
+    """Return the target of a local `$ref`; True, which allows every value, if it is not found."""
     if not isinstance(ref, str) or (ref != "#" and not ref.startswith("#/")):
         return True
     if "%" in ref:
-        # Imported here: slow to load and hardly ever needed.
+        # Imported here, because it is slow to load and rarely needed.
         from urllib.parse import unquote  # noqa: PLC0415
 
         ref = unquote(ref)

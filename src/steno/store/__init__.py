@@ -1,4 +1,4 @@
-"""Stores: durable storage for conversations.
+"""Durable storage for conversations.
 
     with open_store("sqlite:work.db") as store:
         conversation = store.new()

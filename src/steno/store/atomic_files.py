@@ -1,8 +1,9 @@
-"""Locked, durable and atomically published files. This module does not know records.
+"""Files that are locked, durable and published atomically. This module does not know their format.
 
-Every operation opens its file and closes it again, so that thousands of sessions need no
-descriptors. A process that is forked during an operation inherits the open descriptors and
-releases them at once: flock holds a lock as long as any process has a copy of the descriptor.
+Every operation opens its file and closes it again, so that thousands of sessions do not need
+thousands of descriptors. A process that is forked during an operation inherits the open descriptors
+and releases them at once, because flock holds a lock as long as any process has a copy of the
+descriptor.
 """
 
 from __future__ import annotations
@@ -28,17 +29,17 @@ _STALE_DRAFT_AGE_S: Final = 3600
 _MIN_LOCK_POLL_S: Final = 0.00002
 _MAX_LOCK_POLL_S: Final = 0.02
 """The pause between two attempts to lock a file grows from the minimum to the maximum."""
-_sync_file: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)  # macOS has none
+_sync_file: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)  # not on macOS
 
 
 @contextmanager
 def translate_os_errors(place: str) -> Generator[None]:
-    """Raise Unavailable for an error of the operating system."""
+    """Convert an OSError to Unavailable."""
     try:
         yield
     except OSError as exc:
         reason = exc.strerror or type(exc).__name__
-        message = f"cannot be read or written: {reason}; check the disk and the permissions"
+        message = f"reading or writing failed: {reason}; check the disk and the permissions"
         raise Unavailable(message, code="os_error", place=place) from exc
 
 
@@ -54,11 +55,11 @@ def open_locked(
     create: bool = False,
     missing: Callable[[], Missing] = lambda: Missing("file not found", code="file_not_found"),
 ) -> Generator[int]:
-    """Open a file and lock it: for one writer, or for any number of readers.
+    """Open a file and lock it, exclusively for a writer or shared for readers.
 
-    Readers may `unlock` early and continue to read the part that is known to be complete. Raises
-    the error that `missing` returns if the file does not exist, and Unavailable if others keep it
-    locked until `deadline`, a time of `time.monotonic`.
+    Readers may `unlock` the file early and continue to read the part that is known to be complete.
+    Raises the error that `missing` returns if the file does not exist, and Unavailable if the lock
+    is not free before `deadline`, a time of `time.monotonic`.
     """
     mode = "r+b" if to_write else "rb"
     while True:
@@ -67,7 +68,7 @@ def open_locked(
             if _is_file_at(path, file):
                 yield file
                 return
-        # While this process waited for the lock, the file was replaced or removed: try again.
+        # The file was replaced or removed while this process waited for the lock, so try again.
 
 
 @contextmanager
@@ -77,8 +78,8 @@ def _open_registered(
     def open_creating(name: str, flags: int) -> int:
         return os.open(name, flags | os.O_CREAT, 0o600)
 
-    # A FileIO from the start instead of a bare descriptor: it is closed whenever KeyboardInterrupt
-    # arrives.
+    # A FileIO instead of a bare descriptor, so that the file is closed even if KeyboardInterrupt
+    # arrives between two statements.
     stream: FileIO | None = None
     try:
         with _fork_lock:
@@ -122,7 +123,7 @@ def unlock(file: int) -> None:
 
 @contextmanager
 def hold_lock(lock: RLock, name: str, *, deadline: float) -> Generator[None]:
-    """Hold a lock between threads. Raises Unavailable at the deadline."""
+    """Hold a thread lock in a block. Raises Unavailable if it is not free before the deadline."""
     try:
         if not lock.acquire(timeout=max(deadline - time.monotonic(), 0)):
             raise _lock_timeout(name)
@@ -170,7 +171,7 @@ os.register_at_fork(
 
 
 def append_durably(file: int, data: bytes, *, end: int) -> None:
-    """Write to the end of a file, which is at `end`; if that fails, truncate the file again."""
+    """Append data to a file that ends at `end`; if that fails, truncate the file to `end`."""
     try:
         if os.pwrite(file, data, end) != len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -184,7 +185,7 @@ def append_durably(file: int, data: bytes, *, end: int) -> None:
 
 
 class DraftFile(NamedTuple):
-    """A file that has no visible name until it is published."""
+    """A temporary file with a hidden name, which is published by moving it to its final path."""
 
     stream: BinaryIO
     path: Path
@@ -195,7 +196,7 @@ class DraftFile(NamedTuple):
         os.fsync(self.stream.fileno())
 
     def publish(self, path: Path) -> None:
-        """Move the file to its path and replace any file there."""
+        """Move the file to its final path, and replace an existing file."""
         self.path.replace(path)
         sync_folder(path.parent)
 
@@ -220,7 +221,7 @@ def open_draft(folder: Path) -> Generator[DraftFile]:
 
 
 def remove_stale_drafts(folder: Path) -> None:
-    """Remove the drafts of processes that ended before they published them."""
+    """Remove old drafts, whose processes ended before they published them."""
     latest = time.time() - _STALE_DRAFT_AGE_S
     for path in folder.iterdir():
         if path.name.endswith(_DRAFT_SUFFIX):

@@ -1,9 +1,9 @@
 """The base class of all stores, and the rules that every kind of store shares.
 
-A store keeps sessions: a header, then records. A record is durable once it is written and never
-changes again, except that its content may be redacted. Blobs are stored separately from the
-sessions, under their SHA-256. A new kind of store implements the abstract methods of `Store`; the
-conformance kit in `steno.testing` checks it.
+A store contains sessions, each of which is a header followed by records. A record is durable once
+it is written and never changes again, except that its content may be redacted. Blobs are stored
+separately from the sessions, under their SHA-256. A new kind of store implements the abstract
+methods of `Store`; the conformance kit in `steno.testing` checks the implementation.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from steno.records.entry import Entry, Payload, PayloadT, Redacted, Redaction, R
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
 
 TITLE_SEARCH_ENTRIES: Final = 8
-"""The number of first entries that are searched for the first prompt."""
+"""The number of entries at the beginning of a session that are searched for the first prompt."""
 
 _MAX_TITLE_LENGTH: Final = 80
 _MAX_APPEND_TRIES: Final = 20
 _SNIPPET_CONTEXT: Final = 40
 _BLOB_DIGEST: Final = re.compile(rb"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
-"""Matches everything that may be the digest of a blob."""
+"""Matches any text that may be the digest of a blob."""
 _WORD_PATTERN: Final = re.compile(
     # Scripts without spaces between words: each character is a word.
     r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\U00020000-\U0002fa1f]|[^\W_]+"
@@ -45,7 +45,7 @@ _logger: Final = logging.getLogger("steno.store")
 
 
 class SessionOverview(NamedTuple):
-    """A session as a list of sessions shows it."""
+    """The properties of a session that a list of sessions shows."""
 
     header: Header
     title: str
@@ -65,7 +65,7 @@ class SearchHit(NamedTuple):
 
 
 class Blob(NamedTuple):
-    """The digest, size and time of bytes that are stored under their SHA-256."""
+    """The digest of a blob, its size, and the time at which it was last stored."""
 
     sha256: str
     size: int
@@ -73,13 +73,13 @@ class Blob(NamedTuple):
 
 
 class Store(ABC):
-    """A place that keeps sessions and blobs. Any number of threads may use it at once."""
+    """The base class of stores for sessions and blobs. Any number of threads may use a store."""
 
     # -- sessions: each kind of store implements these ---------------------------------------
 
     @abstractmethod
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
-        """Add a session and, for a copy, its existing records: all of them or none.
+        """Add a session, together with its records if it is a copy, as a whole or not at all.
 
         Raises Conflict if a session with this id exists.
         """
@@ -90,17 +90,20 @@ class Store(ABC):
 
     @abstractmethod
     def header(self, session: str) -> Header:
-        """Return the header of a session. Raises Missing."""
+        """Return the header of a session. Raises Missing if the session does not exist."""
 
     @abstractmethod
     def rename(self, session: str, title: str | None) -> None:
-        """Change the title of a session, or remove it. Raises Missing."""
+        """Change the title of a session; None removes the title.
+
+        Raises Missing if the session does not exist.
+        """
 
     @abstractmethod
     def append(
         self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
     ) -> None:
-        """Append an entry to a branch; it is durable when this returns.
+        """Append an entry to a branch; the entry is durable when this method returns.
 
         The main branch exists from the start. Raises Missing if the session or branch does not
         exist, Conflict if the last entry of the branch is not `expected` or the session already
@@ -110,55 +113,73 @@ class Store(ABC):
 
     @abstractmethod
     def begin_branch(self, session: str, name: str, at: str | None) -> None:
-        """Begin a branch after an entry. Raises Missing, and Conflict if the branch exists."""
+        """Begin a branch after the entry `at`, or without entries if `at` is None.
+
+        Raises Missing if the session or the entry does not exist, and Conflict if the branch
+        exists.
+        """
 
     @abstractmethod
     def heads(self, session: str) -> Mapping[str, str | None]:
-        """Return the id of the last entry of every branch; the branch last written to comes last.
+        """Return the id of the last entry of every branch, ordered by the time of the last write.
 
-        Branches to which no entry was written since they began come first.
+        Branches to which no entry was written since they began are listed first.
         """
 
     @abstractmethod
     def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
-        """Return an entry and its digest, then those of its ancestors. Raises Missing, Damaged."""
+        """Return an iterator over an entry and its ancestors, each with its digest.
+
+        Raises Missing if the session or the entry does not exist, and Damaged if an entry cannot be
+        read.
+        """
 
     @abstractmethod
     def records(self, session: str) -> Iterator[Record]:
-        """Return all records of a session in the order of writing. Raises Missing, Damaged."""
+        """Return all records of a session in the order in which they were written.
+
+        Raises Missing if the session does not exist, and Damaged if a record cannot be read.
+        """
 
     @abstractmethod
     def replace(self, session: str, record: Record) -> None:
-        """Overwrite the record of the same `seq`, to redact its content. Raises Missing.
+        """Overwrite the record with the same `seq`, in order to redact its content.
 
-        Nothing of the old record remains in an index or in free space of the store.
+        Nothing of the old record remains in an index or in free space of the store. Raises Missing
+        if the session has no record with the same `seq`, branch and entry.
         """
 
     @abstractmethod
     def remove(self, session: str) -> None:
-        """Remove a session and all of its records, but not its blobs. Raises Missing."""
+        """Remove a session and all of its records, but not its blobs.
+
+        Raises Missing if the session does not exist.
+        """
 
     @abstractmethod
     def close(self) -> None:
-        """Release files and connections. Calling it twice is fine."""
+        """Release files and connections. A second call has no effect."""
 
     # -- blobs: each kind of store implements these ------------------------------------------
 
     @abstractmethod
     def put_blob(self, data: bytes) -> str:
-        """Store bytes and return their SHA-256; they are durable when this returns."""
+        """Store bytes and return their SHA-256; the bytes are durable when this method returns."""
 
     @abstractmethod
     def blob(self, sha256: str) -> bytes:
-        """Return the bytes of a blob. Raises Missing, and Damaged if they do not match the digest."""
+        """Return the bytes of a blob.
+
+        Raises Missing if there is no such blob, and Damaged if the bytes do not match the digest.
+        """
 
     @abstractmethod
     def blobs(self) -> Iterator[Blob]:
-        """Return digest, size and time of every blob."""
+        """Return the digest, size and time of every blob."""
 
     @abstractmethod
     def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
-        """Remove a blob, unless it was stored again after `put_before`. It may be missing."""
+        """Remove a blob, if it exists, unless it was stored again after `put_before`."""
 
     # -- conversations -----------------------------------------------------------------------
 
@@ -176,14 +197,15 @@ class Store(ABC):
         return Conversation(messages, id=header.id, journal=_SessionJournal(self, header.id))
 
     def open(self, session: str) -> Conversation:
-        """Return the conversation of a session, on the branch last written to. Raises Missing.
+        """Return the conversation of a session, on the branch last written to.
 
-        Entries of other branches are read when they are needed.
+        Entries of other branches are read when they are needed. Raises Missing if the session does
+        not exist.
         """
         return Conversation(id=self.header(session).id, journal=_SessionJournal(self, session))
 
     def clone(self, session: str, *, title: str | None = None) -> Conversation:
-        """Copy a session to a new one with the same entries and digests."""
+        """Copy a session to a new session with the same entries and digests."""
         original = self.header(session)
         header = Header(
             id=new_id(),
@@ -209,7 +231,7 @@ class Store(ABC):
     # -- verification and redaction ----------------------------------------------------------
 
     def verify(self, session: str) -> Verification:
-        """Check every record of a session against the hash chain, and the blobs it refers to.
+        """Check all records of a session against the hash chain, and the blobs they refer to.
 
         Raises Damaged if a record cannot be read.
         """
@@ -248,10 +270,10 @@ class Store(ABC):
         return None
 
     def redact(self, session: str, entry_id: str, *, actor: str, reason: str) -> None:
-        """Erase the content of an entry. The hash chain stays valid; `actor` and `reason` are logged.
+        """Erase the content of an entry, and log `actor` and `reason`. The hash chain stays valid.
 
         Blobs that only this entry referred to are removed. An entry that is already redacted is
-        erased once more. Raises Missing if the session has no such entry, InvalidValue if the
+        erased once more. Raises Missing if the session has no such entry, and InvalidValue if the
         entry has no content to erase.
         """
         for record in self.records(session):
@@ -266,8 +288,8 @@ class Store(ABC):
             self.replace(session, record)
             return
         without = replace(record, entry=redact_entry(record.entry))
-        # The redaction is logged first: two redaction entries for one target are harmless, erased
-        # content without any is not.
+        # The redaction is logged first: two redaction entries for one target are harmless, but
+        # erased content without a redaction entry is not.
         self._append_redaction(session, Redaction(target=entry_id, actor=actor, reason=reason))
         self.replace(session, without)
         try:
@@ -277,7 +299,7 @@ class Store(ABC):
             _logger.warning("redact: the blobs of the entry remain until collect_garbage can run")
 
     def _append_redaction(self, session: str, payload: Redaction) -> None:
-        """Append to the branch last written to; retry while other writers append to it."""
+        """Append a redaction to the branch last written to; retry if other writers interfere."""
         for tries_left in reversed(range(_MAX_APPEND_TRIES)):
             branch, head = ([(MAIN_BRANCH, None), *self.heads(session).items()])[-1]
             parent = None if head is None else next(self.read_back(session, head))[1]
@@ -313,7 +335,10 @@ class Store(ABC):
         return extract_blobs(payload, self.put_blob)
 
     def restore_blobs(self, payload: PayloadT) -> PayloadT:
-        """Return the payload with the content of its blobs. Raises Missing, Damaged."""
+        """Return the payload with the content of its blobs.
+
+        Raises Missing if a blob does not exist, and Damaged if its bytes do not match the digest.
+        """
         return restore_blobs(payload, self.blob)
 
     def collect_garbage(
@@ -321,9 +346,9 @@ class Store(ABC):
     ) -> int:
         """Remove the blobs that no record refers to; return the number of bytes removed.
 
-        `only` limits this to some digests. Blobs that are younger than `older_than` stay, since a
-        writer stores a blob before the record that refers to it. Raises Damaged if a session
-        cannot be read: it may refer to any blob.
+        `only` limits the removal to these digests. Blobs that are younger than `older_than` are
+        retained, since a writer stores a blob before the record that refers to the blob. Raises
+        Damaged if a session cannot be read, since it may refer to any blob.
         """
         latest, wanted = utc_now() - older_than, None if only is None else frozenset(only)
         old = [
@@ -353,7 +378,7 @@ class Store(ABC):
 
 @final
 class _SessionJournal:
-    """The journal of one session: a conversation writes through it (`steno.ports.Journal`)."""
+    """The journal of one session, through which a conversation writes (`steno.ports.Journal`)."""
 
     def __init__(self, store: Store, session: str) -> None:
         self.extract_blobs = store.extract_blobs
@@ -372,11 +397,11 @@ def convert_store(
     skip_existing: bool = False,
     on_session: Callable[[str], None] = lambda session: None,
 ) -> int:
-    """Copy sessions with their digests and blobs: those in `sessions`, or all.
+    """Copy the given sessions, or all sessions, with their digests and blobs.
 
-    Each session is copied as a whole or not at all; then `on_session` is called with its id.
-    Returns the number of sessions copied. Raises Conflict for a session that the target already
-    has, unless `skip_existing`, and Damaged for one whose hash chain is broken.
+    Each session is copied as a whole or not at all; `on_session` is called with the id of each
+    copied session. Returns the number of sessions copied. Raises Conflict if the target already has
+    a session and `skip_existing` is false, and Damaged if the hash chain of a session is broken.
     """
     requested = [header.id for header in source.headers()] if sessions is None else list(sessions)
     existing = {header.id for header in target.headers()}
@@ -406,12 +431,15 @@ def convert_store(
 
 
 def validate_records(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield the records of a whole session. Raises Damaged if a number or an entry id is wrong."""
+    """Yield the records of a whole session.
+
+    Raises Damaged if the `seq` of a record is not the next number, or if an entry id repeats.
+    """
     ids: set[str] = set()
     for expected, record in enumerate(records, 1):
         if record.seq != expected:
             raise Damaged(
-                f"found record {record.seq} in its place",
+                f"found record {record.seq} at this position",
                 code="record_misplaced",
                 place=f"record {expected}",
             )
@@ -429,7 +457,8 @@ def check_append(
     """Check that an entry may be appended to a branch.
 
     `is_known` is whether the store has the branch, `head` is its last entry, and `is_taken` is
-    whether the session has an entry with the new id. Raises Missing and Conflict.
+    whether the session has an entry with the new id. Raises Missing if the branch does not exist,
+    and Conflict if `head` is not `expected` or the id is taken.
     """
     if not is_known and branch != MAIN_BRANCH:
         raise Missing("no branch with this name", code="branch_missing", place="store")
@@ -446,8 +475,8 @@ def check_append(
 def check_fork(*, is_known: bool, has_start: bool) -> None:
     """Check that a branch may begin.
 
-    Raises Conflict if a branch with its name exists, and Missing if the session does not have the
-    entry that it begins after.
+    Raises Conflict if a branch with this name exists, and Missing if the session does not have the
+    entry after which the branch begins.
     """
     if is_known:
         raise Conflict(
@@ -458,7 +487,7 @@ def check_fork(*, is_known: bool, has_start: bool) -> None:
 
 
 def check_replacement(record: Record, old: Record | None) -> None:
-    """Check that two records differ in content only. Raises Missing."""
+    """Raise Missing unless a record and the stored record `old` differ only in content."""
     if old is None or _record_identity(record) != _record_identity(old):
         raise missing_record()
 
@@ -469,10 +498,10 @@ def _record_identity(record: Record) -> tuple[int, str, str | None]:
 
 @final
 class BranchHeads:
-    """The last entry of every branch; the branch last written to comes last.
+    """The last entry of every branch, ordered by the time of the last write.
 
-    Branches to which no entry was written since they began come first, so that an empty fork does
-    not become the branch on which a session opens.
+    Branches to which no entry was written since they began are listed first, so that a session does
+    not open on an empty fork.
     """
 
     __slots__ = ("_begun", "_written")
@@ -482,17 +511,17 @@ class BranchHeads:
         self._written: dict[str, str | None] = {}
 
     def begin(self, branch: str, at: str | None) -> None:
-        """Add a record without an entry: it begins its branch, unless that exists.
+        """Add a record without an entry, which begins its branch unless the branch exists.
 
-        A newer version may give such a record another meaning, but it never moves a branch.
+        A newer steno may give such a record another meaning, but never moves a branch with it.
         """
         if branch not in self:
             self._begun[branch] = at
 
     def write(self, branch: str, entry_id: str) -> None:
-        """Add an entry that was written to a branch."""
+        """Record that an entry was written to a branch."""
         self._begun.pop(branch, None)
-        self._written.pop(branch, None)  # the latest comes last
+        self._written.pop(branch, None)  # so that the branch moves to the end
         self._written[branch] = entry_id
 
     def of(self, branch: str) -> str | None:
@@ -508,7 +537,10 @@ class BranchHeads:
 
 
 def decode_stored_header(data: bytes) -> Header:
-    """Return the header of a session. Raises Damaged, UnsupportedVersion."""
+    """Decode the stored header of a session.
+
+    Raises Damaged if the header cannot be read, and UnsupportedVersion if it has another version.
+    """
     try:
         return decode_header(data)
     except UnsupportedVersion:
@@ -533,14 +565,14 @@ def missing_entry(*, place: str = "store") -> Missing:
 
 
 def missing_record() -> Missing:
-    """Return the error for a record that cannot replace another: seq, branch or entry differ."""
+    """Return the error for a replacement that matches no record by `seq`, branch and entry."""
     return Missing(
         "no record with this number, branch and entry", code="record_missing", place="store"
     )
 
 
 def missing_blob() -> Missing:
-    """Return the error for a digest that the store has no blob of."""
+    """Return the error for a digest of which the store has no blob."""
     return Missing("no blob with this digest", code="blob_missing", place="store")
 
 
@@ -553,14 +585,14 @@ def duplicate_session() -> Conflict:
 
 
 def find_blob_digests(record: Record) -> set[str]:
-    """Return everything in a record that may be the digest of a blob, also in unknown members."""
+    """Return all texts in a record, including unknown members, that may be blob digests."""
     return {digest.decode() for digest in _BLOB_DIGEST.findall(encode_record(record))}
 
 
 def derive_title(entries: Iterable[Entry]) -> str:
     """Return the first prompt among `entries` on one line; empty if there is none.
 
-    A prompt that was rewound counts only if there is no other. A shell command of the user, which
+    A rewound prompt is used only if there is no other prompt. A shell command of the user, which
     old sessions store as a user message, is not a prompt.
     """
     positions: dict[str | None, int] = {}
@@ -589,7 +621,7 @@ def split_words(text: str) -> list[str]:
 
 
 def build_snippet(text: str, words: Iterable[str]) -> str:
-    """Return the part of a text around the earliest of the words, on one line."""
+    """Return the part of a text around the first match of any of the words, on one line."""
     folded = text.casefold()
     positions = [position for word in words if (position := folded.find(word)) >= 0]
     middle = min(positions, default=0)

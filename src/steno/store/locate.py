@@ -13,9 +13,9 @@ from steno.store.base import Store
 from steno.store.memory import MemoryStore
 
 STORE_VARIABLE: Final = "STENO_STORE"
-"""The environment variable that names a store."""
+"""The environment variable with the address of the default store."""
 _SQLITE_SUFFIXES: Final = (".db", ".sqlite", ".sqlite3")
-"""Paths with these suffixes are SQLite files without a `sqlite:` prefix."""
+"""Paths with these suffixes are SQLite files even without the prefix `sqlite:`."""
 _SQLITE_MAGIC: Final = b"SQLite format 3\0"
 
 
@@ -24,7 +24,7 @@ class StoreAddress(NamedTuple):
 
     kind: str
     location: Path | str
-    """A file or folder; for a server the whole address, which may contain a password."""
+    """A file or folder; for a server, the whole address, which may contain a password."""
 
     @property
     def exists(self) -> bool:
@@ -68,7 +68,8 @@ def read_address(address: str | Path) -> StoreAddress:
 def default_address() -> StoreAddress:
     """Return the address of the default store.
 
-    That is STENO_STORE, else `steno/steno.db` in XDG_DATA_HOME or ~/.local/share.
+    The address is the value of STENO_STORE, or else the SQLite file `steno/steno.db` in
+    XDG_DATA_HOME or ~/.local/share.
     """
     configured = os.environ.get(STORE_VARIABLE, "")
     return read_address(configured) if configured else _default_file_address()
@@ -81,10 +82,10 @@ def _default_file_address() -> StoreAddress:
 
 
 def open_store(address: str | Path | StoreAddress | None = None, *, create: bool = True) -> Store:
-    """Open the store at an address, or the default one; create it if it does not exist.
+    """Open the store at an address, or the default store; create it if it does not exist.
 
     Raises InvalidValue for an invalid address or a file of another program, Unavailable if the
-    store cannot be opened, and Missing if it does not exist and `create` is false.
+    store cannot be opened, and Missing if the store does not exist and `create` is false.
     """
     if address is None:
         found = default_address()
@@ -99,7 +100,7 @@ def open_store(address: str | Path | StoreAddress | None = None, *, create: bool
 
 
 def _open_kind(address: StoreAddress) -> Store:
-    """Open a store; each kind is imported, with its driver, when it is first opened."""
+    """Open a store. The class of each kind is imported, with its driver, on first use."""
     kind, location = address
     if kind == "sqlite":
         from steno.store.sqlite import SqliteStore  # noqa: PLC0415 - sqlite3 is not always needed
@@ -121,10 +122,11 @@ def _open_kind(address: StoreAddress) -> Store:
 
 
 def check_location(address: StoreAddress) -> None:
-    """Check a location before anything is created there.
+    """Check the location of a store before a file or folder is created.
 
-    Folders are created only for the default store: any other path may contain a typing error.
-    Raises Unavailable if the folder is missing, InvalidDocument for a file of another program.
+    Parent folders are created only for the default store, since any other path may contain a typo.
+    Raises Unavailable if the parent folder is missing, and InvalidDocument if the file belongs to
+    another program.
     """
     path = address.location
     if not isinstance(path, Path):
@@ -133,7 +135,7 @@ def check_location(address: StoreAddress) -> None:
     if not folder.exists() and not _is_default_file(address):
         message = f"the folder {folder} does not exist; create it or use another path"
         raise Unavailable(message, code="store_folder_missing", place="store")
-    with suppress(OSError):  # opening the store reports it with a better message
+    with suppress(OSError):  # opening the store reports the error with a better message
         if address.kind == "sqlite" and path.is_file():
             with path.open("rb") as file:
                 start = file.read(len(_SQLITE_MAGIC))
@@ -150,7 +152,7 @@ def _is_default_file(address: StoreAddress) -> bool:
 
 
 def _expand_home(path: str) -> Path:
-    """Return a path with ~ expanded, which a shell does not do after a colon."""
+    """Expand a leading ~ in a path, since a shell does not expand it after a colon."""
     return Path(path).expanduser() if path.startswith("~/") else Path(path)
 
 
@@ -158,5 +160,5 @@ def _home_folder() -> Path:
     if os.environ.get("HOME") != "":  # Path.home() is "/" if HOME is empty
         with suppress(RuntimeError):
             return Path.home()
-    message = f"the home folder is unknown; set HOME or {STORE_VARIABLE}, or name a store"
+    message = f"the home folder is unknown; set HOME or {STORE_VARIABLE}, or pass a store address"
     raise InvalidValue(message, code="home_unknown", place="store")

@@ -129,7 +129,7 @@ class MemoryStore(base.Store):
             del self._sessions[session]
 
     def close(self) -> None:
-        """Do nothing: a store in memory can be used after it was closed."""
+        """Do nothing, since a store in memory remains usable after `close`."""
 
     def put_blob(self, data: bytes) -> str:
         digest = sha256(data).hexdigest()

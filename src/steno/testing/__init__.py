@@ -1,9 +1,9 @@
-"""Doubles and strategies for tests of code that builds on steno.
+"""Test doubles and Hypothesis strategies for code that uses steno.
 
     provider = ScriptedProvider(["Hello."])
 
 `ScriptedProvider` streams the turns of a script, `ReplayingProvider` replays the recorded bytes of
-a server, and `ScriptedTool` returns scripted results. They need only steno.
+a server, and `ScriptedTool` returns scripted results. These doubles need no extra.
 
     from hypothesis import given
     from steno.testing import messages
@@ -11,12 +11,12 @@ a server, and `ScriptedTool` returns scripted results. They need only steno.
     @given(messages())
     def test_my_store_keeps_every_message(message): ...
 
-The strategies need the extra `steno-agent[testing]`, and are imported when the first of them is used.
-`steno.testing.conformance` has the cases that every wire and every provider must pass,
-`steno.testing.stores` those for stores.
+The strategies need the extra `steno-agent[testing]`, and are imported at the first use.
+`steno.testing.conformance` has the cases that every wire and every provider must pass, and
+`steno.testing.stores` has the cases for stores.
 """
 
-# ruff: noqa: F403, F405 - a star import, so that the strategies are not listed a third time
+# ruff: noqa: F403, F405 - a star import avoids listing the strategies a third time
 
 import typing as _typing
 from collections.abc import Callable as _Callable

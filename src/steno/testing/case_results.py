@@ -1,6 +1,6 @@
-"""The results of the cases of both conformance kits: failures, outcomes, and the matrix.
+"""Results of conformance cases: checks, outcomes and the matrix, for wires, providers and stores.
 
-A case compares only values that the kit itself wrote, so a failure may show them.
+A case compares only values that the kit itself wrote, so a failure message may contain them.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from typing import Any
 
 
 class CaseFailure(AssertionError):
-    """The error of a case whose rule a wire, a provider or a store breaks."""
+    """Raised by a case if the wire, provider or store breaks the rule of the case."""
 
 
 def expect(found: object, expected: object, subject: str) -> None:
-    """Raise CaseFailure with both values unless they are equal."""
+    """Raise CaseFailure, with both values, unless they are equal."""
     if found != expected:
         raise CaseFailure(f"{subject}: expected {expected!r}, got {found!r}")
 
 
 def require(is_met: bool, rule: str) -> None:
-    """Raise CaseFailure with the rule unless it is met."""
+    """Raise CaseFailure, with the rule as its message, unless the rule is met."""
     if not is_met:
         raise CaseFailure(rule)
 
 
 def expect_json(found: Any, expected: Any, subject: str) -> None:
-    """Raise CaseFailure with the first difference unless two JSON values are equal."""
+    """Raise CaseFailure, with the first difference, unless two JSON values are equal."""
     pointer = _json_difference(found, expected)
     if pointer is not None:
         raise CaseFailure(f"{subject}: differs at {pointer or 'the root'}")
 
 
 def expect_body(found: bytes, expected: bytes, subject: str) -> None:
-    """Raise CaseFailure unless two bodies are equal: as JSON, or as bytes if they are not JSON."""
+    """Raise CaseFailure unless two bodies are equal as JSON, or as bytes if one is not JSON."""
     try:
         values = json.loads(found), json.loads(expected)
     except ValueError:
@@ -52,40 +52,46 @@ def expect_body(found: bytes, expected: bytes, subject: str) -> None:
 
 
 def _json_difference(found: Any, expected: Any) -> str | None:
-    if isinstance(found, dict) and isinstance(expected, dict):
-        for name in dict.fromkeys([*expected, *found]):
-            if (name in found) != (name in expected):
-                return f"/{name} ({'added' if name in found else 'lost'})"
-            inner = _json_difference(found[name], expected[name])
-            if inner is not None:
-                return f"/{name}{inner}"
-        return None
-    if isinstance(found, list) and isinstance(expected, list):
-        if len(found) != len(expected):
-            return f" ({len(found)} instead of {len(expected)} elements)"
-        places = (
-            _json_difference(found_item, expected_item)
-            for found_item, expected_item in zip(found, expected, strict=True)
-        )
-        return next((f"/{n}{place}" for n, place in enumerate(places) if place is not None), None)
-    is_same = found == expected and isinstance(found, bool) is isinstance(expected, bool)
-    return None if is_same else f" (expected {expected!r}, got {found!r})"
+    """Return where two values first differ, and how; None if they are equal.
+
+    It is not recursive, because fuzzed values are nested as deeply as the JSON parser allows.
+    """
+    pending = [("", found, expected)]
+    while pending:
+        place, found, expected = pending.pop()
+        if isinstance(found, dict) and isinstance(expected, dict):
+            names = list(dict.fromkeys([*expected, *found]))
+            for name in names:
+                if (name in found) != (name in expected):
+                    return f"{place}/{name} ({'added' if name in found else 'lost'})"
+            inner = [(f"{place}/{name}", found[name], expected[name]) for name in names]
+        elif isinstance(found, list) and isinstance(expected, list):
+            if len(found) != len(expected):
+                return f"{place} ({len(found)} instead of {len(expected)} elements)"
+            pairs = zip(found, expected, strict=True)
+            inner = [(f"{place}/{n}", *pair) for n, pair in enumerate(pairs)]
+        elif found != expected or isinstance(found, bool) is not isinstance(expected, bool):
+            return f"{place} (expected {expected!r}, got {found!r})"
+        else:
+            continue
+        pending += reversed(inner)
+    return None
 
 
 # -- outcomes ----------------------------------------------------------------------------------
 
 
 class CaseOutcome(StrEnum):
-    """The outcome of a case, as the matrix shows it."""
+    """The outcome of a case, with the text for the matrix as its value."""
 
     OK = "ok"
-    NOT_APPLICABLE = "–"  # noqa: RUF001 - a dash, as in any table
+    NOT_APPLICABLE = "–"  # noqa: RUF001 - an en dash marks an empty cell of a table
     FAIL = "FAIL"
 
 
 @dataclass(frozen=True)
 class CaseResult:
-    """The outcome of one case, with its reason."""
+    """The outcome of one case for one wire, provider or store, with the reason."""
 
     case: str
     subject: str
@@ -97,7 +103,7 @@ class CaseResult:
 
 
 def find_cases(*modules: ModuleType) -> tuple[Any, ...]:
-    """Return the cases of modules: the public functions that they define, in their order."""
+    """Return the public functions that the modules define, in order; each one is a case."""
     return tuple(
         member
         for module in modules
@@ -116,14 +122,17 @@ def run_case(
     not_applicable: type[Exception],
     explanation: str,
 ) -> CaseResult:
-    """Run a case; any exception but `not_applicable`, which `explanation` explains, is a failure."""
+    """Run a case and return its result; an exception is a failure, except `not_applicable`.
+
+    `explanation` precedes the message of `not_applicable` in the reason.
+    """
     try:
         run()
     except not_applicable as exc:
         return CaseResult(case, subject, CaseOutcome.NOT_APPLICABLE, f"{explanation}: {exc}")
     except CaseFailure as exc:
         return CaseResult(case, subject, CaseOutcome.FAIL, str(exc))
-    except Exception as exc:  # noqa: BLE001 - a crash is a result
+    except Exception as exc:  # noqa: BLE001 - a crash is reported as a failure
         place = traceback.extract_tb(exc.__traceback__)[-1]
         where = f"{Path(place.filename).name}:{place.lineno}"
         reason = f"crashed: {type(exc).__name__} in {where}: {exc}"
@@ -134,9 +143,9 @@ def run_case(
 def format_matrix(
     results: Sequence[CaseResult], *, explained: Collection[CaseOutcome] = (CaseOutcome.FAIL,)
 ) -> str:
-    """Return results as a table: a row for each case, a column for each wire, provider or store.
+    """Return a table with a row for each case and a column for each wire, provider or store.
 
-    The reasons for the outcomes in `explained`, by default failures, follow below the table.
+    The reasons for the outcomes in `explained`, by default failures, follow the table.
     """
     cases = list(dict.fromkeys(result.case for result in results))
     subjects = list(dict.fromkeys(result.subject for result in results))
@@ -153,13 +162,14 @@ def format_matrix(
 
 
 def import_named(place: str, kind: str) -> Any:
-    """Return the object `module:name` for a command line. Raises ArgumentTypeError.
+    """Import the object that a command-line argument names as `module:name`.
 
-    `kind` is the placeholder for the name in the error, such as FUNCTION.
+    `kind` is the placeholder for the name in an error, such as FUNCTION.
+    Raises ArgumentTypeError if the object cannot be imported.
     """
     module, _, name = place.partition(":")
     if not module or not name:
-        raise ArgumentTypeError(f"{place}: write MODULE:{kind}")
+        raise ArgumentTypeError(f"{place}: expected MODULE:{kind}")
     try:
         return getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError, TypeError) as exc:

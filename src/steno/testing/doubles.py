@@ -1,4 +1,4 @@
-"""Doubles for tests: a scripted provider, a provider that replays recorded bytes, a scripted tool.
+"""Test doubles: a scripted provider, a provider that replays recorded bytes, and a scripted tool.
 
     provider = ScriptedProvider(["Hello.", RateLimited("later")])
     message = await provider.stream(request).collect()
@@ -33,7 +33,7 @@ from steno.transport.replay import RecordedResponse, ReplayedResponse
 from steno.wire import EncodedRequest, Wire, load_wire
 
 ScriptedStep: TypeAlias = WireEvent | asyncio.Event | Exception
-"""A step of a turn: an event to stream, an `asyncio.Event` to wait for, an error to raise."""
+"""A step of a turn: an event to stream, an `asyncio.Event` to wait for, or an error to raise."""
 ScriptedTurn: TypeAlias = (
     str
     | AssistantMessage
@@ -41,9 +41,9 @@ ScriptedTurn: TypeAlias = (
     | Exception
     | Callable[[Request], "ScriptedTurn"]
 )
-"""The response to one request: text, a message, steps, an error, or a function that returns one."""
+"""The response to one request: text, a message, steps or an error, or a function returning one."""
 RecordedBody: TypeAlias = bytes | Path | RecordedResponse
-"""The body of a response, a file with one, or a response with status, headers and waits."""
+"""The bytes of a response, a file with them, or a response with status, headers and waits."""
 ScriptedAnswer: TypeAlias = (
     str
     | ToolOutput
@@ -51,18 +51,17 @@ ScriptedAnswer: TypeAlias = (
     | Sequence["asyncio.Event | ScriptedAnswer"]
     | Callable[[ToolCall, ToolContext], "ScriptedAnswer | Awaitable[ScriptedAnswer]"]
 )
-"""The result of one call: text, an output, an exception to raise, a sequence of events to wait for
-that ends with one of these, or a function, plain or async, that returns one of these."""
+"""The result of one call: text, an output, an exception to raise, or a function that returns one
+of these, plain or async. A sequence has events to wait for, followed by the result."""
 _RECORDING_TYPES: Final = "bytes, Path or RecordedResponse"
 _ANY_OBJECT: Final = {"type": "object", "additionalProperties": True}
 
 
 class ScriptRanOut(BaseException):
-    """A scripted provider or tool, or a recording, got more requests than its test prepared.
+    """A test double received more requests or calls than the test prepared.
 
-    This is an error in the test, so no code in between may handle it: an agent turns every
-    `Exception` of a tool into a result. Therefore it is a `BaseException`, like that of
-    `pytest.fail`.
+    It is a `BaseException`, like the exception of `pytest.fail`, because it is an error in the
+    test. An agent converts every `Exception` of a tool to a result and would hide the error.
     """
 
 
@@ -71,22 +70,25 @@ class ScriptRanOut(BaseException):
 
 @final
 class ScriptedProvider:
-    """A provider that returns the turns of a script, in order, and records the requests.
+    """A provider that streams the turns of a script, in order, and records the requests.
 
-    A turn is a message (text for short), streamed as one event for each block; or a list of
-    events, with an `asyncio.Event` where the stream waits for the test and an exception where it
-    raises one; or an exception; or a function that takes the request and returns any of these. A
-    message without a stop reason gets one. A list of events that does not end in `Finished` is
-    a truncated stream: reading it raises CutShort.
+    A turn is one of:
+
+    - a message, or its text, which is streamed as one event for each block;
+      a message without a stop reason gets one
+    - a list of steps: events to stream, `asyncio.Event`s to wait for, exceptions to raise;
+      if it does not end with `Finished`, reading the stream raises CutShort
+    - an exception to raise
+    - a function that takes the request and returns one of these
     """
 
     def __init__(self, turns: Iterable[ScriptedTurn]) -> None:
-        """Create the provider. An iterator is advanced when the next turn is needed."""
+        """Create the provider. If `turns` is an iterator, each turn is taken when it is needed."""
         if isinstance(turns, str):
             raise TypeError("turns must be a list of turns, not a string")
         self._turns = iter(turns)
         self.requests: list[Request] = []
-        """Every request whose stream was read."""
+        """The requests whose streams were read, in order."""
 
     def stream(self, request: Request) -> Stream:
         """Return the stream of the next turn, which is chosen when the first event is read.
@@ -106,7 +108,7 @@ class ScriptedProvider:
 
 
 class _ScriptedStream(SourceStream):
-    """A stream whose final message is the scripted one, even if events cannot express it."""
+    """A stream whose final message is the scripted message, even if events cannot express it."""
 
     def __init__(self, source: _ScriptedSource) -> None:
         super().__init__(source)
@@ -122,7 +124,7 @@ class _ScriptedSource:
         self._steps: Iterable[ScriptedStep] | None = None
         self._message: AssistantMessage | None = None
         self.final_message: AssistantMessage | None = None
-        """The message of the turn, after all of it was streamed."""
+        """The scripted message; None until all of its events were streamed."""
         self._has_finished = False
         self._waiting: asyncio.Timeout | None = None
 
@@ -144,7 +146,7 @@ class _ScriptedSource:
         return None
 
     def redact(self, error: Exception) -> None:
-        """Do nothing: a script has no secrets."""
+        """Do nothing, because a script has no secrets."""
 
     def close(self) -> None:
         if self._waiting is not None:
@@ -181,19 +183,20 @@ class _ScriptedSource:
 
 @final
 class ReplayingProvider:
-    """A provider that returns recorded bytes of one protocol, decoded by its wire.
+    """A provider that replays recorded responses, in order, and decodes them with a wire.
 
         provider = ReplayingProvider("openai_chat", [Path("response.sse")])
 
-    Bytes that begin like an HTTP response are parsed as one, with status and headers; any other
-    bytes are the body of a stream.
+    Bytes that begin with `HTTP/1.` are parsed as an HTTP response with status and headers; any
+    other bytes are the body of a stream.
     """
 
     def __init__(self, wire: str | Wire, recordings: Iterable[RecordedBody]) -> None:
-        """Create the provider for a wire, given by name or as a module, and recordings in order.
+        """Create the provider from a wire (a name or a module) and recordings.
 
-        An iterator is advanced when the next recording is needed. Raises InvalidValue if an item
-        is not a recording; for an item of an iterator, reading the stream raises it.
+        If `recordings` is an iterator, each recording is taken when it is needed. Raises
+        InvalidValue if an item is not a recording; the items of an iterator are checked when a
+        stream is read.
         """
         given: object = recordings
         if isinstance(given, (bytes, str)) or not isinstance(given, Iterable):
@@ -205,15 +208,15 @@ class ReplayingProvider:
         self._wire = load_wire(wire) if isinstance(wire, str) else wire
         self._recordings = map(_read_recording, recordings)
         self.requests: list[Request] = []
-        """Every request whose stream was read."""
+        """The requests whose streams were read, in order."""
         self.sent: list[EncodedRequest] = []
-        """The same requests, encoded by the wire, with their losses."""
+        """The items of `requests` as encoded by the wire, with losses."""
 
     def stream(self, request: Request) -> Stream:
-        """Return the next recorded response, opened when the first event is read.
+        """Return a stream of the next recording, which is chosen when the first event is read.
 
-        Reading raises ScriptRanOut if there is none left. Raises InvalidRequest if the wire cannot
-        encode the request.
+        Raises InvalidRequest if the wire cannot encode the request. Reading raises ScriptRanOut
+        if there is no recording left.
         """
         encoded = self._wire.encode_request(request, stream=True)
 
@@ -254,7 +257,7 @@ class _ReplaySource:
         return self._decoder.close()
 
     def redact(self, error: Exception) -> None:
-        """Do nothing: a replay sends no key."""
+        """Do nothing, because a replay sends no API key."""
 
     def close(self) -> None:
         if self._response is not None:
@@ -295,9 +298,9 @@ class ScriptedTool:
         await Agent(provider, conversation, tools=[weather]).run("What about Oslo?")
         assert weather.calls[0].get("town", str) == "Oslo"
 
-    Without `answers` every call returns `ok`; a list must have an answer for every call.
-    `subjects` and `preview` are values, functions of the call, or exceptions to raise. The tool
-    accepts any arguments unless `parameters` restricts them.
+    Without `answers`, every call returns `ok`; otherwise there must be an answer for every call.
+    `subjects` and `preview` are each a value, a function of the call, or an exception to raise.
+    The tool accepts any arguments unless `parameters` restricts them.
     """
 
     headline = staticmethod(default_headline)
@@ -313,7 +316,7 @@ class ScriptedTool:
         parameters: Mapping[str, Any] = _ANY_OBJECT,
         description: str = "Returns the answers of a test script.",
     ) -> None:
-        """Create the tool. An iterator is advanced when the next answer is needed."""
+        """Create the tool. If `answers` is an iterator, each answer is taken when it is needed."""
         if isinstance(answers, str):
             raise TypeError("answers must be a list of answers, not a string")
         self.definition: Final = ToolDefinition(
@@ -325,31 +328,31 @@ class ScriptedTool:
         self._subjects = subjects
         self._preview = preview
         self.calls: Final[list[ToolCall]] = []
-        """The calls that began."""
+        """All calls of the tool, in the order in which they began."""
         self.ended: Final[list[ToolCall]] = []
-        """The calls that ended with an output or an exception of the script."""
+        """The calls that returned an output or raised an exception of the script."""
         self.stopped: Final[list[ToolCall]] = []
         """The calls that were cancelled while they waited."""
         self.begun: Final = asyncio.Event()
         """Set as soon as a call begins."""
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return the scripted subjects of a call."""
+        """Return the scripted subjects of a call, or raise the scripted exception."""
         if isinstance(self._subjects, Exception):
             raise self._subjects
         return self._subjects(call) if callable(self._subjects) else tuple(self._subjects)
 
     async def preview(self, call: ToolCall) -> CallPreview:
-        """Return the scripted preview of a call."""
+        """Return the scripted preview of a call, or raise the scripted exception."""
         if isinstance(self._preview, Exception):
             raise self._preview
         preview = self._preview(call) if callable(self._preview) else self._preview
         return CallPreview.of(preview) if isinstance(preview, str) else preview
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Return the next answer of the script, or raise it.
+        """Return the next answer of the script, or raise it if it is an exception.
 
-        Raises ScriptRanOut if there is no answer left, which also ends the run of an agent.
+        Raises ScriptRanOut if there is no answer left; this exception also ends an agent's run.
         """
         self.calls.append(call)
         self.begun.set()

@@ -1,8 +1,8 @@
 """The built-in tools for files and commands, and tools made from your own functions.
 
 A `Toolbox` contains the tools of a coding agent for one `Workspace`; `@tool` turns a function into
-a tool.
-Each export is loaded on first use: a program that shows a transcript does not load a sandbox.
+a tool. Each export is imported on first use, so that a program that only shows a transcript does
+not import the sandbox.
 """
 
 import typing as _typing

@@ -1,9 +1,9 @@
 """The tools `bash`, `bash_output` and `bash_kill`: commands in the foreground and the background.
 
-A command gets a clean environment, limits, and a sandbox where one works. `shell.command_parser`
-splits a command line into the commands that permission rules match; `shell.process` runs it. A
-background job ends when the tool that started it is closed. These tools cannot reach any other
-process.
+Each command runs with a filtered environment, limits, and a sandbox if one works on this machine.
+`shell.command_parser` splits a command line into the commands that permission rules match, and
+`shell.process` runs the command line. A background job ends when the tool that started it is
+closed. `bash_output` and `bash_kill` cannot access any other process.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ from steno.tools.workspace import Workspace
 from steno.values import RedactedRepr
 
 MAX_COMMAND_BYTES: Final = 100_000
-"""Linux limits one argument of a program to 128 KiB, and the command is passed inside one."""
+"""Linux limits each argument of a program to 128 KiB, and a command is part of one argument."""
 MAX_WAIT_S: Final = 60
 PASSED_VARIABLES: Final = (
     # The user and the machine.
     *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"),
     *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"),
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
-    # The places and versions of the tools of a language.
+    # Locations and versions of language toolchains.
     *("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYENV_ROOT", "PYENV_VERSION"),
     *("NVM_DIR", "NVM_BIN", "PNPM_HOME", "VOLTA_HOME", "BUN_INSTALL", "DENO_DIR"),
     *("GOPATH", "GOROOT", "GOBIN", "CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME", "GEM_HOME"),
     *("NIX_PATH", "NIX_PROFILES", "LOCALE_ARCHIVE"),
 )
-"""Names of variables that commands inherit; `*` matches any suffix."""
+"""Names of environment variables that commands inherit; `*` matches any suffix."""
 FIXED_VARIABLES: Final[Mapping[str, str]] = {
     "TERM": "dumb",
     # Commands have no terminal: a pager or a password prompt would wait forever.
@@ -69,14 +69,14 @@ FIXED_VARIABLES: Final[Mapping[str, str]] = {
 
 @final
 class CommandAccess(RedactedRepr, frozen=True, kw_only=True):
-    """The parts of the machine that commands may reach beyond the workspace."""
+    """The resources outside of the workspace that commands may use."""
 
     network: bool = False
     """Whether commands may use the network. Only a sandbox can block it."""
     environment: tuple[str, ...] = ()
-    """Names of further variables to inherit; `*` at the end matches any suffix."""
+    """Names of further environment variables to inherit; `*` at the end matches any suffix."""
     hidden: tuple[Path, ...] = ()
-    """Paths that commands may not read, in addition to the known places of secrets."""
+    """Paths that commands may not read, in addition to the known locations of secrets."""
     temporary: tuple[Path, ...] = (Path("/tmp"),)  # noqa: S108 - where commands expect it
     """Further folders that commands may write to, if the sandbox cannot provide a private /tmp."""
 
@@ -143,7 +143,7 @@ class BashTool:
         return split_commands(self._arguments(call).command)
 
     async def preview(self, call: ToolCall) -> CallPreview:
-        """Return the command, where it would run, and its limits."""
+        """Return the command, its working directory, its limits and its sandbox."""
         arguments = self._arguments(call)
         sandbox = await asyncio.to_thread(self._find_sandbox)
         seconds = self._timeout_of(arguments)
@@ -163,7 +163,7 @@ class BashTool:
         )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Run the command to its end, or start it in the background."""
+        """Run the command and wait until it ends, or start it in the background."""
         arguments = self._arguments(call)
         if arguments.background:
             return await self._run_in_background(arguments)
@@ -200,11 +200,11 @@ class BashTool:
     async def _start(
         self, command: str, live_output: _LiveOutput | None
     ) -> tuple[CommandProcess, str]:
-        """Start a command; return it with the name of its sandbox."""
+        """Start a command; return its process and the name of its sandbox."""
         sandbox = await asyncio.to_thread(self._find_sandbox)
         environ = build_environment(self._environ, self._access.environment)
         if sandbox.is_wrapper:
-            environ["TMPDIR"] = "/tmp"  # noqa: S108 - the command's own, as the sandbox shows it
+            environ["TMPDIR"] = "/tmp"  # noqa: S108 - a private folder inside the sandbox
         shell = find_program("bash", outside=self._workspace.roots, path=environ["PATH"])
         argv = sandbox.wrap((str(shell or "/bin/sh"), "-c", command), self._sandbox_scope(environ))
         process = await CommandProcess.start(
@@ -239,7 +239,7 @@ class BashTool:
         )
 
     def _arguments(self, call: ToolCall) -> BashArguments:
-        """Return the arguments. Raises ToolFailed for a command that a shell cannot run."""
+        """Return the arguments. Raises ToolFailed if the command or the time limit is invalid."""
         arguments = parse_arguments(call, BashArguments)
         if not arguments.command.strip():
             raise _refusal("the command is empty", code="empty_command")
@@ -284,7 +284,7 @@ class _LiveOutput:
             self._context.report_output(text)
 
     def close(self) -> None:
-        """Report the last character if it is incomplete."""
+        """Report a replacement character if the output ends inside a character."""
         rest = self._decoder.decode(b"", final=True)
         if rest:
             self._context.report_output(rest)
@@ -300,10 +300,10 @@ _SECRET_NAME = re.compile(
 
 
 def build_environment(environ: Mapping[str, str], extra: Iterable[str] = ()) -> dict[str, str]:
-    """Return the environment of a command.
+    """Return the environment variables of a command.
 
-    `extra` adds names to inherit. A name that looks like a secret is inherited only if `extra`
-    contains it in full: patterns do not match it.
+    `extra` adds names and patterns of variables to inherit. A variable whose name looks like a
+    secret is inherited only if its full name is listed; patterns do not match it.
     """
     patterns = (*PASSED_VARIABLES, *extra)
 
@@ -319,7 +319,7 @@ def build_environment(environ: Mapping[str, str], extra: Iterable[str] = ()) -> 
 # -- background jobs ------------------------------------------------------------------------------
 
 _MAX_ENDED_JOBS: Final = 64
-"""The number of ended jobs to keep, so that their output can still be read."""
+"""The number of ended jobs to retain, so that their output can still be read."""
 
 
 @final
@@ -334,9 +334,9 @@ class Job:
         self._process = process
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.output_lock: Final = asyncio.Lock()
-        """Serialises readers: output that one reader has taken is not returned to another."""
+        """Held while output is read, so that two calls do not read it at the same time."""
         self._exit_task = asyncio.create_task(process.wait(timeout_s), name=f"bash job {id}")
-        # Retrieve a failure here: asyncio warns about one that no caller retrieves.
+        # Retrieve an exception here, since asyncio warns about exceptions never retrieved.
         self._exit_task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
     @property
@@ -372,7 +372,7 @@ class Job:
 
 @final
 class BackgroundJobs:
-    """The commands that run in the background, by their ids."""
+    """The background jobs by id, including jobs that ended recently."""
 
     def __init__(self) -> None:
         self._jobs: dict[str, Job] = {}
@@ -380,11 +380,11 @@ class BackgroundJobs:
 
     @property
     def running(self) -> int:
-        """The number of jobs that still run."""
+        """The number of jobs that are still running."""
         return sum(job.is_running for job in self._jobs.values())
 
     def add(self, command: str, process: CommandProcess, *, timeout_s: int | None) -> Job:
-        """Add a command that was started. It is ended after `timeout_s` unless that is None."""
+        """Add a started command as a job. `timeout_s` is its time limit; None for no limit."""
         ended = [id for id, job in self._jobs.items() if not job.is_running]
         for id in ended[: max(0, len(ended) - _MAX_ENDED_JOBS + 1)]:
             del self._jobs[id]
@@ -393,7 +393,7 @@ class BackgroundJobs:
         return job
 
     def get(self, id: str) -> Job:
-        """Return a job. Raises ToolFailed."""
+        """Return a job. Raises ToolFailed if no job has this id."""
         try:
             return self._jobs[id]
         except KeyError:
@@ -427,7 +427,7 @@ class BashOutputArguments(BashKillArguments, forbid_unknown_fields=True):
 
 
 class _JobTool:
-    """A tool for one background job."""
+    """The base class of the tools that act on a background job."""
 
     rule_aliases: tuple[str, ...] = ()
     headline = staticmethod(call_headline)
@@ -437,7 +437,7 @@ class _JobTool:
         self._jobs = jobs
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return an empty tuple: permission rules cannot match jobs."""
+        """Return an empty tuple, since permission rules cannot match jobs."""
         return ()
 
     async def preview(self, call: ToolCall) -> CallPreview:
@@ -459,7 +459,7 @@ class BashOutputTool(_JobTool):
     _arguments = BashOutputArguments
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Return the output since the last call."""
+        """Return the output that the job has written since the last call."""
         arguments = parse_arguments(call, BashOutputArguments)
         job = self._jobs.get(arguments.job)
         async with job.output_lock:

@@ -1,8 +1,8 @@
-"""The calls of tools: their arguments and approved path, and their headline and content.
+"""Functions for tool calls: their arguments, their approved path, their headline and content.
 
-Headline and content depend on the call alone, because a transcript shows calls of old sessions,
-whose tools are not open. The built-in tools are listed here; calls of other tools have the default
-headline and no content.
+The headline and the content depend only on the call, because a transcript also shows calls from old
+sessions, for which no tool object exists. Only calls of the built-in tools have their own headline
+and content; calls of other tools have the default headline and no content.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ def parse_arguments(call: ToolCall, type: type[T]) -> T:
 
 
 def approved_path(tool: Tool, call: ToolCall, context: ToolContext) -> str:
-    """Return the one path that was approved, as `Workspace.relative` returns it.
+    """Return the path that was approved for a call, as `Workspace.relative` returns it.
 
-    By now the path in the arguments may lead to another file. Raises ToolFailed.
+    Tools use this path instead of the one in the arguments, which may now resolve to another file.
+    Raises ToolFailed if the arguments are invalid.
     """
     (path,) = tool.subjects(call) if context.subjects is None else context.subjects
     return path
@@ -68,4 +69,4 @@ _HEADLINE_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "bash_output": ("job",),
     "bash_kill": ("job",),
 }
-"""The arguments that may be the headline of a call; the first that is present is used."""
+"""The arguments that can be the headline of a call; the first argument present is used."""

@@ -1,8 +1,8 @@
-"""The tool `edit`: replace a text in a file that occurs once, or every occurrence of it.
+"""The tool `edit`, which replaces one occurrence or all occurrences of a text in a file.
 
-The text must match the file exactly. The file keeps its encoding, its byte order mark and its line
-ends: a line feed from the model means the line end of the file. If the text is not found, the error
-shows the most similar one.
+The text must match the file exactly. The file retains its encoding, its byte order mark and its
+line ends: a line feed from the model matches the line end of the file. If the text is not found,
+the error quotes the most similar text in the file.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _EditArguments(Struct, frozen=True, kw_only=True):
 
 @final
 class EditTool:
-    """Edits files of a workspace that the model has read."""
+    """Replaces text in files of a workspace that the model has read."""
 
     definition = ToolDefinition.from_type(
         _EditArguments,
@@ -78,11 +78,11 @@ class EditTool:
         self._workspace = workspace
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return the real path."""
+        """Return the real path of the file."""
         return (self._workspace.relative(parse_arguments(call, _EditArguments).path),)
 
     async def preview(self, call: ToolCall) -> CallPreview:
-        """Return the diff."""
+        """Return the diff that the call would apply."""
         arguments = parse_arguments(call, _EditArguments)
         (path,) = self.subjects(call)
         change = await asyncio.to_thread(self._change, path, arguments)
@@ -91,7 +91,7 @@ class EditTool:
         )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Edit the file, or change nothing. Raises ToolFailed."""
+        """Edit the file. Raises ToolFailed, without a change, if the edit is not possible."""
         arguments, path = parse_arguments(call, _EditArguments), approved_path(self, call, context)
         return await run_to_completion(lambda: self._change(path, arguments).apply(self._workspace))
 
@@ -101,14 +101,15 @@ class EditTool:
         workspace.check_unchanged_since_read(path, before)
         file = decode_text_file(before)
         if file is None:
-            raise path_error(path, f"is not text but {describe_binary(before)}", code="not_text")
+            message = f"the file is not text but {describe_binary(before)}"
+            raise path_error(path, message, code="not_text")
         try:
             after = file.encode(
                 replace_text(file, arguments.old, arguments.new, every=arguments.replace_all)
             )
         except UnicodeEncodeError:
             raise ToolFailed(
-                f"contains characters that {file.label}, the encoding of the file, does not have;"
+                f"the encoding of the file, {file.label}, lacks characters of the new text;"
                 " use write to rewrite the whole file as UTF-8",
                 code="not_encodable",
                 place="new",
@@ -117,14 +118,18 @@ class EditTool:
 
 
 def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> str:
-    """Return the text of a file with `old` replaced by `new`. Raises ToolFailed."""
+    """Return the text of a file with `old` replaced by `new`.
+
+    Raises ToolFailed if `old` is not in the file, or occurs several times without `every`, or if
+    the result is unchanged or too large.
+    """
     text, wanted = _normalize_line_ends(file.text), _normalize_line_ends(old)
     if wanted == _normalize_line_ends(new):
-        message = "is the same as old; pass a different text"
+        message = "the new text is the same as the old one; pass a different text"
         raise ToolFailed(message, code="nothing_to_change", place="new")
     first = text.find(wanted)
     if first < 0:
-        message = f"is not in the file{_nearest_text_hint(file.text, old)}"
+        message = f"the text is not in the file{_nearest_text_hint(file.text, old)}"
         raise ToolFailed(message, code="text_not_found", place="old")
     count = text.count(wanted)
     # `count` ignores overlaps, but `aa` occurs in `aaa` twice.
@@ -133,8 +138,8 @@ def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> 
         places = [str(text.count("\n", 0, position) + 1) for position in positions]
         listed = ", ".join(places) + (", ..." if count > len(places) else "")
         raise ToolFailed(
-            f"occurs {max(count, 2)} times in the file (lines {listed}); include more of the"
-            " surrounding lines to make it unique, or set replace_all",
+            f"the text occurs {max(count, 2)} times in the file (lines {listed}); include more of"
+            " the surrounding lines to make it unique, or set replace_all",
             code="text_ambiguous",
             place="old",
         )
@@ -149,7 +154,7 @@ def _replace_occurrences(file: TextFile, text: str, wanted: str, *, new: str) ->
 
     A line feed in `wanted` also matches CR LF.
     """
-    # Positions in the normalized text of line feeds that are CR LF in the file.
+    # Positions, in the normalized text, of the line feeds that are CR LF in the file.
     pairs = [found.start() - number for number, found in enumerate(_CRLF.finditer(file.text))]
     if not pairs:
         return text.replace(wanted, new)
@@ -188,7 +193,7 @@ _LOOKALIKES: Final = str.maketrans("\u2018\u2019\u201c\u201d\u2013\u2014\u2212",
 _MAX_SHOWN_LINES: Final = 20
 _MAX_COMPARED_LINES: Final = 5_000  # each line is compared character by character
 _MAX_COMPARED_CHARACTERS: Final = 4_000_000
-"""The limit for the size of a comparison; above it, no similar text is searched for."""
+"""The size above which the hint does not search the file for similar text."""
 _READ_AGAIN_HINT: Final = "; read the file again and copy the text from it"
 
 

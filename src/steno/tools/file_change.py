@@ -1,4 +1,4 @@
-"""A pending change of a file: shown as a diff for approval, then applied."""
+"""A pending change to a file, which is shown as a diff for approval and then applied."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steno.tools.workspace import Fingerprint, Workspace
 
 _CONTEXT_LINES: Final = 3
 _MAX_COMPARED_LINES: Final = 4_000
-"""Comparing takes quadratic time in the worst case, and a model may write the worst case."""
+"""Longer texts are not compared line by line, since that takes quadratic time in the worst case."""
 _MAX_SHOWN_LINES: Final = 200
 _Opcode: TypeAlias = tuple[str, int, int, int, int]
 
@@ -28,7 +28,7 @@ class Diff(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """The new content of a file, and its current content."""
+    """A change to a file: its path, its current content, its new content and the diff."""
 
     path: str
     """The path as `Workspace.relative` returns it."""
@@ -39,7 +39,7 @@ class FileChange(NamedTuple):
 
     @classmethod
     def of(cls, path: str, before: bytes | None, after: bytes) -> FileChange:
-        """Compare the current content with the new one."""
+        """Create a change and compute its diff."""
         return cls(path, before, after, _build_diff(path, before, after))
 
     def preview(
@@ -47,8 +47,8 @@ class FileChange(NamedTuple):
     ) -> CallPreview:
         """Return the diff for approval, or a short text if the diff is empty.
 
-        `path`, `replaced` and `written` are arguments of the call: its path, the text that is
-        removed from the file, and the text that is added.
+        `path` is the path in the arguments of the call. `replaced` and `written` contain the
+        arguments, by name, whose text is removed from the file or added to it.
         """
         shown_arguments = ["path"] if path == self.path and path.isprintable() else []
         if not self.diff.added and not self.diff.removed:
@@ -65,13 +65,13 @@ class FileChange(NamedTuple):
         return CallPreview((part,), tuple(shown_arguments))
 
     def apply(self, workspace: Workspace) -> ToolOutput:
-        """Write the file, unless its content has changed since the diff. Raises ToolFailed."""
+        """Write the file. Raises ToolFailed if the file has changed since the diff was computed."""
         expected = None if self.before is None else Fingerprint.of(self.before)
         workspace.strict.write_file(self.path, self.after, expected=expected)
         diff, added, removed = self.diff
         text = f"{self.path} (+{added} -{removed} lines)"
         if self.before is None:
-            text = f"created {text}"  # the model has just written the content
+            text = f"created {text}"  # without the diff: the model has just sent the content
         else:
             text = f"changed {text}\n{truncate_text(diff, max_lines=_MAX_SHOWN_LINES).text}"
         shown_diff = truncate_text(diff).text
@@ -83,7 +83,8 @@ def _build_diff(path: str, before: bytes | None, after: bytes) -> Diff:
     old, new = _split_lines(before or b""), _split_lines(after)
     name = path if path.isprintable() else quote_path(path)
     if old is None or new is None:
-        return Diff(f"{name}: {len(before or b''):,} bytes become {len(after):,} bytes\n", 0, 0)
+        sizes = f"{len(before or b''):,} bytes before, {len(after):,} bytes after"
+        return Diff(f"{name}: binary content differs ({sizes})\n", 0, 0)
     opcodes = list(_find_opcodes(old, new))
     added = sum(b2 - b1 for tag, _, _, b1, b2 in opcodes if tag != "equal")
     removed = sum(a2 - a1 for tag, a1, a2, _, _ in opcodes if tag != "equal")
@@ -97,7 +98,7 @@ def _build_diff(path: str, before: bytes | None, after: bytes) -> Diff:
 
 
 def _split_lines(data: bytes) -> list[str] | None:
-    """Return the lines with their LF, the only line end that counts; None if it is not text."""
+    """Split text into lines, each with its LF; None if the data is not text."""
     file = decode_text_file(data)
     if file is None:
         return None
@@ -107,7 +108,10 @@ def _split_lines(data: bytes) -> list[str] | None:
 
 
 def _find_opcodes(old: Sequence[str], new: Sequence[str]) -> Iterator[_Opcode]:
-    """Yield the steps from the old lines to the new, if they differ; only the middle is compared."""
+    """Yield the steps that turn the old lines into the new lines; nothing if they are equal.
+
+    Only the lines between the common prefix and the common suffix are compared.
+    """
     shortest = min(len(old), len(new))
     head = next((i for i in range(shortest) if old[i] != new[i]), shortest)
     max_tail = shortest - head
@@ -125,7 +129,7 @@ def _find_opcodes(old: Sequence[str], new: Sequence[str]) -> Iterator[_Opcode]:
 
 
 def _group_opcodes(steps: Sequence[_Opcode]) -> Iterator[list[_Opcode]]:
-    """Yield groups of neighbouring steps, each with a few equal lines around it."""
+    """Yield groups of neighbouring steps, each group with a few equal lines around it."""
     group: list[_Opcode] = []
     last = len(steps) - 1
     for index, (tag, a1, a2, b1, b2) in enumerate(steps):
@@ -151,7 +155,7 @@ def _format_hunk(group: Sequence[_Opcode], old: Sequence[str], new: Sequence[str
 
 
 def _format_range(start: int, stop: int) -> str:
-    # The unified format counts from 1, and gives an empty range by the line before it.
+    # The unified format counts lines from 1; an empty range has the number of the line before it.
     length = stop - start
     return f"{start + 1 if length else start},{length}"
 

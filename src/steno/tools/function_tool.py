@@ -1,8 +1,8 @@
 """Turn functions into tools with a decorator.
 
-The signature becomes the schema of the arguments, and the docstring the description. Arguments are
-converted to the types of the parameters, and the result to text. This module calls functions; it
-does not decide whether they may be called.
+The signature becomes the schema of the arguments, and the docstring becomes the description.
+Arguments are converted to the types of the parameters, and the result is converted to text. This
+module calls functions, but does not decide whether they may be called.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _BLOCK_TYPES: Final[tuple[type, ...]] = get_args(ResultBlock)
 
 @final
 class FunctionTool(Generic[P, R]):
-    """A tool made from a function. Calling the tool object still calls the function.
+    """A tool that calls a function. The tool object can be called like the function itself.
 
     A plain function runs in a thread, with the context variables of the caller. A thread cannot be
     stopped from outside, so work that may take long should be an async function, which can be
@@ -103,7 +103,7 @@ class FunctionTool(Generic[P, R]):
         return f"FunctionTool({self.definition.name}, {self.capability})"
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return the subjects of a call; empty unless the tool has a function for them."""
+        """Return the subjects of a call; empty if the tool was created without `subjects`."""
         if self._subjects is None:
             return ()
         found = self._subjects(**self._arguments(call))
@@ -115,7 +115,7 @@ class FunctionTool(Generic[P, R]):
         return subjects
 
     async def preview(self, call: ToolCall) -> CallPreview:
-        """Return the name and the arguments, one per line."""
+        """Return the name of the tool and the arguments as indented JSON."""
         arguments = msgspec.json.format(call.arguments, indent=2)
         return CallPreview((PreviewPart(PreviewKind.ARGUMENTS, f"{call.name} {arguments}"),))
 
@@ -140,7 +140,7 @@ class FunctionTool(Generic[P, R]):
         except InvalidArguments as exc:
             raise ToolFailed(str(exc), code="invalid_arguments") from exc
         except KeyError:
-            message = "unknown argument"
+            message = "the call has an unknown argument"
             raise ToolFailed(message, code="unknown_argument", place=call.name) from None
 
 
@@ -163,14 +163,14 @@ def tool(
     description: str | None = None,
     subjects: Callable[..., Iterable[str]] | None = None,
 ) -> Any:
-    """Turn a function into a tool: `@tool`, or `@tool(capability=Capability.READ)`.
+    """Turn a function into a tool, with `@tool` or `@tool(capability=Capability.READ)`.
 
-    The function may be plain or async. Without a capability, it may do anything, and its calls need
-    approval. `subjects` receives the arguments that the model passed, by name, and returns the
-    strings that permission rules match, such as paths or addresses. A parameter of type
-    `ToolContext` is filled in by steno and hidden from the model. The function may return text,
-    blocks or a `ToolOutput`; any other result is sent to the model as JSON. Raises InvalidTool for
-    a function that a model cannot call, and for settings that do not fit it.
+    The function may be plain or async. Calls with the default capability, EXECUTE, need approval.
+    `subjects` receives the arguments that the model passed, by name, and returns the strings that
+    permission rules match, such as paths or addresses. A parameter of type `ToolContext` is filled
+    in by steno and hidden from the model. The function may return text, blocks or a `ToolOutput`;
+    any other result is sent to the model as JSON. Raises InvalidTool if a model cannot call the
+    function, or if the options do not match the function.
     """
     decorate = partial(
         FunctionTool[..., Any],
@@ -201,13 +201,13 @@ def _check_subjects(
     ]
     for required in (needed, parameters):
         try:
-            if unnamed:  # Python 3.13.0 binds without it if there is a `**`
+            if unnamed:  # Python 3.13.0 does not report it if there is a `**` parameter
                 raise TypeError(f"missing a required argument: {unnamed[0]!r}")
             signature.bind(**{parameter.name: None for parameter in required})
         except TypeError as exc:
             raise InvalidTool(
-                f"subjects must accept the same arguments by name, with defaults for optional"
-                f" ones: {exc}",
+                "subjects must accept the arguments of the function by name, with defaults for"
+                f" optional arguments: {exc}",
                 code="subjects_wrong_parameters",
                 place=name,
             ) from exc
@@ -262,7 +262,7 @@ def _is_block(value: object) -> TypeGuard[ResultBlock]:
 
 
 def _encode_unknown(value: Any) -> object:
-    """Convert values that msgspec does not support."""
+    """Convert a value that msgspec does not support. Raises TypeError if that is not possible."""
     if isinstance(value, JsonObject):
         return value.to_dict()
     if isinstance(value, os.PathLike):

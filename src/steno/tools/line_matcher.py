@@ -1,10 +1,10 @@
-"""A program that finds lines by a regular expression, and can be killed while it runs.
+"""A program that finds lines by a regular expression and can be killed at any time.
 
-Python's `re` may run forever on a pattern that a model wrote, and cannot be interrupted within the
-process. So it runs here, in a process that is started by the path of this file and imports nothing
-from steno. The program reads whether to ignore case and a pattern, and responds with an error text,
-which is empty for a valid pattern. Then it reads texts, and responds to each with the numbers of
-the matching lines. Numbers are sent as 8 bytes in the byte order of this machine.
+Python's `re` may run forever on a pattern that a model wrote, and a process cannot interrupt its
+own match. The match therefore runs in a separate process, which executes this file and imports
+nothing from steno. The program first reads a flag for ignoring case and a pattern, and responds
+with an error text, which is empty for a valid pattern. It then reads texts, and responds to each
+with the numbers of the matching lines. Numbers are sent as 8 bytes in the native byte order.
 """
 
 import re
@@ -15,7 +15,7 @@ NUMBER_BYTES = 8
 
 
 def find_matching_lines(pattern: re.Pattern[str], text: bytes, max_lines: int) -> "array[int]":
-    """Return the numbers of the first matching lines, counted from 1."""
+    """Return the numbers of the first `max_lines` matching lines, counted from 1."""
     found = array("Q")
     for number, line in enumerate(text.removesuffix(b"\n").split(b"\n") if text else (), start=1):
         if pattern.search(line.removesuffix(b"\r").decode("utf-8", "surrogateescape")):
@@ -26,12 +26,12 @@ def find_matching_lines(pattern: re.Pattern[str], text: bytes, max_lines: int) -
 
 
 def encode_number(value: int) -> bytes:
-    """Return the bytes that represent a number between the two processes."""
+    """Encode a number for the exchange between the two processes."""
     return value.to_bytes(NUMBER_BYTES, sys.byteorder)
 
 
 def main() -> None:
-    """Serve until the input ends."""
+    """Read the pattern, then respond to each text until the input ends."""
     receive, send = sys.stdin.buffer, sys.stdout.buffer
 
     def receive_number() -> int:

@@ -1,13 +1,15 @@
 r"""Match paths against globs (`*.py`, `src/**/test_*.c`, `*.{ts,tsx}`) and ignore files.
 
-The rules are those of ripgrep, which are git's with alternatives in braces: `*` and `?` stop at a
-slash, `**` between slashes matches any number of folders, and a backslash makes the next character
-literal. Ignore files are `.rgignore`, `.ignore`, `.gitignore` and `.git/info/exclude` of every
-folder: a nearer file wins over one further up, and the first kind over the next. Ignore files above
-the workspace count as well, but those of git only up to the root of the repository; outside of a
-repository `.gitignore` has no effect. Names that begin with a dot are ignored unless a rule with
-`!` includes them or the search asks for them; `.git` is always ignored. This module does not walk
-folders.
+The syntax is that of ripgrep, which is git's syntax plus alternatives in braces: `*` and `?` do not
+match a slash, `**` between slashes matches any number of folders, and a backslash makes the next
+character literal.
+
+The ignore files of a folder are `.rgignore`, `.ignore`, `.gitignore` and `.git/info/exclude`, in
+the order of precedence. Among ignore files of the same kind, the one in the nearest folder takes
+precedence. Ignore files above the workspace also apply. Git's ignore files apply only inside a
+repository, and only up to its root. Names that begin with a dot are ignored unless a rule with `!`
+includes them or the search includes hidden names; `.git` is always ignored. This module does not
+walk folders.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ def build_path_filter(pattern: str) -> Callable[[str], bool]:
     """Return a function that decides whether a relative path matches a pattern.
 
     A pattern without a slash matches names in any folder. Any other pattern matches the whole path
-    and may begin with a slash. Raises InvalidValue.
+    and may begin with a slash. Raises InvalidValue if the pattern is invalid.
     """
     anchored = pattern.removeprefix("./").removeprefix("/")
     if not anchored:
@@ -40,23 +42,24 @@ def build_path_filter(pattern: str) -> Callable[[str], bool]:
 
 
 def build_filter_below(under: str, pattern: str) -> Callable[[str], bool]:
-    """Return a function that decides whether a file matches a pattern for paths below a folder.
+    """Return a function that decides whether a file matches a pattern relative to a folder.
 
-    The file and the folder must be spelled in the same way. Raises InvalidValue.
+    The paths of the file and of the folder `under` must be spelled in the same way. Raises
+    InvalidValue if the pattern is invalid.
     """
     matches = build_path_filter(pattern)
     start = 0 if under == "." else len(under) + 1
-    # A file that is itself the search path matches by its name.
+    # If `under` is the file itself, the pattern is matched against the name of the file.
     return lambda name: matches(name[start:] or name.rpartition("/")[2])
 
 
 def printable_name(name: str) -> str:
-    """Return a name on one line; a name with unprintable characters is quoted."""
+    """Return a name for display on one line; a name with unprintable characters is quoted."""
     return name if name.isprintable() else repr(name)
 
 
 def asks_for_hidden_names(pattern: str) -> bool:
-    """Return whether a pattern asks for names that begin with a dot."""
+    """Return whether a pattern contains a name that begins with a dot."""
     return re.search(r"(?:^|[/{,])\.(?!\.?(?:/|$))", pattern) is not None
 
 
@@ -69,16 +72,17 @@ _GLOB_TOKEN: Final = re.compile(
 _MAX_CHARACTERS: Final = 4_096
 _MAX_ALTERNATIVES: Final = 256
 _MAX_TOKENS: Final = 20_000
-"""The limit for all alternatives together: Python compiles more slowly than it matches."""
+"""The limit for all alternatives together, since Python compiles long expressions slowly."""
 _Tokens: TypeAlias = list[str]
 """Stars, slashes, and regular expressions that each match one character other than a slash."""
 
 
 def glob_to_regex(pattern: str, *, lone_bracket: bool = False) -> str:
-    """Return a regular expression for a whole path. Raises InvalidValue for an incomplete pattern.
+    """Convert a glob to a regular expression for a whole path.
 
-    No pattern takes long to match: atomic groups prevent backtracking into a star, as in `fnmatch`.
-    With `lone_bracket`, an unclosed [ is a literal character, as in ignore files.
+    Matching is fast for every pattern, since atomic groups prevent backtracking into a star, as in
+    `fnmatch`. With `lone_bracket`, an unclosed [ is a literal character, as in ignore files. Raises
+    InvalidValue if the pattern is invalid or too complex.
     """
     if len(pattern) > _MAX_CHARACTERS:
         raise _too_complex()
@@ -89,10 +93,10 @@ def glob_to_regex(pattern: str, *, lone_bracket: bool = False) -> str:
 
 
 def _parse_alternatives(pattern: str, lone_bracket: bool) -> list[_Tokens]:
-    """Return the patterns without braces that a pattern expands to."""
+    """Expand the braces of a pattern, and return the tokens of each resulting pattern."""
     found: list[_Tokens] = [[]]
     braces: list[tuple[list[_Tokens], list[_Tokens]]] = []
-    """For each open brace: everything before it, and its complete alternatives."""
+    """For each open brace, the token lists before it and its complete alternatives."""
     for match in _GLOB_TOKEN.finditer(pattern):
         if match[0] == "{":
             braces.append((found, []))
@@ -153,14 +157,15 @@ def _path_regex(tokens: _Tokens) -> str:
     first, *others = _split(names, "**")
     if not others:
         return "/".join(first)
-    # The earliest match of a run leaves the most for the runs after it, so atomic groups lose none.
+    # The earliest match of each run of names leaves the longest path for the next runs, so atomic
+    # groups miss no match.
     middle = [f"(?>(?:[^/]*/)*?{_as_folders(run)})" for run in others[:-1] if run]
     last = f"(?:.*/)?{'/'.join(others[-1])}" if others[-1] else ".*"
     return "".join([_as_folders(first), *middle, last])
 
 
 def _name_regex(tokens: _Tokens) -> str:
-    """Return a regular expression for one name, with atomic groups between stars as for paths."""
+    """Return a regular expression for one name, with atomic groups as in `_path_regex`."""
     first, *others = ["".join(text) for text in _split(tokens, "*")]
     if not others:
         return first
@@ -189,7 +194,7 @@ _GIT_IGNORE_FILES = _IGNORE_FILES[2:]
 
 
 class IgnoreRule(NamedTuple):
-    """One line of an ignore file."""
+    """A rule from one line of an ignore file."""
 
     matches: Callable[[str], object]
     is_for_folders: bool
@@ -200,7 +205,7 @@ class IgnoreRule(NamedTuple):
 class IgnoreRules:
     """Decides which files and folders of a workspace a search ignores.
 
-    With `hidden`, a leading dot alone does not make a name ignored.
+    With `hidden`, a name is not ignored merely because it begins with a dot.
     """
 
     def __init__(self, workspace: Workspace, *, hidden: bool = False) -> None:
@@ -211,7 +216,7 @@ class IgnoreRules:
     def ignores(self, path: str, *, is_folder: bool) -> bool:
         """Return whether a search ignores the file or folder at an absolute path.
 
-        The folders above it are not checked.
+        This does not check whether a folder above the path is ignored.
         """
         folder, _, name = path.rpartition("/")
         if name == ".git":
@@ -247,7 +252,10 @@ class IgnoreRules:
         return (_FolderRules(len(folder) + 1, rules, has_git), *above)
 
     def _read(self, path: str) -> bytes:
-        """Read an ignore file in the workspace or above it, where models cannot write."""
+        """Return the content of an ignore file; empty if it is missing or unreadable.
+
+        A file above the workspace is read directly, since models cannot write there.
+        """
         if not os.path.lexists(path):  # most folders have none
             return b""
         with suppress(ToolFailed):
@@ -260,12 +268,12 @@ class IgnoreRules:
 
 
 class _FolderRules(NamedTuple):
-    """The rules of one folder."""
+    """The ignore rules of one folder."""
 
     prefix: int
-    """The length of the folder's path, with the slash after it."""
+    """The length of the folder's path, including the slash at its end."""
     rules: tuple[tuple[IgnoreRule, ...], ...]
-    """The rules of each kind of file, in the order of `_IGNORE_FILES`."""
+    """The rules of each kind of ignore file, in the order of `_IGNORE_FILES`."""
     has_git: bool
 
 
@@ -306,7 +314,7 @@ def _parse_ignore_line(line: str) -> IgnoreRule | None:
         line = f"**/{line}"
     if line.endswith("/**"):
         line += "/*"
-    elif line == "**/":  # such as "!" alone: ripgrep lets it match everything
+    elif line == "**/":  # for example "!" alone, which matches everything in ripgrep
         line = "**"
     matches = re.compile(glob_to_regex(line, lone_bracket=True), re.DOTALL).fullmatch
     return IgnoreRule(matches, is_for_folders, is_negated)

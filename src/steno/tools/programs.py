@@ -1,4 +1,4 @@
-"""Find and run helper programs, outside of folders that a model can write to."""
+"""Find and run helper programs that are outside of the folders that a model can write to."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _SYSTEM_FOLDERS: Final = frozenset(os.defpath.split(os.pathsep))
 def find_program(
     name: str, *, outside: Collection[Path] = (), path: str | None = None
 ) -> Path | None:
-    """Return the path of a program on the PATH, but not in the real folders `outside`.
+    """Return the path of a program on the PATH that is not in one of the folders `outside`.
 
-    A project may contain programs of any name, and a model that may write there can create them.
-    For the same reason relative folders of the PATH are skipped.
+    `outside` contains real paths of folders that a model can write to, since the model could create
+    programs there. For the same reason, relative folders on the PATH are skipped.
     """
     path = os.environ.get("PATH", os.defpath) if path is None else path
     for folder in path.split(os.pathsep):
@@ -37,7 +37,7 @@ def find_program(
 
 
 def isolated_python_command(file: str) -> tuple[str, ...]:
-    """Return a command line that runs a file with plain Python: no settings, no packages."""
+    """Return a command line that runs a file with Python, without user settings or packages."""
     return (sys.executable, "-I", "-S", file)
 
 
@@ -47,8 +47,8 @@ async def helper_process(
 ) -> AsyncGenerator[Process, None]:
     """Run a program in its own process group, and kill the group when the block ends.
 
-    The program inherits the open `files` under the same numbers. Raises OSError if it cannot be
-    started.
+    The program inherits the open file descriptors `files` under the same numbers. Raises OSError if
+    the program cannot be started.
     """
     process = await asyncio.create_subprocess_exec(
         *command,

@@ -1,4 +1,4 @@
-"""The tool `read`: lines of a text file, an image, or the stored text of a long output."""
+"""The tool `read`, which returns lines of a text file, an image, or a stored long output."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from steno.tools.truncate import BLOB_PREFIX, MAX_OUTPUT_BYTES, MAX_OUTPUT_LINES
 from steno.tools.workspace import Workspace
 
 MAX_IMAGE_BYTES: Final = 5 * 1024 * 1024
-"""The limit of providers; a larger image would make the next request fail."""
+"""The limit of providers; a request with a larger image would fail."""
 MAX_LINE_CHARACTERS: Final = 10_000
-"""Counted in characters, so that one line always fits into the output, whatever its script."""
+"""The maximum length of a shown line, which fits into the output even at 4 bytes per character."""
 _BLOB_PATH: Final = re.compile(re.escape(BLOB_PREFIX) + "([0-9a-f]{64})")
 
 
@@ -78,7 +78,7 @@ class ReadTool:
         self._prepare_image = prepare_image
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return the real path, or the name of the blob."""
+        """Return the real path of the file, or the name of the blob."""
         path = parse_arguments(call, _ReadArguments).path
         return (path if _BLOB_PATH.fullmatch(path) else self._workspace.relative(path),)
 
@@ -93,7 +93,10 @@ class ReadTool:
         )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Read the file. Raises ToolFailed if it is missing, too large, or not text or an image."""
+        """Read the file.
+
+        Raises ToolFailed if the file is missing or too large, or is neither text nor an image.
+        """
         arguments, name = parse_arguments(call, _ReadArguments), approved_path(self, call, context)
         return await asyncio.to_thread(self._run, arguments, name, context)
 
@@ -103,7 +106,7 @@ class ReadTool:
                 data = context.read_blob(blob_match[1])
             except (Missing, Damaged) as exc:
                 raise ToolFailed(str(exc), code=exc.code, place=arguments.path) from exc
-            # Decoded as in `truncate_output`, whose note counts the lines of this text.
+            # Decoded as in `truncate_output`, whose note refers to line numbers of this text.
             text = TextFile(data.decode("utf-8", "replace"), "utf-8")
             return _build_output(data, text, arguments, name=name)
         workspace = self._workspace.strict
@@ -128,7 +131,7 @@ def _build_output(
         image = _prepare_image(data, mime_type, prepare_image, name)
         return ToolOutput(content=(image,), details={**details, "mime_type": mime_type})
     if text is None:
-        message = f"is not text but {describe_binary(data)} of {len(data):,} bytes"
+        message = f"the file is not text but {describe_binary(data)} of {len(data):,} bytes"
         raise path_error(arguments.path, message, code="not_text")
     return _build_text_output(text, arguments, details)
 
@@ -136,7 +139,7 @@ def _build_output(
 def _prepare_image(
     data: bytes, mime_type: str, prepare_image: PrepareImage | None, name: str
 ) -> Image:
-    """Return an image that models accept; unprepared if the image library is missing."""
+    """Convert an image to a form that models accept; unchanged without the image library."""
     if prepare_image is not None:
         try:
             return prepare_image(data)
@@ -147,8 +150,8 @@ def _prepare_image(
     if len(data) > MAX_IMAGE_BYTES:
         raise path_error(
             name,
-            f"is an image of {len(data):,} bytes, more than the limit of"
-            f" {MAX_IMAGE_BYTES:,}; make a smaller copy",
+            f"the image has {len(data):,} bytes, more than the limit of"
+            f" {MAX_IMAGE_BYTES:,}; create a smaller copy",
             code="image_too_large",
         )
     return Image(source=ImageData(data), mime_type=mime_type)
@@ -163,7 +166,7 @@ def _build_text_output(
         return ToolOutput.of("[the file is empty]", details=details)
     if arguments.offset > len(lines):
         count = "1 line" if len(lines) == 1 else f"{len(lines):,} lines"
-        message = f"has no line {arguments.offset}, only {count}"
+        message = f"the file has no line {arguments.offset}, only {count}"
         raise path_error(arguments.path, message, code="line_not_found")
     text, last_line = _number_lines(lines, arguments)
     details |= {"first_line": arguments.offset, "last_line": last_line}
@@ -171,7 +174,7 @@ def _build_text_output(
 
 
 def _number_lines(lines: list[str], arguments: _ReadArguments) -> tuple[str, int]:
-    """Return the requested lines with their numbers, as many as fit; and the number of the last."""
+    """Return as many numbered lines as fit, as text, and the number of the last of them."""
     shown: list[str] = []
     size = 0
     for number in range(arguments.offset, min(arguments.offset + arguments.limit, len(lines) + 1)):
@@ -190,7 +193,7 @@ def _number_lines(lines: list[str], arguments: _ReadArguments) -> tuple[str, int
 
 
 def _truncate_line(line: str, number: int, column: int) -> str:
-    """Return a line from a column on, truncated to the limit."""
+    """Return the part of a line that begins at a column, truncated to the limit."""
     end = column - 1 + MAX_LINE_CHARACTERS
     if end >= len(line):
         return line[column - 1 :]

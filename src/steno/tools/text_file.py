@@ -1,7 +1,8 @@
 """Detect the type of a file from its bytes: text in some encoding, an image, or binary data.
 
-Text is recognised by its byte order mark, as UTF-8, or as one byte per character if it contains no
-control characters. It is encoded again in the same way. This module opens no files.
+Data is text if it begins with a byte order mark, is valid UTF-8, looks like UTF-16, or contains no
+control characters; in the last case each byte is one character. New text is encoded like the
+original text. This module opens no files.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from typing import Final, NamedTuple
 
 _BYTE_ORDER_MARKS: Final = (
     (b"\xef\xbb\xbf", "utf-8"),
-    (b"\xff\xfe\x00\x00", "utf-32-le"),  # before UTF-16, whose mark it begins with
+    (b"\xff\xfe\x00\x00", "utf-32-le"),  # before UTF-16, whose mark is a prefix of this one
     (b"\x00\x00\xfe\xff", "utf-32-be"),
     (b"\xff\xfe", "utf-16-le"),
     (b"\xfe\xff", "utf-16-be"),
 )
 
 # cp1252 has quotes and dashes where Latin-1 has control characters. It leaves a few bytes undefined;
-# a text with one of them is Latin-1.
+# a text with one of these bytes is decoded as Latin-1.
 _SINGLE_BYTE_ENCODINGS: Final = ("cp1252", "latin-1")
 _NON_TEXT_BYTES: Final = bytes({*range(0x20), 0x7F} - set(b"\t\n\r\f\x1b"))
 
@@ -29,7 +30,7 @@ _IMAGE_SIGNATURES: Final = (
 )
 _BINARY_SIGNATURES: Final = (
     (b"%PDF-", "a PDF document"),
-    (b"PK\x03\x04", "a ZIP archive, or a document that is one"),
+    (b"PK\x03\x04", "a ZIP archive or a document in ZIP format"),
     (b"\x1f\x8b", "gzip-compressed data"),
     (b"BZh", "bzip2-compressed data"),
     (b"\xfd7zXZ\x00", "xz-compressed data"),
@@ -47,7 +48,7 @@ _BINARY_SIGNATURES: Final = (
 
 
 class TextFile(NamedTuple):
-    """The text of a file, and how to write it back."""
+    """The decoded text of a file, with its encoding and its byte order mark."""
 
     text: str
     encoding: str
@@ -56,12 +57,12 @@ class TextFile(NamedTuple):
 
     @property
     def label(self) -> str:
-        """Python's name of the encoding; `utf-8-sig` for UTF-8 with a byte order mark."""
+        """Python's name for the encoding; `utf-8-sig` for UTF-8 with a byte order mark."""
         return "utf-8-sig" if self.byte_order_mark and self.encoding == "utf-8" else self.encoding
 
     @property
     def lines(self) -> list[str]:
-        """The lines without their ends; an empty last line does not count."""
+        """The lines without their line ends; an empty last line is left out."""
         lines = self.text.split("\n")
         if not lines[-1]:
             lines.pop()
@@ -73,17 +74,20 @@ class TextFile(NamedTuple):
         return "\r\n" if self.text.count("\r\n") * 2 > self.text.count("\n") else "\n"
 
     def encode(self, text: str) -> bytes:
-        """Encode another text in the same way. Raises UnicodeEncodeError."""
+        """Encode a text with the encoding and the byte order mark of the file.
+
+        Raises UnicodeEncodeError if the encoding lacks a character of the text.
+        """
         return self.byte_order_mark + text.encode(self.encoding)
 
 
 def format_numbered_line(number: int, line: str) -> str:
-    """Return a line in the format for models, as in `cat -n`: its number, a tab, the line."""
+    """Return a line as models see it, in the format of `cat -n`: its number, a tab, the line."""
     return f"{number:6}\t{line}\n"
 
 
 def decode_text_file(data: bytes) -> TextFile | None:
-    """Return the text of a file; None if it is not text."""
+    """Decode the content of a text file; None if it is not text."""
     for byte_order_mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(byte_order_mark):
             return _decode(data[len(byte_order_mark) :], encoding, byte_order_mark)
@@ -109,7 +113,7 @@ def detect_image_type(data: bytes) -> str | None:
 
 
 def describe_binary(data: bytes) -> str:
-    """Return a description of bytes that are not text, by their first bytes."""
+    """Return a description of binary data, based on its first bytes."""
     return next(
         (kind for magic, kind in _BINARY_SIGNATURES if data.startswith(magic)), "binary data"
     )
@@ -124,7 +128,10 @@ def _decode(data: bytes, encoding: str, byte_order_mark: bytes = b"") -> TextFil
 
 
 def _guess_utf_16(data: bytes) -> str | None:
-    """Return the byte order of UTF-16 without a mark: every other byte of Latin text is zero."""
+    """Guess whether data is UTF-16 without a byte order mark; return the encoding or None.
+
+    In Latin text, every other byte of UTF-16 is zero.
+    """
     sample = data[:4096]
     first, second = sample[0::2], sample[1::2]
     if second.count(0) * 2 > len(second) and 0 not in first:

@@ -36,9 +36,9 @@ class Toolbox:
         environ: Mapping[str, str] | None = None,
         prepare_image: PrepareImage | None = None,
     ) -> None:
-        """Create the tools. `prepare_image` is for `read`; the other settings are for commands.
+        """Create the tools. `prepare_image` applies to `read`, the other options to commands.
 
-        Commands inherit variables from `environ`; by default, from the environment of this program.
+        Commands inherit variables from `environ`, by default the environment of this process.
         """
         self._bash = BashTool(
             workspace, sandbox=sandbox, access=access, limits=limits, environ=environ

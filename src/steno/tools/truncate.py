@@ -1,7 +1,8 @@
 """Truncate long output for a model to its beginning and its end.
 
-The result is always a prefix and a suffix of the text, cut between lines where lines are short
-enough, and never inside a character. The `ToolContext` stores the whole output as a blob.
+The result is always a prefix and a suffix of the text, with a marker between them. The text is cut
+between lines where lines are short enough, and never inside a character. The whole output is stored
+as a blob through the `ToolContext`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ BLOB_PREFIX: Final = "blob:"
 
 
 class TruncatedText(NamedTuple):
-    """A text within the limits, and how much was left out of it."""
+    """A text within the limits, and the number of lines and bytes that were left out."""
 
     text: str
     left_out_lines: int
@@ -32,9 +33,9 @@ class TruncatedText(NamedTuple):
 def truncate_text(
     text: str, *, max_lines: int = MAX_OUTPUT_LINES, max_bytes: int = MAX_OUTPUT_BYTES
 ) -> TruncatedText:
-    """Return the beginning and the end of a text that is too long, with a line between them.
+    """Truncate a text that is too long to its beginning and its end, with a line between them.
 
-    That line states how much was left out. It does not count towards the limits.
+    The line states how much was left out. It does not count towards the limits.
     """
     cut = _truncate_middle(text.encode(), max_lines=max_lines, max_bytes=max_bytes)
     if cut is None:
@@ -43,7 +44,7 @@ def truncate_text(
 
 
 def is_short(text: str) -> bool:
-    """Return whether a text is certainly short enough, without counting its bytes."""
+    """Return whether a text is certainly within the default limits, without encoding it."""
     return (
         len(text) * _MAX_CHARACTER_BYTES <= MAX_OUTPUT_BYTES and text.count("\n") < MAX_OUTPUT_LINES
     )
@@ -60,7 +61,7 @@ def truncate_output(
 
     If a part is left out, the whole output is stored as a blob, the text explains how to read it,
     and the details are `full_output` (a SHA-256), `lines` and `bytes`. If nothing is left out, the
-    details are empty. Storing may block.
+    details are empty. Storing the blob may block.
     """
     data = output if isinstance(output, bytes) else replace_lone_surrogates(output).encode()
     text = data.decode("utf-8", "replace")
@@ -81,12 +82,12 @@ class _Truncation(NamedTuple):
     head: bytes
     tail: bytes
     lines: int
-    """The number of lines in the middle, which is left out."""
+    """The number of lines that are left out between head and tail."""
     bytes: int
-    """The number of bytes in the middle."""
+    """The number of bytes that are left out between head and tail."""
 
     def with_marker(self, hint: str = "") -> str:
-        """Return head and tail, with a line between them about the part that is left out."""
+        """Return the head and the tail, with a line between them that describes the gap."""
         lines = "1 line" if self.lines == 1 else f"{self.lines:,} lines"
         marker = f"[... {lines} ({self.bytes:,} bytes) left out here{hint} ...]\n"
         head, tail = self.head.decode(), self.tail.decode()
@@ -108,7 +109,7 @@ def _count_lines(data: bytes) -> int:
 
 
 def _head_length(data: bytes, max_lines: int, max_bytes: int) -> int:
-    """Return where the beginning ends: after a line, or in one that is too long."""
+    """Return the position at which the head ends: after a line, or inside one that is too long."""
     end = 0
     for _ in range(max_lines):
         line_end = data.find(b"\n", end, max_bytes) + 1
@@ -120,7 +121,10 @@ def _head_length(data: bytes, max_lines: int, max_bytes: int) -> int:
 
 
 def _tail_start(data: bytes, max_lines: int, max_bytes: int, head: int) -> int:
-    """Return where the tail begins: at a line, or in one that is too long; never in the head."""
+    """Return the position at which the tail begins, which is never before the end of the head.
+
+    The tail begins with a line, or inside a line that is too long.
+    """
     first_allowed = max(head, len(data) - max_bytes)
     start = len(data)
     for _ in range(max_lines):

@@ -1,9 +1,9 @@
 """The folders that a model may use, and the files in them.
 
 `open_path` resolves every path and never leaves these folders. A write replaces a file atomically:
-a reader sees the old content or the new, and after a failure the old. The workspace records which
-content was read, so that a model cannot overwrite content that it has not seen. This module knows
-no tool.
+a reader sees either the old or the new content, and after a failure the old content remains. The
+workspace records which content was read, so that a model cannot overwrite content that it has not
+seen. This module does not depend on any tool.
 """
 
 from __future__ import annotations
@@ -35,38 +35,42 @@ from steno.tools.safe_open import (
 from steno.values import is_utf8_text
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
-"""The size limit of a file that is read as a whole."""
+"""The maximum size of a file that is read as a whole."""
 
 T = TypeVar("T")
 _FolderPath: TypeAlias = str | os.PathLike[str]
 
 
 class Fingerprint(NamedTuple):
-    """The identity of the content of a file. Touching or restoring a file does not change it."""
+    """The size and digest of the content of a file, with which changes are detected."""
 
     size: int
     sha256: str
 
     @classmethod
     def of(cls, data: bytes) -> Fingerprint:
-        """Return the fingerprint of some content."""
+        """Return the fingerprint of the content of a file."""
         return cls(len(data), hashlib.sha256(data).hexdigest())
 
 
 @final
 class Workspace:
-    """The folders that a model may use; relative paths start from the first.
+    """The folders that a model may use; relative paths start from the first folder.
 
-    Paths come from models. They may be absolute or relative, and lead through links or `..`, but
-    the real file must be in one of the folders. Methods raise ToolFailed if it is not, and for
-    errors of the file system. They may block, and may be called from any thread.
+    Models provide the paths. A path may be absolute or relative and contain links or `..`, but the
+    real file must be in one of the folders. Methods raise ToolFailed if it is not, and for errors
+    of the file system. Methods may block, and may be called from any thread.
     """
 
     def __init__(self, roots: _FolderPath | Iterable[_FolderPath]) -> None:
-        """Use existing folders. Raises InvalidValue, Unavailable."""
+        """Create a workspace of existing folders.
+
+        Raises InvalidValue if a folder cannot be used, and Unavailable if the platform lacks the
+        required system calls.
+        """
         needed = {os.open, os.stat, os.access, os.mkdir, os.readlink, os.rename}
         if not needed <= os.supports_dir_fd:
-            message = "this platform cannot open files relative to a folder"
+            message = "this platform cannot open files relative to an open folder"
             raise Unavailable(message, code="unsupported_platform", place="workspace")
         folders = (roots,) if isinstance(roots, (str, os.PathLike)) else tuple(roots)
         if not folders:
@@ -74,7 +78,7 @@ class Workspace:
         self.roots: Final = tuple(map(_resolve_root, folders))
         self._base: Final = self.root.parts[1:]
         # A folder inside another is reached through the outer one, because a model can change the
-        # path between them. It can change nothing above the outermost folders.
+        # path between them. A model can change nothing above the outermost folders.
         self._outermost_roots: Final = frozenset(
             root.parts[1:]
             for root in self.roots
@@ -90,10 +94,10 @@ class Workspace:
 
     @property
     def strict(self) -> Workspace:
-        """The same folders, restricted to names as `relative` returns them.
+        """The same workspace, which accepts only paths as `relative` returns them.
 
-        A decision about one name must not apply to another: if a part of the name has become a link
-        since, methods raise ToolFailed.
+        A decision about one path must not apply to another: methods raise ToolFailed if a part of
+        the path has become a link since the decision.
         """
         strict = copy(self)
         strict._is_strict = True
@@ -102,10 +106,11 @@ class Workspace:
     # -- names -------------------------------------------------------------------------------
 
     def relative(self, path: str) -> str:
-        """Return the canonical spelling of a path, which rules match, whether or not it exists.
+        """Return the canonical spelling of a path, which permission rules match.
 
-        This is the real path, with links resolved: relative to the first folder and with `/`
-        between the names (`.` for the folder itself), absolute if it is in another folder.
+        The canonical spelling is the real path, with links resolved: relative to the first folder
+        (`.` for the folder itself), or absolute if it is in another folder. The path need not
+        exist.
         """
         with explain_os_errors(path), self._open_path(path) as resolved:
             return self._relative_name(resolved.names)
@@ -119,9 +124,9 @@ class Workspace:
     ) -> Iterator[str]:
         """Yield the names of all regular files below a folder, as `relative` returns them.
 
-        `should_enter` returns whether to enter a folder.
+        `should_enter` decides whether to enter a folder.
 
-        Files come in order, folder by folder. Links are neither followed nor returned; folders that
+        Names are sorted, folder by folder. Links are neither followed nor yielded; folders that
         cannot be read and names that are not UTF-8 are skipped. If `under` is a file, only that
         file is yielded.
         """
@@ -166,14 +171,14 @@ class Workspace:
             return _open_regular(place, path)
 
     def read_file(self, path: str, *, max_bytes: int = MAX_FILE_BYTES) -> bytes:
-        """Return the content of a regular file that is not too large."""
+        """Return the content of a regular file of at most `max_bytes`."""
         with self.open_file(path) as file, explain_os_errors(path):
             data = file.read(max_bytes + 1)
             size = os.fstat(file.fileno()).st_size
         if len(data) > max_bytes:
             raise path_error(
                 path,
-                f"has {size:,} bytes, more than the limit of {max_bytes:,};"
+                f"the file has {size:,} bytes, more than the limit of {max_bytes:,};"
                 " search it, or extract the part you need with a command",
                 code="file_too_large",
             )
@@ -187,9 +192,9 @@ class Workspace:
     def write_file(self, path: str, data: bytes, *, expected: Fingerprint | None) -> None:
         """Write a file atomically, and record the content as read.
 
-        `expected` is the content to replace; None if the file must not exist yet. Missing folders
-        are created; an existing file keeps its mode. Only this name is replaced: other hard links
-        to the same file, perhaps outside of the workspace, keep the old content.
+        `expected` identifies the content to replace; None if the file must not exist yet. Missing
+        folders are created, and an existing file retains its mode. Other hard links to the same
+        file, perhaps outside of the workspace, retain the old content.
         """
         with explain_os_errors(path), self._open_path(path) as place:
             with _create_parent_folders(place) as folder:
@@ -205,11 +210,11 @@ class Workspace:
             self._read_fingerprints[place.names] = Fingerprint.of(data)
 
     def check_unchanged_since_read(self, path: str, data: bytes) -> None:
-        """Raise ToolFailed unless this content of a file is what the model read last."""
+        """Raise ToolFailed unless `data` is the content of the file that the model read last."""
         with explain_os_errors(path), self._open_path(path) as place:
             read_fingerprint = self._read_fingerprints.get(place.names)
         if read_fingerprint is None:
-            message = "has not been read yet; read it before changing it"
+            message = "the file has not been read yet; read it before changing it"
             raise path_error(path, message, code="not_read_yet")
         if read_fingerprint != Fingerprint.of(data):
             raise _changed_error(path)
@@ -217,7 +222,7 @@ class Workspace:
     @contextmanager
     def _open_path(self, path: str) -> Generator[ResolvedPath, None, None]:
         with open_path(path, self._base, self._outermost_roots) as place:
-            # Checked after the walk, so that it cannot change in between.
+            # Checked after the walk, so that the path cannot change between the two.
             if self._is_strict and self._relative_name(place.names) != path:
                 message = "the path has changed since it was allowed; try again"
                 raise path_error(path, message, code="changed_since_allowed")
@@ -275,7 +280,7 @@ def _root_error(message: str, *, code: str) -> InvalidValue:
 
 @contextmanager
 def _create_parent_folders(place: ResolvedPath) -> Generator[int, None, None]:
-    """Create the missing folders on the way to a file; remove them again after a failure."""
+    """Create the missing folders above a file; remove them if the block fails."""
     folder = place.folder
     with ExitStack() as opened, ExitStack() as undo:
         for name in place.rest[:-1]:
@@ -297,7 +302,7 @@ def _remove_folder(name: str, folder: int) -> None:
 
 
 def _open_regular(place: ResolvedPath, path: str) -> BinaryIO:
-    """Open a place if it is a regular file, without blocking on a pipe or a device."""
+    """Open a regular file for reading, without blocking on a pipe or a device."""
     name = place.name
     # Checked before opening, because opening a device may have side effects. Only the second check,
     # of the opened file, is safe from a swap.
@@ -315,13 +320,14 @@ def _check_regular(found: os.stat_result, path: str) -> None:
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(found.st_mode):
-        raise path_error(path, "is a device, pipe or socket, not a file", code="not_a_regular_file")
+        message = "the path is a device, pipe or socket, not a regular file"
+        raise path_error(path, message, code="not_a_regular_file")
 
 
 def _replace_file(
     place: ResolvedPath, path: str, data: bytes, *, expected: Fingerprint | None
 ) -> None:
-    """Write a temporary file in the same folder, and rename it."""
+    """Write a temporary file in the same folder, and rename it to replace the file."""
     folder, name = place.folder, place.name
     existing = _stat_or_none(place)
     if existing is not None and not os.access(name, os.W_OK, dir_fd=folder):
@@ -329,7 +335,7 @@ def _replace_file(
             errno.EACCES, os.strerror(errno.EACCES)
         )  # rename() ignores the mode of the file
     temporary = f".steno-{os.urandom(8).hex()}.tmp"
-    # The copy of an existing file is private until its mode is set.
+    # The replacement of an existing file is private until its mode is set.
     mode = 0o666 if existing is None else 0o600
     file = os.fdopen(os.open(temporary, CREATE_FILE_FLAGS, mode, dir_fd=folder), "wb")
     try:
@@ -357,29 +363,29 @@ def _stat_or_none(place: ResolvedPath) -> os.stat_result | None:
 
 
 def _check_content(place: ResolvedPath, path: str, expected: Fingerprint | None) -> None:
-    """Raise ToolFailed unless a file has the expected content; for None, unless it is missing."""
+    """Raise ToolFailed unless a file has the expected content; None means that it is missing."""
     try:
         file = _open_regular(place, path)
     except FileNotFoundError:
         if expected is not None:
-            message = "has been deleted since it was read"
+            message = "the file has been deleted since it was read"
             raise path_error(path, message, code="removed_since_read") from None
         return
     with file:
         if expected is None:
-            message = "already exists; read it before changing it"
+            message = "the file already exists; read it before changing it"
             raise path_error(path, message, code="already_exists")
         if Fingerprint.of(file.read(expected.size + 1)) != expected:
             raise _changed_error(path)
 
 
 def _changed_error(path: str) -> ToolFailed:
-    message = "has changed since it was read; read it again first"
+    message = "the file has changed since it was read; read it again before changing it"
     return path_error(path, message, code="changed_since_read")
 
 
 def _copy_owner_and_mode(file: int, before: os.stat_result) -> None:
-    """Give a file the owner and mode of the file that it replaces, as far as permitted."""
+    """Copy the mode and, if permitted, the owner of the file that is replaced."""
     with suppress(PermissionError):
         os.fchown(file, before.st_uid, before.st_gid)
-    os.fchmod(file, before.st_mode & 0o777)  # like a write, without set-user-ID and set-group-ID
+    os.fchmod(file, before.st_mode & 0o777)  # a write also clears set-user-ID and set-group-ID

@@ -1,4 +1,4 @@
-"""The tool `write`: write a whole file, a new one or one that the model has read."""
+"""The tool `write`, which creates a file or replaces a file that the model has read."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _WriteArguments(Struct, frozen=True, kw_only=True):
 
 @final
 class WriteTool:
-    """Writes files of a workspace. A text file keeps its encoding and line ends."""
+    """Writes whole files of a workspace. A text file retains its encoding and line ends."""
 
     definition = ToolDefinition.from_type(
         _WriteArguments,
@@ -48,18 +48,18 @@ class WriteTool:
         self._workspace = workspace
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return the real path."""
+        """Return the real path of the file."""
         return (self._workspace.relative(parse_arguments(call, _WriteArguments).path),)
 
     async def preview(self, call: ToolCall) -> CallPreview:
-        """Return the diff between the current content and the new one."""
+        """Return the diff between the current and the new content."""
         arguments = parse_arguments(call, _WriteArguments)
         (path,) = self.subjects(call)
         change = await asyncio.to_thread(self._change, path, arguments.content)
         return change.preview(arguments.path, replaced={}, written={"content": arguments.content})
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Write the file, or change nothing. Raises ToolFailed."""
+        """Write the file. Raises ToolFailed, without a change, if that is not possible."""
         arguments, path = parse_arguments(call, _WriteArguments), approved_path(self, call, context)
         return await run_to_completion(
             lambda: self._change(path, arguments.content).apply(self._workspace)
@@ -75,7 +75,7 @@ class WriteTool:
 
 
 def _encode_like(file: TextFile | None, content: str) -> bytes:
-    """Encode content like the existing file: its encoding, byte order mark and CR LF line ends."""
+    """Encode content with the encoding, byte order mark and CR LF line ends of a file."""
     if file is None or not file.text:
         return content.encode()
     if file.line_end == "\r\n":
@@ -83,4 +83,4 @@ def _encode_like(file: TextFile | None, content: str) -> bytes:
     try:
         return file.encode(content)
     except UnicodeEncodeError:
-        return content.encode()  # as UTF-8: the old encoding does not have these characters
+        return content.encode()  # as UTF-8, since the old encoding lacks these characters

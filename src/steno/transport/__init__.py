@@ -1,4 +1,4 @@
-"""Transports: send requests to a provider over HTTP, or read responses from a recording."""
+"""Transports that send requests to a provider over HTTP, or replay recorded responses."""
 
 import typing as _typing
 from collections.abc import Callable as _Callable

@@ -1,9 +1,9 @@
-"""HTTP over aiohttp, whose types and exceptions do not leave this file.
+"""HTTP transport based on aiohttp, whose types and exceptions are private to this module.
 
-Certificates are always checked and redirects never followed, so that a key reaches only the host
-it is meant for. There are three time limits: until connected, until the first byte of the body,
-and between two chunks of it. There is no limit on the whole response, because a model may write
-for a long time.
+Certificates are always verified and redirects are never followed, so that an API key reaches only
+its intended host. There are three time limits: to connect, to receive the first byte of the body,
+and between two chunks of the body. The whole response has no time limit, because a model may
+generate output for a long time.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     import aiohttp
 
 MAX_HEADER_BYTES: Final = 32 * 1024
-"""The size limit of a line in the head of a response."""
+"""The maximum size of one line in the head of a response."""
 MAX_BODY_BYTES: Final = 256 * 1024 * 1024
-"""The size limit of a body; a server that sends a larger one is broken or hostile."""
+"""The maximum size of a body; a server that sends a larger body is broken or hostile."""
 
 
 class TimeLimits(NamedTuple):
-    """Time limits in seconds."""
+    """The time limits of one HTTP request, in seconds."""
 
     connect_s: float = 5
-    """Until connected: DNS, TCP, proxy, TLS."""
+    """To connect, including DNS, proxy and TLS."""
     first_byte_s: float = 600
-    """From the request to the first byte of the body; a long prompt takes long to process."""
+    """From the request to the first byte of the body; a long prompt takes minutes to process."""
     idle_s: float = 300
     """Between two chunks of the body; while a model thinks, servers may pause for minutes."""
 
@@ -48,12 +48,11 @@ DEFAULT_LIMITS: Final = TimeLimits()
 
 @final
 class HttpTransport:
-    """Sends requests over HTTP/1.1 and keeps connections for the next one.
+    """Sends requests over HTTP/1.1 and reuses connections.
 
-    `proxy` is the URL of a proxy for all requests; without it, the variables in `environ` (by
-    default those of the process) name the proxies. `ca_file` is a file with certificates to trust
-    in addition to those of the system. Use a transport in one event loop at a time, and close it
-    in that loop.
+    `proxy` is the URL of a proxy for all requests. Without it, the proxy variables in `environ`
+    apply, by default those of the process. `ca_file` contains certificates to trust in addition to
+    those of the system. Use a transport in one event loop at a time, and close it in that loop.
     """
 
     def __init__(
@@ -65,7 +64,7 @@ class HttpTransport:
         ca_file: str | Path | None = None,
         max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
-        """Check the settings, without opening a connection. Raises InvalidValue."""
+        """Check the settings, but open no connection. Raises InvalidValue if one is invalid."""
         if not isinstance(limits, TimeLimits):
             kind = type(limits).__name__
             raise InvalidValue(
@@ -75,7 +74,9 @@ class HttpTransport:
             )
         if min(*limits, max_body_bytes) <= 0:
             raise InvalidValue(
-                "limits must be above 0", code="invalid_limits", place="http transport"
+                "time limits and max_body_bytes must be above 0",
+                code="invalid_limits",
+                place="http transport",
             )
         self._limits = limits
         self._proxy = None if proxy is None else check_proxy(proxy)
@@ -89,14 +90,17 @@ class HttpTransport:
         return f"HttpTransport(limits={self._limits})"
 
     def prepare(self) -> None:
-        """Load the HTTP client, which takes up to a second, before the first request.
+        """Load the HTTP client ahead of the first request, because loading takes up to a second.
 
-        Call this before you measure the time of a response. Raises MissingExtra without aiohttp.
+        Call this before you measure response times. Raises MissingExtra if aiohttp is missing.
         """
         self._open_session()
 
     async def open(self, request: HttpRequest) -> AiohttpResponse:
-        """Send a request and wait for the head of its response. Raises Unreachable."""
+        """Send a request and wait for the head of the response.
+
+        Raises Unreachable if no response arrives, and ProtocolError if it is not valid HTTP.
+        """
         session = self._open_session()
         import aiohttp  # noqa: PLC0415 - see _open_session
         import yarl  # noqa: PLC0415 - comes with aiohttp
@@ -121,19 +125,19 @@ class HttpTransport:
                 return AiohttpResponse(
                     response, context, first_s=left_s, max_bytes=self._max_body_bytes
                 )
-            # Without TLS there is no tunnel: the proxy itself sends this response.
+            # Without TLS there is no tunnel, so the proxy itself sent this response.
             response.close()
             error: StenoError = context.unreachable(
                 *proxy.explain_refusal(response.status), retryable=False
             )
         except (aiohttp.ClientError, OSError) as exc:
             error = context.no_first_byte() if timeout.expired() else _translate_error(exc, context)
-        # Raised outside `except`: aiohttp's exception would be its context, and that holds the
-        # headers of the request, with keys.
+        # Raised outside `except`, so that `__context__` is not aiohttp's exception, which holds
+        # the headers of the request with the API key.
         raise error
 
     async def close(self) -> None:
-        """Close all connections. The transport can be used again; it then opens new ones."""
+        """Close all connections. The next request opens a new connection."""
         if self._session is not None and self._loop is asyncio.get_running_loop():
             await self._session.close()
         self._detach_session()
@@ -158,7 +162,7 @@ class HttpTransport:
         return self._session
 
     def _detach_session(self) -> None:
-        """Drop a session that is closed, or whose event loop has ended and cannot close it."""
+        """Drop the session, which is closed or belongs to another event loop."""
         if self._session is not None:
             self._session.detach()
         self._session = None
@@ -166,7 +170,7 @@ class HttpTransport:
 
 @final
 class AiohttpResponse:
-    """A response whose head has arrived."""
+    """An HTTP response whose head has arrived and whose body can be read."""
 
     def __init__(
         self,
@@ -195,7 +199,11 @@ class AiohttpResponse:
         self._start_timer(first_s)
 
     async def read(self) -> bytes:
-        """Return the next bytes of the body; empty at its end."""
+        """Return the next bytes of the body, or b"" at the end.
+
+        Raises Unreachable if the connection is lost or a time limit expires, and ProtocolError if
+        the body is too large or its compression is invalid.
+        """
         self._waiting_since = self._loop.time()
         try:
             chunk = await self._response.content.readany()
@@ -223,12 +231,12 @@ class AiohttpResponse:
         self.close()
 
     def close(self) -> None:
-        """Drop the rest of the body; a pending read fails at once."""
+        """Close the response and discard unread data; a pending read fails at once."""
         self._stop_timer()
         self._response.close()
 
     def _start_timer(self, limit_s: float) -> None:
-        # One timer that checks from time to time; a timer for each chunk would cost more.
+        # One timer checks the limit periodically, which is cheaper than one timer per chunk.
         self._limit_s = limit_s
         self._schedule_check(limit_s)
 
@@ -241,7 +249,7 @@ class AiohttpResponse:
             self._timer.cancel()
 
     def check_timeout(self) -> None:
-        """Fail a read that has waited too long; otherwise schedule the next check."""
+        """Abort a read that has waited too long; otherwise schedule the next check."""
         left_s = self._limit_s
         if self._waiting_since is not None:
             left_s += self._waiting_since - self._loop.time()
@@ -262,7 +270,7 @@ def _check_timeout(reference: Callable[[], AiohttpResponse | None]) -> None:
 
 
 class _ErrorContext(NamedTuple):
-    """The host, limits and proxy that an error names."""
+    """The host, time limits and proxy that error messages name."""
 
     host: str
     limits: TimeLimits
@@ -283,7 +291,7 @@ class _ErrorContext(NamedTuple):
 
 
 def _translate_error(exc: Exception, context: _ErrorContext) -> StenoError:
-    """Return our error for one of aiohttp or the system, which may quote headers and passwords."""
+    """Return a StenoError without the original text, which may quote headers and passwords."""
     import aiohttp  # noqa: PLC0415 - it is loaded by now
 
     host, proxy, unreachable = context.host, context.proxy, context.unreachable
@@ -300,7 +308,7 @@ def _translate_error(exc: Exception, context: _ErrorContext) -> StenoError:
         case aiohttp.ClientHttpProxyError() if proxy:
             return unreachable(*proxy.explain_refusal(exc.status), retryable=exc.status >= 500)
         case aiohttp.ConnectionTimeoutError():
-            message = f"not connected within {context.limits.connect_s:g} s"
+            message = f"no connection within {context.limits.connect_s:g} s"
             return unreachable("connect_timeout", message)
         case aiohttp.ClientConnectorDNSError():
             retryable = exc.os_error.errno != socket.EAI_NONAME
@@ -314,7 +322,7 @@ def _translate_error(exc: Exception, context: _ErrorContext) -> StenoError:
         case aiohttp.ClientConnectorError():
             return unreachable("connection_failed", f"connection failed{_os_reason(exc)}")
         case aiohttp.ClientPayloadError() if _is_bad_encoding(exc):
-            message = "the body is not compressed as its header content-encoding states"
+            message = "the body does not match its content-encoding header"
             return ProtocolError(message, code="invalid_compression", place=host)
         case aiohttp.ClientResponseError():
             message = "the response is not HTTP, or its headers are too large"
@@ -326,7 +334,7 @@ def _translate_error(exc: Exception, context: _ErrorContext) -> StenoError:
 
 
 def _is_bad_encoding(exc: aiohttp.ClientPayloadError) -> bool:
-    """Return whether a complete body cannot be decompressed, which a retry would not change."""
+    """Return whether the body could not be decompressed, which a retry would not fix."""
     from aiohttp.http_exceptions import ContentEncodingError  # noqa: PLC0415 - it is loaded by now
 
     return isinstance(exc.__cause__, ContentEncodingError)
@@ -348,6 +356,8 @@ def _load_certificates(ca_file: str | Path) -> ssl.SSLContext:
         context.load_verify_locations(cafile=ca_file)
     except (OSError, ValueError):
         raise InvalidValue(
-            "the file contains no readable certificates", code="invalid_ca_file", place="ca_file"
+            "the file cannot be read or contains no valid certificates",
+            code="invalid_ca_file",
+            place="ca_file",
         ) from None
     return context

@@ -1,8 +1,8 @@
-"""Select the proxy of a request from the environment, without I/O.
+"""Select the proxy for a request from environment variables, without I/O.
 
-As with most programs, the variables are `https_proxy`, `http_proxy`, `all_proxy` and `no_proxy`, in
-lower or upper case. A request to loopback ignores them: a company's proxy cannot reach a model
-server on this machine.
+The variables are the usual `https_proxy`, `http_proxy`, `all_proxy` and `no_proxy`, in lower or
+upper case. Requests to loopback addresses never use a proxy, because a company's proxy cannot
+reach a model server on this machine.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from urllib.parse import SplitResult, urlsplit
 from steno.errors import InvalidValue
 
 PROXY_AUTH_REQUIRED: Final = 407
-"""The status with which a proxy asks for credentials."""
+"""The HTTP status of a proxy that requires credentials."""
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _UNESCAPED_PASSWORD: Final = re.compile(r"[^:/?#]*://[^/?#]*[/?#].*@", re.DOTALL)
 
 
 class Proxy(NamedTuple):
-    """A proxy and the origin of its address; `str` and `repr` never show user or password."""
+    """A proxy and the source of its address; `str` and `repr` omit the user and password."""
 
     url: str
     variable: str | None = None
-    """The environment variable with the address; None if it was passed."""
+    """The environment variable that contains the address; None if the caller passed it."""
 
     def __str__(self) -> str:
         origin = f"from {self.variable}" if self.variable else "passed as proxy"
@@ -36,18 +36,18 @@ class Proxy(NamedTuple):
         return f"Proxy({self})"
 
     def explain_refusal(self, status: int) -> tuple[str, str]:
-        """Return code and message for an error status that the proxy sent, not the server."""
+        """Return an error code and message for a response with an error status from the proxy."""
         message = f"{self} responded with status {status}"
         if status != PROXY_AUTH_REQUIRED:
             return "proxy_refused", message
         if urlsplit(self.url).username is None:
-            advice = "put user:password@ before the host in its address"
+            advice = "add user:password@ before the host in the proxy address"
             return "proxy_credentials_missing", f"{message}; {advice}"
-        return "proxy_credentials_refused", f"{message}; check user:password@ in its address"
+        return "proxy_credentials_refused", f"{message}; check user:password@ in the proxy address"
 
 
 def proxy_for(url: str, environ: Mapping[str, str]) -> Proxy | None:
-    """Return the proxy for `url`, or None. Raises InvalidValue for an invalid address."""
+    """Return the proxy for `url`, or None. Raises InvalidValue if the proxy address is invalid."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if is_loopback(host) or _is_exempt(host, parts.port, _read_variable(environ, "no_proxy")[1]):
@@ -60,10 +60,10 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> Proxy | None:
 
 
 def check_proxy(address: str, variable: str | None = None) -> Proxy:
-    """Return the proxy at an address. Raises InvalidValue if it is not an HTTP proxy's address."""
+    """Return the proxy at `address`. Raises InvalidValue unless it is an http or https URL."""
     place = variable or "proxy"
-    rule = "must be http:// or https:// with a host"
-    # Otherwise a part of the password would be parsed as the host, resolved, and shown.
+    rule = "must be an http:// or https:// URL with a host"
+    # Without this check, part of the password would be parsed as the host and printed.
     if _UNESCAPED_PASSWORD.match(address):
         raise InvalidValue(
             f"{rule}; in a password, write / ? and # as %2F %3F and %23",
@@ -93,11 +93,11 @@ def is_loopback(host: str) -> bool:
 
 
 def _split_address(address: str) -> SplitResult | None:
-    """Return the parts of an address; None without a host, or with an invalid port."""
+    """Return the parts of an address; None if it has no host or an invalid port."""
     try:
         parts = urlsplit(address)
         return parts if parts.hostname and parts.port != 0 and address.isprintable() else None
-    except ValueError:  # not chained: its message may quote a password
+    except ValueError:  # not chained: the original message may quote a password
         return None
 
 
@@ -109,7 +109,7 @@ def _host_and_port(parts: SplitResult) -> str:
 
 
 def _read_variable(environ: Mapping[str, str], name: str) -> tuple[str, str]:
-    """Return the name of a variable, in the case that is set, and its value."""
+    """Return the lower- or upper-case name under which a variable is set, and its value."""
     # A CGI program receives the header "Proxy:" of its client as HTTP_PROXY (httpoxy).
     is_forged = name == "http_proxy" and "REQUEST_METHOD" in environ
     if environ.get(name) or is_forged:
@@ -118,7 +118,7 @@ def _read_variable(environ: Mapping[str, str], name: str) -> tuple[str, str]:
 
 
 def _is_exempt(host: str, port: int | None, exempt: str) -> bool:
-    """Return whether `no_proxy` lists a host: its name, a domain of it, with its port, or `*`."""
+    """Return whether `no_proxy` lists the host, a parent domain or `*`, with a matching port."""
     for entry in exempt.lower().split(","):
         name, _, wanted_port = entry.strip().removeprefix("*").partition(":")
         if wanted_port and wanted_port != str(port):

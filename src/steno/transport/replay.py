@@ -1,7 +1,6 @@
-"""A transport that returns recorded responses: for tests, and to replay a session.
+"""A transport that returns recorded responses, for tests and for the replay of a session.
 
-A recording is a list of steps: bytes are returned, a number is a wait in seconds, and an error is
-raised.
+A recorded response is a sequence of steps: bytes to return, seconds to wait, or an error to raise.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from steno.ports import HttpRequest
 from steno.values import RedactedRepr
 
 ReplayStep: TypeAlias = bytes | float | StenoError
-"""A chunk of the body; seconds to wait, `math.inf` for a server that stalls; or an error."""
+"""A chunk of the body, a wait in seconds (`math.inf` for a stalled server), or an error."""
 
 
 @final
 class RecordedResponse(RedactedRepr, frozen=True):
-    """One recorded response of a server."""
+    """One recorded HTTP response, with its body as a sequence of steps."""
 
     steps: tuple[ReplayStep, ...]
     status: int = 200
@@ -29,9 +28,9 @@ class RecordedResponse(RedactedRepr, frozen=True):
 
     @classmethod
     def from_http(cls, data: bytes) -> RecordedResponse:
-        """Read the bytes of a whole HTTP response, chunk by chunk.
+        """Parse a whole HTTP/1.x response; each chunk of a chunked body becomes one step.
 
-        If the last chunk of a chunked body is missing, the replay ends with a lost connection.
+        If the final empty chunk is missing, the replay ends with a `connection_lost` error.
         Raises InvalidValue if the data does not start with an HTTP status line.
         """
         head, _, body = data.partition(b"\r\n\r\n")
@@ -56,7 +55,7 @@ class RecordedResponse(RedactedRepr, frozen=True):
 
 @final
 class ReplayTransport:
-    """Returns recorded responses, in order; an error among them is raised."""
+    """Returns recorded responses in order, and raises recorded errors."""
 
     def __init__(
         self,
@@ -64,16 +63,16 @@ class ReplayTransport:
         *,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
     ) -> None:
-        """Take the responses. To replay them without waits, pass a `sleep` that returns at once."""
+        """Prepare to replay `responses`. To skip the waits, pass a `sleep` that returns at once."""
         self._responses = iter(responses)
         self._sleep = sleep
         self.sent: list[HttpRequest] = []
-        """Every request that was sent, with its keys."""
+        """Every request that was sent, including its API keys."""
         self.opened: list[ReplayedResponse] = []
         """Every response that was returned."""
 
     async def open(self, request: HttpRequest) -> ReplayedResponse:
-        """Return the next response. Raises Unreachable if none is left."""
+        """Return the next recorded response. Raises Unreachable if none is left."""
         self.sent.append(request)
         recorded = next(self._responses, None)
         if recorded is None:
@@ -87,7 +86,7 @@ class ReplayTransport:
         return response
 
     async def close(self) -> None:
-        """Do nothing: there is no connection."""
+        """Do nothing, because a replay has no connection to close."""
 
 
 @final
@@ -124,7 +123,7 @@ class ReplayedResponse:
         return b""
 
     def close(self) -> None:
-        """End the response, and a pending read."""
+        """Close the response; a pending read fails at once."""
         self.is_closed = True
         if self._waiting is not None:
             self._waiting.reschedule(0)
@@ -141,7 +140,7 @@ class ReplayedResponse:
 
 
 def _split_chunks(body: bytes) -> tuple[ReplayStep, ...]:
-    """Return the chunks of a chunked body."""
+    """Return the chunks of a chunked body, followed by an error if the final chunk is missing."""
     found: list[ReplayStep] = []
     position = 0
     while (line_end := body.find(b"\r\n", position)) >= 0:

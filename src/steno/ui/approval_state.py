@@ -1,4 +1,4 @@
-"""Approvals without a terminal: choices, rules, decisions, the state of the panel, and its keys.
+"""The logic of approvals: choices, rules, decisions, and the state and keys of the panel.
 
 The full screen, the plain mode and `--ask` offer the same choices under the same keys. This module
 imports no widget.
@@ -20,7 +20,7 @@ from steno.render.call_text import describe_call_status, describe_purpose
 from steno.render.describe import summarize_call
 from steno.render.terminal_text import terminal_line, terminal_text
 
-_QUEUED_OBSTACLE: Final = "it is queued after another call, and a rule may still decide it"
+_QUEUED_OBSTACLE: Final = "it is queued after another call, and a rule may still allow or deny it"
 _NO_RULE_OBSTACLE: Final = "no safe rule matches it"
 _UNPRINTABLE_OBSTACLE: Final = "its rule would contain unprintable characters"
 _REQUEST_CHANGED: Final = "the request was withdrawn or has changed; nothing was decided"
@@ -56,17 +56,17 @@ _RULE_LIFETIMES: Final = {
     ApprovalChoice.PROJECT: "for this folder until revoked",
     ApprovalChoice.USER: "for all folders until revoked",
 }
-"""The choices that store a rule, which allows more than this call. Each is also a `GrantScope`."""
+"""The lifetime of the rule that each choice stores. Each choice in this table is a `GrantScope`."""
 
 
 class ApprovalOffer(NamedTuple):
-    """A choice as the interfaces show it."""
+    """A choice as the interfaces display it, with its key, label and effect."""
 
     choice: ApprovalChoice
     key: str
     label: str
     meaning: str
-    """The effect of the choice, as a verb in the base form."""
+    """The effect of the choice, as a phrase in the imperative."""
     obstacle: str = ""
     """The reason why the choice is unavailable; empty if it is available."""
 
@@ -109,7 +109,7 @@ def offers_for_call(pending: PendingCall, undecided: int) -> tuple[ApprovalOffer
 
 
 def offers_for_calls(count: int) -> tuple[ApprovalOffer, ...]:
-    """Return the choices for a list of calls."""
+    """Return the choices for a list of calls that can be allowed together."""
     label, meaning = f"allow these {count} once", f"run these {count} calls, once each"
     return (
         ApprovalOffer(ApprovalChoice.THESE, "y", label, meaning),
@@ -118,7 +118,7 @@ def offers_for_calls(count: int) -> tuple[ApprovalOffer, ...]:
 
 
 def typed_offers(pending: PendingCall, undecided: int) -> list[ApprovalOffer]:
-    """Return the choices for one call that can be typed on a line."""
+    """Return the available choices for one call, in an interface where the user types them."""
     offers = [offer for offer in offers_for_call(pending, undecided) if not offer.obstacle]
     edit = [] if rule_obstacle(pending.request) else [_EDIT]
     return [*offers, _VIEW, *edit, _HELP]
@@ -137,7 +137,7 @@ def list_offers(offers: Iterable[ApprovalOffer]) -> str:
 
 
 def rule_obstacle(request: ApprovalRequest | None) -> str:
-    """Return why no rule can be stored for a call; empty if one can."""
+    """Return the reason why no rule can be stored for a call; empty if a rule can be stored."""
     if request is None:
         return _QUEUED_OBSTACLE
     if not request.rule:
@@ -157,16 +157,16 @@ class RulePreview(NamedTuple):
     """The effect of a rule that the user types."""
 
     rule: str | None
-    """The stored form; None if the text is not a rule."""
+    """The rule in its stored form; None if the text is not a rule."""
     description: str
     is_narrow: bool = False
     """Whether the rule matches only this call and similar calls."""
 
 
 def preview_rule(text: str, request: ApprovalRequest) -> RulePreview:
-    """Return the calls that a rule would match, or the reason why the text is not a rule."""
+    """Describe the calls that a typed rule would match, or why the text is not a rule."""
     if not text.strip():
-        return RulePreview(None, f"rule: type the calls to allow, such as {request.rule}")
+        return RulePreview(None, f"type a rule, such as {request.rule}")
     try:
         rule = PermissionRule.parse(text)
     except InvalidValue as exc:
@@ -184,9 +184,9 @@ def preview_rule(text: str, request: ApprovalRequest) -> RulePreview:
 def decision_for(
     choice: ApprovalChoice, request: ApprovalRequest | None, *, actor: str, text: str | None = None
 ) -> ApprovalDecision | None:
-    """Return the decision of a choice; None if the choice is not a decision.
+    """Return the decision for a choice; None if the choice or its text is not a decision.
 
-    `text` is the typed reason, or the typed rule in place of the offered one.
+    `text` is the typed reason, or a typed rule that replaces the offered rule.
     """
     if choice in (ApprovalChoice.ONCE, ApprovalChoice.THESE):
         return ApprovalDecision(allowed=True, actor=actor)
@@ -204,7 +204,7 @@ def decision_for(
 
 
 def stored_rule_notice(decision: ApprovalDecision) -> str:
-    """Return the notice about a stored rule that outlasts the session; empty without one."""
+    """Return the notice about a rule stored beyond the session; empty if there is none."""
     if decision.scope not in (GrantScope.PROJECT, GrantScope.USER):
         return ""
     lifetime = _RULE_LIFETIMES[ApprovalChoice(decision.scope)]
@@ -218,7 +218,7 @@ def decide_calls(
 ) -> list[str]:
     """Apply one decision to several calls; return the errors as text."""
     errors: list[str] = []
-    # Queued calls first: the decision about a request lets the run continue.
+    # Queued calls first, because the run continues as soon as a request is decided.
     for pending in sorted(calls, key=lambda pending: pending.request is not None):
         try:
             decide(pending.call.id, decision)
@@ -248,8 +248,8 @@ _RULE_HINT: Final = "Enter store the rule · Esc back"
 class ApprovalState:
     """The pending calls, the one that is shown, and the choice that Enter would confirm.
 
-    The shown call stays while the user decides about it. If its request is withdrawn or changes,
-    the choice is dropped and `message` reports that.
+    The shown call does not change while the user decides about it. If its request is withdrawn or
+    changes, the choice is dropped and `message` reports the change.
     """
 
     def __init__(
@@ -265,7 +265,7 @@ class ApprovalState:
         self.pending: tuple[PendingCall, ...] = ()
         self.shown_call: PendingCall | None = None
         self.listed_calls: tuple[PendingCall, ...] = ()
-        """The calls to be allowed together while the list is shown."""
+        """The calls in the list of calls to allow together; empty if no list is shown."""
         self.edited_choice: ApprovalChoice | None = None
         """The choice for which a rule or a reason is being typed."""
         self.offered_rule: str = ""
@@ -273,10 +273,10 @@ class ApprovalState:
         self.highlighted: ApprovalOffer | None = None
         """The choice that Enter confirms."""
         self.message: str = ""
-        """A message that replaces the hint."""
+        """A message that replaces the hint; empty if the hint is shown."""
         self._previewed_call: ToolCall | None = None
         self.loaded_preview: CallPreview = CallPreview()
-        """The effect of a queued call, which has no request yet."""
+        """The preview of a queued call, which has no request yet."""
 
     @property
     def undecided(self) -> tuple[PendingCall, ...]:
@@ -285,7 +285,7 @@ class ApprovalState:
 
     @property
     def asked_ids(self) -> frozenset[str]:
-        """The ids of the calls that the run waits for."""
+        """The IDs of the undecided calls that the run is waiting for."""
         return frozenset([call.call.id for call in self.undecided if call.request is not None])
 
     @property
@@ -297,7 +297,7 @@ class ApprovalState:
         return () if shown is None else offers_for_call(shown, len(self.undecided))
 
     def update_pending(self, pending: Sequence[PendingCall]) -> None:
-        """Replace the pending calls."""
+        """Set the pending calls; drop the choice if the shown call or its request has changed."""
         self.pending = tuple(pending)
         undecided = self.undecided
         same_call = None if self.shown_call is None else _find_same_call(self.shown_call, undecided)
@@ -305,7 +305,7 @@ class ApprovalState:
             asked = [call for call in undecided if call.request is not None]
             self.show_call(next(iter(asked or undecided), None), _REQUEST_CHANGED)
         elif same_call != self.shown_call:
-            # Its request has arrived; a denial with a reason stays valid.
+            # The request of the queued call has arrived; a reason for a denial remains valid.
             is_reason = self.edited_choice is ApprovalChoice.REASON
             self.show_call(same_call, "" if is_reason else _REQUEST_CHANGED)
             self.edited_choice = ApprovalChoice.REASON if is_reason else None
@@ -313,7 +313,7 @@ class ApprovalState:
             self.reset(_REQUEST_CHANGED)
 
     def show_call(self, pending: PendingCall | None, message: str = "") -> None:
-        """Show a call, or none; show the message if the user was about to decide."""
+        """Show a call, or no call if None; show the message if the user was about to decide."""
         self.reset(message)
         self.shown_call = pending
 
@@ -325,7 +325,7 @@ class ApprovalState:
         self.key_guard.content_changed()
 
     def show_next(self, step: int) -> None:
-        """Show the next call, or the previous one."""
+        """Show the next (1) or previous (-1) undecided call."""
         undecided = self.undecided
         if self.shown_call is not None and len(undecided) > 1:
             index = undecided.index(self.shown_call)
@@ -348,11 +348,12 @@ class ApprovalState:
     # -- highlighted choice ---------------------------------------------------------------
 
     def highlight(self, offer: ApprovalOffer | None, message: str = "") -> None:
-        """Highlight the choice that Enter confirms, or none; report an unavailable choice."""
+        """Highlight a choice, or no choice if None; set a message if the choice is unavailable."""
         if offer is None or not offer.obstacle:
             self.highlighted, self.message = offer, message
         else:
-            self.highlighted, self.message = None, f"cannot allow {offer.label}: {offer.obstacle}"
+            self.highlighted = None
+            self.message = f"cannot allow this call {offer.label}: {offer.obstacle}"
 
     @property
     def is_rule_offered(self) -> bool:
@@ -362,7 +363,7 @@ class ApprovalState:
     # -- keys -----------------------------------------------------------------------------
 
     def press_letter(self, letter: str, *, can_enlarge: bool) -> bool:
-        """Handle a letter; return whether it enlarges the call."""
+        """Handle a letter key; return whether the view of the call should be enlarged."""
         offer = next((offer for offer in self.offers if offer.key == letter), None)
         enlarges = letter == _VIEW.key and can_enlarge
         edits_rule = letter == _EDIT.key and self.is_rule_offered
@@ -380,7 +381,7 @@ class ApprovalState:
         return enlarges
 
     def press_arrow(self, step: int) -> None:
-        """Highlight the next available choice, or the previous one, unless the input is open."""
+        """Highlight the next (1) or previous (-1) available choice, unless text is being typed."""
         refusal = self.key_guard.check_key()
         if self.edited_choice is not None:
             return
@@ -393,7 +394,7 @@ class ApprovalState:
             self.highlight(possible[0 if step > 0 else -1])
 
     def press_enter(self) -> None:
-        """Confirm the highlighted choice; the input submits its own text."""
+        """Confirm the highlighted choice, unless a rule or a reason is being typed."""
         refusal = self.key_guard.check_enter()
         if self.edited_choice is not None:
             return
@@ -403,7 +404,7 @@ class ApprovalState:
             self.highlight(None, refusal)
 
     def click(self, choice: ApprovalChoice) -> None:
-        """Highlight a clicked choice, or confirm it if it is highlighted."""
+        """Highlight a clicked choice, or confirm it if it is already highlighted."""
         offer = find_offer(self.offers, choice)
         refusal = self.key_guard.check_click()
         if refusal is not None:
@@ -414,7 +415,7 @@ class ApprovalState:
             self.highlight(offer)
 
     def paste(self) -> None:
-        """Ignore a paste: it must not decide about a call."""
+        """Ignore a paste, which must not decide about a call."""
         self.key_guard.check_letter(" ")
         self.highlight(None, KeyRefusal.PASTE)
 
@@ -458,7 +459,10 @@ class ApprovalState:
     # -- preview of a queued call ---------------------------------------------------------
 
     def select_preview(self) -> PendingCall | None:
-        """Return the shown call if its preview must be loaded. A request contains its preview."""
+        """Return the shown call if its preview must be loaded; None if it needs no loading.
+
+        A request contains the preview of its call.
+        """
         shown = self.shown_call
         if shown is None or shown.request is not None or shown.call == self._previewed_call:
             return None
@@ -484,7 +488,7 @@ class ApprovalState:
 
     @property
     def title(self) -> str:
-        """The tool, its purpose and the number of calls."""
+        """The title of the panel, with the purpose of the call and its number among several."""
         shown = self.shown_call
         if self.listed_calls:
             return f" allow these {len(self.listed_calls)} calls once? "
@@ -498,7 +502,10 @@ class ApprovalState:
 
     @property
     def call_rows(self) -> list[tuple[str, bool]]:
-        """The shown call and its neighbours, each with whether it is shown; empty for one call."""
+        """The lines about the shown call and its neighbours, and whether each is the shown call.
+
+        Empty if only one call is pending.
+        """
         pending, shown = self.pending, self.shown_call
         if shown is None or len(pending) < 2 or self.listed_calls:
             return []
@@ -544,52 +551,52 @@ class ApprovalState:
 
 
 def _find_same_call(pending: PendingCall, candidates: Sequence[PendingCall]) -> PendingCall | None:
-    """Return the equal call among others; calls with the same ID may differ."""
+    """Return the candidate with an equal call, since calls with the same ID may differ."""
     return next((candidate for candidate in candidates if candidate.call == pending.call), None)
 
 
 # -- keys that count -----------------------------------------------------------------------------
 #
 # A user must not approve a call by accident, so a decision takes two steps: a letter, then Enter.
-# Neither counts if it may be text typed for the prompt, a key that is held down, or a key pressed
+# Neither key counts if it may be part of a prompt, repeated because it is held down, or pressed
 # before the request appeared.
 
 READING_TIME_S: Final = 0.6
-"""The time that a request must be visible before a key counts, and the pause before a letter that
-is a choice. Letters of a sentence follow each other faster."""
+"""The time that a request must be visible before a key counts, and the minimum pause before a
+letter counts as a choice. The letters of a typed sentence follow each other faster."""
 _PROSE_PAUSE_S: Final = 1.2
-"""The same pause after a letter that is not a choice. A slow typist may stop to think, and the o of
-a slow `no` must not allow the call."""
+"""The minimum pause before a letter counts as a choice, after a letter that is not a choice. A slow
+typist may pause to think, and the o of a slow `no` must not allow the call."""
 _FOCUS_GRACE_S: Final = 0.3
-"""The time after the panel took the focus in which keys may still be meant for the prompt."""
+"""The time after the panel takes the focus during which keys may still be meant for the prompt."""
 _REPEAT_PAUSE_S: Final = 0.2
-"""The pause after which the same letter repeats the choice."""
+"""The minimum pause before the same letter, pressed again, counts as a choice again."""
 _MIN_ENTER_PAUSE_S: Final = 0.06
-"""The minimal pause before Enter. Faster keys are pasted, or repeated by the keyboard."""
+"""The minimum pause before Enter. Faster keys are pasted, or repeated by the keyboard."""
 _PASTE_PAUSE_S: Final = 0.02
-"""The minimal pause before Enter that denies a call. No user types faster than this."""
+"""The minimum pause before an Enter that denies a call. No user types faster than this."""
 _KEY_REPEAT_S: Final = 0.8
-"""The minimal pause between two Enters: longer than the delay before a keyboard repeats a key."""
+"""The minimum pause between two Enters, longer than the delay before a keyboard repeats a key."""
 
 
 class KeyRefusal(StrEnum):
-    """The reason why a key is ignored, as the message for the user."""
+    """The reasons for ignoring a key, as messages for the user."""
 
-    TOO_SOON = "ignored: too soon to have read the request; try again"
+    TOO_SOON = "ignored: the request has just appeared; read it and try again"
     PROSE = "nothing selected: letters typed quickly count as text; pause, then press one letter"
-    PASTED_ENTER = "ignored: Enter came right after another key, as in a paste; press it again"
+    PASTED_ENTER = "ignored: Enter followed another key too quickly, as in a paste; press it again"
     DOUBLE_CLICK = "ignored: second click of a double click; click again"
     HELD_DOWN = "ignored: Enter may still be held down; wait a second and press it again"
     NO_CHOICE = "nothing selected: this key is not one of the choices"
     NOTHING_CHOSEN = "nothing selected: press a letter or ← →, then Enter"
-    PASTE = "nothing selected: pasted text cannot decide; press Esc to return to the prompt"
+    PASTE = "nothing selected: a paste cannot answer a request; press Esc to return to the prompt"
 
 
 @final
 class KeyGuard:
-    """Separates keys that are a decision from keys that were meant for something else.
+    """Distinguishes keys that the user means as a decision from accidental keys.
 
-    Every key is recorded. Each check returns a refusal, or None if the key counts.
+    Each check records its key and returns a refusal, or None if the key counts.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -597,24 +604,24 @@ class KeyGuard:
         self._appeared_at = now()
         self._taken_at = self._letter_at = self._key_at = self._click_at = float("-inf")
         self._recent_letters = ""
-        """The letters that came without a pause, each once."""
+        """The distinct letters that were typed without a pause between them."""
         self._is_prose = False
         """Whether the last letter was not a choice."""
         self._is_enter = False
-        """Whether the last key was Enter: a key that is held down repeats itself."""
+        """Whether the last key was Enter, which repeats while it is held down."""
 
     def content_changed(self) -> None:
-        """Record that the screen now shows something else."""
+        """Record that the displayed request has changed, so that the user must read it first."""
         self._appeared_at = self._now()
 
     def focus_taken(self) -> None:
-        """Record that the panel took the focus by itself, so that keys arrive here from now on."""
+        """Record that the panel took the focus by itself and now receives the keys."""
         self._taken_at = self._now()
 
     def check_letter(self, letter: str, *, is_choice: bool = True) -> KeyRefusal | None:
-        """Check whether a letter counts: it follows a pause, or repeats the last letter.
+        """Check whether a letter counts, because it follows a pause or repeats the last letter.
 
-        A letter that is not a choice starts a text, to which the letters after it belong.
+        A letter that is not a choice is treated as typed text, like the letters right after it.
         """
         pause_s = self._now() - self._letter_at
         if pause_s >= (_PROSE_PAUSE_S if self._is_prose else READING_TIME_S):
@@ -628,12 +635,15 @@ class KeyGuard:
         return refusal
 
     def check_key(self) -> KeyRefusal | None:
-        """Check whether a key other than a letter counts: the request was visible long enough."""
+        """Check whether a key counts, because the request was visible long enough."""
         self._key_at, self._is_enter = self._now(), False
         return self._check_read()
 
     def check_enter(self, *, allows_quick_enter: bool = False) -> KeyRefusal | None:
-        """Check whether Enter is a decision."""
+        """Check whether Enter counts, because it is neither repeated, pasted nor too early.
+
+        `allows_quick_enter` shortens the required pause before an Enter that denies a call.
+        """
         pause_s, was_enter = self._now() - self._key_at, self._is_enter
         self._key_at, self._is_enter = self._now(), True
         if was_enter and pause_s < _KEY_REPEAT_S:
@@ -643,7 +653,7 @@ class KeyGuard:
         return self._check_read()
 
     def check_click(self) -> KeyRefusal | None:
-        """Check whether a click counts; of a double click, only the first one does."""
+        """Check whether a click counts; the second click of a double click does not."""
         now = self._now()
         pause_s, self._click_at = now - self._click_at, now
         if now - self._appeared_at < READING_TIME_S:

@@ -1,4 +1,4 @@
-"""The comparison of two branches: the entries that they share, and pairs of the other entries.
+"""The comparison of two branches: the entries that they share, and the other entries in pairs.
 
 Turns are paired by number; within a turn, entries of the same kind are paired in order. No entry is
 dropped or moved. The cost is linear in the number of entries.
@@ -23,33 +23,33 @@ from steno.render.quantities import format_count
 from steno.ui.tree_state import entry_heading, entry_text, nearest_position
 
 _MAX_PARTS: Final = 250
-"""The number of lines or words that are compared at once: the cost is quadratic."""
+"""The maximum number of lines or words to compare one by one, because the cost is quadratic."""
 _WORD: Final = re.compile(r"\w+|\s+|[^\w\s]")
 Span: TypeAlias = tuple[int, int]
-"""Start and end."""
+"""The start and end of a range of characters."""
 _TAB_SIZE: Final = 4
 
 
 class EntryPair(NamedTuple):
-    """Two entries to show side by side; one of them may be missing."""
+    """Two entries to show side by side; one of them may be None."""
 
     left: Entry | None
     right: Entry | None
 
     @property
     def is_same(self) -> bool:
-        """Whether both sides are equal."""
+        """Whether both entries exist and have equal payloads."""
         left, right = self
         return left is not None and right is not None and left.payload == right.payload
 
 
 class BranchComparison(NamedTuple):
-    """The number of shared entries of two branches, and pairs of the other entries."""
+    """The number of entries that two branches share, and the other entries in pairs."""
 
     shared: int
     """The number of entries that both branches start with."""
     rows: tuple[EntryPair, ...]
-    """The pairs after the shared entries."""
+    """The pairs of entries after the shared entries."""
 
     def swapped(self) -> BranchComparison:
         """Return the comparison with left and right exchanged."""
@@ -58,16 +58,16 @@ class BranchComparison(NamedTuple):
 
 
 def compare_branches(left: Sequence[Entry], right: Sequence[Entry]) -> BranchComparison:
-    """Pair the entries of two branches."""
+    """Count the entries that two branches share, and pair the other entries."""
     shared = _common_prefix([entry.id for entry in left], [entry.id for entry in right])
     turns = zip_longest(_split_turns(left[shared:]), _split_turns(right[shared:]), fillvalue=())
     return BranchComparison(shared, tuple([row for pair in turns for row in _align_turns(*pair)]))
 
 
 def _split_turns(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """Return entries, split before every user message.
+    """Split entries into turns, each of which starts with a user message.
 
-    The first part contains the entries before any user message; it may be empty.
+    The first item contains the entries before the first user message, and may be empty.
     """
     turns: list[list[Entry]] = [[]]
     for entry in entries:
@@ -78,7 +78,7 @@ def _split_turns(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 
 def _align_turns(left: Sequence[Entry], right: Sequence[Entry]) -> Iterator[EntryPair]:
-    """Yield the entries of two turns in pairs: each with the nearest entry of the same kind."""
+    """Yield the entries of two turns, each paired with the next entry of its kind or with None."""
     left_kinds, right_kinds = [*map(_entry_kind, left)], [*map(_entry_kind, right)]
     left_positions, right_positions = map(_positions_by_kind, (left_kinds, right_kinds))
     i = j = 0
@@ -89,7 +89,7 @@ def _align_turns(left: Sequence[Entry], right: Sequence[Entry]) -> Iterator[Entr
             yield EntryPair(left[i], right[j])
             i, j = i + 1, j + 1
             continue
-        # An entry with a counterpart further down waits for it; the nearer counterpart first.
+        # The entry with the nearer counterpart waits for it, while the other side advances.
         if beyond_left <= beyond_right:
             yield EntryPair(left[i], None)
             i += 1
@@ -101,7 +101,7 @@ def _align_turns(left: Sequence[Entry], right: Sequence[Entry]) -> Iterator[Entr
 
 
 def _entry_kind(entry: Entry) -> Hashable:
-    """Return the kind of an entry: only entries of the same kind are paired."""
+    """Return a key for the kind of an entry; only entries of the same kind are paired."""
     message = entry.message
     return type(message or entry.payload), message is not None and bool(message.tool_calls)
 
@@ -114,20 +114,20 @@ def _positions_by_kind(kinds: Sequence[Hashable]) -> dict[Hashable, list[int]]:
 
 
 def _distance(positions: Sequence[int], start: int) -> float:
-    """Return the distance to the next position; infinite if there is none."""
+    """Return the distance from `start` to the next position; infinite if there is none."""
     nearest = bisect_left(positions, start)
     return positions[nearest] - start if nearest < len(positions) else float("inf")
 
 
 class TextDifferences(NamedTuple):
-    """The spans in which two texts differ. The text outside of the spans is equal."""
+    """The spans in which two texts differ. The text outside the spans is equal."""
 
     left: tuple[Span, ...]
     right: tuple[Span, ...]
 
 
 def find_differences(left: str, right: str) -> TextDifferences:
-    """Return the spans of the words that differ, in the lines that differ."""
+    """Return the spans that differ between two texts, compared by lines and then by words."""
     pairs: list[tuple[Span, Span]] = []
     lines = left.splitlines(keepends=True), right.splitlines(keepends=True)
     for left_lines, right_lines in _unequal_spans(*lines):
@@ -142,9 +142,9 @@ def find_differences(left: str, right: str) -> TextDifferences:
 def _unequal_spans(
     left: Sequence[str], right: Sequence[str], *, offsets: tuple[int, int] = (0, 0)
 ) -> Iterator[tuple[Span, Span]]:
-    """Yield the spans of characters that differ between two texts, which are given in parts.
+    """Yield the differing spans of two texts, which are passed as lists of lines or words.
 
-    `offsets` are the positions of the first character of each text.
+    `offsets` are added to the spans of the left and of the right text.
     """
     begin = _common_prefix(left, right)
     end = _common_prefix(left[begin:][::-1], right[begin:][::-1])
@@ -171,16 +171,16 @@ def _common_prefix(left: Sequence[str], right: Sequence[str]) -> int:
 
 
 class ComparedEntry(NamedTuple):
-    """One side of a row."""
+    """An entry of a compared row, with its heading, its text and the spans that differ."""
 
     head: str
     text: str
     differences: tuple[Span, ...] = ()
-    """The spans that differ from the other side; empty if the other side is missing."""
+    """The spans of `text` that differ from the paired entry; empty if there is no paired entry."""
 
 
 class ComparedRow(NamedTuple):
-    """A row as text; a side is None if that branch has no entry there."""
+    """A pair of entries as text; a side is None if its branch has no matching entry."""
 
     left: ComparedEntry | None
     right: ComparedEntry | None
@@ -189,12 +189,12 @@ class ComparedRow(NamedTuple):
 
 @final
 class CompareState:
-    """Two branches, item by item. Item 0 is the line about the shared entries."""
+    """The comparison of two branches as a list. Item 0 is the line about the shared entries."""
 
     def __init__(
         self, session: AgentSession, tree_rows: Sequence[BranchTreeRow], left: str, right: str
     ) -> None:
-        """Compare two branches of a tree that was read before. Raises Missing."""
+        """Compare two branches. Raises Missing if `tree_rows` lacks one of their entries."""
         self.names: tuple[str, str] = (left, right)
         self.shows_shared = False
         self._left_entries = session.entries(left)
@@ -219,10 +219,10 @@ class CompareState:
 
     @property
     def shared_text(self) -> str:
-        """The line about the shared entries."""
+        """The text of item 0, with the number of shared entries."""
         shared = self.shared
         if not shared:
-            return "these branches share no entry"
+            return "these branches share no entries"
         last = self._tree_rows[self._left_entries[shared - 1].id].number
         action = "hide" if self.shows_shared else "show"
         count = format_count(shared, "shared entry", "shared entries")
@@ -234,7 +234,7 @@ class CompareState:
         return self._comparison.shared
 
     def own_rows(self, side: int) -> list[BranchTreeRow]:
-        """Return the rows of the entries that only the left (0) or the right (1) branch has."""
+        """Return the tree rows of the entries that only the left (0) or right (1) branch has."""
         entries = [pair[side] for pair in self._comparison.rows]
         return [self._tree_rows[entry.id] for entry in entries if entry is not None]
 
@@ -245,7 +245,7 @@ class CompareState:
         return format_count(count, "difference", "differences") if count else "no differences"
 
     def row(self, item: int) -> ComparedRow:
-        """Return an item other than the first as a row of text."""
+        """Return the compared entries of an item other than item 0."""
         if item < self._first_row:
             entry = self._left_entries[item - 1]
             row = EntryPair(entry, entry)
@@ -265,12 +265,12 @@ class CompareState:
         return ComparedEntry(entry_heading(row), entry_text(row).expandtabs(_TAB_SIZE))
 
     def next_difference(self, item: int, step: int) -> int | None:
-        """Return the next item where the branches differ, or the previous one."""
+        """Return the next (1) or previous (-1) item that differs; None if there is none."""
         row = nearest_position(self._different_rows, item - self._first_row, step)
         return None if row is None else self._first_row + row
 
     def swap(self) -> None:
-        """Exchange left and right."""
+        """Exchange the left and the right branch."""
         left, right = self.names
         self.names = right, left
         self._comparison = self._comparison.swapped()

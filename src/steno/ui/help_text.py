@@ -1,4 +1,4 @@
-"""The help text (prefixes, commands and keys), and the hints of items."""
+"""The help text (prefixes, commands and keys), and the hints after transcript items."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ TERMINAL_KEYS: Final = (
     ("Shift+Enter, Ctrl+J", "insert a line break"),
     ("Esc", "interrupt the run (unsent prompts return to the input), or clear the prompt"),
     ("Shift+Tab", "switch between plan and act mode"),
-    ("Ctrl+G, Tab", "go to the pending approval; there, e edits a rule before Enter stores it"),
+    ("Ctrl+G, Tab", "focus the pending approval, where e edits a rule before Enter stores it"),
     ("Ctrl+O", "fold or unfold all items"),
     ("Alt+Up, Alt+Down", "select an item: Enter fold, y copy, e edit and resend a prompt"),
     ("PageUp, PageDown", "scroll"),
     ("Ctrl+R", "search the prompt history"),
     ("Ctrl+V", "paste text or an image from the clipboard"),
     ("Ctrl+T", "open the branch tree"),
-    ("Ctrl+C", "copy the selection, clear the prompt, or interrupt; twice: quit"),
+    ("Ctrl+C", "copy the selection, clear the prompt, or interrupt; press twice to quit"),
     ("Ctrl+D on an empty prompt, Ctrl+Q", "quit"),
 )
 
@@ -29,7 +29,7 @@ PROMPT_SIGNS: Final = (
     ("/", "a command, or a prompt of an MCP server"),
     ("!", "a shell command; its output is recorded in the session"),
 )
-"""The characters with a meaning at the start of the prompt, or (`@`) of a word."""
+"""The characters with a special meaning at the start of the prompt or, for `@`, of any word."""
 
 HINT_TEXTS: Final[Mapping[ItemHint | None, str]] = {
     None: "",
@@ -41,12 +41,12 @@ HINT_TEXTS: Final[Mapping[ItemHint | None, str]] = {
     ItemHint.SHOW_IGNORED: "; --verbose shows them",
     ItemHint.SHOW_TREE: "; /tree shows all",
 }
-"""The texts after the head of a prompt, or after a notice or an error."""
+"""The text of each hint, which follows the head of a prompt, a notice or an error."""
 UNFINISHED_NOTICE: Final = "the last run of this session is not finished; /retry continues it"
 
 
 def build_help(keys: Sequence[tuple[str, str]] = TERMINAL_KEYS) -> str:
-    """Return the help as Markdown; without keys, it has no section about them."""
+    """Return the help as Markdown; the section about keys is omitted if `keys` is empty."""
     commands = [
         (f"/{command.name} {command.argument}".rstrip(), command.description)
         for command in SLASH_COMMANDS
@@ -60,5 +60,5 @@ def build_help(keys: Sequence[tuple[str, str]] = TERMINAL_KEYS) -> str:
 
 
 def _help_section(title: str, rows: Sequence[tuple[str, str]]) -> str:
-    # A list, not a table: it also reads well in plain lines, and wraps well on a narrow screen.
+    # A list rather than a table, because lists stay readable as plain text and on narrow screens.
     return "\n".join([f"## {title}", "", *(f"- `{name}`: {about}" for name, about in rows)])

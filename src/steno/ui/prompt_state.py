@@ -1,6 +1,7 @@
 """The state of a prompt: sanitized pastes, placeholders, the history, and completion.
 
-Both interfaces use it, and it is part of the first paint: it imports no widget and nothing slow.
+Both interfaces use this module, and the first paint waits for it, so it imports no widget and
+nothing slow.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from steno.render.terminal_text import terminal_line, terminal_text, truncate_to
 
 # -- pasted text ------------------------------------------------------------------------------
 #
-# Only visible characters are kept: the model must not receive text that the user cannot see.
+# Invisible characters are removed: the model must not receive text that the user cannot see.
 
-# CSI, OSC and similar sequences up to their end, and those of one character (ECMA-48).
+# ECMA-48 sequences: CSI, control strings such as OSC and DCS, and shorter escape sequences.
 _SEQUENCE: Final = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x80-\x9f]*(?:\x07|\x1b\\|\x9c)"
@@ -46,14 +47,14 @@ _MAX_PATHS: Final = 50
 
 
 class PastedText(NamedTuple):
-    """Pasted text that can be shown and sent."""
+    """Sanitized pasted text, and the number of invisible characters that were removed."""
 
     text: str
     removed_characters: int
 
 
 def sanitize_pasted(text: str) -> PastedText:
-    """Return the visible text, with a line feed at the end of each line."""
+    """Return the visible part of a pasted text, with every line break as a line feed."""
     # A lone surrogate is half a character; it can be neither shown nor encoded.
     clean = _BREAK.sub("\n", strip_escape_sequences(text)).encode(errors="ignore").decode()
     if terminal_text(clean) == clean:
@@ -66,15 +67,15 @@ def sanitize_pasted(text: str) -> PastedText:
 
 
 def strip_escape_sequences(text: str) -> str:
-    """Return a text without escape sequences."""
+    """Return a text without its terminal escape sequences."""
     return _SEQUENCE.sub("", text)
 
 
 def image_files(text: str) -> Sequence[Path]:
-    """Return the image files that a text consists of; none if the text contains anything else.
+    """Return the image files that a pasted text names; empty if it contains anything else.
 
-    Terminals paste dropped files as absolute paths in quotes or with backslashes, separated by
-    blanks, or as file URLs, one on each line. The files must exist.
+    Terminals paste dropped files as absolute paths, quoted or escaped with backslashes and
+    separated by spaces, or as file URLs, one per line. The files must exist.
     """
     if len(text) > _MAX_PATHS_LENGTH:
         return ()
@@ -111,9 +112,9 @@ def _image_file(name: str) -> Path | None:
 # -- placeholders of pastes -------------------------------------------------------------------
 
 PromptImage: TypeAlias = str | bytes
-"""The path of a file, or pasted bytes."""
+"""The path of an image file, or the bytes of a pasted image."""
 _MAX_IMAGE_NAME: Final = 40
-# Searched in a returned prompt, because the user may have edited the text around placeholders.
+# A prompt that returns to the input contains its image placeholders as ordinary text.
 _IMAGE_PLACEHOLDER: Final = re.compile(r"\[image [0-9]+: ([^\[\]\n]*)\]")
 
 
@@ -121,14 +122,14 @@ class ExpandedPrompt(NamedTuple):
     """A prompt with its placeholders expanded."""
 
     text: str
-    """The text with pasted texts in place of their placeholders. The placeholders of images stay,
-    so that the text can refer to them."""
+    """The text with pasted texts in place of their placeholders. Image placeholders remain, so that
+    the text can refer to the images."""
     images: tuple[PromptImage, ...]
     """The images in the order of their placeholders."""
     text_without_images: str
-    """The text without placeholders of images, for the history, which stores no images."""
+    """`text` without image placeholders, for the history, which stores no images."""
     typed: str
-    """The typed text with its placeholders."""
+    """The text as typed, before its placeholders were expanded."""
 
 
 @final
@@ -158,7 +159,7 @@ class PastePlaceholders:
         return placeholder
 
     def load(self, text: str, images: Iterable[PromptImage]) -> str:
-        """Load a text with its images; return it with a placeholder for each image."""
+        """Register the images of a text; return the text with a placeholder for each image."""
         unassigned = {match[0]: match[1] for match in _IMAGE_PLACEHOLDER.finditer(text)}
         added: list[str] = []
         for image in images:
@@ -172,12 +173,12 @@ class PastePlaceholders:
         return " ".join([*([text] if text else []), *added])
 
     def clear(self) -> None:
-        """Remove all placeholders."""
+        """Remove all placeholders, with their texts and images."""
         self._texts.clear()
         self._images.clear()
 
     def spans(self, line: str) -> Iterator[tuple[int, int]]:
-        """Yield the spans of the placeholders in a line."""
+        """Yield the start and end of each placeholder in a line."""
         if pattern := self._pattern():
             yield from (match.span() for match in pattern.finditer(line))
 
@@ -209,13 +210,13 @@ def _image_label(image: PromptImage) -> str:
 
 # -- history ----------------------------------------------------------------------------------
 #
-# A file of JSON lines. Several terminals may write to it: a line is appended in one write, and
-# lines never change. A file that cannot be read or written does not stop the user from typing.
+# The history is a file of JSON lines, to which several terminals may write. Each line is appended
+# in one write and never changes. The prompt also works if the file cannot be read or written.
 
 _MAX_ENTRIES: Final = 1_000
 _MAX_ENTRY_LENGTH: Final = 20_000
 _TAIL_BYTES: Final = 2_000_000
-"""The maximum number of bytes to read from the end of the file."""
+"""The maximum number of bytes to read from the end of the history file."""
 
 
 class _HistoryLine(Struct):
@@ -228,7 +229,7 @@ _DECODER: Final = Decoder(_HistoryLine)
 
 @final
 class PromptHistory:
-    """The typed prompts, the latest last. The file is read on first use."""
+    """The history of typed prompts, latest last. The history file is read on first use."""
 
     def __init__(self, file: Path | None = None) -> None:
         self._file = file
@@ -236,15 +237,15 @@ class PromptHistory:
         self._is_failure_reported = False
 
     def entries(self) -> Sequence[str]:
-        """Return the prompts, the latest last."""
+        """Return the prompts, latest last."""
         if self._entries is None:
             self._entries = [] if self._file is None else _read_history(self._file)
         return self._entries
 
     def add(self, text: str) -> str | None:
-        """Add a prompt; return a notice if it cannot be written to the file, once per session.
+        """Add a prompt; return a notice the first time that the file cannot be written.
 
-        Blank and very long prompts, and repetitions of the last one, are not added.
+        Blank and very long prompts, and repetitions of the last prompt, are not added.
         """
         entries = self.entries()
         if not text.strip() or len(text) > _MAX_ENTRY_LENGTH or (entries and entries[-1] == text):
@@ -261,7 +262,7 @@ class PromptHistory:
         return None
 
     def search(self, search: str) -> list[str]:
-        """Return the prompts that contain a text, ignoring case; the latest first, each once."""
+        """Return the distinct prompts that contain a text, ignoring case, latest first."""
         folded = search.casefold()
         found = [entry for entry in reversed(self.entries()) if folded in entry.casefold()]
         return [*dict.fromkeys(found)]
@@ -269,7 +270,7 @@ class PromptHistory:
 
 @final
 class HistoryCursor:
-    """A cursor on the history that starts at a draft. It keeps the user's changes to each text."""
+    """A cursor in the history that starts at the draft and preserves the edits to each prompt."""
 
     def __init__(self, entries: Sequence[str]) -> None:
         self._entries = entries
@@ -277,9 +278,9 @@ class HistoryCursor:
         self._changed: dict[int, str] = {}
 
     def move(self, step: int, current: str) -> str | None:
-        """Return the prompt before (-1) or after (1), up to the draft; None if there is none.
+        """Move to the previous (-1) or next (1) prompt and return its text; None if there is none.
 
-        `current` is the shown text.
+        The draft follows the latest prompt. `current` is the displayed text, including edits.
         """
         index = self._index + step
         if not 0 <= index <= len(self._entries):
@@ -300,7 +301,7 @@ def _read_history(file: Path) -> list[str]:
     except OSError:
         return []
     if size > _TAIL_BYTES:
-        del lines[0]  # it started before the tail
+        del lines[0]  # the first line may start before the tail
     entries: list[str] = []
     for line in lines:
         try:
@@ -313,7 +314,7 @@ def _read_history(file: Path) -> list[str]:
 
 
 def _append_line(file: Path, text: str) -> None:
-    """Append a line in one write, so that lines of other processes stay whole."""
+    """Append a line in one write, so that it does not mix with lines from other processes."""
     line = _ENCODER.encode(_HistoryLine(text)) + b"\n"
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | os.O_CLOEXEC
@@ -323,7 +324,7 @@ def _append_line(file: Path, text: str) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         size = os.fstat(descriptor).st_size
         if size and os.pread(descriptor, 1, size - 1) != b"\n":
-            line = b"\n" + line  # the truncated text stays on its own line
+            line = b"\n" + line  # end the truncated line first
         os.write(descriptor, line)
     finally:
         os.close(descriptor)
@@ -331,23 +332,23 @@ def _append_line(file: Path, text: str) -> None:
 
 # -- completion -------------------------------------------------------------------------------
 #
-# A command after `/`, a file or a resource after `@`. Commands are known here; the owner of the
-# prompt supplies all other suggestions.
+# Completes commands after `/`, and files and resources after `@`. This module knows the commands;
+# the caller supplies all other suggestions.
 
-# The `@` must follow white space, an opening sign or a separator, so that no mail address matches.
-# A path contains blanks only inside quotes, or with a backslash before each.
+# The `@` must follow white space, an opening bracket or quote, or a separator, so that email
+# addresses do not match. Spaces in a path must be quoted or escaped with a backslash.
 _MENTION: Final = re.compile(
     r"""(?<! [^\s(\[{<"',;] ) @ (?: "[^"]*\Z | '[^']*\Z | (?: \\[ ] | [^\s`"'<>|] )* ) \Z""",
     re.VERBOSE,
 )
 _REST: Final = re.compile(r"""[^\s`"'<>|]*""")
 _MAX_WORD_LENGTH: Final = 500
-"""The maximal distance between the `@` and the cursor."""
+"""The maximum number of characters between the `@` and the cursor."""
 _QUOTES: Final = ('"', "'")
 
 
 class TypedWord(NamedTuple):
-    """The typed word and its position in the line."""
+    """The word to complete, and its position in the line."""
 
     typed: str
     """The text from the `@` or `/` to the cursor."""
@@ -357,7 +358,10 @@ class TypedWord(NamedTuple):
 
 
 def word_at(line: str, column: int, *, is_whole_text: bool) -> TypedWord | None:
-    """Return the word to complete at a position; commands only if the line is the whole text."""
+    """Return the word to complete at a column; None if there is none.
+
+    Commands are completed only if the line is the whole text.
+    """
     before = line[:column]
     rest = _REST.match(line, column)
     end = rest.end() if rest else column
@@ -375,7 +379,7 @@ def word_at(line: str, column: int, *, is_whole_text: bool) -> TypedWord | None:
 
 
 def insertion_text(choice: Suggestion) -> str:
-    """Return the text that replaces a word; a complete one is followed by a blank."""
+    """Return the text to insert for a suggestion; a space follows unless a path continues."""
     is_path = choice.expects_more and not choice.text.startswith("/")
     return choice.text if is_path else f"{choice.text} "
 
@@ -417,7 +421,7 @@ class CompletionState:
         return word is not None and self._dismissed_at is None
 
     def set_suggestions(self, typed: str, suggestions: Iterable[Suggestion]) -> bool:
-        """Set the suggestions for `typed`; return whether that is still the current word."""
+        """Set the suggestions for `typed`; return False if the word has changed since then."""
         if self.word is None or self.word.typed != typed:
             return False
         self._suggestions = [

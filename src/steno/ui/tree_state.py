@@ -1,4 +1,4 @@
-"""The state of a branch tree: its lines, which of them are folded, and the text of each.
+"""The state of the branch tree view: the folded and unfolded rows, and the text of each line.
 
 Consecutive rows that are not notable are folded into one line, called a run, until the user unfolds
 it. This module imports no widget.
@@ -24,7 +24,7 @@ from steno.render.terminal_text import (
 
 _MAX_ENTRY_CHARACTERS: Final = 20_000
 LinePart: TypeAlias = tuple[str, str]
-"""A text, and the name of its style: one of `LINE_STYLES`."""
+"""A text and the name of its style, which is one of `LINE_STYLES`."""
 LINE_STYLES: Final = (
     *("graph", "mark", "number", "kind", "active"),
     *("label", "branch", "summary", "found"),
@@ -37,7 +37,7 @@ def entry_heading(row: BranchTreeRow) -> str:
 
 
 def entry_text(row: BranchTreeRow) -> str:
-    """Return the text of an entry, line by line; its summary if it has no text."""
+    """Return the text of an entry, truncated if it is long; its summary if it has no text."""
     text = searchable_text(row.entry)
     if not text.strip():
         return terminal_line(row.summary)
@@ -48,17 +48,17 @@ def entry_text(row: BranchTreeRow) -> str:
 
 
 def nearest_position(positions: Sequence[int], current: int, step: int) -> int | None:
-    """Return the next of sorted positions, or the previous one; None if there is none."""
+    """Return the position nearest after (1) or before (-1) `current`; None if there is none."""
     nearest = bisect_right(positions, current) if step > 0 else bisect_left(positions, current) - 1
     return positions[nearest] if 0 <= nearest < len(positions) else None
 
 
 @final
 class TreeState:
-    """A tree as lines; reading one line takes constant time."""
+    """The lines of a branch tree, with access to each line in constant time."""
 
     def __init__(self, rows: Sequence[BranchTreeRow] = (), unfolded: Collection[str] = ()) -> None:
-        """Set the rows, and the IDs of entries whose runs are unfolded."""
+        """Set the rows, and the IDs of the entries that are unfolded."""
         self.unfolded: Final = set(unfolded)
         self._shows_all = False
         self.search_text: str = ""
@@ -68,7 +68,7 @@ class TreeState:
         self.show_rows(rows)
 
     def show_rows(self, rows: Sequence[BranchTreeRow], active_branch: str = "") -> None:
-        """Show another tree, or the same one after a change; unfolded runs stay unfolded."""
+        """Replace the rows of the tree; unfolded runs stay unfolded."""
         self.rows = rows
         self._active_branch = active_branch
         children = Counter(row.entry.parent for row in rows)
@@ -76,7 +76,7 @@ class TreeState:
         self.branch_points = [
             index for index, row in enumerate(rows) if row.branches or children[row.entry.id] > 1
         ]
-        """The rows where branches diverge or end."""
+        """The indexes of the rows where branches diverge or end."""
         self._side_branch_starts = side_branch_starts(rows)
         self._fold()
 
@@ -94,37 +94,40 @@ class TreeState:
         return self._lines[number]
 
     def line_of(self, index: int) -> int:
-        """Return the number of the line that shows a row."""
+        """Return the number of the line that contains the row at an index."""
         return max(0, bisect_right(self._lines, index, key=lambda line: line.first) - 1)
 
     def index_of(self, entry: str | None) -> int | None:
-        """Return the row of an entry."""
+        """Return the index of an entry's row; None if the tree does not contain the entry."""
         return None if entry is None else self._index_by_entry.get(entry)
 
     @property
     def active_end(self) -> int:
-        """The row where the active branch ends."""
+        """The index of the row where the active branch ends."""
         ends = (i for i in self.branch_points if self._active_branch in self.rows[i].branches)
         return next(ends, len(self.rows) - 1)
 
     def unfold(self, line: TreeLine) -> None:
-        """Give every row of a run its own line."""
+        """Unfold a run, so that each of its rows has its own line."""
         rows = self.rows[line.first : line.first + line.length]
         self.unfolded.update([row.entry.id for row in rows])
         self._fold()
 
     def toggle_all(self) -> None:
-        """Give every row a line, or fold them again."""
+        """Unfold all runs, or fold them again."""
         self._shows_all = not self._shows_all
         self.unfolded.clear()
         self._fold()
 
     def starts_side_branch(self, index: int) -> bool:
-        """Return whether a row is the first one of a side branch."""
+        """Return whether the row at an index is the first row of a side branch."""
         return self.rows[index].entry.id in self._side_branch_starts
 
     def find(self, search: str, *, start: int, step: int = 1) -> int | None:
-        """Return the next row that contains the text, or the previous one; wraps around."""
+        """Return the index of the next (1) or previous (-1) row that contains a text.
+
+        The search ignores case and wraps around. Returns None if no row contains the text.
+        """
         folded, count = search.casefold(), len(self.rows)
         for distance in range(1, count + 1):
             index = (start + step * distance) % count
@@ -134,9 +137,9 @@ class TreeState:
         return None
 
     def branches_through(self, index: int) -> list[str]:
-        """Return the branches that lead through a row; those that end there first."""
+        """Return the names of the branches that contain a row, those that end at the row first."""
         names = list(self.rows[index].branches)
-        # The successors of an entry are drawn below it.
+        # The successors of an entry always follow it in the rows.
         successors = {self.rows[index].entry.id}
         for row in self.rows[index + 1 :]:
             if row.entry.parent in successors:
@@ -147,13 +150,13 @@ class TreeState:
     # -- text of a line -------------------------------------------------------------------
 
     def line_parts(self, number: int, width: int) -> list[LinePart]:
-        """Return the parts of a line for a width."""
+        """Return the styled parts of a line, fitted to a width in columns."""
         line = self[number]
         row = self.rows[line.first]
         graph = row.graph_prefix.replace("|", "│")
         if self.starts_side_branch(line.first):
             graph = f"{graph[:-2]}├─"
-        if len(graph) > width // 3:  # keep its end, which is next to the entry
+        if len(graph) > width // 3:  # keep the end, which is next to the entry
             graph = f"…{graph[1 - width // 3 :]}"
         if line.is_run:
             return [
@@ -175,8 +178,8 @@ class TreeState:
         return [*parts, *(self._summary_parts(row, columns) if columns > 0 else ())]
 
     def _summary_parts(self, row: BranchTreeRow, columns: int) -> Iterator[LinePart]:
-        """Yield the summary: matches of the search, and the text between them."""
-        # Text that does not fit need not be sanitized either.
+        """Yield the parts of the summary, with each match of the search as a separate part."""
+        # Only text that may fit is sanitized, because summaries can be long.
         summary = truncate_to_width(f"  {terminal_line(row.summary[: 4 * columns])}", columns)
         texts = [summary]
         if self.search_text:

@@ -1,8 +1,8 @@
-"""Convert between our values and the JSON and streams of each provider, without I/O.
+"""Convert between steno's values and the JSON and streams of each provider, without I/O.
 
-One package for each protocol, all with the same functions: `openai_chat`, `openai_responses`,
-`anthropic_messages`, `ollama_chat`, `gemini`, and `chat`, our own flat JSON. A package is loaded
-when it is used.
+Each protocol is a package with the same functions: `openai_chat`, `openai_responses`,
+`anthropic_messages`, `ollama_chat`, `gemini`, and `chat`, steno's own flat JSON. A package is
+imported when it is first used.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ WIRES: Final = (
     "openai_chat",
     "openai_responses",
 )
-"""The names of the protocols that steno has."""
+"""The names of the protocols that steno implements."""
 
 
 class Wire(Protocol):
-    """The attributes that a module needs to be a wire; you can write such a module yourself."""
+    """The interface of a wire; any module with these attributes can be used as one."""
 
     @property
     def NAME(self) -> str:  # noqa: N802 - a constant of a module
@@ -64,7 +64,7 @@ class Wire(Protocol):
     def StreamDecoder(  # noqa: N802 - a class of a module
         self, *, provider: str = ..., model: str | None = ...
     ) -> StreamDecoder:
-        """Start decoding one streamed response."""
+        """Return a decoder for one streamed response."""
         ...
 
     def decode_response(
@@ -78,13 +78,13 @@ class Wire(Protocol):
         ...
 
     def encode_request(self, request: Request, *, stream: bool | None = ...) -> EncodedRequest:
-        """Encode a request, and report the losses."""
+        """Encode a request; the result lists the parts that this protocol cannot express."""
         ...
 
     def decode_error(
         self, status: int, body: bytes | str, headers: Mapping[str, str] | None = ...
     ) -> ProviderError:
-        """Build an error from the response that reports it."""
+        """Build an exception from the HTTP response that reports an error."""
         ...
 
 
@@ -92,17 +92,17 @@ _REQUIRED_ATTRIBUTES: Final = tuple(sorted(name for name in vars(Wire) if not na
 
 
 def load_wire(wire: str | Wire) -> Wire:
-    """Return the wire with this name; a name with a dot is the import path of your own module.
+    """Return the wire with this name; a name with a dot is the import path of any module.
 
-    A wire in place of a name is returned unchanged. Raises InvalidValue for an unknown name, and
-    for a module that lacks an attribute of `Wire`.
+    A wire that is passed instead of a name is checked and returned. Raises InvalidValue if the
+    name is unknown, or if the module lacks an attribute of `Wire`.
     """
     if isinstance(wire, str):
         wire = _import_wire(wire)
     for part in _REQUIRED_ATTRIBUTES:
         if not hasattr(wire, part):
             raise InvalidValue(
-                f"{part} is missing; steno.wire.Wire lists the required attributes",
+                f"the module has no {part}; steno.wire.Wire lists the required attributes",
                 code="wire_incomplete",
                 place="wire",
             )
@@ -114,7 +114,7 @@ def _import_wire(name: str) -> Wire:
         if name not in WIRES:
             raise InvalidValue(
                 f"unknown name {name!r}; use one of {', '.join(WIRES)},"
-                " or a module such as package.module",
+                " or the import path of a module, such as package.module",
                 code="wire_unknown",
                 place="wire",
             )
@@ -122,7 +122,7 @@ def _import_wire(name: str) -> Wire:
     if not all(part.isidentifier() for part in name.split(".")):
         raise InvalidValue(
             f"invalid name {name!r}; use one of {', '.join(WIRES)},"
-            " or a module such as package.module",
+            " or the import path of a module, such as package.module",
             code="wire_name_malformed",
             place="wire",
         )
@@ -139,10 +139,11 @@ def _import_wire(name: str) -> Wire:
 
 
 def translate(data: bytes | str, *, source: Wire | str, target: Wire | str) -> EncodedRequest:
-    """Translate a request of one protocol to another, and report the losses.
+    """Translate a request from one protocol to another; the result lists the losses.
 
-    A wire is a module or its name. A streamed response stays streamed. Raises InvalidRequest if
-    `data` is not a request of the source.
+    `source` and `target` are wires or their names. If the request asks for a streamed response,
+    so does its translation. Raises InvalidRequest if `data` is not a request of the source
+    protocol.
     """
     decoder, encoder = load_wire(source), load_wire(target)
     return translate_request(decoder.decode_request(data), source=decoder, target=encoder)
@@ -151,13 +152,13 @@ def translate(data: bytes | str, *, source: Wire | str, target: Wire | str) -> E
 def translate_request(request: Request, *, source: Wire, target: Wire) -> EncodedRequest:
     """Encode a request for `target` that was decoded from `source`.
 
-    The flag for a streamed response is not a member to copy: it is set for the target, so that
-    the response is streamed if and only if the source asked for it.
+    The `stream` flag is not copied like other extras. It is set so that the target streams its
+    response if and only if the original request asks for a streamed response.
     """
     stream = None
     if source.NAME != target.NAME:
         request, stream = pop_stream_flag(request, source.NAME)
         wanted, understood = (is_streamed(stream, wire.NAME) for wire in (source, target))
         if wanted != understood and None not in (wanted, understood):
-            stream = wanted  # Ollama streams by default, the other protocols do not
+            stream = wanted  # Ollama streams by default; the other protocols do not
     return target.encode_request(request, stream=stream)

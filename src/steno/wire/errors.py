@@ -1,8 +1,9 @@
-"""Turn the errors of providers, in any shape, into our exceptions.
+"""Convert error responses of providers to exceptions.
 
-Five shapes of bodies are in use, and proxies add others; this file reads all of them, for every
-wire. Status, type and code decide whether a request may be retried, never the text of the message.
-A context overflow is the exception: several servers report it in the message only.
+Providers use five shapes of error body, and proxies add others; this module reads all of them, for
+every wire. The status, type and code decide which exception is built and whether a retry may
+succeed. The message text is used only to detect a context overflow, because several servers report
+it in no other way.
 """
 
 from __future__ import annotations
@@ -35,14 +36,14 @@ _CONTEXT_OVERFLOW: Final = re.compile(
     re.IGNORECASE,
 )
 _EMPTY_ERRORS: Final = frozenset({b"", b"null", b"false", b'""', b"{}", b"[]"})
-"""Values of a member `error` that report no error."""
+"""Values of the member `error` that do not report an error."""
 _STATUS_CODE: Final = re.compile(r"[45][0-9]{2}")
 _RETRYABLE_STATUSES: Final = frozenset({408, 409, 425, 500, 502, 503, 504, 520, 522, 524, 529})
-"""520, 522 and 524 are statuses of Cloudflare; Anthropic sends 529 when it is overloaded."""
+"""Statuses that allow a retry; Cloudflare sends 520, 522 and 524, and Anthropic sends 529."""
 _NO_CREDIT_CODES: Final = frozenset(
     {"insufficient_quota", "billing_error", "billing_hard_limit_reached", "billing_not_active"}
 )
-"""Codes of an account without credit: a retry fails again, although the status is 429."""
+"""Codes for an account without credit: a retry would fail, although the status is 429."""
 _MESSAGE_FIELDS: Final = ("message", "detail", "details", "error_description", "msg")
 _STATUS_OF_TYPE: Final = {
     **dict.fromkeys(("authentication_error", "unauthenticated"), 401),
@@ -54,11 +55,11 @@ _STATUS_OF_TYPE: Final = {
     **dict.fromkeys(("timeout_error", "deadline_exceeded"), 504),
     **dict.fromkeys(("overloaded_error", "overloaded"), 529),
 }
-"""The statuses of error types, for errors in a stream whose HTTP status is 200."""
+"""The HTTP status that corresponds to an error type, for errors in a stream with status 200."""
 
 
 class _ErrorBody(NamedTuple):
-    """The fields of an error body."""
+    """The fields that are read from an error body."""
 
     message: str
     type: str | None = None
@@ -70,10 +71,10 @@ class _ErrorBody(NamedTuple):
 def decode_error(
     status: int, body: bytes | str, headers: Mapping[str, str] | None = None
 ) -> ProviderError:
-    """Build an error from the status, body and headers of a response."""
+    """Build an exception from the status, body and headers of an error response."""
     named = {name.lower(): value for name, value in (headers or {}).items()}
     error = _read_body(body)
-    # In a stream that began with status 200, only type and code show the kind of the error.
+    # In a stream that began with status 200, only type and code indicate the kind of error.
     severity = status if status >= 400 else _infer_status(error)
     cls, retryable = _classify_error(severity, error)
     return cls(
@@ -89,12 +90,12 @@ def decode_error(
 
 
 def decode_error_member(member: msgspec.Raw) -> ProviderError:
-    """Build an error from the member `error` of a response with status 200."""
+    """Build an exception from the member `error` of a response with status 200."""
     return decode_error(200, b'{"error":' + bytes(member) + b"}")
 
 
 def is_error(member: msgspec.Raw | None) -> bool:
-    """Return whether the member `error` reports an error; some servers send it empty."""
+    """Return whether the member `error` reports an error; some servers send an empty one."""
     return member is not None and bytes(member) not in _EMPTY_ERRORS
 
 
@@ -136,13 +137,13 @@ def _read_body(body: bytes | str) -> _ErrorBody:
         text = body.decode(errors="replace") if isinstance(body, bytes) else body
         title = _TITLE.search(text, 0, _MAX_TITLE_OFFSET)
         return _ErrorBody(_clean_line(unescape(title[1]) if title else text))
-    if isinstance(found, list) and found:  # Google, if the stream is an array
+    if isinstance(found, list) and found:  # Google, if the response is streamed as an array
         found = found[0]
     if not isinstance(found, dict):
         return _ErrorBody(_clean_line(str(found)))
     request_id = _clean_text(found.get("request_id"))
     error = found.get("error")
-    if isinstance(error, str) and error:  # Ollama
+    if isinstance(error, str) and error:  # Ollama sends a string
         return _ErrorBody(_clean_line(error), request_id=request_id)
     # Older versions of vLLM send the fields without an `error` around them.
     fields: dict[str, Any] = error if isinstance(error, dict) else found
@@ -161,7 +162,7 @@ def _clean_text(value: object) -> str | None:
 
 
 def _clean_line(text: str) -> str:
-    """Return one line without control characters, of limited length."""
+    """Return text as one line of limited length, without control characters."""
     line = _CONTROL.sub(" ", text).strip()
     return line if len(line) <= _MAX_MESSAGE_CHARS else line[:_MAX_MESSAGE_CHARS] + " …"
 
@@ -174,7 +175,10 @@ def _first_header(headers: Mapping[str, str], *names: str) -> str | None:
 
 
 def _read_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read the delay: in milliseconds, in seconds, or as a date, relative to the header `date`."""
+    """Return the retry delay in seconds; None if no header states it.
+
+    A date in `retry-after` is compared with the header `date`.
+    """
     milliseconds = _parse_number(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -196,7 +200,7 @@ def _parse_number(text: str | None) -> float | None:
 
 
 def _read_retry_delay(details: object) -> float | None:
-    """Return the delay in the details of an error of Google, which writes it as "34s"."""
+    """Return the retry delay from the details of a Google error, written as "34s"."""
     for detail in details if isinstance(details, list) else ():
         if isinstance(detail, dict):
             delay = detail.get("retryDelay")

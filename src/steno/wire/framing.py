@@ -1,4 +1,4 @@
-"""Split byte streams into payloads, however the bytes are chunked, without knowing a provider.
+"""Split byte streams into payloads, independently of chunk boundaries and of the provider.
 
 Each splitter buffers the bytes of an incomplete payload, up to a limit, and joins them once.
 """
@@ -19,18 +19,18 @@ _EVENT_END: Final = b"\n\n"
 
 
 class ByteBuffer:
-    """The base of all splitters: buffers the bytes of an incomplete payload, up to a limit."""
+    """A base class for splitters that buffers the bytes of an incomplete payload up to a limit."""
 
     __slots__ = ("_held", "_max_bytes", "_size")
 
     def __init__(self, *, max_bytes: int = MAX_BUFFERED_BYTES) -> None:
-        """Start empty; `max_bytes` is the limit of the buffer."""
+        """Create an empty buffer that holds at most `max_bytes`."""
         self._held: list[bytes] = []
         self._size = 0
         self._max_bytes = max_bytes
 
     def _hold(self, data: bytes) -> None:
-        """Buffer `data` until its end arrives. Raises ProtocolError above the limit."""
+        """Buffer a part of a payload. Raises ProtocolError if the buffer exceeds its limit."""
         self._held.append(data)
         self._size += len(data)
         if self._size > self._max_bytes:
@@ -45,7 +45,7 @@ class ByteBuffer:
         return joined
 
     def _check_lines(self, lines: list[bytes]) -> None:
-        """Apply the limit to lines that arrived in one chunk, so that chunking does not matter."""
+        """Raise ProtocolError if a line exceeds the limit, even if it arrived in a single chunk."""
         if max(map(len, lines), default=0) > self._max_bytes:
             self._raise_too_long()
 
@@ -64,14 +64,14 @@ class ByteBuffer:
 class LineSplitter(ByteBuffer):
     """Splits a byte stream into lines of JSON.
 
-    Lines end at LF only. JSON allows whitespace around a value, so a CR before the LF stays, and
-    so may the LF. Empty lines are left out; the caller skips lines of whitespace.
+    Lines end at LF only. JSON allows whitespace around a value, so a returned line may end with
+    CR or LF. Empty lines are dropped; the caller skips lines that contain only whitespace.
     """
 
     __slots__ = ()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take more bytes; return the lines that are complete now. Raises ProtocolError."""
+        """Return the lines that `data` completes. Raises ProtocolError if a line is too long."""
         line_end = data.find(b"\n")
         if line_end < 0:
             self._hold(data)
@@ -90,17 +90,17 @@ class LineSplitter(ByteBuffer):
         return lines if all(lines) else [line for line in lines if line]
 
     def close(self) -> list[bytes]:
-        """Return the last line; some servers send it without a line feed."""
+        """Return the last line, if the server sent it without a line feed."""
         rest = self._join(b"")
         return [rest] if rest.strip() else []
 
 
 @final
 class LineOrObjectSplitter(ByteBuffer):
-    """Splits a stream into lines; an object that spans many lines is one payload.
+    """Splits a byte stream into lines, or returns an indented JSON object as one payload.
 
-    The first line decides: a server writes one object per line, but a proxy may indent a whole
-    response, and then the first line is a single brace.
+    Servers write one object per line, but a proxy may indent a whole response. Its first line is
+    then a single brace.
     """
 
     __slots__ = ("_is_multiline", "_lines")
@@ -109,10 +109,10 @@ class LineOrObjectSplitter(ByteBuffer):
         super().__init__()
         self._lines = LineSplitter()
         self._is_multiline: bool | None = None
-        """None before the first line that is not blank."""
+        """Whether the first line is a single brace; None before the first nonblank line."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take more bytes; return the payloads that are complete now. Raises ProtocolError."""
+        """Return the payloads that `data` completes. Raises ProtocolError if one is too long."""
         lines = self._lines.feed(data)
         if self._is_multiline is None:
             self._is_multiline = _is_multiline_object(lines)
@@ -123,7 +123,7 @@ class LineOrObjectSplitter(ByteBuffer):
         return []
 
     def close(self) -> list[bytes]:
-        """Return the last payload."""
+        """Return the payload that remains at the end of the stream, if any."""
         rest = self._lines.close()
         return [self._join(b"".join(rest))] if self._is_multiline else rest
 
@@ -139,7 +139,7 @@ def _is_multiline_object(lines: list[bytes]) -> bool | None:
 # -- server-sent events ----------------------------------------------------------------------
 
 _find_simple_events: Final = re.compile(rb"(?:event: (?!error\n).*\n)?data: (.+)\n\n|.*\n").findall
-"""Finds the data of simple events: one data line, with or without a name; any other line is b""."""
+"""Returns the data of events with one data line and at most a name; other lines yield b""."""
 _CR: Final = ord("\r")
 """An int, since `int in bytes` is five times faster than a search for bytes of length one."""
 _find_lone_cr: Final = re.compile(rb"\r(?!\n)").search
@@ -148,18 +148,18 @@ _LETTER_E: Final = ord("e")
 
 @final
 class ErrorPayload(bytes):
-    """The data of an event with the name "error"; the data itself may lack a type.
+    """The data of an SSE error event, whose JSON may not show that it is an error.
 
-    A mark before the data makes it invalid JSON, so that no decoder reads it as another event.
+    A prefix makes the data invalid JSON, so that no decoder reads it as another event.
     """
 
     def __new__(cls, data: bytes) -> Self:
-        """Put the mark before the data."""
+        """Prefix the data with `!`."""
         return super().__new__(cls, b"!" + data)
 
     @property
     def data(self) -> bytes:
-        """The data as it arrived."""
+        """The data without the prefix."""
         return bytes(self[1:])
 
 
@@ -167,9 +167,9 @@ class ErrorPayload(bytes):
 class SseSplitter(ByteBuffer):
     """Splits server-sent events into the payloads of their `data:` lines.
 
-    Accepts what real servers send: CRLF, lone CR, comments, a byte order mark, no empty line at
-    the end, many events in one chunk and one event in many. Lines end at CR and LF only, as the
-    HTML standard requires, so U+2028 does not end a line inside a string. Payloads are not parsed.
+    Accepts CRLF, lone CR, comments, a byte order mark, a missing empty line at the end, several
+    events in one chunk, and one event in several chunks. Lines end at CR and LF only, as the HTML
+    standard requires, so U+2028 inside a string does not end a line. Payloads are not parsed.
     """
 
     __slots__ = ("_after_cr", "_is_first")
@@ -180,13 +180,13 @@ class SseSplitter(ByteBuffer):
         self._is_first = True
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take more bytes; return the payloads that are complete now. Raises ProtocolError."""
+        """Return the payloads that `data` completes. Raises ProtocolError if one is too long."""
         return self.split_payloads(self.take_whole_events(data))
 
     def take_whole_events(self, data: bytes) -> bytes:
-        """Take more bytes; return the complete events, with every line end as LF.
+        """Return the events that `data` completes, with every line ending converted to LF.
 
-        Raises ProtocolError for an event above the limit.
+        Raises ProtocolError if an event is too long.
         """
         if self._after_cr or _CR in data:
             data = self._normalize(data)
@@ -198,7 +198,7 @@ class SseSplitter(ByteBuffer):
                 if data:
                     self._hold(data)
                 return b""
-            end = 1  # the chunks were cut between the two line feeds
+            end = 1  # the chunk boundary is between the two line feeds
         events, rest = data[:end], data[end:]
         if self._held:
             events = self._join(events)
@@ -219,11 +219,11 @@ class SseSplitter(ByteBuffer):
         return self._read_lines(events.split(_LF))
 
     def close(self) -> list[bytes]:
-        """Return the last payloads; some servers omit the last empty line."""
+        """Return the last payloads, if the server omitted the final empty line."""
         return self._read_lines([*self._join(b"").split(_LF), b""])
 
     def _read_lines(self, lines: list[bytes]) -> list[bytes]:
-        """Return the payloads of events, read line by line."""
+        """Read complete events line by line, and return their payloads."""
         if self._is_first:
             self._is_first = False
             lines[0] = lines[0].removeprefix(BOM_UTF8)
@@ -247,24 +247,24 @@ class SseSplitter(ByteBuffer):
         return found
 
     def _normalize(self, data: bytes) -> bytes:
-        """Turn every line end into a line feed; a CRLF may be split over two chunks."""
+        """Convert every line ending to LF; a CRLF may be split over two chunks."""
         if self._after_cr:
             if not data:
                 return data
             data = data.removeprefix(b"\n")
         self._after_cr = data.endswith(b"\r")
         if _find_lone_cr(data) is None:
-            return data.replace(b"\r", b"")  # half the cost of replacing pairs
+            return data.replace(b"\r", b"")  # half the cost of replacing CRLF by LF
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
 def _read_event(data: bytes | None, lines: list[bytes]) -> list[bytes]:
-    """Read an unusual event: several lines of data, an error, or JSON without `data:`.
+    """Return the payloads of an event with several data lines, an error, or JSON without `data:`.
 
-    `data` is its first line of data, `lines` are the others.
+    `data` is the value of the first data line, if there is one; `lines` are the other lines.
     """
     if data is None and lines[0].lstrip()[:1] in (b"{", b"["):
-        return [_LF.join(lines)]  # a JSON error body that was written into the stream as it is
+        return [_LF.join(lines)]  # a JSON error body that was written into the stream unchanged
     payloads = [] if data is None else [data]
     is_error = False
     for line in lines:
@@ -273,7 +273,7 @@ def _read_event(data: bytes | None, lines: list[bytes]) -> list[bytes]:
         if field == b"data" or (field == b"error" and value[:1] == b"{"):
             payloads.append(value)
         is_error = is_error or field == b"error" or (field == b"event" and value == b"error")
-    # If the first line is complete JSON, the server omits the empty lines between events.
+    # If the first data line is complete JSON, the server omits the empty lines between events.
     if len(payloads) > 1 and not is_json_text(payloads[0].decode(errors="replace")):
         payloads = [_LF.join(payloads)]
     return [ErrorPayload(text) if is_error else text for text in payloads if text.strip()]
@@ -285,14 +285,14 @@ _LEADING_BLANKS: Final = re.compile(rb"(?:[ \t\r\n]|\xef\xbb\xbf)*")
 _WHITESPACE: Final = b" \t\r\n"
 _DONE_PAYLOAD: Final = b"[DONE]"
 _find_mark: Final = re.compile(rb'["{}]').search
-# Without possessive quantifiers: the first releases of Python 3.11 have a bug in them.
+# No possessive quantifiers: the first releases of Python 3.11 implement them incorrectly.
 _match_string_rest: Final = re.compile(rb'[^"\\]*(?:\\.[^"\\]*)*', re.DOTALL).match
 _QUOTE, _OPENING, _BACKSLASH = b'"{\\'
 
 
 @final
 class JsonObjectSplitter(ByteBuffer):
-    """Splits a JSON array, or bare objects, into objects; each byte is read once."""
+    """Splits a JSON array, or a sequence of JSON objects, into objects; scans each byte once."""
 
     __slots__ = ("_depth", "_in_string", "_is_escaped")
 
@@ -301,10 +301,10 @@ class JsonObjectSplitter(ByteBuffer):
         self._depth = 0
         self._in_string = False
         self._is_escaped = False
-        """Whether the bytes ended with a backslash inside a string."""
+        """Whether the latest chunk ended with a backslash inside a string."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take more bytes; return the objects that are complete now. Raises ProtocolError."""
+        """Return the objects that `data` completes. Raises ProtocolError if one is too long."""
         if not data:
             return []
         found: list[bytes] = []
@@ -331,7 +331,7 @@ class JsonObjectSplitter(ByteBuffer):
         return found
 
     def close(self) -> list[bytes]:
-        """Return the bytes after the last object: half an object, or other text."""
+        """Return the bytes after the last object, if any: an incomplete object or other text."""
         return _find_text_between(self._join(b""))
 
     def _skip_string(self, data: bytes, at: int) -> int:
@@ -345,7 +345,7 @@ class JsonObjectSplitter(ByteBuffer):
 
 
 def _find_text_between(text: bytes) -> list[bytes]:
-    """Return the text between two objects, if it is more than punctuation."""
+    """Return text outside of objects, unless it is only whitespace, brackets and commas."""
     return [text] if text.strip(_WHITESPACE + b"[],") else []
 
 
@@ -363,7 +363,7 @@ class SseOrArraySplitter:
         """Whether the bytes ended inside a payload; set by `close`."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take more bytes; return the payloads that are complete now. Raises ProtocolError."""
+        """Return the payloads that `data` completes. Raises ProtocolError if one is too long."""
         if self._splitter is None:
             data = self._start + data
             match = _LEADING_BLANKS.match(data)

@@ -1,8 +1,8 @@
-"""Guess the wire of recorded data: every wire decodes it, and the one that understands most wins.
+"""Guess the wire of recorded data, by how much of the data each wire can decode.
 
-The data may be a complete response, a request or a stream. No wire reads a truncated stream to its
-end, but only the right one yields events, or finds the name of a model. Texts for users are not
-written here.
+The data may be a complete response, a request or a stream. No wire decodes a truncated stream
+without an error, but only the right wire yields events or finds a model name before the error. This
+module writes no messages for users.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from steno.wire.extras import FORM_KEY, get_extras
 from steno.wire.tolerant import read_as
 
 STREAM_PREFIXES: Final = (b"data:", b"event:", b":", b"id:", b"retry:")
-"""The starts of lines of server-sent events; JSON never starts with one of them."""
+"""The prefixes of lines of server-sent events; JSON never starts with one of them."""
 _CANONICAL_WIRE: Final = "chat"
-"""The wire that decodes nearly any JSON, so that the others are tried first."""
+"""The wire that decodes nearly any JSON and is therefore tried last."""
 _WIRE_ORDER: Final = (*(name for name in WIRES if name != _CANONICAL_WIRE), _CANONICAL_WIRE)
 _MODEL_MEMBERS: Final = {
     "anthropic_messages": "model",
@@ -33,14 +33,14 @@ _MODEL_MEMBERS: Final = {
     "openai_chat": "model",
     "openai_responses": "model",
 }
-"""The member of an envelope that names the model, if it arrives before the content."""
+"""The member of the envelope that names the model, for wires that send it before the content."""
 SAMPLE_BYTES: Final = 1 << 20
-"""The number of bytes of a stream that are enough to guess its wire."""
+"""The number of bytes at the start of a stream that are decoded to guess its wire."""
 _Scorer: TypeAlias = Callable[[Wire, bytes], int | None]
 
 
 class RecordingKind(Enum):
-    """A kind of recorded body."""
+    """The kind of a recorded HTTP body."""
 
     RESPONSE = "response"
     REQUEST = "request"
@@ -48,19 +48,19 @@ class RecordingKind(Enum):
 
 
 class WireGuess(NamedTuple):
-    """The likely kind of some data, and its likely wires, the likeliest first."""
+    """The likely kind of recorded data, and the wires that understand the data best."""
 
     kind: RecordingKind
     wires: tuple[str, ...]
 
 
 def guess_wire(data: bytes) -> WireGuess | None:
-    """Guess kind and wire of some data; None if no wire decodes any of it."""
+    """Guess the kind and the wire of recorded data; None if no wire decodes any of it."""
     is_object = read_as(data, dict[str, Any]) is not None
     for kind, score in _SCORERS.items():
         if kind is not RecordingKind.STREAM and not is_object:
             continue
-        # A single object that names a model need not be a stream.
+        # A single object may name a model without being a stream.
         is_doubtful = kind is RecordingKind.STREAM and is_object
         names = _best_wires(_score_wires(_score_events if is_doubtful else score, data))
         if names:
@@ -69,13 +69,13 @@ def guess_wire(data: bytes) -> WireGuess | None:
 
 
 def guess_complete_body(data: bytes) -> WireGuess | None:
-    """Guess the wire of a complete body; None for a stream, or one event of it."""
+    """Guess the wire of a complete body; None for a stream or a single event of a stream."""
     guess = guess_wire(data)
     match guess:
         case WireGuess(RecordingKind.REQUEST):
             return guess
         case WireGuess(RecordingKind.RESPONSE, (name, *_)):
-            # An event may have the shape of a response, but it has no stop reason.
+            # An event may have the shape of a response, but has no stop reason.
             has_ended = load_wire(name).decode_response(data).raw_stop_reason is not None
             return guess if has_ended else None
         case _:
@@ -83,14 +83,14 @@ def guess_complete_body(data: bytes) -> WireGuess | None:
 
 
 def guess_stream_wires(data: bytes) -> tuple[str, ...]:
-    """Return the wires that understand most events of a stream; empty if none understands any."""
+    """Return the wires that understand the most events of a stream; empty if no wire does."""
     return _best_wires(_score_wires(_score_events, data))
 
 
 def find_better_wires(data: bytes, request: Request, wire: str) -> tuple[str, ...]:
-    """Return the wires that know clearly more of a request than `wire`, which decoded it.
+    """Return the wires that know clearly more members of a request than `wire`, which decoded it.
 
-    The result is empty for `chat`, and for a wire that is not one of steno's own.
+    The result is empty if `wire` is `chat` or is not listed in `WIRES`.
     """
     if wire not in WIRES or wire == _CANONICAL_WIRE:
         return ()
@@ -107,7 +107,7 @@ def _score_wires(score: _Scorer, data: bytes) -> dict[str, int | None]:
 
 
 def _best_wires(scores: dict[str, int | None]) -> tuple[str, ...]:
-    """Return the wires with the highest score; empty if none has a score."""
+    """Return the wires with the highest score; empty if no wire has a score."""
     best = max((number for number in scores.values() if number is not None), default=None)
     return tuple(name for name in scores if best is not None and scores[name] == best)
 
@@ -126,7 +126,7 @@ def _score_response(wire: Wire, data: bytes) -> int | None:
 
 
 def _score_request(wire: Wire, data: bytes) -> int | None:
-    """Score by the number of unknown members, since most wires read any object with messages."""
+    """Score a request by its unknown members, since most wires read any object with messages."""
     if wire.NAME == _CANONICAL_WIRE:
         return None
     with suppress(StenoError):
@@ -140,7 +140,7 @@ def _score_stream(wire: Wire, data: bytes) -> int | None:
 
 
 def _score_events(wire: Wire, data: bytes) -> int | None:
-    """Score a stream by its events only; other JSON names a model, too."""
+    """Score a stream by its events only, because other JSON may also name a model."""
     return _count_events(wire, data)[0] or None
 
 
@@ -154,7 +154,7 @@ def _count_events(wire: Wire, data: bytes) -> tuple[int, Mapping[str, Any]]:
         for event in decoder.close():
             number += _is_understood(event)
     except StenoError:
-        if wire.NAME == _CANONICAL_WIRE:  # before the error it read members of other protocols
+        if wire.NAME == _CANONICAL_WIRE:  # its events may be members of other protocols
             return 0, {}
     return number, decoder.envelope
 
@@ -196,16 +196,16 @@ _UNUSUAL_FORMS: Final[dict[str, dict[str, object]]] = {
     "ollama_chat": {"arguments": "string"},
     "openai_chat": {"arguments_are": "object"},
 }
-"""Forms that are rare in a protocol."""
+"""Notes on recorded forms that are rare in a protocol and suggest another one."""
 _DISTINCTIVE_MEMBERS: Final = frozenset(
     [
         *("image_url", "images", "input_schema", "max_completion_tokens", "options"),
         *("response_format", "stop_sequences", "system", "tool_name", "tool_use_id"),
     ]
 )
-"""Members of exactly one protocol: they count twice if a wire does not know them."""
+"""Members of exactly one protocol, which count twice if a wire does not know them."""
 _CLEAR_MARGIN: Final = 2
-"""The number of members that another wire must know in addition, since servers add their own."""
+"""The number of additional members that make a wire better, since servers add their own."""
 
 
 def _count_unknown_members(request: Request, wire: str) -> int:
@@ -235,7 +235,7 @@ def _unknown_extras(extras: Mapping[str, Any], wire: str) -> set[str]:
 
 
 def _member_names(value: object) -> Iterator[str]:
-    """Yield the names of the members at all depths, without recursion."""
+    """Yield the names of the members of a JSON value at all depths, without recursion."""
     pending = [value]
     while pending:
         match pending.pop():

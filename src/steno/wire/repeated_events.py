@@ -1,8 +1,8 @@
-"""Fast path for events that differ from the one before in a single text.
+"""A fast path for stream events that differ from an earlier event in a single text.
 
-Most events of a response differ in one string only. After such an event was read in full, the
-next ones are compared with it byte for byte, many at once, and only the string is decoded. Any
-other event is read in full: nothing is guessed and nothing skipped.
+Most events of a response differ in one string only. After such an event has been decoded in full,
+the following events are compared with it byte by byte, many at once, and only the string is
+decoded. Any other event is decoded in full, so that no content is guessed or skipped.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from steno.messages.event import TextDelta, ThinkingDelta
 from steno.wire.tolerant import DECODE_ERRORS
 
 _STRING_BODY: Final = rb'(?!")[^"\\\x00-\x1f]*(?:\\.[^"\\\x00-\x1f]*)*'
-"""The characters between two quotes; not an empty text, which may have a meaning of its own."""
+"""Matches the characters of a nonempty JSON string; an empty one may have a special meaning."""
 _PADDING: Final = rb"[A-Za-z0-9]*"
-"""The padding with which OpenAI and Mistral hide the length of the text of an event."""
+"""Matches the padding with which OpenAI and Mistral hide the length of the text of an event."""
 _find_padding: Final = re.compile(rb'"(%b)"\}\Z' % _PADDING).search
 _SPACES: Final = rb" *"
 _PROBE_TEXT: Final = "An0ther"
-"""Replaces the text or the padding of an event, to test what depends on it."""
+"""Replaces the text or the padding of an event, to test how the decoded event changes."""
 _match_single_data_event: Final = re.compile(rb"(?:event: .*\n)?data: \{.*\}").fullmatch
-"""Matches one line of data that is one object; the fast path would lose any other content."""
+"""Matches an event with one data line and one object; other content would be lost."""
 
-# Limits on the cost of a server whose events do not repeat, or that is hostile.
+# Limits on the cost if a server is hostile, or if its events do not repeat.
 _MAX_EVENT_BYTES: Final = 2048
 _MAX_BATCH_BYTES: Final = 65_536
 _MAX_INDEX: Final = 1 << 32
@@ -39,11 +39,11 @@ _MAX_FAILURES: Final = 8
 _DISABLED: Final = 1 << 62
 
 _FindTexts: TypeAlias = Callable[[bytes], tuple[list[bytes], bytes]]
-"""Returns the texts of events up to the first that differs elsewhere, and the bytes from there."""
+"""Returns the texts of the repeated events at the start of a block, and the remaining bytes."""
 
 
 class TextOnlyEvent(NamedTuple):
-    """The content of an event with one text; `make` builds our event from block and text."""
+    """The content of an event that is one text; `make` builds steno's event from block and text."""
 
     make: Callable[[int, str], WireEvent]
     block: int
@@ -51,7 +51,7 @@ class TextOnlyEvent(NamedTuple):
 
 
 def build_arguments_delta(index: int, fragment: str) -> ToolCallPart:
-    """Build the event of a call whose arguments grow."""
+    """Build the event for a fragment of the arguments of a call."""
     return ToolCallPart(index, None, None, fragment)
 
 
@@ -67,13 +67,13 @@ class _BatchReader(NamedTuple):
 
 @final
 class RepeatedEventReader:
-    """Reads events that equal the one before, except for their text."""
+    """Reads events that equal an earlier event except for their text."""
 
     def __init__(self, read_text_only: Callable[[bytes], TextOnlyEvent | None]) -> None:
         """Start without a known event.
 
-        `read_text_only` returns the content of a payload if it is a text and nothing else. It
-        must not have side effects.
+        `read_text_only` returns the content of a payload that is a single text, else None. It must
+        not have side effects.
         """
         self._read_text_only = read_text_only
         self._latest_event: tuple[bytes, bytes] | None = None
@@ -82,12 +82,12 @@ class RepeatedEventReader:
         self._batch_reader: _BatchReader | None = None
         self._payload = b""
         self.needs_check: bool = False
-        """Whether an event was read in full, after which the same bytes may mean another block."""
+        """Whether an event was decoded in full, so that equal bytes may now mean another block."""
         self.min_bytes: int = _DISABLED
-        """The fewest bytes for which this path is used; it is not faster for a single event."""
+        """The minimum size of a batch, because the fast path is not faster for a single event."""
 
     def remember(self, event: bytes, payload: bytes) -> None:
-        """Remember an event that was read in full, and its payload; the next may repeat it."""
+        """Remember an event that was decoded in full, and its payload, for later repetitions."""
         if self._failures >= _MAX_FAILURES or len(event) > _MAX_EVENT_BYTES:
             return
         if event.endswith(payload) and _match_single_data_event(event):
@@ -95,7 +95,7 @@ class RepeatedEventReader:
             self.min_bytes = 1
 
     def read(self, block: bytes, events: list[WireEvent]) -> bytes:
-        """Add our events for complete events that repeat the known one; return the other bytes."""
+        """Decode the events that repeat the known event; return the remaining bytes."""
         if self._latest_event is not None:
             self._learn(*self._latest_event)
             self._latest_event = None
@@ -116,7 +116,7 @@ class RepeatedEventReader:
         return rest
 
     def _learn(self, before: bytes, payload: bytes) -> None:
-        """Find the position of the text in a payload, by replacing candidates with another text."""
+        """Find the position of the text in a payload by replacing candidates with a probe text."""
         self._failures += 1
         self._forget()
         self._payload = payload
@@ -145,7 +145,7 @@ class RepeatedEventReader:
     def _split_tail(
         self, payload: bytes, start: int, expected: TextOnlyEvent
     ) -> tuple[bytes, bytes]:
-        """Return the bytes that follow the text each time, and a pattern for those that vary."""
+        """Return the constant bytes after the text, and a pattern for the variable bytes."""
         padding = _find_padding(payload, start)
         if padding is not None:
             begin, end = padding.span(1)
@@ -161,21 +161,21 @@ def _build_batch_reader(
     """Return a reader of events whose text is between `head` and `tail`."""
     event = probe.make(probe.block, probe.text)
     start, end = encode(event).split(_PROBE_TEXT.encode())
-    start = b"{" + start.partition(b",")[2]  # without the tag: the list holds one type
+    start = b"{" + start.partition(b",")[2]  # without the tag, since all elements have one type
     decode = _EVENT_DECODERS[type(event)]
     if tail == end and variable.startswith(_SPACES):
-        # The bytes that close the object around the text also close our event.
+        # The bytes that close the object around the text also close steno's event.
         return _BatchReader(_build_last_text_finder(head), b"[" + start, b"," + start, b"]", decode)
     find = _build_inner_text_finder(head, tail, variable)
     return _BatchReader(find, b"[" + start, end + b"," + start, end + b"]", decode)
 
 
-# Compiling a pattern for each response, with its id, would be expensive. So the bytes around the
-# text are matched by their length only, and compared afterwards.
+# Compiling a pattern for each response id would be expensive, so the bytes around the text are
+# matched only by their length and compared afterwards.
 
 
 def _build_last_text_finder(head: bytes) -> _FindTexts:
-    """Return a finder of texts that end an event, each with the bytes that close its object."""
+    """Return a finder for texts that end an event, each with the bytes that close its object."""
     find_texts = _compile_finder(rb'(?s:.{%d})(%b"\}%b)\}' % (len(head), _STRING_BODY, _SPACES))
     last = b"}\n\n"
     between = last + head
@@ -195,7 +195,7 @@ def _build_last_text_finder(head: bytes) -> _FindTexts:
 
 
 def _build_inner_text_finder(head: bytes, tail: bytes, variable: bytes) -> _FindTexts:
-    """Return a finder of texts that other members follow."""
+    """Return a finder for texts that are followed by other members."""
     # The tail begins with the quote that ends the text, so there is one way to match it.
     event = rb'((?s:.{%d}))(%b)("(?s:.{%d}))%b' % (len(head), _STRING_BODY, len(tail) - 1, variable)
     find_parts: Any = _compile_finder(event)
@@ -214,7 +214,7 @@ def _build_inner_text_finder(head: bytes, tail: bytes, variable: bytes) -> _Find
 
 @lru_cache(maxsize=64)
 def _compile_finder(event: bytes) -> Callable[[bytes], list[bytes]]:
-    """Return a finder of the groups of an event; they are empty for lines of any other event."""
+    """Return a function that finds the groups of matching events; other lines have empty groups."""
     return re.compile(event + rb"\n\n|.*\n").findall
 
 

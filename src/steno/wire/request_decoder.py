@@ -1,7 +1,8 @@
-"""The base of all request decoders: take members one by one and keep the rest as extras.
+"""The base classes and functions of all request decoders.
 
-OpenAI and Ollama call a tool a function: a name, a description and parameters, with or without
-`{"type", "function"}` around them. Each wire makes its own notes on how a tool was written.
+A decoder takes the members of a JSON object one by one; the remaining members become extras. OpenAI
+and Ollama define a tool as a function with a name, a description and parameters, with or without
+an object with `type` and `function` around it. Each wire has its own notes on the recorded form.
 """
 
 from __future__ import annotations
@@ -40,18 +41,18 @@ B = TypeVar("B")
 
 _TOOL_CHOICES: Final = ("auto", "none", "required")
 _UTF16_BOMS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-"""The first bytes of UTF-16; UTF-32 starts with one of them, or with zeros."""
+"""The byte order marks of UTF-16; UTF-32 starts with one of them or with zero bytes."""
 _LONE_SURROGATE: Final = DecodeProblem(
-    "lone_surrogate", r"contains a lone surrogate; replace it, for example with \ufffd"
+    "lone_surrogate", r"the JSON contains a lone surrogate; replace it, for example with \ufffd"
 )
 _ASCII_ESCAPE: Final = re.compile(r"\\u00([0-7][0-9A-Fa-f])")
 
 
 class ObjectMembers:
-    """The members of a JSON object, taken one by one; the others become extras."""
+    """The members of a JSON object; members that are not taken become extras."""
 
     def __init__(self, data: bytes | str | Raw, place: str) -> None:
-        """Read an object. Raises InvalidRequest, with the place, for any other JSON."""
+        """Decode a JSON object. Raises InvalidRequest, with this place, for any other data."""
         data = data if isinstance(data, Raw) else strip_bom(data, place)
         try:
             self.raw: str = data if isinstance(data, str) else raw_text(data)
@@ -60,13 +61,13 @@ class ObjectMembers:
             raise _build_invalid_json(exc, data, place) from None
         self._place = place
         self.form: Members = {}
-        """Notes on how the value was written."""
+        """Notes on the recorded form of the value."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._remaining
 
     def peek(self, name: str, hint: type[T]) -> T | None:
-        """Return a member if it is present and of that type, without taking it."""
+        """Return a member if it has the type `hint`, without taking it; else None."""
         text = self._remaining.get(name)
         if text is None:
             return None
@@ -76,43 +77,43 @@ class ObjectMembers:
             return None
 
     def take(self, name: str, hint: type[T]) -> T | None:
-        """Take a member if it is of that type; one of any other type stays among the extras."""
+        """Take a member if it has the type `hint`; a member of another type becomes an extra."""
         value = self.peek(name, hint)
         if value is not None:
             del self._remaining[name]
         return value
 
     def take_nonempty(self, name: str, hint: type[T]) -> T | None:
-        """Take a member if it is of that type and not empty; any other stays among the extras."""
+        """Take a nonempty member of the type `hint`; any other member becomes an extra."""
         return self.take(name, hint) if self.peek(name, hint) else None
 
     def take_list(self, name: str) -> list[Raw] | None:
-        """Take an array, its elements as JSON text."""
+        """Take an array, and return its elements as JSON text; None if it is not an array."""
         return self.take(name, list[Raw])
 
     def put_back(self, name: str, value: object) -> None:
-        """Put a value back that could not be used, so that it stays among the extras."""
+        """Put back a value that could not be used, so that it becomes an extra."""
         self._remaining[name] = Raw(msgspec.json.encode(value))
 
     def note_form(self, name: str, value: object) -> None:
-        """Note how the value was written, so that the encoder can write it the same way."""
+        """Add a note on the recorded form, so that the encoder can reproduce it."""
         self.form[name] = value
 
     def keep_rest(self, name: str, inner: ObjectMembers, *, is_empty_kept: bool = False) -> None:
-        """Keep the remaining members of an object that was taken, if there are any."""
+        """Put back the remaining members of an inner object, if any or if `is_empty_kept`."""
         left = inner.remaining()
         if left or is_empty_kept:
             self.put_back(name, left)
 
     def extras(self, wire: str) -> dict[str, Members] | None:
-        """Return the remaining members and the notes as extras of that wire."""
+        """Return the remaining members and the notes as extras; None if there are none."""
         found = self.remaining() | ({FORM_KEY: self.form} if self.form else {})
         return {wire: found} if found else None
 
     def remaining(self) -> Members:
         """Return the members that were not taken.
 
-        Raises InvalidRequest for a member under the name of steno's own notes.
+        Raises InvalidRequest if a member cannot be decoded or its name is reserved for steno.
         """
         if FORM_KEY in self._remaining:
             raise InvalidRequest(
@@ -128,7 +129,7 @@ class ObjectMembers:
 
 
 def read_elements(data: bytes | str | Raw, place: str) -> list[Raw]:
-    """Read an array as its elements. Raises InvalidRequest."""
+    """Return the elements of an array as JSON text. Raises InvalidRequest for any other data."""
     try:
         return decode_elements(data)
     except DECODE_ERRORS as exc:
@@ -138,7 +139,7 @@ def read_elements(data: bytes | str | Raw, place: str) -> list[Raw]:
 def strip_bom(data: bytes | str, place: str) -> bytes | str:
     """Return recorded JSON without a byte order mark.
 
-    Raises InvalidRequest if it is neither text nor bytes.
+    Raises InvalidRequest if `data` is neither str nor bytes.
     """
     if isinstance(data, bytes):
         return data.removeprefix(codecs.BOM_UTF8)
@@ -166,9 +167,9 @@ def _build_invalid_json(exc: Exception, data: bytes | str | Raw, place: str) -> 
 
 
 def _explain_invalid_json(exc: Exception, data: bytes | str | Raw) -> DecodeProblem:
-    """Explain why recorded JSON could not be read.
+    """Return the reason why recorded JSON could not be decoded.
 
-    Lone surrogates are found here, because msgspec reports them with several messages.
+    Lone surrogates are detected here, because msgspec reports them with several messages.
     """
     if isinstance(data, str):
         if isinstance(exc, UnicodeError):
@@ -192,7 +193,7 @@ def _explain_invalid_json(exc: Exception, data: bytes | str | Raw) -> DecodeProb
 def read_messages(
     raws: list[Raw], wire: str, read: Callable[[ObjectMembers], Message | None]
 ) -> tuple[Message, ...]:
-    """Read messages; one that steno has no type for is kept whole."""
+    """Read messages; a message that steno has no type for becomes an opaque block."""
     found: list[Message] = []
     for number, raw in enumerate(raws):
         members = ObjectMembers(raw, f"messages[{number}]")
@@ -205,24 +206,24 @@ def read_messages(
 
 
 def build_opaque_message(raw: str, wire: str) -> UserMessage:
-    """Keep a message that steno has no type for; only its own wire sends it."""
+    """Build an opaque block for a message that steno has no type for; only its wire sends it."""
     return UserMessage((Opaque(kind=WHOLE_MESSAGE_KIND, raw=raw, origin=wire),))
 
 
 @final
 class CallIdGenerator:
-    """Generates ids for calls without one: always the same, and none that the request contains."""
+    """Generates deterministic ids for calls without an id, which do not occur in the request."""
 
     def __init__(self, request: bytes | str, prefix: str) -> None:
-        """Take the text of the request, and the prefix of the ids."""
+        """Set the JSON of the request, and the prefix of the generated ids."""
         self._request = request
         self._prefix = prefix
         self._count = 0
         self._taken: frozenset[str] | None = None
-        """All strings of the request in the form of the generated ids."""
+        """The strings in the request that look like generated ids; None before the first search."""
 
     def make(self) -> str:
-        """Return one more id."""
+        """Return a new id."""
         if self._taken is None:
             data = self._request
             text = data if isinstance(data, str) else data.decode(errors="replace")
@@ -240,7 +241,7 @@ class CallIdGenerator:
 
 
 def read_image_url(url: str) -> Image | None:
-    """Read the URL of an image; None if the encoder would write it in another way."""
+    """Build an image from its URL; None if the encoder would not write the same URL."""
     if url.startswith(("https://", "http://")):
         return Image(source=ImageUrl(url))
     head, _, data = url.partition(";base64,")
@@ -252,7 +253,7 @@ def read_image_url(url: str) -> Image | None:
 
 
 def read_base64(text: str) -> bytes | None:
-    """Read base64; None if it is invalid, or if the encoder would write it in another way."""
+    """Decode base64; None if it is invalid, or if the encoder would not write the same text."""
     try:
         data = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
@@ -263,7 +264,7 @@ def read_base64(text: str) -> bytes | None:
 def take_content(
     members: ObjectMembers, read: Callable[[Raw], B], name: str = "content"
 ) -> tuple[B | Text, ...] | None:
-    """Take content that is text or parts, and note which; None if it is neither."""
+    """Take content that is text or a list of parts, and note a list; None if it is neither."""
     text = members.take(name, str)
     if text is not None:
         return (Text(text),)
@@ -275,7 +276,7 @@ def take_content(
 
 
 def take_empty_content(members: ObjectMembers) -> None:
-    """Note how a message without content is written. Raises InvalidRequest if it has any."""
+    """Note whether empty content is absent or null. Raises InvalidRequest for other content."""
     if "content" not in members:
         members.note_form("content", "absent")
     elif raw_text(members.take("content", Raw) or b"") == "null":
@@ -287,7 +288,11 @@ def take_empty_content(members: ObjectMembers) -> None:
 def read_call(
     members: ObjectMembers, function: ObjectMembers, new_ids: CallIdGenerator, wire: str
 ) -> AnyToolCall:
-    """Read a call whose arguments should be an object; `function` may be `members` itself."""
+    """Read a call whose arguments should be an object.
+
+    `function` has the name and the arguments; it may be `members` itself. Raises InvalidRequest if
+    the name is missing.
+    """
     name = function.take("name", str)
     if name is None:
         raise InvalidRequest("the name is missing", code="call_name_missing", place="call")
@@ -295,7 +300,7 @@ def read_call(
         members.note_form("name", name)
     id = members.take_nonempty("id", str)
     if id is None:
-        members.note_form("id", "absent")  # or null, or empty, which stays among the members
+        members.note_form("id", "absent")  # null or an empty text stays among the members
     text, raw = function.peek("arguments", str), function.peek("arguments", Raw)
     arguments, form = "", None
     if raw is None or raw_text(raw) == "null" or (text is not None and not text.strip()):
@@ -324,9 +329,9 @@ def take_settings(
     top_p: str = "top_p",
     highest_temperature: float = 2,
 ) -> Members:
-    """Take the settings that every provider has, under the names of this one.
+    """Take the settings that all protocols have, under their names in this protocol.
 
-    A value out of bounds stays among the extras, and so does an empty list of stop sequences.
+    A value out of range and an empty list of stop sequences become extras.
     """
     found: Members = {}
     if limit is not None and has_token_limit(body, limit):
@@ -342,14 +347,14 @@ def take_settings(
 
 
 def take_model(body: ObjectMembers) -> str:
-    """Take the name of the model; an empty one stays among the extras."""
+    """Take the name of the model; an empty name becomes an extra."""
     return body.take_nonempty("model", str) or ""
 
 
 def has_token_limit(body: ObjectMembers, name: str) -> bool:
     """Return whether a token limit is above 0.
 
-    Any other value stays among the extras, since servers give it a meaning: Ollama reads -1 as no
+    Any other value becomes an extra, since it may have a special meaning: Ollama reads -1 as no
     limit.
     """
     return (body.peek(name, int) or 0) > 0
@@ -358,7 +363,10 @@ def has_token_limit(body: ObjectMembers, name: str) -> bool:
 def take_tool_choice(
     body: ObjectMembers, tools: tuple[ToolDefinition, ...], named: Callable[[str], Members]
 ) -> dict[str, str]:
-    """Take the tool choice; `named` writes the choice of one tool. An ambiguous one stays."""
+    """Take the tool choice; `named` writes the choice of a single tool.
+
+    An ambiguous or unknown choice becomes an extra.
+    """
     names = {tool.original_name or tool.name: tool.name for tool in tools}
     mode = body.peek("tool_choice", str)
     choice = mode if mode in _TOOL_CHOICES and mode not in names.values() else None
@@ -378,7 +386,7 @@ def take_tool_choice(
 def take_tools(
     body: ObjectMembers, read: Callable[[ObjectMembers], ToolDefinition | None]
 ) -> tuple[ToolDefinition, ...]:
-    """Take the tools of a request; those that `read` refuses stay, each with its position."""
+    """Take the tools; a tool that `read` rejects becomes an extra, with its position."""
     raws = body.take_list("tools")
     if raws is None:
         return ()
@@ -404,7 +412,7 @@ def _read_object(raw: Raw) -> ObjectMembers | None:
 
 
 def unwrap_function(members: ObjectMembers) -> ObjectMembers | None:
-    """Take the function out of a tool; None if the tool is not a function."""
+    """Take the function from a tool; None if the tool is not a function."""
     if members.take("type", str) != "function":
         return None
     return _read_object(members.take("function", Raw) or NULL)
@@ -434,7 +442,7 @@ def build_tool(
 
 
 def map_tool_name_or_empty(name: str | None) -> str:
-    """Return the name of a tool as steno writes it; empty if it is invalid."""
+    """Return steno's name for a tool; empty if the name is missing or invalid."""
     try:
         return map_tool_name(name) if name else ""
     except InvalidTool:
@@ -442,7 +450,7 @@ def map_tool_name_or_empty(name: str | None) -> str:
 
 
 def is_closed_schema(schema: Members) -> bool:
-    """Return whether a strict tool may have this schema: closing its objects does not change it."""
+    """Return whether all objects of a schema are closed, as a strict tool requires."""
     try:
         return close_objects(schema) == schema
     except InvalidValue:  # nested too deeply

@@ -1,9 +1,9 @@
-"""The part of request encoding that all wires share.
+"""The base classes and functions of all request encoders.
 
-An `Encoder` keeps the messages that it has written, so that the next request of a conversation
-costs only its new messages. A `MessageWriter` writes them. A wire sees only blocks that it may be
-able to send: references, blocks of other protocols, and names and ids that a provider forbids are
-handled here. Every change is reported. This module has no code for a particular provider.
+An `Encoder` caches the JSON of written messages, so that the next request of a conversation encodes
+only its new messages. A `MessageWriter` writes the messages. References, blocks of other protocols,
+and names and ids that a provider forbids are handled here, so that a wire receives only blocks that
+it may be able to send. Every change is reported. This module has no code for a particular provider.
 """
 
 from __future__ import annotations
@@ -57,27 +57,27 @@ from steno.wire.extras import (
 )
 
 WHOLE_MESSAGE_KIND: Final = "message"
-"""The kind of an Opaque block that is a whole message of its wire."""
+"""The kind of an Opaque block that contains a whole message of its wire."""
 STREAM_EVENT_PREFIX: Final = "event:"
-"""The start of the kind of an Opaque block that is an event of a stream; it is never sent."""
+"""The prefix of the kind of an Opaque block that contains a stream event; it is never sent."""
 ANY_NAME: Final = re.compile(r".+", re.DOTALL)
-"""The names that a wire without rules for names allows: all of them."""
+"""Matches all names, for wires that do not restrict names."""
 _INVALID_CALL_NAME: Final = "invalid_tool_call"
 """The name that is sent for an invalid call whose own name the target forbids."""
 
 _MAX_PIECES: Final = 64
-"""The number of pieces of JSON above which they are joined into one."""
+"""The number of JSON fragments above which they are joined into one."""
 _ALWAYS_WRITTEN: Final = object()
-"""A placeholder for the value of a member that every body has; it differs from any in extras."""
+"""A placeholder for the value of a member that every body has; no value in extras equals it."""
 
 _MALFORMED_NOTE_ERRORS: Final = (TypeError, AttributeError, LookupError)
-"""The errors that the encoder raises if notes under `$form` are not those that steno writes."""
+"""The errors that an encoder may raise if the notes under `$form` were not written by steno."""
 
 PartJson: TypeAlias = Members | msgspec.Raw
-"""A part of a message, written or as it was received."""
+"""A part of a message: members that are not encoded yet, or recorded JSON."""
 PromptBlock: TypeAlias = Text | Image | Opaque
 ModelBlock: TypeAlias = Text | Thinking | Image | ToolCall | InvalidToolCall | Opaque
-"""The blocks of a prompt and of a model that wires write; all others are replaced before."""
+"""The blocks of prompts and of models that a wire writes; other blocks are replaced first."""
 
 encode_json: Final = msgspec.json.Encoder().encode
 
@@ -85,8 +85,8 @@ encode_json: Final = msgspec.json.Encoder().encode
 class RequestTarget(NamedTuple):
     """The provider, protocol and model that a request is sent to.
 
-    A seal is valid for exactly one of these: providers reject the seal of another model, even if
-    it is one of their own.
+    A seal is valid for exactly one target: providers reject the seal of another model, even of
+    one of their own models.
     """
 
     provider: str
@@ -94,11 +94,11 @@ class RequestTarget(NamedTuple):
     model: str
 
     def accepts(self, seal: Seal) -> bool:
-        """Return whether the target made the seal and therefore accepts it."""
+        """Return whether this target issued the seal and therefore accepts it."""
         return (seal.provider, seal.api, seal.model) == self
 
     def seal(self, data: str) -> Seal:
-        """Return a seal of this target."""
+        """Return a seal that this target issued."""
         return Seal(data=data, provider=self.provider, api=self.api, model=self.model)
 
 
@@ -107,7 +107,7 @@ class RequestTarget(NamedTuple):
 
 @final
 class ChangeCollector:
-    """Collects changes, each with the place at which it was made."""
+    """Collects changes, each with its place in the request."""
 
     def __init__(self) -> None:
         self.found: list[Change] = []
@@ -123,13 +123,13 @@ class ChangeCollector:
         names: tuple[str, ...] = (),
         number: int | None = None,
     ) -> None:
-        """Add a change at the current place, or at the part `at` of it."""
+        """Add a change at the current place; `at` is appended to the place."""
         self.found.append(Change(code, reason, self.place + at, None, value, names, number))
 
 
 @final
 class EncodedRequest(RedactedRepr, frozen=True):
-    """A request in the JSON of a provider: the body to send, and its losses."""
+    """A request in the JSON of a provider, with the losses of the conversion."""
 
     body: bytes
     losses: tuple[Change, ...] = ()
@@ -143,7 +143,7 @@ class EncodedRequest(RedactedRepr, frozen=True):
 
 
 def select_extras(value: Sendable, wire: str, losses: ChangeCollector, *, at: str = "") -> Members:
-    """Return the members that `value` carries for this wire; note those for others as losses."""
+    """Return the extras of `value` for this wire; note its extras for other wires as losses."""
     if value.extras is None:
         return {}
     for name, members in value.extras.items():
@@ -155,7 +155,7 @@ def select_extras(value: Sendable, wire: str, losses: ChangeCollector, *, at: st
 def note_conflicting_extras(
     members: Mapping[str, Any], extras: Mapping[str, Any], losses: ChangeCollector, *, at: str = ""
 ) -> None:
-    """Note the extras that differ from the members that are written, which take precedence."""
+    """Note extras that are not sent because a member of the same name has another value."""
     names = [
         name
         for name, member in extras.items()
@@ -166,10 +166,10 @@ def note_conflicting_extras(
 
 
 def _note_foreign_extras(value: Sendable, wire: str, losses: ChangeCollector, at: str) -> None:
-    """Note the members that only another wire can send, unless a field has the same value.
+    """Note extras that only another wire can send, unless a field has the same value.
 
-    Notes on how the other wire writes a value are not a loss. Objects inside these notes, or under
-    another reserved name, contain members of nested objects, which are.
+    Leaving out steno's notes under `$form` is not a loss. However, objects in these notes, or under
+    another reserved name, contain recorded members of nested objects, which are lost.
     """
     members = get_extras(value, wire)
     ours = {
@@ -196,10 +196,10 @@ def _note_foreign_extras(value: Sendable, wire: str, losses: ChangeCollector, at
 
 
 class ValueWriter:
-    """Writes values for one target, and notes the losses.
+    """Converts values to the JSON of one target, and notes the losses.
 
-    A wire sees only blocks that it may be able to send: a reference becomes text, and a block of
-    another protocol is left out.
+    References become text, and blocks of other protocols are left out, so that a wire receives
+    only blocks that it may be able to send.
     """
 
     def __init__(self, target: RequestTarget, losses: ChangeCollector) -> None:
@@ -207,28 +207,28 @@ class ValueWriter:
         self.losses: ChangeCollector = losses
 
     def read_extras(self, value: Sendable, at: str = "") -> tuple[Members, Members]:
-        """Return the extras of a value for this wire, and the notes on how it was written."""
+        """Return the extras of a value for this wire, and the notes on its recorded form."""
         if value.extras is None:  # nearly always
             return {}, {}
         extras = select_extras(value, self.target.api, self.losses, at=at)
         return extras, pop_form(extras)
 
     def merge(self, members: Members, extras: Members, at: str = "") -> Members:
-        """Add extras to the members of a value, without replacing any."""
+        """Add extras to the members of a value; existing members take precedence."""
         if not extras:
             return members
         note_conflicting_extras(members, extras, self.losses, at=at)
         return members | {name: extras[name] for name in extras if name not in members}
 
     def note_foreign_seal(self, block: Text | Thinking | AnyToolCall, at: str) -> None:
-        """Note a seal that is left out, because another target made it."""
+        """Note that the seal of a block is left out, if another target issued it."""
         if block.seal is not None and not self.target.accepts(block.seal):
             self.losses.note(ChangeCode.SEAL, "other_model", at=at)
 
     def prompt_blocks(self, blocks: tuple[UserBlock, ...]) -> Iterator[tuple[str, PromptBlock]]:
-        """Yield the blocks of a user message or tool result that are sent, each with its place.
+        """Yield the blocks of a user message or tool result to send, each with its place.
 
-        A reference that was not resolved is sent as text.
+        An unresolved reference is replaced by text.
         """
         for number, block in enumerate(blocks):
             at = f".content[{number}]"
@@ -238,7 +238,7 @@ class ValueWriter:
                 yield at, block
 
     def model_blocks(self, blocks: tuple[AssistantBlock, ...]) -> Iterator[tuple[str, ModelBlock]]:
-        """Yield the blocks to send of an assistant message, each with its place."""
+        """Yield the blocks of an assistant message to send, each with its place."""
         for number, block in enumerate(blocks):
             at = f".content[{number}]"
             if not isinstance(block, Opaque) or self.is_sendable(block, at):
@@ -262,11 +262,11 @@ class ValueWriter:
         return parts
 
     def write_text(self, block: Text, at: str) -> list[PartJson]:
-        """Write a text of a user message or a tool result."""
+        """Write a text block of a user message or a tool result."""
         raise NotImplementedError
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
-        """Write an image, if the request can hold it."""
+        """Write an image block; the result is empty if the protocol cannot send the image."""
         raise NotImplementedError
 
     def write_opaque(self, block: Opaque, at: str) -> list[PartJson]:
@@ -274,14 +274,14 @@ class ValueWriter:
         return [msgspec.Raw(block.raw.encode())]
 
     def is_sendable(self, block: Opaque, at: str) -> bool:
-        """Return whether an opaque block is sent: only to the protocol that it came from."""
+        """Return whether an opaque block can be sent; note a loss if it is of another protocol."""
         if block.origin == self.target.api:
             return not block.kind.startswith(STREAM_EVENT_PREFIX)
         self.losses.note(ChangeCode.OPAQUE, "other_wire", at=at, value=block.origin)
         return False
 
     def write_reference(self, block: FileReference | Resource, at: str) -> Text | Opaque:
-        """Return the text for an unresolved reference; a wire may have a better block."""
+        """Return the text for an unresolved reference; a wire may return another block."""
         if isinstance(block, Resource):
             if block.text is None:
                 self.losses.note(ChangeCode.REFERENCE, "resource_address", at=at)
@@ -296,12 +296,12 @@ class ValueWriter:
     # -- names, ids and arguments ------------------------------------------------------------
 
     def tool_name(self, tool: ToolDefinition, legal: re.Pattern[str], at: str = "") -> str:
-        """Return the name to send: as it was recorded for this wire, else one that is legal."""
+        """Return the tool name to send: the one recorded for this wire, or else a legal one."""
         recorded: str | None = get_form(tool, self.target.api).get("name")
         return recorded or self._legal_name(tool, legal, at)
 
     def call_name(self, call: AnyToolCall, form: Members, legal: re.Pattern[str], at: str) -> Any:
-        """Return the name to send for a call, whether or not the call is valid."""
+        """Return the tool name to send for a call, valid or invalid."""
         if "name" in form:
             return form["name"]
         if isinstance(call, ToolCall):
@@ -312,7 +312,7 @@ class ValueWriter:
         return _INVALID_CALL_NAME
 
     def _legal_name(self, value: ToolCall | ToolDefinition, legal: re.Pattern[str], at: str) -> str:
-        """Return the original name if the target allows it, else the name in steno."""
+        """Return the original tool name if the target allows it, else steno's name for the tool."""
         if value.original_name is None:
             return value.name
         if legal.fullmatch(value.original_name):
@@ -330,15 +330,15 @@ class ValueWriter:
         return mapped
 
     def write_arguments(self, call: AnyToolCall, at: str) -> msgspec.Raw:
-        """Return arguments as a JSON object; invalid arguments become its only member."""
+        """Return arguments as a JSON object; the text of invalid arguments is its only member."""
         if isinstance(call, ToolCall):
-            # The exact text of the model: another order or spacing would miss prompt caches.
+            # The exact text of the model, since another order or spacing would miss prompt caches.
             return msgspec.Raw(call.arguments.encode())
         self.losses.note(ChangeCode.INVALID_CALL, "raw_text_as_only_argument", at=at)
         return msgspec.Raw(encode_json({"invalid_arguments": call.arguments}))
 
     def write_recorded_arguments(self, call: AnyToolCall, form: str | None, at: str) -> Members:
-        """Return the member `arguments` in its recorded form."""
+        """Return the member `arguments` as it was recorded: absent, a string, raw or an object."""
         match form:
             case "absent":
                 return {}
@@ -350,24 +350,24 @@ class ValueWriter:
                 return {"arguments": self.write_arguments(call, at)}
 
     def note_unenforced_schema(self, tool: ToolDefinition, at: str) -> None:
-        """Note a strict tool as a loss if the server does not enforce schemas."""
+        """Note that the target does not enforce the schema of a tool, if the tool is strict."""
         if tool.strict:
             self.losses.note(ChangeCode.TOOL, "schema_not_enforced", at=at)
 
 
 class MessageWriter(ValueWriter, ABC):
-    """Writes messages in order. Bytes that are written never change: prompt caches depend on it."""
+    """Writes messages in order; written bytes never change, since prompt caches depend on them."""
 
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target, ChangeCollector())
         self._written: list[bytes] = []
         self._latest: Members | None = None
-        """The newest message, if it may still grow."""
+        """The newest message, if later messages may still extend it."""
         self._previous: Message | None = None
         """The message that was added last."""
 
     def add(self, message: Message) -> None:
-        """Write one more message."""
+        """Write the next message."""
         match message:
             case SystemMessage():
                 self._add_system(message)
@@ -390,22 +390,22 @@ class MessageWriter(ValueWriter, ABC):
         return isinstance(self._previous, ToolResultMessage)
 
     def finish(self) -> bytes:
-        """Return the JSON of all messages so far; more may follow."""
+        """Return the JSON of all messages so far; more messages may be added later."""
         if len(self._written) > _MAX_PIECES:
             # Joining copies the whole conversation, so it is done rarely.
             self._written = [b",".join(self._written)]
         return b",".join([*self._written, *map(encode_json, self._unfinished())])
 
     def _unfinished(self) -> list[Members]:
-        """Return the messages that may still grow."""
+        """Return the messages that later messages may still extend."""
         return [] if self._latest is None else [self._latest]
 
     def _is_whole(self, message: UserMessage, first: Opaque) -> bool:
-        """Return whether the first block is a whole message of this wire."""
+        """Return whether the first block contains a whole message of this wire."""
         return first.kind == WHOLE_MESSAGE_KIND
 
     def _add_raw(self, message: Members | bytes) -> None:
-        """Complete the message before and write this one, which may grow unless it is bytes."""
+        """Finish the previous message and add this one; bytes cannot be extended later."""
         if self._latest is not None:
             self._written.append(encode_json(self._latest))
             self._latest = None
@@ -421,7 +421,7 @@ class MessageWriter(ValueWriter, ABC):
         self._add_prompt(message)
 
     def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
-        """Write a system or user message, if the wire writes both kinds in the same way."""
+        """Write a system or user message; for wires that write both in the same way."""
         raise NotImplementedError
 
     @abstractmethod
@@ -432,15 +432,15 @@ class MessageWriter(ValueWriter, ABC):
 
 
 class Encoder(ABC):
-    """Encodes the requests of a conversation; messages that were sent before are not written again.
+    """Encodes the requests of a conversation, and reuses the JSON of earlier messages.
 
-    Keep one for each conversation and target. `encode` writes the new messages and copies the rest.
+    Use one encoder for each conversation and target. `encode` converts only the new messages.
     """
 
     def __init__(
         self, provider: str, api: str, new_writer: Callable[[RequestTarget], MessageWriter]
     ) -> None:
-        """Take the provider whose seals are sent, the name of the wire, and its writer."""
+        """Set the provider whose seals are sent, the wire, and the class that writes messages."""
         self._provider = provider
         self._api = api
         self._new_writer = new_writer
@@ -449,11 +449,11 @@ class Encoder(ABC):
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """The messages written so far; a request that begins with them costs only the others."""
+        """The messages written so far; a request that begins with them reuses their JSON."""
         return () if self._writer is None else self._messages
 
     def encode(self, request: Request, *, stream: bool | None = None) -> EncodedRequest:
-        """Return the body to send and its losses; `stream` asks for a streamed response."""
+        """Return the body to send and its losses; `stream` requests a streamed response."""
         target = RequestTarget(self._provider, self._api, request.model)
         writer = self._write_new_messages(request, target)
         messages = writer.finish()
@@ -471,14 +471,14 @@ class Encoder(ABC):
     def _body(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> bytes:
-        """Return the body: the messages and all other members; see `join_body`."""
+        """Return the body with the encoded messages and all other members; see `join_body`."""
 
     def _without_conflicting_extras(
         self, request: Request, messages: bytes, values: ValueWriter, *, stream: bool | None
     ) -> Request:
-        """Return the request without extras for members that every body has.
+        """Return the request without extras for `model`, `tools`, `stream` and the messages.
 
-        The wire itself merges extras for settings, because only it knows the names of its members.
+        Each wire merges the extras for other settings, because only it knows their names.
         """
         extras, holder = get_extras(request, self._api), messages_field(self._api)
         written: Members = {} if stream is None else {"stream": stream}
@@ -487,7 +487,7 @@ class Encoder(ABC):
         if messages or get_form(request, self._api).get(holder) != "absent":
             written[holder] = _ALWAYS_WRITTEN
         if request.tools and not isinstance(extras.get("tools"), list):
-            written["tools"] = _ALWAYS_WRITTEN  # a list would be merged with our tools
+            written["tools"] = _ALWAYS_WRITTEN  # a list is merged with the tools of the request
         if written.keys().isdisjoint(extras):
             return request
         note_conflicting_extras(written, extras, values.losses)
@@ -522,7 +522,7 @@ _MESSAGES_FIELDS: Final = {"gemini": "contents", "openai_responses": "input"}
 
 
 def messages_field(wire: str) -> str:
-    """Return the name of the member of a body that holds the messages."""
+    """Return the name of the body member that contains the messages."""
     return _MESSAGES_FIELDS.get(wire, "messages")
 
 
@@ -530,16 +530,16 @@ def messages_field(wire: str) -> str:
 
 
 def drop_none(**members: Any) -> Members:
-    """Return the members that are not None."""
+    """Return the keyword arguments that are not None."""
     return {name: value for name, value in members.items() if value is not None}
 
 
 def write_tools(
     request: Request, extras: Members, write: Callable[[ToolDefinition, str], Any]
 ) -> Members:
-    """Write the tools, with those of the extras in their positions.
+    """Return the member `tools`, with the tools of the extras at their recorded positions.
 
-    Recorded tools of unknown types have a position; tools in the extras of a caller come last.
+    Tools without a recorded position, which a caller added to the extras, are last.
     """
     if not request.tools and "tools" not in extras:
         return {}
@@ -557,7 +557,7 @@ def write_tools(
 
 
 def write_tool_choice(request: Request, named: Callable[[ToolDefinition], Any]) -> Members:
-    """Write the tool choice, if there is one; `named` writes the choice of a single tool."""
+    """Return the member `tool_choice`, if set; `named` writes the choice of a single tool."""
     choice = request.tool_choice
     for tool in request.tools:
         if tool.name == choice:
@@ -571,12 +571,12 @@ def write_schema(tool: ToolDefinition) -> Members:
 
 
 def write_function(tool: ToolDefinition, name: str) -> Members:
-    """Write a tool as a function."""
+    """Return the function of a tool: the name to send, description and parameters."""
     return {"name": name, "description": tool.description, "parameters": write_schema(tool)}
 
 
 def wrap_function(function: Members) -> Members:
-    """Return the tool that contains a function."""
+    """Wrap a function in a tool of the type `function`."""
     return {"type": "function", "function": function}
 
 
@@ -585,13 +585,13 @@ def wrap_function(function: Members) -> Members:
 
 @final
 class AnonymousCalls:
-    """Calls that are sent without an id: the target matches their results by name and order.
+    """Calls that are sent without an id, so that the target matches results by name and order.
 
-    Ollama before 0.12.10 sends no ids, and Gemini may omit them.
+    Ollama before 0.12.10 sends no ids, and Gemini may omit ids.
     """
 
     def __init__(self, losses: ChangeCollector) -> None:
-        """Start without calls; a result that the target matches wrongly is noted in `losses`."""
+        """Start without calls; `losses` collects results that the target would match wrongly."""
         self._losses = losses
         self._names: dict[str, str] = {}
         self._waiting: dict[str, dict[str, None]] = {}
@@ -602,7 +602,7 @@ class AnonymousCalls:
         self._waiting.setdefault(name, {})[id] = None
 
     def add_result(self, id: str) -> None:
-        """Add a result, and note it if an earlier call of the same tool has none yet."""
+        """Add a result, and note a loss if an earlier call of the same tool has no result yet."""
         name = self._names.pop(id, None)
         if name is None:
             return
@@ -613,19 +613,19 @@ class AnonymousCalls:
 
 
 def expand_content(content: str | list[PartJson]) -> list[PartJson]:
-    """Return content as a list of parts."""
+    """Return content as a list of parts; a string becomes one text part."""
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def get_plain_text(parts: list[PartJson]) -> str | None:
-    """Return the text of content that is one plain text; None for any other."""
+    """Return the text of content that is a single plain text; None for other content."""
     only = parts[0] if len(parts) == 1 else None
     is_plain = isinstance(only, dict) and only.keys() == {"type", "text"}
     return str(only["text"]) if is_plain and isinstance(only, dict) else None
 
 
 def image_url(image: Image) -> str | None:
-    """Return the URL of an image, `data:` for bytes in memory; None for a blob or a file."""
+    """Return the URL of an image, a `data:` URL for bytes in memory; None for a blob or a file."""
     match image.source:
         case ImageData():
             return f"data:{image.mime_type};base64,{base64.b64encode(image.source.data).decode()}"

@@ -1,7 +1,8 @@
-"""The base of all response decoders: bytes in, events out, errors last.
+"""The base classes of all response decoders, which convert bytes to events.
 
-A splitter cuts bytes into payloads, and the `StreamDecoder` of a wire turns payloads into events.
-The same class decodes a response that is not streamed. This file knows no provider.
+A splitter cuts the bytes into payloads, and the `StreamDecoder` of a wire converts payloads to
+events. The same class decodes a response that is not streamed. This module has no code for a
+particular provider.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from steno.wire.framing import SseSplitter
 from steno.wire.repeated_events import RepeatedEventReader, TextOnlyEvent
 
 _MAX_CHUNK_BYTES: Final = 32 * 1024
-"""The size above which chunks are read in parts, because larger ones cost more per byte."""
+"""The size above which a chunk is read in parts, because larger chunks cost more per byte."""
 
 UsageTable: TypeAlias = Mapping[str, tuple[str, ...]]
-"""The paths at which a provider sends each field of `Usage`; the first that is present counts."""
+"""The JSON paths of each field of `Usage` in a protocol; the first path that is present counts."""
 
 
 class PayloadSplitter(Protocol):
-    """Cuts a byte stream into payloads."""
+    """The interface of a splitter, which cuts a byte stream into payloads."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take bytes; return the payloads that are complete now."""
+        """Return the payloads that `data` completes."""
         ...
 
     def close(self) -> list[bytes]:
@@ -38,17 +39,17 @@ class PayloadSplitter(Protocol):
 
 
 class StreamDecoder(ABC):
-    """Turns the bytes of one response into events, however they are chunked.
+    """Converts the bytes of one response to events, independently of chunk boundaries.
 
-    Errors are raised after the events that came before them: a ProviderError that the provider
-    reported, a ProtocolError for bytes that are not of the protocol, CutShort for a response that
-    ends too early. After an error there are no more events.
+    An error is raised after the events that precede it: ProviderError for an error that the
+    provider reports, ProtocolError for bytes that violate the protocol, and CutShort for a response
+    that ends too early. No events follow an error.
     """
 
     def __init__(
         self, splitter: PayloadSplitter, decode: Callable[[bytes, list[Any]], None]
     ) -> None:
-        """Start with a splitter and a function that adds the events of one payload to a list."""
+        """Start a response; `decode` adds the events of one payload to a list."""
         self._splitter = splitter
         self._decode = decode
         self._is_over = False
@@ -60,14 +61,14 @@ class StreamDecoder(ABC):
 
     @property
     def usage(self) -> Usage | None:
-        """The token counts so far, which may be the only ones of a response that breaks off."""
+        """The token counts so far, in case the response breaks off; None if none have arrived."""
         return None
 
     def feed(self, data: bytes) -> Iterator[WireEvent]:
-        """Take more bytes; return the events in them."""
+        """Decode more bytes; the returned iterator yields their events, then raises any error."""
         if self._is_over:
             raise ProtocolError(
-                "feed() was called after the end", code="stream_closed", place="stream"
+                "feed() was called after the stream ended", code="stream_closed", place="stream"
             )
         if type(data) is not bytes:
             data = _as_bytes(data)
@@ -76,7 +77,7 @@ class StreamDecoder(ABC):
             if len(data) <= _MAX_CHUNK_BYTES:
                 self._read_chunk(data, events)
             else:
-                # As if the parts had arrived one by one, so that the buffer limit is the same.
+                # Read in parts, as if they had arrived separately, so that the same limit applies.
                 for start in range(0, len(data), _MAX_CHUNK_BYTES):
                     self._read_chunk(data[start : start + _MAX_CHUNK_BYTES], events)
         except StenoError as exc:
@@ -86,7 +87,7 @@ class StreamDecoder(ABC):
         return iter(events)
 
     def close(self) -> Iterator[WireEvent]:
-        """Signal the end of the bytes; return the last events. Calling it twice is fine."""
+        """Signal the end of the stream, and return the last events; later calls return none."""
         if self._is_over:
             return iter(())
         self._is_over = True
@@ -100,7 +101,7 @@ class StreamDecoder(ABC):
         return iter(events)
 
     def decode_whole(self, data: bytes) -> list[WireEvent]:
-        """Take a response that is not streamed; return its events. Raises as `feed` does."""
+        """Return the events of a response that is not streamed. Raises like `feed`."""
         self._is_over = True
         events: list[WireEvent] = []
         self._read_whole(data, events)
@@ -113,14 +114,14 @@ class StreamDecoder(ABC):
         self._finish(events)
 
     def _read_chunk(self, data: bytes, events: list[Any]) -> None:
-        """Add the events of more bytes; a wire with a faster method overrides this."""
+        """Add the events of one chunk; a wire may override this method with a faster one."""
         for payload in self._splitter.feed(data):
             self._decode(payload, events)
 
     def _decode_rest(self, events: list[Any]) -> None:
-        """Decode the last payloads, if they are complete; some servers do not terminate them.
+        """Decode payloads that the server did not terminate; an incomplete payload is ignored.
 
-        An incomplete payload means that the stream was cut off, which `_finish` decides.
+        `_finish` decides whether the stream was cut off.
         """
         with suppress(ProtocolError):
             for payload in self._splitter.close():
@@ -133,7 +134,7 @@ class StreamDecoder(ABC):
     def _abandon(  # noqa: B027 - most wires hold nothing back
         self, events: list[Any]
     ) -> None:
-        """Add the events of content that was held back, because an error ends the response."""
+        """Add the events of content that was held back; called if an error ends the response."""
 
 
 def _as_bytes(data: object) -> bytes:
@@ -150,15 +151,15 @@ def _yield_then_raise(events: list[Any], exc: StenoError) -> Iterator[WireEvent]
 
 
 def build_cut_short() -> CutShort:
-    """Build the error of a stream that ended before the model had finished."""
+    """Build the error for a stream that ended before the model finished."""
     return CutShort("the response ended before the model finished", place="stream")
 
 
 class SseStreamDecoder(StreamDecoder):
-    """Decodes server-sent events, most of which differ from the one before in one text only."""
+    """Decodes server-sent events, with a fast path for events that differ only in one text."""
 
     def __init__(self, decode: Callable[[bytes, list[Any]], None]) -> None:
-        """Start a new response."""
+        """Start a response; `decode` adds the events of one payload to a list."""
         self._sse_splitter = SseSplitter()
         super().__init__(self._sse_splitter, decode)
         self._repeated_events = RepeatedEventReader(self._read_text_only)
@@ -180,29 +181,34 @@ class SseStreamDecoder(StreamDecoder):
 
     @abstractmethod
     def _read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
-        """Return the content of a payload that is one text and nothing else; has no side effect."""
+        """Return the content of a payload that is a single text, else None; has no side effects."""
 
 
 class DecodeResponse(Protocol):
-    """Decodes a response that is not streamed. Raises ProviderError or ProtocolError."""
+    """A function that decodes a response that is not streamed."""
 
     def __call__(
         self, data: bytes | str, *, provider: str = ..., model: str | None = ...
     ) -> AssistantMessage:
-        """Return the message; `provider` and `model` (as the request named it) own its seals."""
+        """Return the message, whose seals are bound to `provider` and `model`.
+
+        `model` is the name in the request. Raises ProviderError or ProtocolError.
+        """
         ...
 
 
 def build_decode_response(decoder: Callable[..., StreamDecoder], provider: str) -> DecodeResponse:
-    """Return the function of a wire that decodes whole responses, with its stream decoder."""
+    """Return a function that decodes whole responses with the stream decoder of a wire."""
     default = provider
 
     def decode_response(
         data: bytes | str, *, provider: str = default, model: str | None = None
     ) -> AssistantMessage:
-        """Decode a response that is not streamed. Raises ProviderError or ProtocolError.
+        """Decode a response that is not streamed.
 
-        `provider` and `model` (as the request named it) own the seals.
+        Seals are bound to `provider` and `model`, which is the name in the request. Raises
+        ProviderError if the provider reports an error, and ProtocolError if the data violates the
+        protocol.
         """
         body = data.encode(errors="surrogatepass") if isinstance(data, str) else data
         return assemble_message(decoder(provider=provider, model=model).decode_whole(body))
@@ -211,7 +217,7 @@ def build_decode_response(decoder: Callable[..., StreamDecoder], provider: str) 
 
 
 def assemble_message(events: list[Any]) -> AssistantMessage:
-    """Assemble the message of all events of a response."""
+    """Assemble a message from all events of a response."""
     assembler = Assembler()
     assembler.feed_all(events)
     return assembler.message()
@@ -221,12 +227,12 @@ def assemble_message(events: list[Any]) -> AssistantMessage:
 
 
 def map_stop_reason(table: Mapping[str, StopReason], raw: str | None) -> StopReason:
-    """Return our name for a provider's stop reason; UNKNOWN if the table does not list it."""
+    """Return the StopReason for a provider's stop reason; UNKNOWN if it is not in the table."""
     return table.get(raw or "", StopReason.UNKNOWN)
 
 
 def read_counts(tokens: object, table: UsageTable) -> dict[str, Any]:
-    """Return token counts under our names, without those that are absent or invalid."""
+    """Return token counts by field of `Usage`; absent and invalid counts are omitted."""
     found: dict[str, Any] = {}
     for field, paths in table.items():
         sent = (_value_at(tokens, path) for path in paths)

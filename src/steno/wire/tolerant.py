@@ -1,8 +1,8 @@
-"""Structs that keep unknown members; every wire reads JSON with them.
+"""Structs that preserve unknown members, and functions that decode JSON to them.
 
-The fast decoder is strict. JSON that it refuses is read member by member: a member that the struct
-does not name, or of another type than the struct expects, is kept in `rest` as its JSON text. A
-wire takes the members it needs and loses nothing, however a server extends its format.
+The fast decoder is strict. JSON that it rejects is read member by member: a member that the struct
+does not declare, or whose type differs from the declared one, is stored in `rest` as JSON text. So
+no member is lost if a server extends its format.
 """
 
 from __future__ import annotations
@@ -52,23 +52,23 @@ if TYPE_CHECKING:
 else:
 
     class _NeverDecoded:
-        """A type that no JSON decodes to, so that a server's member `rest` counts as unknown."""
+        """A type that no JSON decodes to, so that a JSON member named `rest` counts as unknown."""
 
 
 class TolerantStruct(Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
-    """The base of the structs that wires decode."""
+    """The base class of the structs that wires decode; `rest` has their unknown members."""
 
     growing: ClassVar[tuple[str, ...]] = ()
-    """The names of texts that arrive in chunks; a chunk may end inside a surrogate pair."""
+    """The names of text members that arrive in chunks, which may split a surrogate pair."""
     rest: _NeverDecoded = None
-    """The members that the struct does not name, as JSON text."""
+    """Members that are not declared, or of another type, as JSON text; None if there are none."""
 
 
 # -- reading ---------------------------------------------------------------------------------
 
 
 def build_reader(cls: type[S], place: str) -> Callable[[bytes | Raw], S]:
-    """Return a function that reads JSON as `cls`; its ProtocolError names `place`."""
+    """Return a function that decodes JSON as `cls`; its ProtocolError has this `place`."""
     decode = msgspec.json.Decoder(cls).decode
     read_by_member = build_slow_reader(cls, place)
 
@@ -82,9 +82,9 @@ def build_reader(cls: type[S], place: str) -> Callable[[bytes | Raw], S]:
 
 
 def build_slow_reader(cls: type[S], place: str) -> Callable[[bytes | Raw], S]:
-    """Return a function that reads JSON as `cls` member by member, without the strict decoder.
+    """Return a function that decodes JSON as `cls` member by member.
 
-    It is for JSON that the strict decoder has refused already.
+    Use it for JSON that the strict decoder has rejected.
     """
 
     def read(data: bytes | Raw) -> S:
@@ -97,7 +97,7 @@ def build_slow_reader(cls: type[S], place: str) -> Callable[[bytes | Raw], S]:
 
 
 def read_members(data: bytes | Raw | str, place: str) -> RawMembers:
-    """Read a JSON object as its members, each as JSON text. Raises ProtocolError."""
+    """Return the members of an object as JSON text. Raises ProtocolError for any other data."""
     try:
         return decode_members(data)
     except DECODE_ERRORS as exc:
@@ -105,7 +105,7 @@ def read_members(data: bytes | Raw | str, place: str) -> RawMembers:
 
 
 def read_as(data: bytes | Raw | None, hint: type[T]) -> T | None:
-    """Read a value if it is present and of that type."""
+    """Decode JSON as the type `hint`; None if it is absent or of another type."""
     if data is None:
         return None
     decode: Callable[[bytes | Raw], T] = _cached_decoder(cast("Any", hint))
@@ -116,7 +116,7 @@ def read_as(data: bytes | Raw | None, hint: type[T]) -> T | None:
 
 
 def take_member(members: RawMembers, name: str, hint: type[T]) -> T | None:
-    """Take a member if it is of that type; one of any other type stays."""
+    """Remove and return a member if it has the type `hint`; otherwise keep it and return None."""
     value = read_as(members.get(name), hint)
     if value is not None:
         del members[name]
@@ -129,12 +129,12 @@ def _cached_decoder(hint: Any) -> Callable[[bytes | Raw], Any]:
 
 
 def raw_text(data: bytes | Raw) -> str:
-    """Return the text of JSON that was decoded before and therefore is UTF-8."""
+    """Return JSON as text; it was decoded before, so it is valid UTF-8."""
     return bytes(data).decode()
 
 
 def read_arguments_text(raw: Raw) -> str:
-    """Return the arguments of a whole call as JSON text; some servers send it inside a string."""
+    """Return the arguments of a complete call as JSON text; some servers send them as a string."""
     text = raw_text(raw)
     if text == "null":
         return ""
@@ -142,7 +142,7 @@ def read_arguments_text(raw: Raw) -> str:
 
 
 class _FieldReader(NamedTuple):
-    """The attribute for one member of a struct, and the function that reads the member."""
+    """The attribute that stores a member, and the function that decodes the member."""
 
     attribute: str
     read: Callable[[Raw], Any]
@@ -204,7 +204,7 @@ def _build_field_reader(hint: Any) -> Callable[[Raw], Any]:
 
 
 def parse_value(text: Raw) -> Any:
-    """Return JSON as a Python value, or its text if it cannot be decoded."""
+    """Decode JSON to a Python value; return its text if it cannot be decoded."""
     try:
         return msgspec.json.decode(text)
     except DECODE_ERRORS:  # nested too deeply, or a number out of range
@@ -217,22 +217,22 @@ def parse_members(members: Mapping[str, Raw] | None) -> Members:
 
 
 def parse_extras(members: Mapping[str, Raw] | None) -> Members:
-    """Return members as Python values for extras; JSON that is too deep for extras stays text.
+    """Return members as Python values for extras; JSON nested too deeply for extras stays text.
 
-    Raises ProtocolError for a name that steno reserves for its own notes.
+    Raises ProtocolError if a member has a name that is reserved for steno.
     """
     found = parse_members(members)
     check_reserved_names(found)
     for name, value in found.items():
         try:
-            check_depth({"": {"": {"": value}}})  # the levels that extras may add around it
+            check_depth({"": {"": {"": value}}})  # the levels that extras may add around a value
         except RecursionError:
             found[name] = raw_text((members or {})[name])
     return found
 
 
 def check_reserved_names(members: Container[str]) -> None:
-    """Raise ProtocolError if a response has a member under the name of steno's own notes."""
+    """Raise ProtocolError if a member of a response has a name that is reserved for steno."""
     if FORM_KEY in members:
         raise ProtocolError(
             f"the member name {FORM_KEY} is reserved for steno",
@@ -242,7 +242,7 @@ def check_reserved_names(members: Container[str]) -> None:
 
 
 def to_builtins(value: Any) -> Any:
-    """Return a struct as Python values, including the members in `rest`, without absent members."""
+    """Convert a struct to Python values, including `rest`; members that are None are omitted."""
     if isinstance(value, TolerantStruct):
         members = {
             name: to_builtins(found)
@@ -261,35 +261,34 @@ def to_builtins(value: Any) -> Any:
 
 _EMPTY_JSON: Final = frozenset({b"", b"null", b'""', b"[]", b"{}"})
 _MAX_EMPTY_LENGTH: Final = 80
-"""The length above which JSON is not checked for emptiness; no server indents as far."""
+"""JSON above this length counts as nonempty; no server pads an empty value with as much space."""
 
 
 @final
 class MergedExtras:
-    """Merges response metadata that arrives in several chunks: sources, log probabilities.
+    """Merges response metadata that arrives in several chunks, such as log probabilities.
 
-    An empty part changes nothing. Some servers repeat all earlier parts in each chunk. Of a value
-    that is neither a list nor an object, the latest part counts. Parts stay JSON text until they
-    are merged.
+    Objects are merged and lists are appended; of any other value, the latest part counts. An empty
+    part changes nothing. Parts stay JSON text until they are merged.
     """
 
     def __init__(self, *, repeated: Collection[str] = (), growing: Collection[str] = ()) -> None:
         """Start without parts.
 
-        For the names in `repeated`, servers send all earlier parts again. Inside a member, a text
-        under a name in `growing` continues the text of the part before.
+        For a member in `repeated`, servers may send all earlier parts again. `growing` names texts
+        inside a member that continue the text of the previous part.
         """
         self._parts: dict[str, list[Raw]] = {}
         self._repeated = repeated
         self._growing = growing
         self._growing_marks = (b"[", *(name.encode() for name in growing))
-        """A part that contains one of these adds something even if it equals the part before."""
+        """A part that contains one of these adds content even if it equals the previous part."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._parts
 
     def add(self, members: Mapping[str, Raw] | None) -> None:
-        """Take more parts of members, each as JSON text."""
+        """Add parts of members, each as JSON text."""
         for name, text in (members or {}).items():
             parts = self._parts.get(name)
             if parts is None or (is_nonempty_json(text) and bytes(text)[:1] not in b"[{"):
@@ -302,7 +301,7 @@ class MergedExtras:
         return all(self._is_unchanged_member(name, text) for name, text in (members or {}).items())
 
     def merged(self, names: Collection[str] | None = None) -> Members:
-        """Return all members, or those of these names, as values that extras can hold."""
+        """Return the merged members, or only those in `names`, as values for extras."""
         return {
             name: self._merge_parts(name, parts)
             for name, parts in self._parts.items()
@@ -329,7 +328,7 @@ class MergedExtras:
 
 
 def is_nonempty_json(text: Raw) -> bool:
-    """Return whether JSON is more than null or an empty value."""
+    """Return whether JSON is neither null nor an empty text, list or object."""
     if len(text) > _MAX_EMPTY_LENGTH:
         return True
     return b"".join(bytes(text).split()) not in _EMPTY_JSON
@@ -338,7 +337,8 @@ def is_nonempty_json(text: Raw) -> bool:
 def merge_values(before: Any, more: Any, *, is_repeated: bool = False) -> Any:
     """Merge objects member by member, append lists, and replace any other value by the later one.
 
-    With `is_repeated`, a list that starts with the one before replaces it. `before` is changed.
+    With `is_repeated`, a list that starts with the earlier list replaces it. An empty `more` is
+    ignored. `before` may be modified.
     """
     if not is_nonempty(more):
         return more if before is None else before
@@ -362,7 +362,7 @@ def merge_values(before: Any, more: Any, *, is_repeated: bool = False) -> Any:
 
 
 def repair_json(data: bytes, place: str) -> bytes:
-    """Return JSON with lone surrogates replaced, without byte order mark and trailing whitespace.
+    """Return JSON without lone surrogates, byte order mark and trailing whitespace.
 
     Raises ProtocolError if the data is not UTF-8.
     """
@@ -374,10 +374,10 @@ def repair_json(data: bytes, place: str) -> bytes:
 
 
 def restore_surrogates(value: TolerantStruct, data: bytes) -> None:
-    """Set the growing texts of a struct to those of the JSON before `repair_json`.
+    """Restore the lone surrogates of the growing texts of a struct from the original JSON.
 
-    Servers that count in UTF-16 cut a text inside a surrogate pair; the other half of the
-    character arrives with the next chunk.
+    Servers that count in UTF-16 may cut a text inside a surrogate pair; the second half of the
+    pair arrives with the next chunk.
     """
     pending: list[tuple[Any, Any]] = [(value, parse_with_surrogates(data))]
     while pending:
@@ -396,7 +396,7 @@ def restore_surrogates(value: TolerantStruct, data: bytes) -> None:
 
 
 def parse_with_surrogates(data: bytes) -> Any:
-    """Parse JSON that may hold lone surrogates, which json accepts and msgspec does not."""
+    """Parse JSON that may contain lone surrogates, which msgspec rejects; None if it is invalid."""
     try:
         return json.loads(data.removeprefix(BOM_UTF8))
     except (ValueError, RecursionError):
@@ -407,18 +407,18 @@ def parse_with_surrogates(data: bytes) -> Any:
 
 
 class DecodeProblem(NamedTuple):
-    """The reason why JSON could not be read; the message does not quote the JSON."""
+    """The reason why JSON could not be decoded; the message does not quote the JSON."""
 
     code: str
     message: str
 
 
 def explain_decode_error(exc: Exception) -> DecodeProblem:
-    """Explain one of `DECODE_ERRORS`, or the TypeError of a struct without a required member."""
+    """Return the reason for a decoding error, or for the TypeError of a missing member."""
     if isinstance(exc, RecursionError):
-        return DecodeProblem("nested_too_deeply", "nested too deeply")
+        return DecodeProblem("nested_too_deeply", "the JSON is nested too deeply")
     if isinstance(exc, UnicodeError):
-        return DecodeProblem("not_utf8", "not UTF-8")
+        return DecodeProblem("not_utf8", "the text is not valid UTF-8")
     if isinstance(exc, msgspec.ValidationError):
         return DecodeProblem("unexpected_type", f"unexpected JSON: {exc}")
     if isinstance(exc, TypeError):  # a struct was built without a required member
@@ -427,6 +427,6 @@ def explain_decode_error(exc: Exception) -> DecodeProblem:
 
 
 def build_protocol_error(exc: Exception, place: str) -> ProtocolError:
-    """Build the error of a response whose JSON could not be read."""
+    """Build the error for a response whose JSON could not be decoded."""
     code, message = explain_decode_error(exc)
     return ProtocolError(message, code=code, place=place)

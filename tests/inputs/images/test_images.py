@@ -155,7 +155,7 @@ def test_vision_without_a_model_that_sees_is_an_error_that_names_the_choices(
     assert finding.error_code == "no_vision"
     assert finding.error is not None
     assert refused in finding.error
-    for choice in ("mode ocr or auto", "a model that takes images"):
+    for choice in ("mode ocr or auto", "a model that accepts images"):
         assert choice in finding.error
 
 

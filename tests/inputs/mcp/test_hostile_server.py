@@ -110,10 +110,10 @@ def test_tools_that_make_no_sense_are_left_out_with_a_reason(found: McpTools) ->
     left_out = {notice.text.partition("the tool ")[2] for notice in found.notices}
     assert left_out == {
         '"twice": another tool has this name',
-        '"schema_is_a_list": its schema is not an object',
-        '"schema_is_missing": its schema is not an object',
-        '"schema_is_huge": its schema has more than 64 KB',
-        '"schema_is_a_circle": its schema contains a cycle of references',
+        '"schema_is_a_list": the schema is not an object',
+        '"schema_is_missing": the schema is not an object',
+        '"schema_is_huge": the schema has more than 64 KB',
+        '"schema_is_a_circle": the schema contains a cycle of references',
     }
 
 

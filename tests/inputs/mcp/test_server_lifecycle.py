@@ -220,7 +220,7 @@ def test_conversation_ends_if_a_message_cannot_be_written(tmp_path: Path) -> Non
             return [message async for message in incoming]
 
     assert run(main()) == []
-    assert "a message to it cannot be encoded as JSON" in str(tail)
+    assert "a message to the server cannot be encoded as JSON" in str(tail)
 
 
 def test_cancelled_call_is_cancelled_in_the_server(

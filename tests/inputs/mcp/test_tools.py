@@ -202,7 +202,7 @@ def test_a_tool_that_makes_no_sense_is_left_out_and_the_others_stay() -> None:
     assert names(found.tools) == ["mcp__s__good"]
     codes = ["no_name", "no_name", "schema_not_an_object"]
     assert [notice.code for notice in found.notices] == codes
-    assert found.notices[2].text == 'mcp s: left out the tool "bad": its schema is not an object'
+    assert found.notices[2].text == 'mcp s: left out the tool "bad": the schema is not an object'
 
 
 def test_the_number_of_tools_is_limited() -> None:

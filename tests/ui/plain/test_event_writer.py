@@ -193,7 +193,7 @@ def test_the_resolution_of_an_image_is_reported() -> None:
         EntryRecorded(Entry(id="r1", payload=read)),
         EntryRecorded(Entry(id="r2", payload=failed)),
     ) == [
-        "Notice: image shot.png: the model gets the recognised text, not the image",
+        "Notice: image shot.png: the model receives the recognised text, not the image",
         "Error: image shot.png: failed: too large; /retry tries again",
     ]
 

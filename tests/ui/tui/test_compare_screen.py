@@ -129,7 +129,7 @@ def test_branches_without_a_past_in_common_say_so() -> None:
         session.conversation.append(ChatMessage.user(f"hello {branch}"), branch=branch)
 
     async def steps(user: TreeUser) -> None:
-        assert " these branches share no entry" in user.lines
+        assert " these branches share no entries" in user.lines
         await user.press("home", "enter")
         assert " hello main" in user.text
 

@@ -400,7 +400,7 @@ def test_a_name_that_is_taken_or_blank_is_refused_and_can_be_changed() -> None:
         await user.press("f")
         await user.type("other")
         await user.press("enter")
-        assert "a branch of this name already exists" in user.text
+        assert "a branch with this name already exists" in user.text
         await user.press(*["backspace"] * 5, "space", "enter")
         assert "branch: the name is blank" in user.text
         assert session.branches.names() == ["main", "other"]

@@ -1,8 +1,8 @@
-"""Decide about one call, and record the decision before the call runs.
+"""Decide whether a call may run, and record the decision before the call runs.
 
-Rules and grants decide first; an approver decides about the rest. While the approver is asked, the
-call is recorded as pending, so that the request is found again after a crash. A decision is bound
-to the exact arguments: a call is immutable, and the log holds the digest of its arguments.
+Rules and grants decide first; an approver decides about the remaining calls. A call is recorded as
+pending before the approver is asked, so that the request survives a crash. A decision is bound to
+the exact arguments: a call is immutable, and the log contains the digest of its arguments.
 """
 
 from __future__ import annotations
@@ -63,16 +63,16 @@ from steno.ports import (
 from steno.records.entry import Approval, ApprovalStatus, Entry, GrantRevoked, Mode
 
 NO_APPROVER_RULE: Final = "no approver"
-"""The recorded rule of a call that was denied because the gate has no approver. It is stored."""
+"""The rule to record for a call denied for lack of an approver. Never change the stored text."""
 _OLD_NO_APPROVER_RULE: Final = "nobody can be asked"
-"""The same rule in sessions of older versions. Never change it."""
+"""The text of `NO_APPROVER_RULE` in sessions of older versions. Never change it."""
 _CODE_BY_STORED_RULE: Final[Mapping[str, ResultCode]] = {
     NO_APPROVER_RULE: ResultCode.NO_APPROVER,
     _OLD_NO_APPROVER_RULE: ResultCode.NO_APPROVER,
     **{mode_denial_rule(mode): ResultCode.DENIED_BY_MODE for mode in Mode},
     **{role_denial_rule(role): ResultCode.DENIED_BY_ROLE for role in AgentRole},
 }
-"""The code of a recorded denial, by its `rule` field; every other rule is one to deny calls."""
+"""The code of a recorded denial, by its `rule` field; any other rule is a deny rule."""
 _NO_APPROVER_TEXT: Final = f"{DENIED_PREFIX}: the call needs approval, and there is no approver"
 _DEFAULT_DENIAL: Final = (
     "the call needs approval, and no one can approve it now; "
@@ -80,16 +80,16 @@ _DEFAULT_DENIAL: Final = (
 )
 _LASTING_SCOPES: Final = (GrantScope.PROJECT, GrantScope.USER)
 _DEFERRED_AUDIT: Final = {"deferred": True}
-"""Audit of a decision that was made between runs: the call has not begun."""
+"""The audit of a decision that was made between runs, before the call could begin."""
 
 
 class GateDecision(NamedTuple):
-    """Whether a call may run; if not, the text for the model and its code."""
+    """A decision whether a call may run, with the reason and the code of a denial."""
 
     allowed: bool
     reason: str = ""
     subjects: tuple[str, ...] | None = None
-    """The subjects that were decided about; None if the gate did not check them."""
+    """The subjects that the decision is based on; None if the gate did not check them."""
     code: ResultCode = ResultCode.DENIED
     """The code of the denial; meaningless if the call is allowed."""
 
@@ -98,7 +98,7 @@ class PermissionGate(Protocol):
     """Decides whether a tool call may run."""
 
     def offers(self, tool: Tool, mode: Mode) -> bool:
-        """Return whether the model is offered a tool in a mode."""
+        """Return whether to offer a tool to the model in a mode."""
         ...
 
     def denies(self, tool: Tool, subject: str) -> bool:
@@ -106,30 +106,30 @@ class PermissionGate(Protocol):
         ...
 
     async def decide(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
-        """Return a recorded decision.
+        """Decide about a call, record the decision and return it.
 
-        Raises ToolFailed if the call cannot succeed, ToolFault if the tool has a fault.
+        Raises ToolFailed if the tool rejects the call, ToolFault if it raises another exception.
         """
         ...
 
     async def authorize_reference(
         self, tool: Tool, call: ToolCall, recorder: RunRecorder
     ) -> GateDecision:
-        """Decide about a reference of the user, as if a tool opened it.
+        """Decide about a reference of the user, as if a tool opened its target.
 
-        The reason names the rule even if the reference is allowed. The decision is not recorded;
-        the resolution of the reference is.
+        Even if the reference is allowed, the reason names the rule or the approver. Only the
+        resolution of the reference is recorded, not the decision.
         """
         ...
 
 
 class ToolFault(StenoError):
-    """A tool raised an unexpected exception before its call was decided about."""
+    """An unexpected exception that a tool raised while the gate decided about its call."""
 
     code = "tool_fault"
 
     def __init__(self, fault: Exception) -> None:
-        super().__init__("unexpected exception", place="tool")
+        super().__init__("the tool raised an unexpected exception", place="tool")
         self.fault = fault
 
 
@@ -138,11 +138,11 @@ class ToolFault(StenoError):
 
 @final
 class Gate:
-    """Decides by rules, grants and an approver.
+    """Decides whether calls may run, by rules, grants and an approver.
 
-    Without an approver, calls that need approval are denied. `grants` holds the rules that were
-    allowed for longer than a session. With `sign_text`, a grant in the log of a session counts
-    only with a valid signature: pass it wherever sessions may come from other people.
+    Without an approver, calls that need approval are denied. `grants` stores the rules that are
+    allowed for longer than a session. With `sign_text`, a grant in the log of a session applies
+    only if its signature is valid; pass it if sessions may come from other people.
     """
 
     def __init__(
@@ -158,15 +158,15 @@ class Gate:
         self._grants = grants
         self._sign_text = sign_text
         self._reported_errors: set[str] = set()
-        """Errors of the grant store that were reported."""
+        """The error texts of the grant store that were already reported."""
         self._input_grants: dict[str, list[PermissionRule]] = {}
-        """Rules allowed for references, by conversation; they last as long as this gate."""
+        """Rules granted for references, by conversation id; they last as long as this gate."""
         self._session_grants = SessionGrants()
         self._read_position: tuple[int, Entry | None] = (0, None)
         """The number of entries that `_session_grants` has read, and the last of them."""
 
     def offers(self, tool: Tool, mode: Mode) -> bool:
-        """Return whether the tool could be allowed at all."""
+        """Return whether the mode and the role permit calls of a tool."""
         return self._permissions.find_mode_denial(tool, mode) is None
 
     def denies(self, tool: Tool, subject: str) -> bool:
@@ -174,8 +174,11 @@ class Gate:
         return self._permissions.denies(tool, subject)
 
     async def decide(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
-        """Decide, and ask the approver if needed. Raises ToolFailed, ToolFault."""
-        # A model may write many calls in one turn: an interruption must take effect in between.
+        """Decide by rules, grants and recorded decisions, or else ask the approver.
+
+        Raises ToolFailed if the tool rejects the call, ToolFault if it raises another exception.
+        """
+        # A model may request many calls in one turn; an interrupt must take effect between them.
         await asyncio.sleep(0)
         conversation = recorder.conversation
         granted = self._read_grants(conversation)
@@ -200,7 +203,10 @@ class Gate:
     async def authorize_reference(
         self, tool: Tool, call: ToolCall, recorder: RunRecorder
     ) -> GateDecision:
-        """Decide about a reference of the user by rules, or ask. The user reads the reason."""
+        """Decide about a reference by rules and grants, or else ask the approver.
+
+        The reason is a text for the user.
+        """
         conversation = recorder.conversation
         policy = self._permissions.decide(
             tool,
@@ -225,23 +231,23 @@ class Gate:
             return GateDecision(False, text, code=ResultCode.DENIED_BY_APPROVER)
         grant, scope = self._granted_rule(decision, request, recorder)
         if grant is not None:
-            if scope is GrantScope.SESSION:  # wider grants are stored and can be revoked there
+            if scope is GrantScope.SESSION:  # wider grants are in the grant store
                 self._input_grants.setdefault(conversation.id, []).append(grant)
             self._store_grant(grant, scope, recorder)
         return GateDecision(True, decision.actor)
 
     def session_rules(self, conversation: Conversation) -> tuple[PermissionRule, ...]:
-        """Return the rules allowed for a session: those in its log, and those for references."""
+        """Return the rules granted for a session: those in its log, and those for references."""
         input_rules = self._input_grants.get(conversation.id, ())
         return tuple(dict.fromkeys((*self._read_grants(conversation).rules, *input_rules)))
 
     def revoke(
         self, rule: PermissionRule, conversation: Conversation, *, actor: str
     ) -> list[Entry]:
-        """Revoke a rule for a session, on all of its branches: its calls need approval again.
+        """Revoke a rule on all branches of a session, so that its calls need approval again.
 
-        Return the new entries, one for every grant of the rule. A grant for references has no
-        entry; it is only removed from memory. Raises LogError if an entry cannot be recorded.
+        Return the new entries, one for each grant of the rule. A grant for references has no entry
+        and is only removed from memory. Raises LogError if an entry cannot be recorded.
         """
         input_rules = self._input_grants.get(conversation.id, [])
         input_rules[:] = [granted for granted in input_rules if granted != rule]
@@ -290,7 +296,7 @@ class Gate:
     def _granted_rule(
         self, decision: ApprovalDecision, request: ApprovalRequest, recorder: RunRecorder
     ) -> tuple[PermissionRule | None, GrantScope]:
-        """Return the rule that a decision allows beyond this call, and its scope here."""
+        """Return the rule that a decision grants beyond this call, if any, and its actual scope."""
         scope = decision.scope
         if scope in _LASTING_SCOPES and self._grants is None:
             scope = GrantScope.SESSION  # there is no store for grants that last longer
@@ -305,7 +311,7 @@ class Gate:
         return grant, scope
 
     def _store_grant(self, grant: PermissionRule, scope: GrantScope, recorder: RunRecorder) -> None:
-        """Store a grant that lasts longer than a session."""
+        """Store a grant if it lasts longer than a session."""
         if self._grants is None or scope not in _LASTING_SCOPES:
             return
         try:
@@ -315,7 +321,7 @@ class Gate:
             recorder.emit(Notice(NoticeKind.PERMISSION, text, "grant_not_kept"))
 
     def _lasting_rules(self, recorder: RunRecorder) -> tuple[PermissionRule, ...]:
-        """Return the rules allowed for longer than a session; none if they cannot be read."""
+        """Return the rules granted for longer than a session; empty if they cannot be read."""
         if self._grants is None:
             return ()
         try:
@@ -330,8 +336,8 @@ class Gate:
     def _read_grants(self, conversation: Conversation) -> SessionGrants:
         """Return the grants and decisions in the log of a session; only new entries are read.
 
-        After a rewind, or on another branch, the whole log is read again: decisions that are not on
-        the branch do not count, revocations do. Raises LogError if revocations cannot be read.
+        After a rewind, or on another branch, the whole branch is read again. Decisions on other
+        branches do not apply, but revocations do. Raises LogError if revocations cannot be read.
         """
         entries, signer = conversation.entries_view(), GrantSigner(conversation.id, self._sign_text)
         count, last = self._read_position
@@ -344,7 +350,7 @@ class Gate:
             granted.add(entry)
         self._session_grants = granted
         self._read_position = (len(entries), entries[-1] if entries else None)
-        if granted.has_grants:  # else the other branches need not be read
+        if granted.has_grants:  # without grants, there is nothing to revoke
             granted.revocations.read(conversation)
         return granted
 
@@ -371,7 +377,7 @@ def _repeat_decision(
 ) -> GateDecision:
     """Record an earlier decision again when the agent acts on it.
 
-    After a crash the log then shows that an approved call may have run.
+    After a crash, the second entry shows that an approved call may have run.
     """
     actor, rule, reason = earlier.actor, earlier.rule, earlier.reason
     recorder.record_decision(earlier.call_id, earlier.status, actor=actor, rule=rule, reason=reason)
@@ -385,19 +391,22 @@ def _repeat_decision(
 
 
 def tool_headline(tool: Tool, call: AnyToolCall) -> str:
-    """Return the headline that a tool has for a call."""
+    """Return the headline of a call, from the tool if it has a `headline` method."""
     headline: Callable[[AnyToolCall], str] = getattr(tool, "headline", default_headline)
     return headline(call)
 
 
 def tool_content(tool: Tool, call: ToolCall) -> PreviewPart | None:
-    """Return the text that a call of a tool writes; None if it writes none."""
+    """Return the text that a call writes; None if the call writes no text."""
     content: Callable[[ToolCall], PreviewPart | None] = getattr(tool, "content", lambda _: None)
     return content(call)
 
 
 async def preview_call(tool: Tool, call: ToolCall) -> CallPreview:
-    """Return the preview of a call. Raises ToolFailed, and ToolFault for other exceptions."""
+    """Return the preview of a call.
+
+    Raises ToolFailed if the tool rejects the call, ToolFault if it raises another exception.
+    """
     with _as_tool_fault():
         preview = await tool.preview(call)
         if not isinstance(preview, CallPreview):
@@ -423,10 +432,10 @@ async def _build_approval_request(
 async def _ask_approver(
     approver: Approver, request: ApprovalRequest, recorder: RunRecorder
 ) -> ApprovalDecision:
-    """Ask the approver. If it raises, a denial is recorded.
+    """Ask the approver, and record a denial if the approver raises an exception.
 
-    Raises the exception of the approver, or StenoError in place of one that would be taken for an
-    error of a tool or a provider.
+    The exception propagates. One that looks like an error of a tool or a provider is replaced with
+    a StenoError, so that the loop does not handle it as such.
     """
     try:
         return await approver.ask(request)
@@ -452,7 +461,7 @@ def decide_later(
     reason: str | None = None,
     sign_text: SignText | None = None,
 ) -> Entry:
-    """Decide about a call that waits for approval; the next run acts on the decision.
+    """Record a decision about a call that awaits approval; the next run acts on the decision.
 
     Pass the `sign_text` of the gate that will act on the decision, if it has one. Raises Missing if
     no call with this id on the active branch awaits a decision.
@@ -478,9 +487,9 @@ ApprovalAnswer: TypeAlias = ApprovalDecision | bool
 
 @final
 class CallbackApprover:
-    """Asks a function, plain or async; `True` and `False` decide about this one call.
+    """Asks a function, plain or async; `True` allows and `False` denies the one call.
 
-    A plain function runs in the event loop and blocks it: one that waits should be async.
+    A plain function blocks the event loop while it runs; a function that waits should be async.
     """
 
     def __init__(
@@ -489,12 +498,12 @@ class CallbackApprover:
         *,
         actor: str = "callback",
     ) -> None:
-        """Take the function, and the name under which its decisions are recorded."""
+        """Set the function, and the actor to record with its decisions."""
         self._function = function
         self._actor = actor
 
     async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
-        """Return the decision of the function. Raises InvalidValue for any other value."""
+        """Return the decision of the function. Raises InvalidValue if it returns another type."""
         decision = self._function(request)
         if inspect.isawaitable(decision):
             decision = await decision
@@ -513,7 +522,7 @@ class DenyingApprover:
     """Denies every call that needs approval."""
 
     def __init__(self, reason: str = _DEFAULT_DENIAL, *, actor: str = "headless") -> None:
-        """Take the reason for the model, and the name under which it is recorded."""
+        """Set the reason that the model reads, and the actor to record with each denial."""
         self._decision = ApprovalDecision(allowed=False, actor=actor, reason=reason)
 
     async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
@@ -523,13 +532,13 @@ class DenyingApprover:
 
 @final
 class AllowingApprover:
-    """Allows each call that needs approval, once.
+    """Allows every call that needs approval, one call at a time and without granting a rule.
 
-    It is never asked about calls that the mode, the role or a deny rule forbids.
+    The gate never asks about calls that the mode, the role or a deny rule forbids.
     """
 
     def __init__(self, *, actor: str = "--yes") -> None:
-        """Take the name under which its decisions are recorded."""
+        """Set the actor to record with each approval."""
         self._decision = ApprovalDecision(allowed=True, actor=actor)
 
     async def ask(self, request: ApprovalRequest) -> ApprovalDecision:

@@ -1,8 +1,8 @@
-"""Decisions and grants of a session: how they are recorded, signed and revoked, and which apply.
+"""Record, sign and revoke the decisions and grants of a session, and find those that apply.
 
 A grant is read from the log, so it survives a restart. A revocation applies to the whole session:
-after a rewind, an edit of an earlier message or a fork from before it, the entry that revokes a
-grant is not on the branch, and still the grant must not apply again.
+after a rewind, an edit of an earlier message or a fork, the active branch may no longer contain the
+revocation, but the grant must not apply again.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from steno.records.entry import (
 )
 
 REVOKED: Final = "revoked"
-"""The decision of an entry that revokes a grant."""
+"""The `decision` of an entry that revokes a grant."""
 _SIGNATURE_KEY: Final = "seal"
 _SIGNED_KEYS: Final = ("scope", "grant", "deferred")
-"""The members of an audit that make a decision apply beyond its call; the signature covers them."""
+"""The members of an audit that extend the effect of a decision; the signature covers them."""
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 SignText: TypeAlias = Callable[[str], str]
-"""Returns a signature for a text, such as a keyed digest."""
+"""A function that returns a signature for a text, such as a keyed digest."""
 
 
 # -- records ---------------------------------------------------------------------------------------
@@ -48,7 +48,10 @@ SignText: TypeAlias = Callable[[str], str]
 def find_granted_rule(
     decision: ApprovalDecision, request: ApprovalRequest
 ) -> PermissionRule | None:
-    """Return the rule that a decision allows beyond the call. Raises InvalidValue for bad rules."""
+    """Return the rule that a decision grants beyond the call; None if it grants no rule.
+
+    Raises InvalidValue if the rule is invalid.
+    """
     if not decision.allowed or decision.scope is GrantScope.ONCE:
         return None
     text = request.rule if decision.rule is None else decision.rule
@@ -61,7 +64,7 @@ def build_grant_audit(rule: PermissionRule, scope: GrantScope) -> dict[str, str]
 
 
 def last_decision(entries: Sequence[Entry], call: AnyToolCall) -> Entry | None:
-    """Return the last decision about a call of the last turn, with exactly these arguments."""
+    """Return the last decision about a call of the last turn; None if its arguments differ."""
     for entry in reversed(entries):
         payload = entry.payload
         if isinstance(payload, AssistantMessage):
@@ -77,7 +80,7 @@ def is_about_call(approval: Approval, call: AnyToolCall) -> bool:
 
 
 def is_deferred(entry: Entry) -> bool:
-    """Return whether a decision was made between runs: the call that it allows has not begun."""
+    """Return whether a decision was made between runs, before the call could begin."""
     return entry.audit is not None and entry.audit.get("deferred") is True
 
 
@@ -86,10 +89,10 @@ def is_deferred(entry: Entry) -> bool:
 
 @final
 class GrantSigner(NamedTuple):
-    """Signs decisions, and recognises those that were signed on this machine.
+    """Signs decisions, and verifies that a decision was signed on this machine.
 
-    Sessions come from anywhere: another person may send one in which every call was approved.
-    Without `sign_text` every decision counts: for programs that alone can write their logs.
+    A session may come from another person, with every call already approved. Without `sign_text`
+    every decision is accepted, which is safe only if no other program can write the logs.
     """
 
     session: str = ""
@@ -105,7 +108,7 @@ class GrantSigner(NamedTuple):
         return {**audit, _SIGNATURE_KEY: self.sign_text(text)}
 
     def has_valid_signature(self, entry: Entry) -> bool:
-        """Return whether a decision was made here, in this session and about just this call."""
+        """Return whether a decision is signed for this session and call; True without a signer."""
         if self.sign_text is None:
             return True
         approval, audit = entry.payload, entry.audit
@@ -129,9 +132,9 @@ class GrantSigner(NamedTuple):
 
 @final
 class Revocations:
-    """The grants that were revoked in a session, on any branch, by their entries.
+    """The entries of a session whose grants were revoked, on any branch.
 
-    A revocation needs no signature: a forged one only leads to more approval requests.
+    A revocation needs no signature, because a forged one only causes more approval requests.
     """
 
     def __init__(self) -> None:
@@ -142,10 +145,10 @@ class Revocations:
         """Grants up to this time may have been revoked by an entry that is no longer readable."""
 
     def read(self, conversation: Conversation) -> list[Entry]:
-        """Read the entries of every branch, and those that rewinds left in the log.
+        """Read the entries of every branch, including entries that were rewound.
 
-        Return the new ones, in no particular order. Raises LogError if the entries cannot be read;
-        then nothing changes.
+        Return the entries that were not read before, in no particular order. If an entry cannot be
+        read, raises LogError and changes nothing.
         """
         found = self._find_unread(conversation)
         self._read_ids |= found.keys()
@@ -156,11 +159,11 @@ class Revocations:
         return list(found.values())
 
     def add(self, entry: Entry) -> None:
-        """Read an entry; most revoke nothing."""
+        """Add the revocation in an entry, if the entry contains one."""
         match revoked_grant_of(entry) or entry.payload:
             case GrantRevoked(target=target):
                 self._targets.add(target)
-            case Redaction(target=target):  # an entry without its content grants nothing
+            case Redaction(target=target):  # a redacted entry no longer grants anything
                 self._targets.add(target)
             case Redacted(kind=kind) if kind == "rewind" or entry.decision == REVOKED:
                 self._distrust_before(entry)
@@ -175,7 +178,7 @@ class Revocations:
         return until is not None and (granted.time is None or granted.time <= until)
 
     def _distrust_before(self, entry: Entry) -> None:
-        """Distrust every grant before an entry: it may have revoked any of them."""
+        """Distrust every grant made before an entry that may have revoked it."""
         until = entry.time or _END_OF_TIME
         self._distrusted_until = max(until, self._distrusted_until or until)
 
@@ -191,7 +194,7 @@ class Revocations:
             if entry.parent is not None:
                 waiting.append(conversation.entry(entry.parent))
             if isinstance(entry.payload, Rewind):
-                with suppress(Missing):  # a copy may hold only its branches
+                with suppress(Missing):  # a copied session may lack rewound entries
                     waiting.append(conversation.entry(entry.payload.left))
         return found
 
@@ -201,11 +204,11 @@ class Revocations:
 
 @final
 class SessionGrants:
-    """The rules that were granted in a session, from the entries of its active branch.
+    """The rules that were granted in a session, read from the entries of its active branch.
 
-    Grants that were rewound or are on another branch do not apply, and revoked grants apply on no
-    branch: `revocations` may contain those of other branches. `signer` recognises grants of this
-    machine.
+    Grants that were rewound or are on another branch do not apply. Revoked grants apply on no
+    branch, so `revocations` may include those of other branches. `signer` verifies that a grant was
+    signed on this machine.
     """
 
     def __init__(
@@ -218,7 +221,7 @@ class SessionGrants:
         self.signer: Final = signer or GrantSigner()
         self.revocations: Final = revocations or Revocations()
         self._granted: list[tuple[PermissionRule, Entry]] = []
-        """Every grant with its entry, revoked ones included."""
+        """Every grant with its entry, including revoked grants."""
         self._decisions: dict[str, Entry] = {}
         """The last decision about each call of the last turn."""
         for entry in entries:
@@ -231,15 +234,15 @@ class SessionGrants:
 
     @property
     def rules(self) -> tuple[PermissionRule, ...]:
-        """The rules, in the order they were granted."""
+        """The granted rules that are not revoked, in the order in which they were granted."""
         return tuple(dict.fromkeys([rule for rule, _ in self._in_force()]))
 
     def granting_entries(self, rule: PermissionRule) -> tuple[str, ...]:
-        """Return the ids of the entries that grant a rule, without revoked grants."""
+        """Return the ids of the entries that grant a rule, except revoked grants."""
         return tuple([entry.id for granted, entry in self._in_force() if granted == rule])
 
     def add(self, entry: Entry) -> None:
-        """Read an entry; most grant nothing."""
+        """Add the grant, decision or revocation in an entry, if the entry contains one."""
         self.revocations.add(entry)
         approval, audit = entry.payload, entry.audit
         if isinstance(approval, AssistantMessage):
@@ -258,7 +261,7 @@ class SessionGrants:
             self._granted.append((rule, entry))
 
     def earlier_decision(self, call: ToolCall) -> Approval | None:
-        """Return the recorded decision to apply: a denial, or a deferred approval signed here."""
+        """Return a recorded denial, or a deferred approval with a valid signature; else None."""
         entry = self._decisions.get(call.id)
         if entry is None or not isinstance(entry.payload, Approval):
             return None

@@ -1,15 +1,15 @@
-r"""Permission rules such as `write`, `bash(git log *)`, `write(src/**)`, `mcp__*`, and decisions.
+r"""Permission rules, such as `write`, `bash(git log *)`, `write(src/**)` and `mcp__*`.
 
 A rule names a tool, and optionally a pattern for the subjects of a call (`Tool.subjects`). Without
 a pattern, or with `*` alone, the rule covers every call of the tool. The capability of the tool
-decides how a pattern is read: subjects of a tool that executes are commands, all others are paths
-or addresses. Only `*` is special in both; a `\` before `*`, `(`, `)`, `\` or a blank makes it
-literal.
-A rule allows writing files that affect later runs, such as `.steno/` or `.git/`, only if it names
-them.
+determines how a pattern is matched: subjects of a tool that executes programs are commands, all
+others are paths or addresses. Only `*` is special in both; write `\` before `*`, `(`, `)`, `\` or a
+space to match it literally. A rule allows writing files that affect later runs, such as `.steno/`
+or `.git/`, only if its pattern names them.
 
-`Permissions` combines mode, role, rules and grants: they allow or deny a call, or leave it to an
-approver. This module is pure: it asks no approver, runs nothing, and reads neither log nor disk.
+`Permissions` combines the mode, the role, rules and grants to allow a call, deny it or leave the
+decision to an approver. This module is pure: it asks no approver, runs nothing, and reads neither
+log nor disk.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _PROTECTED_PATH: Final = re.compile(
     r"(?:^|/)(\.steno|\.git|\.config/steno|agents\.md|claude\.md|\.venv|site-packages)(?=/|$)",
     re.IGNORECASE,
 )
-"""Paths of settings, hooks, instructions and programs: files there affect later runs."""
+"""Matches paths of settings, hooks, instructions and programs, which affect later runs."""
 
 
 @final
 class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
-    """A tool and a pattern for its calls. `str` returns the text that `parse` reads."""
+    """A rule: a tool name and an optional pattern. `str(rule)` returns text for `parse`."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"tool", "pattern"})
 
@@ -65,12 +65,13 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, text: str) -> PermissionRule:
-        """Parse a rule. Raises InvalidValue, whose text names a valid form."""
+        """Parse a rule such as `bash(git log *)`. Raises InvalidValue if the text is not a rule."""
         found = _RULE_TEXT.fullmatch(text)
         if found is None:
             raise _invalid_rule(
                 "rule_brackets",
-                "write the pattern in one pair of parentheses at the end, as in bash(git log *)",
+                "misplaced parentheses; write the pattern in one pair at the end, as in "
+                "bash(git log *)",
             )
         return cls(tool=_normalize_tool_name(found[1]), pattern=found[2])
 
@@ -83,11 +84,11 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
         return self.pattern is None or self.pattern == "*"
 
     def names_tool(self, tool: str) -> bool:
-        """Return whether the rule names this tool."""
+        """Return whether a tool name matches that of the rule, in which `*` is a wildcard."""
         return _name_matcher(self.tool).fullmatch(tool) is not None
 
     def covers(self, subject: str, capability: Capability) -> bool:
-        """Return whether the rule covers one subject of a call of its tools."""
+        """Return whether the pattern of the rule covers one subject of a call."""
         if self.pattern is None or self.covers_everything:
             return True
         if is_unknown_subject(subject, capability):
@@ -102,7 +103,7 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
         return found is not None
 
     def covers_any(self, tool: str, capability: Capability, subjects: Sequence[str]) -> bool:
-        """Return whether the rule covers a subject of a call, or every call of the tool."""
+        """Return whether the rule covers at least one subject of a call, or every call."""
         if not self.names_tool(tool):
             return False
         return self.covers_everything or any(
@@ -113,9 +114,10 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
 def find_covering_rules(
     rules: Iterable[PermissionRule], tool: str, *, capability: Capability, subjects: Sequence[str]
 ) -> tuple[PermissionRule, ...] | None:
-    """Return the first rules that together cover all subjects of a call; None if they do not.
+    """Return the rules that together cover all subjects of a call; None if one is not covered.
 
-    A call without subjects is covered by a rule for every call of the tool.
+    The first matching rule covers a subject. A call without subjects is covered only by a rule for
+    every call of the tool.
     """
     candidates = [rule for rule in rules if rule.names_tool(tool)]
     if not subjects:
@@ -134,14 +136,14 @@ def find_covering_rules(
 
 
 def _protected_names(path: str) -> frozenset[str]:
-    """Return the names in a path, or in a pattern for paths, that affect later runs."""
+    """Return the names in a path or a path pattern that `_PROTECTED_PATH` protects."""
     return frozenset([name.lower() for name in _PROTECTED_PATH.findall(path)])
 
 
 def is_unknown_subject(subject: str, capability: Capability) -> bool:
-    """Return whether a subject may differ from its text.
+    """Return whether the text of a subject does not determine the target of the call.
 
-    This is true for a subject that its tool marks as unknown, and for a path that is not
+    This is true for a subject that the tool marks as unknown, and for a path that is not
     normalized.
     """
     if subject.startswith(UNKNOWN_SUBJECT_PREFIX):
@@ -157,10 +159,10 @@ def _check_pattern(pattern: str) -> None:
             "rule_pattern_empty",
             "the pattern is empty; remove the parentheses to cover all calls of the tool",
         )
-    if not pattern.isprintable():  # a person could not read what the rule allows
+    if not pattern.isprintable():  # a person could not see which calls the rule allows
         raise _invalid_rule(
             "rule_pattern_unprintable",
-            "the pattern contains unprintable characters; write * instead of them",
+            "the pattern contains unprintable characters; write * in their place",
         )
     tokens = _TOKEN.findall(pattern)
     if any(
@@ -168,12 +170,12 @@ def _check_pattern(pattern: str) -> None:
     ):
         raise _invalid_rule(
             "rule_pattern_escape",
-            r"write \( \) \\ for parentheses and backslashes in the pattern",
+            r"unescaped parenthesis or backslash in the pattern; write \( \) or \\",
         )
     if " " in (tokens[0], tokens[-1]):
         raise _invalid_rule(
             "rule_pattern_blank",
-            r"the pattern begins or ends with a blank; write \ before the blank",
+            r"the pattern begins or ends with a space; write \ before the space",
         )
 
 
@@ -191,7 +193,7 @@ def _name_matcher(name: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=512)
 def _command_matcher(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern in which `*` matches any text; ` *` at the end matches any arguments."""
+    """Compile a pattern in which `*` matches any text; a final ` *` matches arguments or none."""
     tokens = _TOKEN.findall(pattern)
     tail = ""
     if tokens[-2:] == [" ", "*"]:
@@ -201,9 +203,10 @@ def _command_matcher(pattern: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=512)
 def _path_matcher(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern in which `*` matches text in one name, `**` any number of names.
+    """Compile a pattern in which `*` matches text in one name, and `**` any number of names.
 
-    A `/` at the end means `/**`. A path is matched with a `/` after each name, also the last.
+    A `/` at the end means `/**`. The path to match must have a `/` after each name, including the
+    last.
     """
     names = [name for name in pattern.split("/") if name != "."] or ["."]
     if len(names) > 1 and not names[-1]:
@@ -224,7 +227,7 @@ def _name_in_path(name: str) -> str:
 
 
 def _split_at_wildcards(tokens: Iterable[str]) -> list[str]:
-    """Return the regular expressions of the pieces between the stars."""
+    """Return the pieces of a pattern between its wildcards, as regular expressions."""
     pieces = [""]
     for part in tokens:
         if part == "*":
@@ -235,10 +238,10 @@ def _split_at_wildcards(tokens: Iterable[str]) -> list[str]:
 
 
 def _join_with_wildcards(pieces: Sequence[str], filler: str) -> str:
-    """Return a regular expression for pieces with any number of fillers between them.
+    """Return a regular expression for pieces separated by any number of `filler` matches.
 
-    Each piece matches at its first occurrence, without backtracking, so that no text of a model can
-    make the match slow.
+    Each piece matches at its first occurrence, without backtracking, so that no text from a model
+    can make matching slow.
     """
     if len(pieces) == 1:
         return pieces[0]
@@ -247,7 +250,7 @@ def _join_with_wildcards(pieces: Sequence[str], filler: str) -> str:
 
 
 def _normalize_tool_name(tool: str) -> str:
-    """Return the name that steno gives an MCP tool, from the name that its server uses."""
+    """Return the name that steno uses for an MCP tool; any other name is returned unchanged."""
     if not tool.startswith(MCP_TOOL_PREFIX):
         return tool
     if "*" in tool:
@@ -262,7 +265,7 @@ def _normalize_tool_name(tool: str) -> str:
 
 
 class AgentRole(StrEnum):
-    """The role of an agent: it only plans, or it also acts."""
+    """The role of an agent, which either only plans or also acts."""
 
     PLANNER = "planner"
     ACTOR = "actor"
@@ -278,9 +281,9 @@ ROLE_CAPABILITIES: Final[Mapping[AgentRole, frozenset[Capability]]] = {
     AgentRole.PLANNER: _READ_ONLY,
     AgentRole.ACTOR: _ALL_CAPABILITIES,
 }
-"""The capabilities that rules can allow: a call must pass the tables of its mode and its role."""
+"""The capabilities that rules can allow, by role; the mode must permit a capability as well."""
 _DEFAULT_RULES: Final = (PermissionRule(tool="bash_kill"),)
-"""`bash_kill` only ends jobs that an allowed call has started."""
+"""Rules that always apply: `bash_kill` only ends jobs that an allowed call has started."""
 _CAPABILITY_NAMES: Final = {
     Capability.READ: "reading",
     Capability.WRITE: "writing",
@@ -290,7 +293,7 @@ _CAPABILITY_NAMES: Final = {
 
 
 class DecisionKind(StrEnum):
-    """The kinds of decisions about a call; `ASK` leaves it to an approver."""
+    """The kinds of policy decisions; `ASK` leaves the decision to an approver."""
 
     ALLOW = "allow"
     DENY = "deny"
@@ -299,19 +302,19 @@ class DecisionKind(StrEnum):
 
 @final
 class PolicyDecision(RedactedRepr, frozen=True, kw_only=True):
-    """The decision of modes, roles, rules and grants about a call."""
+    """A decision about a call, based on the mode, the role, rules and grants."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"rule"})
 
     kind: DecisionKind
     rule: str = ""
-    """The rule for the log: `mode plan`, `deny bash(rm *)`; empty if there is none."""
+    """The rule to record, such as `mode plan` or `deny bash(rm *)`; empty if there is none."""
     reason: str = ""
     """The text for the model if the call is denied."""
     subjects: tuple[str, ...] = ()
-    """The subjects of the call; empty if they did not matter."""
+    """The subjects of the call; empty if the mode or the role decided."""
     code: ResultCode = ResultCode.DENIED
-    """The code of the denial."""
+    """The code of a denial; meaningless for other decisions."""
 
 
 @final
@@ -324,7 +327,7 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
     default_allow: frozenset[Capability] = _READ_ONLY
     """Capabilities that need neither a rule nor an approval."""
     default_rules: tuple[PermissionRule, ...] = _DEFAULT_RULES
-    """Rules for calls that need neither a rule of the user nor an approval."""
+    """Allow rules that apply in addition to those of the user."""
 
     @classmethod
     def of(
@@ -334,7 +337,7 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
         allow: Iterable[str] = (),
         deny: Iterable[str] = (),
     ) -> Permissions:
-        """Build permissions from the text of rules. Raises InvalidValue."""
+        """Build permissions from rules as text. Raises InvalidValue if a rule is invalid."""
         return cls(
             role=role,
             allow=tuple([PermissionRule.parse(text) for text in allow]),
@@ -342,7 +345,7 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
         )
 
     def find_mode_denial(self, tool: Tool, mode: Mode) -> PolicyDecision | None:
-        """Return the denial of every call of a tool, by mode or role; None if it can be allowed."""
+        """Return a denial if the mode or the role forbids every call of a tool; else None."""
         if tool.capability not in (allowed := MODE_CAPABILITIES[mode]):
             advice = "describe what you would do, or ask the user to change the mode"
             text = f"{mode} mode allows {_join_capabilities(allowed)} only; {advice}"
@@ -393,10 +396,11 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
         return self._find_deny_rule(tool, (subject,)) is not None
 
     def _find_denial(self, tool: Tool, subjects: tuple[str, ...]) -> PolicyDecision | None:
-        """Return the decision of the deny rules, if they have one.
+        """Return the decision of the deny rules; None if they do not affect the call.
 
         An unknown subject may be a denied one, and a call without subjects cannot be compared with
-        a pattern. In both cases no other rule may allow the call, and an approver has to decide.
+        a pattern. In both cases, if a deny rule names the tool, an approver has to decide, and no
+        other rule may allow the call.
         """
         rule = self._find_deny_rule(tool, subjects)
         if rule is not None:
@@ -428,7 +432,7 @@ def _rule_names(tool: Tool) -> tuple[str, ...]:
 def _describe_allowing_rules(
     sources: Mapping[str, Sequence[PermissionRule]], tool: Tool, subjects: tuple[str, ...]
 ) -> str | None:
-    """Return the rules that together allow a call, with their sources; None if they do not."""
+    """Return the rules that together allow a call, each with its source; None if none do."""
     origins: dict[PermissionRule, str] = {}
     for source, rules in sources.items():
         for rule in rules:
@@ -440,12 +444,12 @@ def _describe_allowing_rules(
 
 
 def mode_denial_rule(mode: Mode) -> str:
-    """Return the recorded rule of a call that a mode denies. It is stored."""
+    """Return the rule to record for a call that a mode denies. Never change the stored text."""
     return f"mode {mode}"
 
 
 def role_denial_rule(role: AgentRole) -> str:
-    """Return the recorded rule of a call that a role denies. It is stored."""
+    """Return the rule to record for a call that a role denies. Never change the stored text."""
     return f"role {role}"
 
 
@@ -468,7 +472,7 @@ def _join_capabilities(capabilities: frozenset[Capability]) -> str:
 
 
 def build_denial_text(decision: ApprovalDecision) -> str:
-    """Return the text for the model about a denial by an approver."""
+    """Return the text that the model reads after an approver denied its call."""
     reason = (
         decision.reason or "the call was not approved; do not repeat it unless you are asked to"
     )
@@ -487,10 +491,10 @@ _ARGUMENT_DRIVEN: Final = """
     curl nc ncat netcat rsync scp sftp socat ssh wget
     chmod chown dd kill killall mkfs pkill rm rmdir shred systemctl tee unlink
 """
-"""Programs that run, remove or fetch what their arguments name."""
+"""Programs whose arguments name programs to run, files to remove or addresses to fetch."""
 _ARGUMENT_DRIVEN_PROGRAMS: Final = frozenset(_ARGUMENT_DRIVEN.split())
 _ARGUMENT_DRIVEN_SUBCOMMANDS: Final = frozenset({"dlx", "eval", "exec", "run", "shell", "x"})
-"""Subcommands that do the same: `npm exec`, `uv run`."""
+"""Subcommands that run the program named in their arguments, such as `npm exec` and `uv run`."""
 _VERSION: Final = re.compile(r"[\d.-]+$")
 _WORD: Final = re.compile(r"[A-Za-z0-9_./+:@%-]+")
 _SUBCOMMAND: Final = re.compile(r"[a-z][a-z0-9_-]*")
@@ -499,10 +503,10 @@ _MAX_PATTERN_LENGTH: Final = 200
 
 
 def suggest_rule(tool: str, capability: Capability, subjects: Sequence[str]) -> str:
-    """Return a rule for calls like this one that a user may allow; empty if there is no safe one.
+    """Return a rule that covers similar calls, to suggest to the user; empty if none is safe.
 
-    There is no safe rule for unknown subjects, nor for programs that run, remove or fetch what
-    their arguments name.
+    No rule is safe for unknown subjects, or for programs that run, remove or fetch the targets
+    named in their arguments.
     """
     if any(not subject or is_unknown_subject(subject, capability) for subject in subjects):
         return ""
@@ -525,7 +529,10 @@ def suggest_rule(tool: str, capability: Capability, subjects: Sequence[str]) -> 
 
 
 def _command_pattern(command: str) -> str:
-    """Return a pattern for a program and its subcommand, else for exactly this command."""
+    """Return a pattern for a program and its subcommand, or for exactly this command.
+
+    The pattern is empty if the program is unsafe (see `_ARGUMENT_DRIVEN_PROGRAMS`).
+    """
     program, *rest = command.split(" ")
     name = program.rpartition("/")[2].lower()  # some file systems ignore case
     if (
@@ -540,13 +547,17 @@ def _command_pattern(command: str) -> str:
 
 
 def _address_pattern(address: str) -> str:
-    """Return a pattern for everything on the same host."""
+    """Return a pattern for all addresses on the same host; empty if there is no host."""
     found = _ADDRESS.match(address)
     return "" if found is None else f"{_escape_pattern(found[0])}/**"
 
 
 def _path_pattern(paths: Sequence[str]) -> str:
-    """Return a pattern for the folder of the paths; at the top or if hidden, for the path."""
+    """Return a pattern for the common folder of the paths, or for a single path.
+
+    A folder at the top level, hidden or protected is not suggested. The pattern is empty if neither
+    form is possible.
+    """
     folder, *other_folders = {path.rpartition("/")[0] for path in paths}
     is_hidden = any(name.startswith(".") for path in paths for name in path.split("/"))
     if folder and not other_folders and not is_hidden and not any(map(_protected_names, paths)):

@@ -1,4 +1,4 @@
-"""Replay of a recorded session, and a rerun of it on another model."""
+"""Replay a recorded session offline, or repeat its input with another model."""
 
 from steno.agent.replay.comparison import RecordedResults, rerun
 from steno.agent.replay.verify import replay

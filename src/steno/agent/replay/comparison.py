@@ -1,10 +1,10 @@
-"""Run the user's input of a recorded branch on another model, and compare the two.
+"""Run the user's input of a recorded branch on another model, and compare the responses.
 
     comparison = await rerun(conversation, make_agent, name="replay-small")
 
 The other model works on a new branch, which begins before the first response. A call that is in the
-log gets its recorded result, and each result is used once; all other calls are decided about and
-run as usual. Afterwards the branch that was active before is active again.
+log gets its recorded result, and each result is used once; the gate decides about all other calls
+as usual. At the end, the previously active branch is active again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from steno.ports import Tool
 from steno.records.entry import ApprovalStatus, Entry, Mode, ModeChange, Resolution
 
 RECORDED_RESULT_RULE: Final = "result on record"
-"""The recorded rule of a call that is not run, because its result is in the log."""
+"""The rule to record for a call that is not run, because its result is already in the log."""
 _RUN_OUTCOMES: Final = (Outcome.OK, Outcome.ERROR)
 
 
@@ -44,11 +44,11 @@ _RUN_OUTCOMES: Final = (Outcome.OK, Outcome.ERROR)
 
 @final
 class RecordedResults:
-    """The recorded results of calls, for an agent that makes the same calls again."""
+    """The recorded results of calls, to reuse when another model makes the same calls."""
 
     def __init__(self, entries: Iterable[Entry]) -> None:
         self.count: int = 0
-        """The number of results that were used."""
+        """The number of results that were reused."""
         self._results: dict[tuple[str, bytes], deque[Entry]] = defaultdict(deque)
         self._reserved: dict[str, ToolResultMessage] = {}
         calls: dict[str, AnyToolCall] = {}
@@ -62,15 +62,15 @@ class RecordedResults:
                     self._results[_call_key(call)].append(entry)
 
     def wrap_gate(self, gate: PermissionGate) -> PermissionGate:
-        """Return a gate that approves recorded calls, and leaves the rest to another gate."""
+        """Return a gate that approves recorded calls, and passes all other calls to another gate."""
         return _RecordedResultsGate(self, gate)
 
     def wrap_runner(self, runner: ToolRunner) -> ToolRunner:
-        """Return a runner that returns recorded results, and leaves the rest to another runner."""
+        """Return a runner that returns recorded results, and passes all other calls to another runner."""
         return _RecordedResultsRunner(self, runner)
 
     def reserve(self, call: ToolCall) -> Entry | None:
-        """Reserve the next result of a call like this; `take` returns it."""
+        """Reserve the next recorded result of an equal call, which `take` returns."""
         results = self._results.get(_call_key(call))
         if not results:
             return None
@@ -81,7 +81,7 @@ class RecordedResults:
         return entry
 
     def take(self, call: ToolCall) -> ToolResultMessage | None:
-        """Return the result that was reserved for a call; None if there is none."""
+        """Return the result that `reserve` reserved for a call; None if there is none."""
         result = self._reserved.pop(call.id, None)
         return None if result is None else replace(result, tool_call_id=call.id)
 
@@ -138,7 +138,7 @@ def _call_key(call: AnyToolCall) -> tuple[str, bytes]:
 
 
 class RunSummary(NamedTuple):
-    """The figures of one of the two runs."""
+    """The model, usage, cost and results of one of the two runs."""
 
     model: str
     """Empty if the log names none."""
@@ -146,25 +146,25 @@ class RunSummary(NamedTuple):
     calls: int
     usage: Usage
     cost: Decimal | None
-    """None if a price is unknown."""
+    """The total cost; None if a price is unknown."""
     stop_reasons: tuple[str, ...]
-    """The last stop reason after each user message."""
+    """The stop reason of the last response to each user message."""
     text: str
-    """The last text of the model."""
+    """The text of the last response that has any."""
 
 
 class Divergence(NamedTuple):
-    """The first response that differs in text or calls."""
+    """The first pair of responses that differ in text or calls."""
 
     turn: int
     """The number of the response, from 1."""
     recorded: AssistantMessage | None
-    """None if there are no more responses."""
+    """None if this run has no such response."""
     new: AssistantMessage | None
 
 
 class ModelComparison(NamedTuple):
-    """The result of a rerun on another model."""
+    """The comparison of a recorded branch with a rerun on another model."""
 
     branch: str
     """The branch of the rerun."""
@@ -175,7 +175,7 @@ class ModelComparison(NamedTuple):
     reused_results: int
     """The number of recorded results that were used again."""
     stopped: RunResult | None
-    """The run that ended early; then the rest of the input was not repeated."""
+    """The run that ended early, so that the rest of the input was not repeated; None if none did."""
 
 
 async def rerun(
@@ -187,11 +187,11 @@ async def rerun(
     price_of: Callable[[str], Price | None] = lambda _: None,
     on_event: OnEvent = ignore_event,
 ) -> ModelComparison:
-    """Repeat the user's input of a branch on a new branch called `name`, for another model.
+    """Repeat the user input of a branch with another model, on a new branch called `name`.
 
-    `build_agent` returns an agent on this conversation, whose gate and runner are wrapped with
-    `RecordedResults.wrap_gate` and `wrap_runner`. Changes of the mode are repeated, feedback is
-    not. Raises InvalidValue if the branch has no user message, Conflict if the name is taken.
+    `build_agent` returns an agent for this conversation, whose gate and runner are wrapped with
+    `RecordedResults.wrap_gate` and `wrap_runner`. Mode changes are repeated, feedback is not.
+    Raises InvalidValue if the branch has no user message, Conflict if the name is taken.
     """
     active = conversation.branch
     entries = conversation.entries(branch)
@@ -216,7 +216,7 @@ async def rerun(
 
 
 def _find_first_response(entries: Sequence[Entry]) -> int:
-    """Return the position of the first response to the user, or the end if there is none."""
+    """Return the index of the first response to the user, or the length if there is none."""
     has_input = False
     for number, entry in enumerate(entries):
         if has_input and isinstance(entry.payload, AssistantMessage):
@@ -230,7 +230,7 @@ def _find_first_response(entries: Sequence[Entry]) -> int:
 async def _repeat_input(
     agent: Agent, recorded: Sequence[Entry], on_event: OnEvent
 ) -> RunResult | None:
-    """Run the agent wherever the log has a response; return a run that ended early."""
+    """Run the agent for each recorded response; return the run that ended early, if any."""
     conversation = agent.conversation
     ids = {entry.id: entry.id for entry in conversation.entries_view()}
     is_unanswered = True

@@ -1,13 +1,13 @@
 """A recorded run, and doubles that feed it to the loop: a journal, a provider, a gate, tools.
 
 `RecordedRun` holds the entries that led to the end of a branch, in the order they were written,
-with those that a rewind left in the log. It knows the next entry, and everything that the log has
-later about a call: which calls ran together, which were stopped, and where the program was killed.
+with those that a rewind left in the log. It returns the next entry, and looks up
+later entries about a call: which calls ran together, which were stopped, and where the program was killed.
 Results that the agent wrote itself are recognised by their codes. Older versions recorded no codes,
 so their sentences are listed here.
 
-The doubles feed the loop everything that came from outside, as recorded. Every entry that the loop
-makes is compared with the log before the loop continues.
+The doubles feed the loop all recorded input from outside. Every entry that the loop creates is
+compared with the log before the loop continues.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _RUN_AUDIT_KEYS: Final = {
     UserMessage: frozenset({"actor", "origin"}),
     AssistantMessage: frozenset({"model", "response_model", "response_id"}),
 }
-"""The audit that a run records with a message."""
+"""The names of the audit members that a run records with a message."""
 _SENTENCES_WITHOUT_CODE: Final = {
     "The call was not run: the turn was stopped before.": ResultCode.CALL_NOT_RUN,
     "The call was stopped while it ran. It may have taken effect in part.": ResultCode.CALL_STOPPED,
@@ -72,10 +72,10 @@ _SENTENCES_WITHOUT_CODE: Final = {
         ResultCode.RESULT_REDACTED
     ),
 }
-"""The results of cancelled calls in sessions from before there were codes. Never change these."""
+"""The results of cancelled calls in sessions from before there were codes. Never change these texts."""
 _END_ID: Final = "end"
 _APPENDABLE: Final = (ModeChange, ModelChange, Label, Compaction, Resolution, Feedback, Approval)
-"""Payloads that are often recorded between runs. All others are read back, which takes longer."""
+"""Payloads that are often recorded between runs; checking other payloads takes longer."""
 _PARTIAL_STOP_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR)
 
 
@@ -83,7 +83,7 @@ _PARTIAL_STOP_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR)
 
 
 def is_made_by_run(entry: Entry) -> bool:
-    """Return whether a run records entries like this one; others are recorded between runs."""
+    """Return whether an entry is of a kind that runs record, not the user between runs."""
     payload, audit = entry.payload, entry.audit
     if entry.unknown or getattr(payload, "unknown", None):
         return False
@@ -101,17 +101,17 @@ def is_made_by_run(entry: Entry) -> bool:
 
 
 def is_not_run(entry: Entry) -> bool:
-    """Return whether an entry answers a call that was not run, because the turn was stopped."""
+    """Return whether an entry is the result of a call that was not run because its turn stopped."""
     return entry.decision is None and _cancel_code(entry) == ResultCode.CALL_NOT_RUN
 
 
 def is_stopped(entry: Entry) -> bool:
-    """Return whether an entry answers a call that was stopped while it ran."""
+    """Return whether an entry is the result of a call that was stopped while it ran."""
     return entry.decision is not None and _cancel_code(entry) == ResultCode.CALL_STOPPED
 
 
 def is_outcome_unknown(entry: Entry) -> bool:
-    """Return whether an entry answers a call that may have run before a crash."""
+    """Return whether an entry is the result of a call that may have run before a crash."""
     return entry.decision is not None and _cancel_code(entry) == ResultCode.OUTCOME_UNKNOWN
 
 
@@ -127,7 +127,7 @@ def is_partial(entry: Entry, following: Entry | None) -> bool:
 
 
 def _cancel_code(entry: Entry) -> str | None:
-    """Return the code of a result that the agent wrote for a cancelled call."""
+    """Return the code of the agent's result for a cancelled call; None for any other entry."""
     result = entry.payload
     if not isinstance(result, ToolResultMessage) or result.outcome is not Outcome.CANCELLED:
         return None
@@ -142,10 +142,10 @@ def _code_of_sentence(result: ToolResultMessage) -> str | None:
 
 
 def with_recorded_wording(payload: Payload, recorded: Payload | None) -> Payload:
-    """Return a payload of the agent with the recorded text, if both mean the same.
+    """Return a payload with the recorded text, if both payloads have the same code and target.
 
-    The texts of the agent's own results and repairs may differ from those of the version that
-    recorded the session, and older versions recorded no code. Everything else is compared.
+    The agent's own results and repairs may be worded differently, or have no code, in a session of
+    another version. All other payloads are returned unchanged.
     """
     match payload, recorded:
         case ToolResultMessage(), ToolResultMessage() if _states_the_same(payload, recorded):
@@ -163,7 +163,7 @@ def with_recorded_wording(payload: Payload, recorded: Payload | None) -> Payload
 
 
 def _states_the_same(replayed: ToolResultMessage, recorded: ToolResultMessage) -> bool:
-    """Return whether two results of the agent answer the same call for the same reason."""
+    """Return whether two results of the agent have the same call, outcome and code."""
     code = result_code(replayed)
     if code is None or not _repeats_its_text(recorded):
         return False
@@ -176,14 +176,14 @@ def _states_the_same(replayed: ToolResultMessage, recorded: ToolResultMessage) -
 
 
 def _repeats_its_text(result: ToolResultMessage) -> bool:
-    """Return whether a result has the form of one that the agent wrote, in any version."""
+    """Return whether the failure of an agent's result repeats its text, as in all versions."""
     first = result.content[0] if result.content else None
     failure = Failure(message=first.text) if isinstance(first, Text) else None
     return is_agent_result(result) and failure is not None and result.failure == failure
 
 
 def _call_id_of(entry: Entry) -> str | None:
-    """Return the id of the call that an entry of a run decides about or answers."""
+    """Return the call id of a decision or a result that a run recorded; None for other entries."""
     payload = entry.payload
     if isinstance(payload, ToolResultMessage):
         return payload.tool_call_id
@@ -197,10 +197,10 @@ def _call_id_of(entry: Entry) -> str | None:
 
 @final
 class RecordedRun:
-    """The entries that led to the end of a branch, and the position of the replay."""
+    """The recorded entries of a branch from its beginning, and the position of the replay."""
 
     def __init__(self, records: Iterable[Record], branch: str | None = None) -> None:
-        """Take all records of a session and the name of a branch (default: the last written).
+        """Select a branch from all records of a session, by default the branch written to last.
 
         Raises Missing if there is no such branch, Damaged if its beginning is missing.
         """
@@ -222,12 +222,12 @@ class RecordedRun:
 
     @property
     def head(self) -> Entry | None:
-        """The last entry that was replayed."""
+        """The last entry that was replayed; None at the beginning."""
         return self.records[self.position - 1].entry if self.position else None
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """The names of all tools that were called, in order."""
+        """The names of all tools that were called, in the order of their first calls."""
         turns = [record.entry.payload for record in self.records if record.entry is not None]
         calls = [
             call for turn in turns if isinstance(turn, AssistantMessage) for call in turn.tool_calls
@@ -235,7 +235,7 @@ class RecordedRun:
         return tuple(dict.fromkeys([call.name for call in calls]))
 
     def walk_back(self, entry_id: str | None) -> Iterator[tuple[Entry, str]]:
-        """Yield an entry with its digest, then its parents up to the first. Raises Missing."""
+        """Yield an entry with its digest, then its ancestors. Raises Missing if one is absent."""
         while entry_id is not None:
             record = self._all.get(entry_id)
             if record is None or record.entry is None or record.digest is None:
@@ -246,18 +246,21 @@ class RecordedRun:
             entry_id = record.entry.parent
 
     def digest_before(self, entry: Entry) -> str | None:
-        """Return the digest of the parent of an entry. Raises Missing."""
+        """Return the digest of the parent of an entry. Raises Missing if the parent is absent."""
         return next((digest for _, digest in self.walk_back(entry.parent)), None)
 
     def remaining(self, skipping: int = 0) -> Iterator[Entry]:
-        """Yield the entries from the next one on, without the first `skipping` ones."""
+        """Yield the entries that are not replayed yet, after the first `skipping` of them."""
         for number in range(self.position + skipping, len(self.records)):
             entry = self.records[number].entry
             assert entry is not None
             yield entry
 
     def remaining_in_turn(self) -> Iterator[Entry]:
-        """Yield the entries up to the next turn, or up to a rewind."""
+        """Yield the entries that are not replayed yet, up to the next message or rewind.
+
+        Tool results do not count as messages here.
+        """
         for entry in self.remaining():
             if isinstance(entry.message or entry.payload, (AssistantMessage, UserMessage, Rewind)):
                 return
@@ -270,21 +273,21 @@ class RecordedRun:
         )
 
     def result_of(self, call_id: str) -> Entry | None:
-        """Return the result of a call of this turn; None if none follows."""
+        """Return the entry with the result of a call of this turn; None if there is none."""
         for entry in self.remaining_in_turn():
             if isinstance(entry.payload, ToolResultMessage) and _call_id_of(entry) == call_id:
                 return entry
         return None
 
     def call_of(self, entry: Entry) -> AnyToolCall | None:
-        """Return the call of this turn that an entry is about."""
+        """Return the call of this turn that an entry is about; None if there is none."""
         calls, _ = self._current_turn()
         return next((call for call in calls if call.id == _call_id_of(entry)), None)
 
     def read_only_tools(self) -> frozenset[str]:
-        """Return the names of the tools that only read, as far as the log of this turn shows.
+        """Return the names of the tools that only read, inferred from the log of this turn.
 
-        Their calls are decided about together, run together, and run again after a crash.
+        Only calls that read run together, and only they are run again after a crash.
         """
         calls, entries = self._current_turn()
         histories = [_CallHistory(entries, call.id) for call in calls]
@@ -296,7 +299,7 @@ class RecordedRun:
         return frozenset(readers)
 
     def _current_turn(self) -> tuple[tuple[AnyToolCall, ...], list[Entry]]:
-        """Return the calls of the last turn and all entries after it, replayed or not."""
+        """Return the calls of the last response and all entries of its turn, replayed or not."""
         replayed: list[Entry] = []
         for entry, _ in self.walk_back(None if self.head is None else self.head.id):
             if isinstance(entry.payload, AssistantMessage):
@@ -307,7 +310,7 @@ class RecordedRun:
 
 @final
 class _CallHistory:
-    """The decisions and the result of one call of a turn, by position."""
+    """The positions of the decisions and the result of one call among the entries of its turn."""
 
     def __init__(self, entries: Sequence[Entry], call_id: str) -> None:
         own_entries = [
@@ -324,13 +327,13 @@ class _CallHistory:
         self.was_run_again = ApprovalStatus.APPROVED in [
             approval.status for _, approval in decisions[:-1]
         ]
-        """Whether another decision follows an approval; only a call that reads is run again."""
+        """Whether another decision follows an approval, which happens only to calls that read."""
 
     def ran_with(self, later: _CallHistory) -> bool:
-        """Return whether a later call began before this one had its result."""
+        """Return whether a later call began before this call had its result."""
         if later._first_decided < self._ended:
             return True
-        # A stop ends all calls that run together; those that did not begin are recorded as not run.
+        # A stop ends all calls that run together; calls that did not begin are recorded as not run.
         result = later._result
         is_answered = result is not None and not is_not_run(result)
         was_stopped = self._result is not None and is_stopped(self._result)
@@ -341,7 +344,7 @@ class _CallHistory:
 
 
 def _find_branch_records(written: Sequence[Record], branch: str | None) -> tuple[Record, ...]:
-    """Return the records of a branch, after those of the branches that it began in."""
+    """Return the records of a branch, preceded by those of the branches that it started from."""
     fork_points: dict[str, str | None] = {MAIN_BRANCH: None}
     records_by_id: dict[str, Record] = {}
     for record in written:
@@ -361,7 +364,7 @@ def _find_branch_records(written: Sequence[Record], branch: str | None) -> tuple
         origin = records_by_id.get(at)
         if origin is None or origin.branch in last_seq or origin.branch not in fork_points:
             raise Damaged(
-                "the entry that the branch starts after is missing",
+                "the entry at which the branch was forked is missing",
                 place="branch",
                 code="fork_point_missing",
             )
@@ -380,7 +383,7 @@ def _find_branch_records(written: Sequence[Record], branch: str | None) -> tuple
 
 
 class ReplayEnded(LogError):
-    """The run ends here: the program was killed, or the loop made a different entry."""
+    """The replayed run ends here: the program was killed, or the loop made another entry."""
 
     code = "replay_ended"
 
@@ -391,7 +394,7 @@ class ReplayStopped(Exception):
 
 @final
 class ReplayState:
-    """A recorded run, and how many of its entries the loop has reproduced."""
+    """The progress of a replay: the recorded run, and how much of it the loop has reproduced."""
 
     def __init__(self, recorded_run: RecordedRun) -> None:
         self.recorded_run: Final = recorded_run
@@ -400,24 +403,24 @@ class ReplayState:
         self.attempt: Entry | None = None
         """The entry that the loop made where the log has a different one."""
         self.is_tampered: bool = False
-        """Whether the digest of the next entry is that of another entry."""
+        """Whether the recorded digest of the next entry does not match its content."""
         self.is_over: bool = False
         self._is_copying = False
         """Whether the entry that is appended now is copied from the log."""
         self.stop: Callable[[], object] = lambda: None
-        """Stop the current run, as a user or a limit does."""
+        """Stops the current run, as a user or a limit does."""
         self.conversation: Final = Conversation(
             id="replay",
             journal=_ReplayJournal(self),
             new_id=lambda: _END_ID if recorded_run.next is None else recorded_run.next.id,
-            # The time is None if the log has none; the type of a clock excludes that.
+            # An entry may have no time, which the type of the clock does not allow.
             now=lambda: cast(
                 "datetime", None if recorded_run.next is None else recorded_run.next.time
             ),
         )
 
     def accept(self, entry: Entry, digest: str) -> None:
-        """Continue after an entry of the loop if it is the recorded one. Raises ReplayEnded."""
+        """Accept an entry of the loop that equals the recorded entry, else raise ReplayEnded."""
         record = self.recorded_run.record
         if not self.is_over and record is not None:
             has_same_entry, has_same_digest = entry == record.entry, digest == record.digest
@@ -426,14 +429,14 @@ class ReplayState:
                 self._advance()
                 return
             if self._is_copying:
-                raise ReplayEnded("the copy differs from the recorded entry", place="replay")
+                raise ReplayEnded("the copied entry differs from the recorded one", place="replay")
             self.is_tampered = has_same_entry or has_same_digest
             self.attempt = None if has_same_entry else self.attempt or entry
         self.is_over = True
-        raise ReplayEnded("nothing more is recorded in this run", place="replay")
+        raise ReplayEnded("the recorded run has no such entry", place="replay")
 
     def copy_next(self) -> None:
-        """Copy the next entry as it is."""
+        """Copy the next entry unchanged."""
         record = self.recorded_run.record
         assert record is not None
         assert record.entry is not None
@@ -447,7 +450,10 @@ class ReplayState:
             self.conversation.refresh()
 
     def _append(self, entry: Entry) -> bool:
-        """Append a copy of the next entry, if it follows the last one and can be appended."""
+        """Append a copy of the next entry if possible; return whether it was appended.
+
+        The entry must follow the last replayed entry.
+        """
         head = self.recorded_run.head
         if not isinstance(entry.payload, _APPENDABLE) or head is None or entry.parent != head.id:
             return False
@@ -461,7 +467,7 @@ class ReplayState:
         return True
 
     def copy_given(self) -> None:
-        """Copy the entries that no run makes: settings, labels, feedback, foreign entries."""
+        """Copy the next entries that no run makes: settings, labels, feedback, unknown entries."""
         while (
             not self.is_over
             and self.recorded_run.next is not None
@@ -470,7 +476,10 @@ class ReplayState:
             self.copy_next()
 
     def check_next(self, entry: Entry) -> None:
-        """Prepare for the entry after one that was just recorded. Raises ReplayStopped."""
+        """Prepare for the entry after one that was just recorded.
+
+        Raises ReplayStopped if the recorded run was stopped at this point.
+        """
         self.copy_given()
         next_entry = self.recorded_run.next
         if next_entry is None:
@@ -480,12 +489,12 @@ class ReplayState:
         if is_stopped(next_entry) and isinstance(
             self.recorded_run.call_of(next_entry), InvalidToolCall
         ):
-            self.stop()  # no gate and no runner sees an invalid call
+            self.stop()  # an invalid call never reaches the gate or the runner, which could stop it
 
     def end_as_killed(self) -> Never:
         """End the run as if the program had been killed. Raises ReplayEnded."""
         self.is_over = True
-        raise ReplayEnded("the record continues in another run", place="replay")
+        raise ReplayEnded("the recorded run was killed at this point", place="replay")
 
     def _advance(self) -> None:
         self.recorded_run.position += 1
@@ -494,14 +503,14 @@ class ReplayState:
 
 @final
 class _ReplayJournal:
-    """Holds the entries so far (`steno.ports.Journal`)."""
+    """A journal of the entries replayed so far (`steno.ports.Journal`)."""
 
     def __init__(self, state: ReplayState) -> None:
         self._state = state
 
     def extract_blobs(self, payload: Payload) -> Payload:
-        # Blobs were extracted when the payload was recorded. Only here can the wording of a
-        # payload be changed before its digest is computed.
+        # Blobs were extracted when the payload was recorded. This hook is used for the wording,
+        # because it is the only one that is called before the digest is computed.
         recorded = self._state.recorded_run.next
         return with_recorded_wording(payload, None if recorded is None else recorded.payload)
 
@@ -534,12 +543,15 @@ class RecordedProvider:
         self._model = model
 
     def stream(self, request: Request) -> RecordedStream:
-        """Return the next response. Raises ProviderError if the next entry is not a response."""
+        """Return the next recorded response as a stream.
+
+        Raises ProviderError if the next entry is not a response, or not of the same model.
+        """
         entry = self._state.recorded_run.next
         message = None if entry is None or not is_made_by_run(entry) else entry.payload
         if entry is None or not isinstance(message, AssistantMessage):
             raise ProviderError(
-                "no response is recorded here", place="replay", code="no_recorded_response"
+                "no response is recorded at this point", place="replay", code="no_recorded_response"
             )
         if (entry.audit or {}).get("model", "") != self._model:
             raise ProviderError(
@@ -552,7 +564,7 @@ class RecordedProvider:
 
 @final
 class RecordedStream:
-    """Streams a recorded response (`steno.ports.Stream`), and fails where the recorded one did."""
+    """Streams a recorded response, and fails if the recorded one failed (`steno.ports.Stream`)."""
 
     def __init__(self, state: ReplayState, entry: Entry, message: AssistantMessage) -> None:
         audit = entry.audit or {}
@@ -583,7 +595,7 @@ class RecordedStream:
         )
 
     def _is_retried(self) -> bool:
-        """Return whether the branch is rewound to before the response."""
+        """Return whether the log rewinds the branch to an entry before the response."""
         for entry in self._state.recorded_run.remaining(skipping=1):
             if isinstance(entry.payload, Rewind):
                 return entry.parent == self._entry.parent
@@ -598,15 +610,15 @@ class RecordedStream:
         self.close()
 
     async def collect(self) -> AssistantMessage:
-        """Return the response."""
+        """Return the recorded response without streaming it."""
         return self._message
 
     def message(self) -> AssistantMessage:
-        """Return the recorded response, however it ended."""
+        """Return the recorded response, even if it is incomplete."""
         return self._message
 
     def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: there is no connection to close."""
 
 
 async def _wait_until_stopped(state: ReplayState) -> Never:
@@ -626,21 +638,21 @@ class RecordedCalls:
         self._state = state
 
     def offers(self, tool: Tool, mode: Mode) -> bool:
-        """Offer all tools: for a tool that was not offered, the log has the denial of its call."""
+        """Return True for all tools; if a tool was not offered, the log denies its calls."""
         return True
 
     def denies(self, tool: Tool, subject: str) -> bool:
-        """Deny nothing: no tool is run."""
+        """Return False, because a replay runs no tool."""
         return False
 
     async def authorize_reference(
         self, tool: Tool, call: ToolCall, recorder: RunRecorder
     ) -> GateDecision:
-        """Deny the reference: the resolutions are in the log."""
+        """Deny the reference, because the log has its resolution."""
         return GateDecision(False)
 
     async def decide(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
-        """Record the decisions about a call again. Raises ReplayEnded if there are none."""
+        """Record the decisions about a call again. Raises ReplayEnded if the log has none."""
         recorded_run = self._state.recorded_run
         while (
             entry := recorded_run.next_about(call.id)
@@ -660,7 +672,7 @@ class RecordedCalls:
                 return self._build_decision(call, approval)
         if entry is None or isinstance(entry.payload, Approval) or not is_made_by_run(entry):
             self._state.end_as_killed()
-        return GateDecision(True)  # the call was invalid: its result needed no decision
+        return GateDecision(True)  # the log has a result without a decision: the call was invalid
 
     def _build_decision(self, call: ToolCall, approval: Approval) -> GateDecision:
         entry = self._state.recorded_run.result_of(call.id)
@@ -672,7 +684,7 @@ class RecordedCalls:
         return GateDecision(approval.status is ApprovalStatus.APPROVED)
 
     async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolResultMessage:
-        """Return the result of a call; for a stopped call, once the replay stops it, too."""
+        """Return the recorded result of a call; wait for the stop if the call was stopped."""
         entry = self._state.recorded_run.next_about(call.id)
         result = None if entry is None else entry.payload
         if entry is not None and isinstance(result, ToolResultMessage):
@@ -682,18 +694,18 @@ class RecordedCalls:
                 return result
             if is_made_by_run(entry) and not is_outcome_unknown(entry) and not is_not_run(entry):
                 return result
-        self._state.is_over = True  # the program was killed before there was a result
+        self._state.is_over = True  # the program was killed before the call had a result
         return await _wait_until_stopped(self._state)
 
 
 @final
 class RecordedTool:
-    """A tool that was called in the recorded run; it is never run (`steno.ports.Tool`)."""
+    """A tool that the recorded run called; the replay never runs it (`steno.ports.Tool`)."""
 
     headline = staticmethod(default_headline)
 
     def __init__(self, state: ReplayState, name: str) -> None:
-        """Take the name; the definition of the tool is not in the log."""
+        """Build a definition from the name alone, because the log contains no definitions."""
         self._state = state
         self.rule_aliases: Final[tuple[str, ...]] = ()
         self.definition: Final = ToolDefinition(
@@ -705,18 +717,18 @@ class RecordedTool:
 
     @property
     def capability(self) -> Capability:
-        """READ if calls of the tool ran together with others in this turn, else EXECUTE."""
+        """READ if the log shows that the tool only reads, else EXECUTE."""
         is_reader = self.definition.name in self._state.recorded_run.read_only_tools()
         return Capability.READ if is_reader else Capability.EXECUTE
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return no subjects: no rule is applied."""
+        """Return no subjects, because a replay applies no rule."""
         return ()
 
     async def preview(self, call: ToolCall) -> CallPreview:
-        """Return an empty preview: no approver is asked."""
+        """Return an empty preview, because a replay asks no approver."""
         return CallPreview()
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Raise AssertionError: results are in the log."""
+        """Raise AssertionError, because a replay takes all results from the log."""
         raise AssertionError("a replay runs no tools")

@@ -1,4 +1,4 @@
-"""Replay a recorded session offline, and check that the loop makes the same log again.
+"""Replay a recorded session offline, and check that the loop creates the same log again.
 
     replayed = await replay(store.records(session))
     assert replayed.is_same
@@ -52,7 +52,7 @@ class ChangedField(NamedTuple):
     """A member of an entry that differs; the lengths are those of its JSON."""
 
     name: str
-    """Such as `payload.content`."""
+    """The path of the member, such as `payload.content`."""
     recorded: int | None
     """None if the recorded entry has no such member."""
     replayed: int | None
@@ -65,10 +65,10 @@ class ChangedField(NamedTuple):
 
 @final
 class ReplayDifference(NamedTuple):
-    """The first entry that the replay did not make."""
+    """The first recorded entry that the replay did not reproduce."""
 
     number: int
-    """The number of its record."""
+    """The number of the record of the entry."""
     recorded: Entry
     replayed: Entry | None
     """The entry of the replay; None if only the digest differs."""
@@ -89,34 +89,34 @@ class ReplayDifference(NamedTuple):
 
 @final
 class ReplayResult(NamedTuple):
-    """The result of a replay."""
+    """The result of a replay: the number of matching entries, and the first difference if any."""
 
     entries: int
-    """The number of entries that are the same."""
+    """The number of replayed entries that match the log."""
     made_by_loop: int
-    """The number of those entries that the loop has reproduced; the others were copied."""
+    """The number of matching entries that the loop created; the others were copied."""
     turns: int
     calls: int
     digest: str | None
-    """The digest of the last of these entries; None if there is none."""
+    """The digest of the last replayed entry; None if there is none."""
     redacted: tuple[str, ...]
-    """Redacted entries; entries that a run cannot make without their content are copied."""
+    """The redacted entries; those that a run cannot reproduce without their content are copied."""
     difference: ReplayDifference | None
 
     @property
     def is_same(self) -> bool:
-        """Whether the loop made the same log, to its end."""
+        """Whether the loop reproduced the whole log."""
         return self.difference is None
 
 
 async def replay(
     records: Iterable[Record], *, branch: str | None = None, on_event: OnEvent = ignore_event
 ) -> ReplayResult:
-    """Replay the entries that led to the end of a branch; by default the one written to last.
+    """Replay a branch from its beginning; by default the branch that was written to last.
 
     `records` are all records of a session, as a store returns them. Nothing is sent, run or stored.
-    `on_event` receives events, as in a run. Raises Missing if there is no such branch, Damaged if
-    its beginning is missing, InvalidValue for values that are not records.
+    `on_event` is called with each event, as in a run. Raises Missing if there is no such branch,
+    Damaged if its beginning is missing, and InvalidValue if a value is not a record.
     """
     return await _Replayer(RecordedRun(_check_records(records), branch), on_event).run()
 
@@ -133,7 +133,7 @@ def _check_records(records: object) -> tuple[Record, ...]:
 
 @final
 class _Replayer:
-    """Replays a recorded run, one agent run after the other."""
+    """Replays a recorded session with one or more runs of an agent, one after the other."""
 
     def __init__(self, recorded_run: RecordedRun, on_event: OnEvent) -> None:
         self._recorded_run = recorded_run
@@ -141,7 +141,7 @@ class _Replayer:
         self._on_event = on_event
         self._agent: Agent | None = None
         self._identity: tuple[str, str | None] = ("", None)
-        """The recorded name of the model, and the actor."""
+        """The recorded model name and actor that the current agent uses."""
         self._tools = [
             RecordedTool(self._state, name) for name in recorded_run.tools if is_tool_name(name)
         ]
@@ -154,20 +154,20 @@ class _Replayer:
                 await self._run_from(entry)
             if recorded_run.position == before and not state.is_tampered:
                 is_other_made = state.attempt is not None and _begins_run(entry)
-                # Without the redacted content the loop cannot make the entries that follow from it.
+                # Without redacted content, the loop cannot reproduce entries that depend on it.
                 if is_other_made and not self._redacted_ids():
                     break
                 state.copy_next()
         return self._build_result()
 
     async def _run_from(self, entry: Entry) -> None:
-        """Start a run here, and let it continue as long as it makes the recorded entries."""
+        """Start a run here, and continue it while it reproduces the recorded entries."""
         state, payload = self._state, entry.payload
         audit = (entry.audit or {}) if isinstance(payload, UserMessage) else {}
         actor, origin = audit.get("actor"), audit.get("origin")
         roles = (self._next_model(), actor if isinstance(actor, str) else None)
-        # The memory of a killed program is lost, so a new agent continues; after a run that ended,
-        # the same agent does.
+        # After a kill, a new agent continues, because the state of the old one was lost in the
+        # recorded session as well. After a run that ended normally, the same agent continues.
         if self._agent is None or state.is_over or roles != self._identity:
             self._agent, self._identity = self._new_agent(*roles), roles
         state.is_over = False
@@ -188,7 +188,7 @@ class _Replayer:
             raise error
 
     def _new_agent(self, model: str, actor: str | None) -> Agent:
-        """Return an agent that sees only the log."""
+        """Return an agent whose provider, gate and tools only use the log."""
         state = self._state
         calls = RecordedCalls(state)
         return Agent(
@@ -204,7 +204,7 @@ class _Replayer:
         )
 
     def _next_model(self) -> str:
-        """Return the name of the model of the next response; empty if the log has none."""
+        """Return the model name for the next response; empty if that response records none."""
         for entry in self._recorded_run.remaining():
             if isinstance(entry.payload, AssistantMessage):
                 is_named = bool((entry.audit or {}).get("model"))
@@ -219,7 +219,7 @@ class _Replayer:
                 self._steer_recorded()
 
     def _steer_recorded(self) -> None:
-        """Steer the run with the user messages before the next response."""
+        """Steer the run with the recorded user messages that precede the next response."""
         assert self._agent is not None
         for entry in self._recorded_run.remaining():
             if not isinstance(entry.payload, UserMessage) or not is_made_by_run(entry):
@@ -257,19 +257,19 @@ class _Replayer:
 
 
 def _begins_run(entry: Entry) -> bool:
-    """Return whether a run could record this entry first; a rewind between runs is the user's."""
+    """Return whether a run could record this entry first; only a user rewinds between runs."""
     return is_made_by_run(entry) and not is_not_run(entry) and not isinstance(entry.payload, Rewind)
 
 
 async def _skip_wait(_: float) -> None:
-    """Do not wait before a retry: its outcome is in the log."""
+    """Return at once instead of waiting before a retry, because its outcome is in the log."""
 
 
 # -- differences -----------------------------------------------------------------------------
 
 
 def _encode_fields(entry: Entry) -> dict[str, bytes]:
-    """Return the members of an entry as JSON; those of its payload and its audit one by one."""
+    """Return the JSON of each field of an entry; payload and audit are split into their fields."""
     members: dict[str, Any] = msgspec.json.decode(encode_entry(entry))
     for name in ("payload", "audit"):
         inner = members.pop(name, None)

@@ -1,13 +1,13 @@
-"""Report runs as OpenTelemetry spans and metrics, by its convention for generative AI.
+"""Report runs as OpenTelemetry spans and metrics, by the convention for generative AI.
 
     invoke_agent             a run
     ├── chat {model}         a turn: a request and its response
     └── execute_tool {name}  a call
 
-Only the API of OpenTelemetry is used: without an SDK in the application this does nothing.
-Messages, arguments and results are not in the spans unless `capture_content` is set, and neither is
-the text of exceptions, which may quote them. The convention is still in development; this is its
-state of 2026. The exporter is up to the application.
+Only the API of OpenTelemetry is used; nothing is recorded unless the application configures an SDK
+and an exporter. Spans contain no messages, arguments, results or exception texts, which may quote
+them, unless `capture_content` is set. The convention is still in development; this module follows
+its state of 2026.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ SpanAttributes: TypeAlias = dict[str, AttributeValue]
 
 _INSTRUMENTATION_NAME: Final = "steno"
 _MODEL_NAME: Final = re.compile(r"(?:(?P<vendor>[^/:]*)[/:])?(?P<model>.*)", re.DOTALL)
-"""`vendor/model`, or a model alone."""
+"""Matches `vendor/model`, `vendor:model`, or a model name alone."""
 _PROVIDER_NAMES: Final = {
     "azure": "azure.ai.openai",
     "google": "gcp.gemini",
@@ -68,13 +68,13 @@ _PROVIDER_NAMES: Final = {
     "xai": "x_ai",
     "xai-responses": "x_ai",
 }
-"""The names of vendors in the convention; others keep their names."""
+"""The vendor names that differ in the convention; all others are used unchanged."""
 _OTHER: Final = "_OTHER"
 _FINISH_REASONS: Final[Mapping[StopReason, str]] = {
     StopReason.END_TURN: "stop",
     StopReason.TOOL_USE: "tool_call",
 }
-"""The names of stop reasons in the convention; others keep their names."""
+"""The stop reasons whose names differ in the convention; all others are used unchanged."""
 _USAGE_NAMES: Final = {
     "input_tokens": "gen_ai.usage.input_tokens",
     "output_tokens": "gen_ai.usage.output_tokens",
@@ -84,19 +84,18 @@ _USAGE_NAMES: Final = {
 }
 
 _conversation: ContextVar[str] = ContextVar("steno_conversation", default="")
-"""The conversation of the current run, for the spans of its turns and calls."""
+"""The conversation id of the current run, for the spans of its turns and calls."""
 
 
 @final
 class OpenTelemetry:
-    """Writes spans and metrics of an agent.
+    """Records OpenTelemetry spans and metrics for an agent.
 
         agent = Agent(provider, conversation, telemetry=OpenTelemetry())
 
-    By default the providers are those that the application has set globally. With
-    `capture_content` spans also contain messages with their thinking, the arguments and results of
-    calls, and the text of exceptions; all of it is sent wherever the spans go. The bytes of images
-    are never included.
+    The default tracer and meter providers are those that the application has set globally. With
+    `capture_content`, the exported spans also contain messages including thinking, the arguments
+    and results of calls, and the text of exceptions. The bytes of images are never included.
     """
 
     def __init__(
@@ -114,7 +113,7 @@ class OpenTelemetry:
 
     @contextmanager
     def run(self, conversation_id: str, model: str) -> Generator[TelemetrySpan]:
-        """Begin the span of a run, which contains those of its turns and calls."""
+        """Begin the span of a run, the parent of the spans of its turns and calls."""
         attributes = _without_none(_model_attributes("invoke_agent", model))
         token = _conversation.set(conversation_id)
         try:
@@ -125,7 +124,7 @@ class OpenTelemetry:
 
     @contextmanager
     def turn(self, request: Request, model: str) -> Generator[TelemetrySpan]:
-        """Begin the span of a turn."""
+        """Begin the span of a turn, a request and its response."""
         labels = _without_none(_model_attributes("chat", model, request.model))
         details = {
             "gen_ai.request.max_tokens": request.max_tokens,
@@ -143,7 +142,7 @@ class OpenTelemetry:
 
     @contextmanager
     def call(self, tool: Tool, call: ToolCall) -> Generator[TelemetrySpan]:
-        """Begin the span of a call."""
+        """Begin the span of a tool call."""
         name = tool.definition.name
         attributes: SpanAttributes = {
             "gen_ai.operation.name": "execute_tool",
@@ -163,7 +162,7 @@ class OpenTelemetry:
         conversation = _conversation.get()
         if conversation:
             attributes = attributes | {"gen_ai.conversation.id": conversation}
-        # The text of an exception is content: `fail` records it, if at all.
+        # The text of an exception may quote content, so only `fail` decides whether to record it.
         with self._tracer.start_as_current_span(
             name,
             kind=kind,
@@ -185,7 +184,7 @@ class OpenTelemetry:
 
 @final
 class _Histograms:
-    """The metrics over all turns."""
+    """The histograms of the duration and the token usage of turns."""
 
     def __init__(self, meter: metrics.Meter) -> None:
         self.duration: Final = meter.create_histogram(
@@ -204,12 +203,12 @@ class _Histograms:
 
 @final
 class _OpenTelemetrySpan:
-    """A span that has begun, and its metrics."""
+    """An OpenTelemetry span in progress, with the metrics of a turn (`TelemetrySpan`)."""
 
     def __init__(self, span: trace.Span, *, captures_content: bool) -> None:
         self._span = span
         self.captures_content: Final = captures_content
-        """Whether the span contains content."""
+        """Whether the span records messages, arguments, results and exception texts."""
         self._histograms: _Histograms | None = None
         self._labels: SpanAttributes = {}
         self._start = 0.0
@@ -252,7 +251,7 @@ class _OpenTelemetrySpan:
                 assert_never(result)
 
     def fail(self, kind: str, exc: BaseException | None = None) -> None:
-        """Mark the span as failed; the text of the exception is recorded only with content."""
+        """Mark the span as failed; record the exception text only if content is captured."""
         text = str(exc) if self.captures_content and exc is not None else None
         if text is not None and exc is not None:
             self._span.record_exception(exc)
@@ -287,7 +286,7 @@ class _OpenTelemetrySpan:
 
 
 def _without_none(*attributes: Mapping[str, Any]) -> SpanAttributes:
-    """Join attributes, without those that have no value."""
+    """Merge attributes, without those whose value is None."""
     return {
         name: value
         for mapping in attributes
@@ -297,7 +296,7 @@ def _without_none(*attributes: Mapping[str, Any]) -> SpanAttributes:
 
 
 def _model_attributes(operation: str, model: str, requested: str = "") -> dict[str, str | None]:
-    """Return operation, provider and model; `requested` is the exact name of the model if known."""
+    """Return the operation, provider and model; `requested` overrides the model name."""
     match = _MODEL_NAME.fullmatch(model)
     assert match is not None
     vendor: str = match["vendor"] or _OTHER
@@ -343,12 +342,12 @@ def _output_attributes(message: AssistantMessage) -> SpanAttributes:
 
 
 def _encode_attribute(value: object) -> str:
-    """Return a value as JSON text: attributes of spans cannot be nested."""
+    """Return a value as JSON text, because span attributes cannot be nested."""
     return msgspec.json.encode(value).decode()
 
 
 def build_message_json(message: Message) -> JsonDict:
-    """Return a message as JSON: its role and its parts."""
+    """Return the JSON object of a message, with its role and its parts."""
     parts = [build_part_json(block) for block in message.content]
     if isinstance(message, ToolResultMessage):
         is_text = all(isinstance(block, Text) for block in message.content)
@@ -358,7 +357,10 @@ def build_message_json(message: Message) -> JsonDict:
 
 
 def build_part_json(block: Block) -> JsonDict:
-    """Return a block as JSON, without its seal; if the convention has no name, steno's is used."""
+    """Return the JSON object of a block, without its seal.
+
+    Types and fields that the convention does not define have the names that steno uses.
+    """
     match block:
         case Text():
             return {"type": "text", "content": block.text}

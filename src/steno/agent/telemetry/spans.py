@@ -1,4 +1,4 @@
-"""Spans of a run, for tracing. Without a tracer they do nothing."""
+"""The telemetry protocol: spans of runs, turns and calls, and a default that records nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steno.ports import Tool
 
 
 class TelemetrySpan(Protocol):
-    """A span in progress. It ends with its context manager, and has failed if that raises."""
+    """A span in progress. It ends with its `with` block, and fails if the block raises."""
 
     def record_result(
         self,
@@ -22,23 +22,23 @@ class TelemetrySpan(Protocol):
         response_id: str | None = None,
         response_model: str | None = None,
     ) -> None:
-        """Record the result, and the provider's names of the response and the model."""
+        """Record the result, and the response id and the model name that the provider reported."""
         ...
 
 
 class Telemetry(Protocol):
-    """Measures runs, their turns and calls."""
+    """Creates spans for runs, turns and tool calls."""
 
     def run(self, conversation_id: str, model: str) -> AbstractContextManager[TelemetrySpan]:
-        """Begin a run."""
+        """Return a context manager for the span of a run."""
         ...
 
     def turn(self, request: Request, model: str) -> AbstractContextManager[TelemetrySpan]:
-        """Begin a turn: a request and its response."""
+        """Return a context manager for the span of a turn, a request and its response."""
         ...
 
     def call(self, tool: Tool, call: ToolCall) -> AbstractContextManager[TelemetrySpan]:
-        """Begin to run a tool."""
+        """Return a context manager for the span of a tool call."""
         ...
 
 
@@ -50,7 +50,7 @@ class _NullSpan:
 
 @final
 class NullTelemetry:
-    """Measures nothing."""
+    """Telemetry whose spans record nothing."""
 
     def run(self, *_: object, **__: object) -> AbstractContextManager[TelemetrySpan]:
         """Return a span that records nothing."""

@@ -1,6 +1,6 @@
-"""Commands of the command line and of a terminal: one module for each, and the table of them.
+"""The commands that return a report, one module for each, and the table of commands.
 
-The type here is loaded when it is used: the table is loaded before the first paint.
+`CommandDefinition` is loaded on first use, because the table is loaded before the first paint.
 """
 
 import typing as _typing

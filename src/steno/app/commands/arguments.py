@@ -45,10 +45,10 @@ class UsageError(InvalidValue):
 
 @final
 class HelpFormatter(argparse.HelpFormatter):
-    """Wraps a text of one paragraph, and prints one with line breaks as it is."""
+    """Wraps a text of one paragraph, and leaves a text with line breaks unchanged."""
 
     def add_argument(self, action: argparse.Action) -> None:
-        """Add an argument; argparse forgets that the commands of a group are indented."""
+        """Add an argument, with the indentation of group commands that argparse does not count."""
         super().add_argument(action)
         self._action_max_length += len(_subcommand_names(action)) and self._indent_increment
 
@@ -62,11 +62,11 @@ class CommandParser(argparse.ArgumentParser):
     """An argument parser that reports an error in one line.
 
     Argparse prints a complete usage first, and for an unknown option that of the wrong command.
-    Here the command that was meant reports the error and suggests the closest name.
+    This parser reports the error for the command that the user meant, and suggests the closest name.
     """
 
     def __init__(self, **settings: Any) -> None:
-        """Take the settings of argparse. Options are written in full: `--all` is not `--allow`."""
+        """Take the settings of argparse. Options cannot be abbreviated: `--all` does not mean `--allow`."""
         settings.setdefault("formatter_class", HelpFormatter)
         super().__init__(allow_abbrev=False, **settings)
 
@@ -97,7 +97,7 @@ class CommandParser(argparse.ArgumentParser):
         raise UsageError(reason, code="invalid_usage", place=self.prog)
 
     def _check_options(self, arguments: Sequence[str]) -> None:
-        """Refuse unknown long options, before argparse reports something else as missing."""
+        """Report unknown long options before argparse reports a missing argument."""
         commands = [name for action in self._actions for name in _subcommand_names(action)]
         for text in arguments:
             if text == "--" or text in commands:  # the rest belongs to another parser
@@ -256,9 +256,9 @@ def parse_time(text: str) -> datetime:
 
 
 def check_target(target: str | Path, *, may_replace: bool) -> None:
-    """Refuse to replace a file that exists without `--force`. Raises InvalidValue.
+    """Raise InvalidValue if the target file exists and `--force` is not set.
 
-    A shared target is appended to, so that nothing is lost.
+    Targets such as pipes and devices are allowed, because writing to them replaces nothing.
     """
     path = Path(target)
     if path.exists() and not may_replace and not is_shared_target(path):

@@ -59,7 +59,7 @@ ENTRY_KINDS: Final = (
         if payload is not Opaque and payload not in get_args(Message)
     ),
 )
-"""The names of entries in the table, except those that a newer steno wrote."""
+"""The names of entries in the table; entries of a newer steno have none."""
 _TYPES_BY_KIND: Final = {"repair": ("repair", "grant_revoked")}
 """The types of entries of a kind that older versions used for several types."""
 _MAX_REASON_LENGTH: Final = 60
@@ -166,7 +166,7 @@ def _select_entries(log: SessionLog, options: argparse.Namespace) -> Sequence[En
 
 
 def _describe_missing_decision(decision: str | None, log: SessionLog) -> str:
-    """Return the part of a notice about a decision that does not occur in a session."""
+    """Return the part of a notice that reports a decision missing from a session."""
     decisions = dict.fromkeys([entry_decision(entry) for entry in log.entries.values()])
     if decision is None or decision in decisions:
         return ""
@@ -228,7 +228,7 @@ class SessionVerification(NamedTuple):
     problem: str | None
     """None if the session is intact."""
     head_record: int | None = None
-    """The record with the digest that was searched for."""
+    """The number of the record whose digest the user asked for; None if there is none."""
 
 
 def verify_session(store: Store, session: str, head: str | None = None) -> SessionVerification:
@@ -255,7 +255,7 @@ def verify_session(store: Store, session: str, head: str | None = None) -> Sessi
 
 
 def describe_verification(verification: Verification) -> str:
-    """Return the number of entries, of redacted ones and of those of a newer version."""
+    """Return the numbers of entries, of redacted entries and of entries of a newer version as text."""
     parts = [format_count(verification.entries, "entry", "entries")]
     if verification.redacted:
         parts.append(f"{verification.redacted:,} redacted")

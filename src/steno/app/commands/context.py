@@ -46,7 +46,7 @@ class CommandContext(NamedTuple):
 
     folder: Path
     open_store: Callable[[], AbstractContextManager[Store]]
-    """Opens the store of the command; that of a session stays open."""
+    """Opens the store of the command; the store of an open session is not closed afterwards."""
     show_progress: ShowProgress = no_progress
     show_activity: Callable[[str], AbstractContextManager[None]] = lambda _: nullcontext()
     """Shows an activity whose progress cannot be counted."""
@@ -127,8 +127,8 @@ class CommandDefinition(NamedTuple):
     """Raises StenoError.
 
     A terminal runs a plain function in a thread, while the agent may run: it reads the store and
-    `context.branch`, and not the state of the session. A coroutine function runs on the event loop
-    and may read and change that state; what blocks, it runs in a thread itself. A plain function
+    `context.branch`, but not the state of the session. A coroutine function runs on the event loop
+    and may read and change that state; it runs blocking work in a thread itself. A plain function
     that changes the state returns a coroutine, which is awaited on the event loop.
     """
     arguments: tuple[Argument, ...] = (TEXT,)
@@ -140,7 +140,7 @@ class CommandDefinition(NamedTuple):
     add_actions: Callable[[argparse.ArgumentParser, bool], None] | None = None
     """Adds the commands of a group, or arguments that differ in a terminal (`in_terminal`)."""
     reads_store: bool = False
-    """Whether the command line has the option `--store` for it."""
+    """Whether the command has the option `--store` on the command line."""
 
     def add_to(self, parser: argparse.ArgumentParser, *, in_terminal: bool) -> None:
         """Add the arguments to a parser; in a terminal the session is by default the open one."""

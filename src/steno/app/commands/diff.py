@@ -1,8 +1,8 @@
-"""`/diff`: the changes in the files here, from git or from the log.
+"""`/diff`: the changes in the files of the folder, from git or from the log.
 
-Nothing that the repository configures is run. A repository may come from anyone, and its own
-settings can name programs: to watch files, show differences, filter content, or fetch missing
-objects. All of them are switched off; filters in the user's own settings (such as Git LFS) still
+Nothing that the repository configures is run. A repository may be untrusted, and its
+settings can name programs that watch files, show differences, filter content or fetch missing
+objects. These programs are switched off; filters in the user's own settings (such as Git LFS) still
 apply. Time and size are bounded.
 """
 
@@ -247,7 +247,7 @@ async def _diff_from_git(git: GitWorkTree, workspace: Workspace, path: str) -> s
 
 
 def _new_files_text(workspace: Workspace, names: Sequence[str], max_bytes: int) -> str:
-    """Return new files: in full while there is room, else by name."""
+    """Return new files, in full up to the size limit and by name after it."""
     shown: list[str] = []
     listed: list[str] = []
     for name in names:

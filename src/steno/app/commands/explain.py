@@ -1,4 +1,4 @@
-"""`steno explain`: the messages of a session that a model would see, compared with the log."""
+"""`steno explain`: the messages of a session that a model would see, and how they differ from the log."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _OVER_BUDGET: Final = "the context does not fit the context window of the model"
 
 
 class _ContextModel(NamedTuple):
-    """The model that the context is built for; without a vendor there is no protocol."""
+    """The model that the context is built for; the protocol is known only if its vendor is."""
 
     name: str
     model_id: str = ""
@@ -66,7 +66,7 @@ class _ContextExplanation(NamedTuple):
 def list_context_changes(
     store: Store, log: SessionLog, name: str, *, vendors: Mapping[str, Vendor], target: ModelTarget
 ) -> list[str]:
-    """Return how the context of a model differs from the log. Raises InvalidRequest if empty."""
+    """Return how the context of a model differs from the log. Raises InvalidRequest if the context is empty."""
     model = _build_context_model(name, vendors)
     explanation = _explain_context(store, log, log.active, model, target)
     over_budget = [_OVER_BUDGET] if explanation.built.is_over_budget else []
@@ -217,7 +217,7 @@ def _context_target(
 ) -> ModelTarget:
     """Return the target of a run; no request is sent to a server.
 
-    No file of a model is opened either: a log may come from another person, and name any path.
+    No model file is opened either, because an imported log may name any path.
     """
     name, reported = model.name, unknown_model(model.model_id)
     if model.vendor_name == OFFLINE or (model.vendor_name == EMBEDDED and not model.model_id):

@@ -74,7 +74,7 @@ _TYPED_FORMATS: Final = {"json": DOCUMENT_FORMAT, **{name: name for name in SESS
 """The formats by their names in a terminal."""
 _FLAGS: Final = ("--force", "--quiet", "--strict")
 _NAMING_OPTIONS: Final = ("--format", "--output", "-o", "-h", "--help")
-"""Options that name the format or the file, and those for help."""
+"""The options for the format, the file and help."""
 _DEFAULT_TYPED_FORMAT: Final = "markdown"
 _SUFFIXES: Final = tuple(_SUFFIX_BY_FORMAT.values())
 _UNSAFE_IN_NAME: Final = re.compile(r"[\W_]+")
@@ -115,9 +115,9 @@ def export_session(
     options: argparse.Namespace,
     write_stdout: Callable[[bytes], None] | None = None,
 ) -> ExportedSession:
-    """Encode a session, and write it to the file that the options name, else to stdout.
+    """Encode a session, and write it to the file named by the options, or else to stdout.
 
-    Without stdout, it is written to a new file. Raises InvalidValue if the file exists already,
+    In a terminal, where stdout is not available, it is written to a new file. Raises InvalidValue if the file exists already,
     UsageError if options contradict each other, OutputError if a file cannot be written.
     """
     target = None if options.output in (None, "-") else _resolve_target(context, options.output)
@@ -233,7 +233,7 @@ def _session_omission(
 
 
 def _summarize_omissions(changes: Iterable[Change], log: SessionLog) -> Iterator[str]:
-    """Yield a line for each kind of content that the exported file lacks, the session's first."""
+    """Yield a line for each kind of content that the file lacks, first for the session as a whole."""
     numbers_by_kind: dict[tuple[str, str], dict[str, None]] = {}
     for change in changes:
         if change.entry is None:
@@ -306,7 +306,7 @@ def _unused_file(folder: Path, log: SessionLog, suffix: str) -> Path:
 def _split_typed(text: str) -> list[str]:
     """Turn `[FORMAT] [FILE] [OPTIONS]` into options. Raises InvalidValue.
 
-    A file name before the options, or after flags, may have blanks in it.
+    A file name before the options, or after flags, may contain blanks.
     """
     flags: list[str] = []
     while (first := text.split(" ", 1)[0]) in _FLAGS:

@@ -175,7 +175,7 @@ def _allow_rule(grants: GrantsFile, options: argparse.Namespace) -> Report:
 async def _revoke(
     context: CommandContext, grants: GrantsFile, options: argparse.Namespace
 ) -> Report:
-    """Revoke a rule from every scope that allows it; in a session also by its number there."""
+    """Revoke a rule in every scope that grants it; a rule of the session can be given by number."""
     rule, scope, scopes = options.rule, options.scope, list[str]()
     if context.session is not None:
         found = _find_rule(context.session, rule)
@@ -193,7 +193,7 @@ async def _revoke(
 
 
 def _not_granted(context: CommandContext, rule: str) -> Missing:
-    """Return the error about a rule that the scope does not allow, with the place that does."""
+    """Return the error for a rule that the scope does not grant; it names a scope that does."""
     if context.session is None:
         return Missing(
             "this rule is not allowed here; run `steno permissions list` to list the rules",

@@ -48,7 +48,7 @@ def bold(text: str) -> tuple[str, str]:
 
 @final
 class Paragraph:
-    """A text of one line, or of as many as its width needs; with a marker it is a list item."""
+    """A text that is wrapped to the width of the terminal; with a marker it is a list item."""
 
     def __init__(self, *pieces: StyledText, marker: str = "") -> None:
         """Take the pieces of the text, and the marker of a list item: `-` or `1.`."""
@@ -60,7 +60,7 @@ class Paragraph:
 
 
 class ReportLine(NamedTuple):
-    """A line that stays one line."""
+    """A line that is never wrapped."""
 
     pieces: Sequence[StyledText]
     is_cut: bool = False
@@ -76,7 +76,7 @@ class Lines(NamedTuple):
 
 
 class FormattedText(NamedTuple):
-    """A text of several lines in a form of its own, such as a diff."""
+    """A text of several lines in its own format, such as a diff."""
 
     text: str
     form: TextForm = TextForm.MARKDOWN
@@ -85,7 +85,7 @@ class FormattedText(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Rows below the titles of their columns."""
+    """A table of rows with column titles."""
 
     columns: Sequence[Column]
     rows: Sequence[Sequence[str]]
@@ -93,7 +93,7 @@ class Table(NamedTuple):
     note: str = ""
     """A line below the table."""
     details: tuple[Column, Sequence[str]] | None = None
-    """A last column that is never cut: on a terminal its cells are on lines of their own."""
+    """The title of a last column that is never cut; a terminal shows its cells on separate lines."""
     below: Mapping[int, str] = MappingProxyType({})
     """Notes below rows, by the index of the row."""
     sizes: Sequence[Decimal] = ()
@@ -155,7 +155,7 @@ class Report(NamedTuple):
         return self._join_parts(_part_as_text)
 
     def _join_parts(self, write: Callable[[ReportPart], str]) -> str:
-        """Return the written parts, with the notices below the last table, if there is one."""
+        """Return the rendered parts as one text, with the notices below the last table."""
         ends = [number for number, part in enumerate(self.parts, 1) if isinstance(part, Table)]
         end = ends[-1] if ends else len(self.parts)
         remarks = [*([] if ends else [self.when_empty]), *self.notices]
@@ -239,7 +239,7 @@ def _markdown_rows(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> 
 
 
 def _aligned_rows(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> str:
-    """Return rows below each other, numbers to the right."""
+    """Return rows with aligned columns, and numbers aligned to the right."""
     lines = [[column.title for column in columns], *[[*map(terminal_line, row)] for row in rows]]
     widths = [max(map(display_width, cells)) for cells in zip(*lines, strict=True)]
     return "\n".join([_align_cells(columns, widths, line) for line in lines])

@@ -1,8 +1,8 @@
 """`steno sessions` and `/sessions`: list, search, print, draw, change and remove sessions.
 
-In a terminal the session is by default the open one. Changes of the open session go through
-`AgentSession`, so that its conversation and its listeners know about them; all others are made in
-the store.
+In a terminal the session is by default the open one. The open session is
+changed through `AgentSession`, which notifies its listeners; other sessions are changed in the
+store.
 """
 
 from __future__ import annotations

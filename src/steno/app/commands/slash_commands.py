@@ -34,7 +34,7 @@ _HELP_OPTIONS: Final = frozenset({"-h", "--help"})
 _ACTION_PLACES: Final = frozenset(
     {"", "session", "fork", "label", "rename", "redact", "rm", "rule", "revoke"}
 )
-"""Places of errors that name the action or the open session, which the command names better."""
+"""The error places that `_name_command_in_errors` replaces with the name of the command."""
 
 
 async def run_slash_command(context: CommandContext, name: str, text: str) -> Report:
@@ -48,7 +48,7 @@ async def run_slash_command(context: CommandContext, name: str, text: str) -> Re
 
 @contextmanager
 def _name_command_in_errors(name: str) -> Generator[None]:
-    """Begin errors with the command, as in `/rename: ...`, unless they name a place of their own."""
+    """Begin errors with the command, as in `/rename: ...`, unless they name another place."""
     try:
         yield
     except StenoError as exc:
@@ -199,7 +199,7 @@ async def _run_compact(session: app.AgentSession, _: str) -> Report:
 
 
 async def _run_theme(session: app.AgentSession, name: str) -> Report:
-    """Return how to keep a theme, which the terminal has already applied."""
+    """Return how to store a theme in the settings; the terminal has already applied it."""
     if not name:
         raise _terminal_only("theme")
     loaded, variable = session.state.config.loaded_settings, variable_name("theme")
@@ -237,4 +237,4 @@ SESSION_COMMANDS: Final[Mapping[str, CommandDefinition]] = MappingProxyType(
         "theme": _session_command(_run_theme),
     }
 )
-"""Each takes any text as its argument."""
+"""The commands that take any text as their argument."""

@@ -31,7 +31,7 @@ class Command(NamedTuple):
     """Whether each interface implements it itself, such as `/quit`."""
 
     def load(self) -> commands.CommandDefinition:
-        """Load the module of the command; those that change the session share one."""
+        """Load the definition of the command from its module."""
         match self.name:
             case "audit":
                 from steno.app.commands.audit import COMMAND
@@ -117,7 +117,7 @@ COMMAND_ALIASES: Final = {
     alias: command.name for command in SLASH_COMMANDS for alias in command.aliases
 }
 QUIT_WORDS: Final = frozenset({"exit", "quit"})
-"""Prompts that are probably meant as `/quit`."""
+"""Prompts that are treated as `/quit`."""
 QUIT_HINT: Final = "type /quit to leave"
 
 
@@ -132,8 +132,8 @@ def parse_slash_command(text: str) -> TypedCommand | None:
     """Return the slash command of a text; None if it is a prompt for the model.
 
     `/server:prompt` and `/usr/bin` are not commands; nor is a text of several lines. An alias is
-    replaced by the name. `/retry/help` is an unknown command: one of them was left in the prompt,
-    and neither is meant for the model.
+    replaced by the name. `/retry/help` is an unknown command and not a prompt: the user probably typed
+    one command after another.
     """
     if not text.startswith("/") or "\n" in text.strip():
         return None
@@ -149,7 +149,7 @@ class Suggestion(NamedTuple):
     """A completion of the typed text."""
 
     text: str
-    """The replacement, including the sign: `@src/main.py`, `@docs:readme://x`, `/mode`."""
+    """The replacement, including the `@` or `/`: `@src/main.py`, `@docs:readme://x`, `/mode`."""
     description: str = ""
     expects_more: bool = False
     """Whether more follows: a folder, a command with an argument."""
@@ -158,7 +158,7 @@ class Suggestion(NamedTuple):
 
 
 def match_commands(beginning: str) -> list[Command]:
-    """Return the commands whose name, or else alias, starts with a text, then those with it inside."""
+    """Return the commands whose name or alias starts with a text, then those that contain it."""
     prefix = beginning.lower()
     found = [
         *[command for command in SLASH_COMMANDS if command.name.startswith(prefix)],

@@ -1,6 +1,6 @@
 """`steno usage` and `/usage`: the tokens that sessions used, and their approximate cost.
 
-Every response counts, also those of abandoned branches: they were paid for.
+Every response counts, including those of abandoned branches, because they were paid for.
 """
 
 from __future__ import annotations

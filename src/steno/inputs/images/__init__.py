@@ -1,1 +1,1 @@
-"""Images for a model: read, checked, shrunk, or recognised as text."""
+"""Load, check and shrink images for a model, or recognise the text in them."""

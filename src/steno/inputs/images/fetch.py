@@ -1,9 +1,9 @@
 """Fetch an image from a URL, with permission for every hop.
 
-A server can redirect to any other server, and the owner of a host name can point it to any address,
-also in the local network, whose machines may trust this one. So each hop needs permission, and
-neither a host name nor a redirect may lead to a private address. Sizes and times are limited. This
-module returns bytes and does not check that they are an image.
+A server can redirect to any other server, and a host name can resolve to any address, including
+those in the local network, whose machines may trust this one. Each hop therefore needs permission,
+and neither a host name nor a redirect may lead to a private address. Size and time are limited.
+This module returns bytes, and does not check that they are an image.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from steno.ports import (
 )
 
 HostLookup: TypeAlias = Callable[[str], Awaitable[tuple[str, ...]]]
-"""Returns the addresses of a host name; none if they are unknown."""
+"""A function that returns the IP addresses of a host name; empty if they are unknown."""
 
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _REQUEST_HEADERS: Final = {
     "accept": "image/png, image/jpeg, image/webp, image/gif, image/*;q=0.5",
-    # Received bytes are counted, and images are compressed already.
+    # The size limit counts received bytes, and images are already compressed.
     "accept-encoding": "identity",
     "user-agent": "steno",
 }
@@ -42,19 +42,19 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _UNSAFE_CHARACTERS: Final = re.compile(r"[\s\\\x00-\x1f\x7f-\x9f]")
 """Characters that URL parsers drop or misread."""
 _GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
-"""The public part of IPv6."""
+"""The public IPv6 addresses."""
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _HOST_NAME: Final = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_.])?")
-# What RFC 3986 allows in a path and a query; `%` too, since it escapes something already.
+# The characters that RFC 3986 allows in a path or a query, and `%`, which begins an escape.
 _UNESCAPED_CHARACTERS: Final = "/?:@!$&'()*+,;=%~-._"
 
 
 class FetchLimits(NamedTuple):
-    """Limits for one image."""
+    """The limits for fetching one image."""
 
     max_bytes: int = 20_000_000
     timeout_s: float = 30
-    """The time limit for all hops, without the time that approvals take."""
+    """The time limit for all hops together, excluding the time for approvals."""
     max_redirects: int = 5
 
 
@@ -69,12 +69,12 @@ class FetchedImage(NamedTuple):
 
 
 async def resolve_host(host: str) -> tuple[str, ...]:
-    """Return the addresses of a host name; none if it cannot be resolved here."""
+    """Return the IP addresses of a host name; empty if this machine cannot resolve it."""
     loop = asyncio.get_running_loop()
     try:
         found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        return ()  # a proxy may resolve it; if not, the request fails
+        return ()  # a proxy may resolve the name; if not, the request fails
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
@@ -86,7 +86,7 @@ async def fetch_image(
     limits: FetchLimits = DEFAULT_FETCH_LIMITS,
     host_lookup: HostLookup = resolve_host,
 ) -> FetchedImage:
-    """Fetch the bytes at a URL. Raises ToolFailed if that is not allowed or fails."""
+    """Fetch the bytes at a URL. Raises ToolFailed if a request is not allowed or fails."""
     loop = asyncio.get_running_loop()
     remaining_s = limits.timeout_s
     rules: dict[str, None] = {}
@@ -130,7 +130,7 @@ class _ImageAddress(NamedTuple):
 
     @property
     def is_private(self) -> bool:
-        """Whether the host is an address in the local network."""
+        """Whether the host is localhost or an IP address that is not public."""
         return self.host == "localhost" or not _is_public(self.host)
 
     def error(self, rule: str, *, code: str) -> ToolFailed:
@@ -139,7 +139,7 @@ class _ImageAddress(NamedTuple):
 
 
 def _parse_address(url: str) -> _ImageAddress:
-    """Parse a URL strictly: it must mean the same here and in the transport."""
+    """Parse a URL strictly, so that the transport cannot interpret it differently."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -155,7 +155,7 @@ def _parse_address(url: str) -> _ImageAddress:
     place = f"image at {host}"
     if "@" in parts.netloc:
         problem = "the URL contains a user name or password, which steno never sends"
-        message = f"{problem}; download the image and name the file"
+        message = f"{problem}; download the image and refer to the file"
         raise ToolFailed(message, code="url_has_credentials", place=place)
     if any(unquote(step) in {".", ".."} for step in parts.path.split("/")):
         message = "the path of the URL must not contain . or .. as a segment"
@@ -185,15 +185,15 @@ async def _check_not_private(
 ) -> None:
     """Raise ToolFailed if a host name or a redirect leads into the local network.
 
-    The transport resolves the name again, and its owner may change it in between. A machine that
-    trusts everything inside its firewall should not be reachable from here anyway.
+    The transport resolves the host name again, and the owner of the name can change its address in
+    between. This check therefore does not replace a firewall.
     """
     if address.is_literal:
         if address.is_private and before is not None and not before.is_private:
-            message = "is a private address; a redirect must not lead to one"
+            message = "is a private address, to which a redirect must not lead"
             raise address.error(message, code="redirect_to_private_address")
         return
-    # One private address is enough: it may be the one that is used.
+    # One private address is enough, because the transport may use it.
     if not all(map(_is_public, await host_lookup(address.host))):
         advice = "if that is intended, use the IP address in the URL"
         message = f"the host name resolves to a private address; {advice}"
@@ -219,7 +219,7 @@ def _is_public(host: str) -> bool:
 
 
 def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
-    """Return the IPv4 address that is embedded in an IPv6 address."""
+    """Return the IPv4 address that is embedded in an IPv6 address; None if there is none."""
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     return address.ipv4_mapped or address.sixtofour
@@ -231,7 +231,7 @@ def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
 async def _request_image(
     address: _ImageAddress, transport: Transport, max_bytes: int
 ) -> bytes | str:
-    """Return the bytes at an address, or the target of its redirect."""
+    """Return the bytes at an address, or the URL to which it redirects."""
     try:
         response = await transport.open(HttpRequest("GET", address.url, _REQUEST_HEADERS))
         try:
@@ -264,5 +264,5 @@ def _check_headers(response: HttpResponse, address: _ImageAddress, max_bytes: in
 
 
 def _too_large_error(address: _ImageAddress, max_bytes: int) -> ToolFailed:
-    message = f"has more than {max_bytes:,} bytes, which is the limit"
+    message = f"is larger than the limit of {max_bytes:,} bytes"
     return address.error(message, code="image_too_large")

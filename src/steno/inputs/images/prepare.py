@@ -1,10 +1,11 @@
-"""Prepare an image for a model: upright, without metadata, within the limits of an API.
+"""Prepare an image for a model, upright, without metadata and within the limits of an API.
 
-An image that already meets these requirements is passed on byte for byte. Any other image is
-decoded and encoded again, which drops everything but its pixels. Graphics become PNG, photographs
-JPEG; quality comes before size. The first bytes of a file select its decoder, whatever its name or
-type claims, and nothing is decoded before the size in the header is checked. This takes time: call
-it in a thread. This module knows Pillow, but no models and no paths.
+An image that already meets these requirements is sent unchanged. Any other image is decoded and
+encoded again, which removes everything except its pixels. Graphics become PNG and photographs
+become JPEG, at the highest quality within the limits. The first bytes of a file select its decoder,
+not its name or declared type, and nothing is decoded before the size in the header is checked. Call
+these functions in a thread, because they are slow. This module depends on Pillow, but not on models
+or paths.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ class ImageLimits(NamedTuple):
     """The limits for one image in a request."""
 
     max_bytes: int
-    """The size of the file; base64 takes a third more."""
+    """The maximum size of the file; its base64 encoding is a third larger."""
     max_edge: int
-    """The longer edge in pixels. APIs refuse larger images, or shrink them and charge for them."""
+    """The maximum length of the longer edge in pixels; APIs refuse or shrink larger images."""
     types: frozenset[str] = _PNG_AND_JPEG
     """The accepted MIME types; empty if the API does not accept images."""
 
 
-# llama.cpp uses this wire and the next two. It decodes with stb_image, which does not support WebP,
-# and responds without the image and without an error. So only PNG and JPEG are sent, although
-# OpenAI and Anthropic accept GIF and WebP as well. xAI accepts only these two, too.
+# llama.cpp serves the wires of OpenAI and Anthropic. It decodes images with stb_image, which does
+# not support WebP, and ignores such an image without an error. So only PNG and JPEG are sent,
+# although OpenAI and Anthropic also accept GIF and WebP. xAI accepts only PNG and JPEG.
 # OpenAI: 20 MB per image, 50 MB per request; an image that does not fit into 2048 x 2048 is shrunk
 # (guide "Images and vision"). Groq: 4 MB in base64 (guide "Vision"), the lowest limit of all.
 _OPENAI_LIMITS: Final = ImageLimits(max_bytes=3_000_000, max_edge=2048)
@@ -51,7 +52,7 @@ IMAGE_LIMITS: Final[Mapping[str, ImageLimits]] = {
     # 1568, older models see no more detail (guide "Vision").
     "anthropic_messages": ImageLimits(max_bytes=3_750_000, max_edge=1568),
     # 20 MB per request, 7 MB per file on Vertex, assumed to be counted in base64. There is no limit
-    # of pixels; models before Gemini 3 shrank images to 3072 (guide "Image understanding").
+    # on pixels; models before Gemini 3 shrank images to 3072 (guide "Image understanding").
     "gemini": ImageLimits(max_bytes=5_000_000, max_edge=3072, types=_PNG_AND_JPEG | {"image/webp"}),
     # No limits are documented; every version decodes PNG and JPEG (ollama#2457).
     "ollama_chat": ImageLimits(max_bytes=5_000_000, max_edge=2048),
@@ -64,7 +65,7 @@ _FALLBACK_LIMITS: Final = ImageLimits(max_bytes=3_000_000, max_edge=1568)
 
 
 def image_limits_for(wire: str) -> ImageLimits:
-    """Return the limits of a wire; for one that is not listed, limits that every wire accepts."""
+    """Return the image limits of a wire; for an unknown wire, limits that every API accepts."""
     return IMAGE_LIMITS.get(wire, _FALLBACK_LIMITS)
 
 
@@ -74,11 +75,11 @@ if TYPE_CHECKING:
 
 MAX_IMAGE_FILE_BYTES: Final = 50_000_000
 MAX_PIXELS: Final = 64_000_000
-"""The resolution of the largest cameras; a quarter of a gigabyte when decoded."""
+"""The limit for an image, as large as cameras produce; decoded, it takes 256 MB."""
 MAX_EDGE: Final = 65_535
-"""Longer images are useless, and some decoders print a line for each bad row."""
+"""The maximum edge length. Some decoders print a line for each bad row of longer images."""
 MAX_OCR_EDGE: Final = 4096
-"""More pixels do not improve recognition, but make it slower."""
+"""The maximum edge length for OCR; more pixels only make recognition slower."""
 
 
 class BadImage(ToolFailed):
@@ -88,18 +89,21 @@ class BadImage(ToolFailed):
 
 
 class PreparedImage(NamedTuple):
-    """An image that can be sent, and its changes for the log."""
+    """An image that can be sent, and a description of the changes for the log."""
 
     image: Image
     details: dict[str, Any]
     """sha256, bytes, mime_type, width and height of the original, and `sent` and `changed`.
 
-    `sent` contains the same facts about the image that is sent, `changed` the changes.
+    `sent` contains the same facts about the image that is sent; `changed` lists the changes.
     """
 
 
 def prepare_for_model(data: bytes, limits: ImageLimits) -> PreparedImage:
-    """Prepare an image for an API. Raises BadImage, and ImportError without Pillow."""
+    """Prepare an image for an API.
+
+    Raises BadImage if the image cannot be used, and ImportError if Pillow is not installed.
+    """
     mime_type = check_image_type(data)
     with open_image(data, mime_type) as image:
         details = image_facts(data, mime_type, image.size)
@@ -128,7 +132,10 @@ def prepare_for_model(data: bytes, limits: ImageLimits) -> PreparedImage:
 
 
 def prepare_for_ocr(data: bytes) -> bytes:
-    """Return an image as an upright PNG of limited size. Raises BadImage, ImportError."""
+    """Return an image as an upright PNG of limited size.
+
+    Raises BadImage if the image cannot be used, and ImportError if Pillow is not installed.
+    """
     with open_image(data, check_image_type(data)) as image:
         pixels, _ = _decode_pixels(image, MAX_OCR_EDGE)
         return _encode(_flatten_transparency(pixels), "PNG")
@@ -137,7 +144,7 @@ def prepare_for_ocr(data: bytes) -> bytes:
 def describe_image(data: bytes) -> dict[str, Any]:
     """Return the facts about an image for the log, without decoding it.
 
-    Raises BadImage, and ImportError if Pillow is not installed.
+    Raises BadImage if the image cannot be opened, and ImportError if Pillow is not installed.
     """
     mime_type = check_image_type(data)
     with open_image(data, mime_type) as image:
@@ -145,7 +152,7 @@ def describe_image(data: bytes) -> dict[str, Any]:
 
 
 def image_facts(data: bytes, mime_type: str, size: tuple[int, int]) -> dict[str, Any]:
-    """Return hash, size and type of an image for the log."""
+    """Return the hash, the type and the size of an image for the log."""
     return {
         "sha256": hashlib.sha256(data).hexdigest(),
         "bytes": len(data),
@@ -174,11 +181,11 @@ DECODER_ERRORS: Final = (
     *(OSError, SyntaxError, ValueError, TypeError, ArithmeticError, LookupError, EOFError),
     *(AssertionError, MemoryError, struct.error, zlib.error, Warning),
 )
-"""Exceptions of decoders on invalid bytes; warnings, if Python turns them into errors."""
+"""Exceptions that decoders raise for invalid bytes, including warnings turned into errors."""
 
 
 def check_image_type(data: bytes) -> str:
-    """Return the MIME type by the first bytes. Raises BadImage if it is not supported."""
+    """Detect the MIME type from the first bytes. Raises BadImage if it is not supported."""
     if len(data) > MAX_IMAGE_FILE_BYTES:
         raise BadImage(
             f"has {len(data):,} bytes, more than the limit of {MAX_IMAGE_FILE_BYTES:,};"
@@ -200,7 +207,7 @@ def check_image_type(data: bytes) -> str:
 
 @contextmanager
 def open_image(data: bytes, mime_type: str) -> Generator[ImageFile, None, None]:
-    """Open an image as far as its header; exceptions of the decoder inside become BadImage."""
+    """Open an image and read its header; decoder exceptions in the block become BadImage."""
     decoder = _load_decoders()[mime_type]
     from PIL.Image import DecompressionBombError  # noqa: PLC0415 - already loaded
 
@@ -220,7 +227,7 @@ def open_image(data: bytes, mime_type: str) -> Generator[ImageFile, None, None]:
 
 
 def _check_image_size(width: int, height: int) -> None:
-    """Raise BadImage for too many pixels: the header of a small file can claim any number."""
+    """Raise BadImage if an image is too large; the header of a small file can claim any size."""
     if (edge := max(width, height)) > MAX_EDGE:
         message = f"is {edge:,} pixels long, more than the limit of {MAX_EDGE:,}"
         raise BadImage(f"{message}; make it smaller", code="image_too_long")
@@ -232,10 +239,10 @@ def _check_image_size(width: int, height: int) -> None:
 def _load_decoders() -> Mapping[str, Callable[[BytesIO], ImageFile]]:
     """Return the decoder for each MIME type.
 
-    `Image.open` is not used: it warns about large images on stderr before they can be refused.
+    `Image.open` is not used, because it warns about large images before they can be refused.
     """
     try:
-        # Loaded with the first image: Pillow takes longer to load than all of steno.
+        # Imported with the first image, because importing Pillow takes longer than all of steno.
         from PIL.BmpImagePlugin import BmpImageFile  # noqa: PLC0415
         from PIL.GifImagePlugin import GifImageFile  # noqa: PLC0415
         from PIL.JpegImagePlugin import JpegImageFile  # noqa: PLC0415
@@ -259,17 +266,17 @@ def _load_decoders() -> Mapping[str, Callable[[BytesIO], ImageFile]]:
 _PNG_CHUNKS: Final = frozenset({b"IHDR", b"PLTE", b"tRNS", b"IDAT", b"IEND", b"sRGB"})
 _PNG_HEADER_BYTES: Final = 8
 _PNG_DEPTH_OFFSET: Final = 24
-"""The offset of the bits per sample; not every decoder supports 16."""
+"""The offset of the bit depth; not every decoder supports 16 bits."""
 
 _JPEG_END: Final = 0xD9
 _JPEG_SCAN: Final = 0xDA
 _JPEG_MARKER: Final = re.compile(rb"\xff([^\x00\x01\xd0-\xd8\xff])")
-"""The beginning of a segment, or the end of the file."""
+"""Matches the marker at the start of a segment or at the end of the file."""
 _MAX_SCANS: Final = 200
 """The maximum number of scans in a JPEG file; progressive files have about ten."""
 _JPEG_JFIF: Final = 0xE0
 _JPEG_ADOBE: Final = 0xEE
-"""The segment that states how colours are stored; without it they would be wrong."""
+"""The segment that states how colours are encoded, which decoders need."""
 _JPEG_TABLES: Final = frozenset({0xC4, 0xDB, 0xDD, _JPEG_SCAN})
 _JPEG_FRAMES: Final = frozenset({0xC0, 0xC1, 0xC2})
 # Within the data of a scan, 0xFF is followed by a stuffed zero or a restart marker only.
@@ -283,7 +290,7 @@ _WEBP_HEADER_BYTES: Final = 12
 
 
 def is_pixels_only(data: bytes, mime_type: str) -> bool:
-    """Return whether a file contains nothing but its pixels; False if that is unclear."""
+    """Return whether a file contains only pixels and no metadata; False if that is unclear."""
     check = _CHECKS.get(mime_type)
     return check is not None and check(data)
 
@@ -291,7 +298,7 @@ def is_pixels_only(data: bytes, mime_type: str) -> bool:
 def has_too_many_scans(data: bytes) -> bool:
     """Return whether a JPEG file has too many scans.
 
-    An empty scan takes only a hundred bytes, but as long to decode as any other.
+    An empty scan takes only a hundred bytes, but is as slow to decode as any other scan.
     """
     offset, scans = 2, 0
     while scans <= _MAX_SCANS and (found := _JPEG_MARKER.search(data, offset)) is not None:
@@ -304,7 +311,7 @@ def has_too_many_scans(data: bytes) -> bool:
 
 
 def is_lossy_webp(data: bytes) -> bool:
-    """Return whether a WebP file is compressed the way photographs are."""
+    """Return whether a WebP file uses lossy compression, as photographs do."""
     return b"VP8 " in _webp_chunks(data)
 
 
@@ -381,7 +388,7 @@ _PLAIN_MODES: Final = frozenset({"1", "L", "LA", "P", "RGB", "RGBA"})
 _ORIENTATION_TAG: Final = 0x0112
 """The EXIF tag for the orientation of the camera."""
 _PROFILED_MODES: Final = frozenset({"RGB", "RGBA", "CMYK"})
-# The numbers of Pillow's `Transpose`; Pillow may not be installed.
+# The values of Pillow's `Transpose`, copied because Pillow may not be installed.
 _FLIP_SIDES, _FLIP_ENDS, _LEFT, _OVER, _RIGHT, _TRANSPOSE, _TRANSVERSE = range(7)
 _TRANSPOSES: Final[Mapping[int, int]] = {
     2: _FLIP_SIDES,
@@ -395,7 +402,7 @@ _TRANSPOSES: Final[Mapping[int, int]] = {
 
 
 def _decode_pixels(image: ImageFile, max_edge: int) -> tuple[PIL.Image.Image, list[str]]:
-    """Return the first frame upright, with plain colours, within the limits; and the changes."""
+    """Return the first frame, upright, in plain colours and within `max_edge`, and the changes."""
     from PIL.Image import Transpose  # noqa: PLC0415 - already loaded
 
     changed = ["first frame only"] if getattr(image, "is_animated", False) else []
@@ -420,7 +427,7 @@ def _decode_pixels(image: ImageFile, max_edge: int) -> tuple[PIL.Image.Image, li
     if pixels is not unconverted or mode not in _PLAIN_MODES:
         changed.append("colours converted")
     pixels = pixels.copy() if pixels.mode in {"L", "RGB", "RGBA"} else pixels.convert("RGB")
-    pixels.info.clear()  # Pillow would write what is left there: comments, profiles, resolution
+    pixels.info.clear()  # or Pillow writes comments, profiles and the resolution
     return pixels, changed
 
 
@@ -443,7 +450,7 @@ def _convert_to_plain_mode(image: PIL.Image.Image) -> PIL.Image.Image:
     if mode.startswith("I;16"):
         return image.convert("I").point(lambda value: value * (1 / 256)).convert("L")
     if mode in {"I", "F"}:
-        # The range is unknown: scale the values that occur.
+        # The range is unknown, so scale the values that occur.
         low, high = (
             float(value) for value in image.getextrema() if isinstance(value, (int, float))
         )
@@ -486,16 +493,16 @@ def _flatten_transparency(image: PIL.Image.Image) -> PIL.Image.Image:
 
 _JPEG_QUALITIES: Final = (90, 80, 65, 50)
 _MIN_EDGE: Final = 64
-"""The size at which shrinking stops: a smaller image is useless."""
+"""The edge length at which shrinking stops, because smaller images are useless."""
 
 
 def _encode_to_fit(
     image: PIL.Image.Image, limits: ImageLimits, *, is_photograph: bool
 ) -> tuple[bytes, tuple[int, int]]:
-    """Return an image as a file within the limits, and its size in pixels."""
+    """Encode an image within the limits; return the file, and the size in pixels."""
     takes_jpeg, takes_png = "image/jpeg" in limits.types, "image/png" in limits.types
     if not (takes_jpeg or takes_png):
-        message = "cannot be sent: this API takes neither PNG nor JPEG"
+        message = "cannot be sent: this API accepts neither PNG nor JPEG"
         raise BadImage(message, code="api_takes_no_images")
     prefers_jpeg = takes_jpeg and is_photograph and image.mode != "RGBA"
     while True:

@@ -1,9 +1,9 @@
-"""Resolve the images of user messages to an image that the model sees, or to the text in it.
+"""Resolve each image in a user message to an image for the model, or to the text in the image.
 
-The mode of the image and the abilities of the model decide which. Bytes come from the message, from
-a file of the workspace or from a URL; the last two only with permission. A model that gets the text
-receives only the name of the image and the text in it. This module decodes nothing itself, and
-knows no engine and no provider.
+The choice depends on the mode of the image, and on whether the model accepts images. The bytes are
+in the message, in a file of the workspace or at a URL; files and URLs need permission. If text
+replaces an image, the model receives only the name of the image and the text. This module does not
+decode images, and does not depend on a particular OCR engine or provider.
 """
 
 from __future__ import annotations
@@ -46,17 +46,17 @@ class ImageTextReader(Protocol):
     """Recognises the text in an image."""
 
     async def read(self, image: bytes) -> OcrResult:
-        """Read an upright PNG. Raises Unrecognised."""
+        """Recognise the text in an upright PNG. Raises Unrecognised if that fails."""
         ...
 
 
 @final
 class ImageResolver:
-    """Prepares the images of user messages for a model.
+    """Prepares the images in user messages for a model.
 
-    `limits` are those of the model's API. If the API or the model does not accept images, `ocr` recognises
-    the text in them. `transport` creates the transport that fetches images from URLs; without it,
-    none is fetched.
+    `limits` are the limits of the model's API. If the API or the model does not accept images,
+    `ocr` recognises the text in them. `transport` creates the transport that fetches images from
+    URLs; without it, no image is fetched.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ImageResolver:
     # -- resolving ---------------------------------------------------------------------------
 
     async def resolve(self, image: Image, context: ResolveContext) -> ResolvedReference:
-        """Return the image or the text for the model. A failure is a result with an error."""
+        """Return the image or the text for the model; a failure is a result with an error."""
         name = image_name(image)
         details: dict[str, Any] = {
             "kind": "image",
@@ -89,7 +89,7 @@ class ImageResolver:
         try:
             kind, no_vision = self._no_vision_reason(context)
             if image.mode is RecognitionMode.VISION and no_vision:
-                advice = "send it as text with mode ocr or auto, or use a model that takes images"
+                advice = "use mode ocr or auto to send its text, or a model that accepts images"
                 raise ToolFailed(f"{no_vision}; {advice}", code="no_vision", place=name)
             uses_ocr = image.mode is RecognitionMode.OCR or bool(no_vision)
             fallback = no_vision if image.mode is RecognitionMode.AUTO else ""
@@ -115,7 +115,7 @@ class ImageResolver:
         details: dict[str, Any],
         context: ResolveContext,
     ) -> ResolvedReference:
-        """Show an image; if that fails and the mode allows it, recognise its text."""
+        """Prepare an image for the model, or recognise its text if that fails in mode auto."""
         try:
             return await self._show(name, data, details)
         except ToolFailed as exc:
@@ -127,13 +127,14 @@ class ImageResolver:
             except ToolFailed as ocr_error:
                 if (ocr_error.code, ocr_error.message) == (exc.code, exc.message):
                     raise
-                message = f"{exc.message}; it cannot be sent as text either: {ocr_error.message}"
+                also = f"the image cannot be sent as text either: {ocr_error.message}"
+                message = f"{exc.message}; {also}"
                 raise ToolFailed(message, code=exc.code, place=name) from ocr_error
 
     def _no_vision_reason(self, context: ResolveContext) -> tuple[str, str]:
-        """Return why the model sees no images: the recorded code, and a text that is empty if it does.
+        """Return a code and a text that explain why the model cannot receive images.
 
-        The model is known not to accept images, or it has refused one.
+        The text is empty if the model can receive images.
         """
         if context.image_refusal:
             return _IMAGE_REFUSED, f"the model refused an image: {context.image_refusal}"
@@ -169,8 +170,8 @@ class ImageResolver:
             if isinstance(exc, OcrEngineFailed):
                 details["engine"] = exc.engine
             raise ToolFailed(
-                f"its text could not be recognised: {exc}; try again, or use mode vision"
-                " with a model that takes images",
+                f"the text in the image could not be recognised: {exc}; try again, or use mode"
+                " vision with a model that accepts images",
                 code="text_not_recognised",
                 place=name,
             ) from exc
@@ -191,7 +192,7 @@ class ImageResolver:
     async def _load_bytes(
         self, image: Image, context: ResolveContext
     ) -> tuple[bytes, dict[str, str]]:
-        """Return the bytes of an image, and details for the log: the allowing rule and the path."""
+        """Return the bytes of an image, and the permission rule and the path for the log."""
         source = image.source
         match source:
             case ImageData(data):
@@ -254,7 +255,7 @@ class ImageResolver:
         return True
 
     def _accepts(self, sent: Mapping[str, Any]) -> bool:
-        """Return whether an image that was prepared for one API can be sent to this one."""
+        """Return whether an image that was prepared for another API fits the limits of this one."""
         sizes = [sent.get(name, 0) for name in ("bytes", "width", "height")]
         if not all(isinstance(size, int) for size in sizes):
             return False
@@ -268,7 +269,7 @@ class ImageResolver:
     async def changes(
         self, image: Image, resolution: Resolution, *, known: frozenset[str] = frozenset()
     ) -> tuple[str, ...]:
-        """Return the changes of an image file since it was read; other images are not checked."""
+        """Return a line if an image file has changed since it was read; only files are checked."""
         file = read_recorded_image(resolution.details)
         if self._workspace is None or file is None:
             return ()
@@ -294,7 +295,7 @@ _NO_OCR_HINT: Final = (
 
 
 def image_name(image: Image, workspace_path: str | None = None) -> str:
-    """Return the name of an image for people and models: its path, or the last step of its URL.
+    """Return the display name of an image: its path, or the last segment of its URL.
 
     `workspace_path` is the canonical path of the file in the workspace, once it is known.
     """
@@ -317,7 +318,7 @@ def _image_error(message: str, *, code: str) -> ToolFailed:
 
 
 def image_source(image: Image) -> str:
-    """Return the source of an image for the log, without secrets and bytes."""
+    """Return the source of an image for the log, without secrets or bytes."""
     match image.source:
         case ImageFile(path):
             return path
@@ -328,7 +329,7 @@ def image_source(image: Image) -> str:
 
 
 def _format_ocr_text(name: str, found: OcrResult) -> str:
-    """Return the text for the model, in a frame that the text in an image cannot end."""
+    """Return the recognised text for the model, in a frame that the text itself cannot close."""
     if not found.text.strip():
         return f"[image {name}: OCR found no text in it]"
     notes = f"text recognised by OCR{_confidence_note(found)}"
@@ -338,7 +339,7 @@ def _format_ocr_text(name: str, found: OcrResult) -> str:
 
 
 def _build_ocr_notice(name: str, found: OcrResult, fallback: str | None) -> str:
-    """Return a notice if no text was found, or if the model gets text in place of the image."""
+    """Return a notice if no text was found or if text replaces the image; otherwise empty."""
     if not found.text.strip():
         notice = f"{found.engine} found no text in {name}"
     elif fallback:

@@ -1,1 +1,1 @@
-"""Servers of the Model Context Protocol: their tools, resources and prompts."""
+"""Connections to MCP servers, and access to their tools, resources and prompts."""

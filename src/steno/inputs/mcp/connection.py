@@ -1,9 +1,9 @@
-"""Connections to MCP servers: started by the first request, and again if the server has ended.
+"""Connections to MCP servers, which start with the first request and restart if they end.
 
-Everything has a limit. A server has `start_timeout_s` to respond for the first time and to list
-what it offers; a call, a resource and a prompt may take `call_timeout_s`, and reported progress
-does not extend that: a server could report it forever. `McpConnection` lasts as long as the session
-of steno, an `McpClientSession` from one start of a server until its end. This module knows neither
+Every wait has a limit. `start_timeout_s` limits the first response and the listing of tools,
+resources and prompts. `call_timeout_s` limits all other requests; reported progress does not extend
+it, because a server could report progress forever. An `McpConnection` lasts as long as the session
+of steno, and an `McpClientSession` from one start of a server to its end. This module knows neither
 its callers nor the meaning of responses.
 """
 
@@ -49,9 +49,9 @@ from steno.inputs.mcp.untrusted_data import escape_text, is_encodable
 from steno.ports import SetupNotice, strip_url_secrets
 
 MAX_STARTS: Final = 3
-"""The number of starts in a row without a response to any request."""
+"""The maximum number of consecutive starts without a response to a request."""
 _RESTART_DELAY_S: Final = 60
-"""The time after that in which the server is not started again."""
+"""The time to wait after `MAX_STARTS` before the server is started again."""
 _MAX_PAGES: Final = 100
 _STDERR_WAIT_S: Final = 3
 
@@ -60,9 +60,9 @@ T = TypeVar("T")
 
 @final
 class McpServers:
-    """The configured servers; `async with` ends them. Constructing starts none.
+    """The configured servers, which start with their first request; `async with` ends them.
 
-    Of two specs with the same name, the later one is used. Iterating yields the usable servers.
+    If two specs have the same name, the later one is used. Iterating yields the usable servers.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class McpServers:
         return tuple(self._connections)
 
     def get(self, name: str) -> McpConnection:
-        """Return a server. Raises ServerFailed if it is unknown or cannot be used."""
+        """Return the connection to a server. Raises ServerFailed if it is unknown or unusable."""
         if (connection := self._connections.get(name)) is not None:
             return connection
         if (spec := self.specs.get(name)) is not None:
@@ -100,7 +100,7 @@ class McpServers:
         raise ServerFailed(message, code="server_not_found", place="mcp")
 
     async def aclose(self) -> None:
-        """End all servers at once."""
+        """End all servers concurrently."""
         await asyncio.gather(*[server.aclose() for server in self._connections.values()])
 
     async def __aenter__(self) -> Self:
@@ -112,9 +112,9 @@ class McpServers:
 
 @final
 class McpConnection:
-    """A connection to one server (`McpServer`). Constructing it starts nothing.
+    """A connection to one server (`McpServer`), which starts with the first request.
 
-    `notify` receives notices. Any number of tasks may send requests at once.
+    `notify` receives notices for the user. Any number of tasks may send requests concurrently.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class McpConnection:
 
     @property
     def protocol(self) -> str | None:
-        """The version of the protocol that was agreed on; None before the first response."""
+        """The negotiated version of the protocol; None before the first response."""
         session = None if self._session is None else self._session.session
         version = getattr(session, "protocol_version", None)
         return version if isinstance(version, str) else None
@@ -165,24 +165,24 @@ class McpConnection:
     # -- requests of the protocol ------------------------------------------------------------
 
     async def tools(self) -> tuple[ListedTool, ...]:
-        """Return all tools. Raises ServerFailed."""
+        """Return all tools. Raises ServerFailed if the request fails."""
         return await self._list_all("list_tools", decode_tools, "tools")
 
     async def resources(self) -> tuple[ListedResource, ...]:
-        """Return all resources and templates. Raises ServerFailed."""
+        """Return all resources and templates. Raises ServerFailed if a request fails."""
         resources = await self._list_all("list_resources", decode_resources, "resources")
         return resources + await self._list_all(
             "list_resource_templates", decode_templates, "resources"
         )
 
     async def prompts(self) -> tuple[ListedPrompt, ...]:
-        """Return all prompts. Raises ServerFailed."""
+        """Return all prompts. Raises ServerFailed if the request fails."""
         return await self._list_all("list_prompts", decode_prompts, "prompts")
 
     async def call(
         self, tool: str, arguments: Mapping[str, Any], *, progress: Callable[[str], object]
     ) -> CallToolResult:
-        """Call a tool. Cancelling it cancels the call in the server. Raises ServerFailed."""
+        """Call a tool, as described in `McpServer`. Raises ServerFailed if the request fails."""
         self._check_sendable(tool, arguments)
         throttle = Throttle(progress)
 
@@ -197,7 +197,7 @@ class McpConnection:
             except client.sdk.MCPError as exc:
                 if exc.code != types.HEADER_MISMATCH:
                     raise
-            # The server wants some arguments in headers, too, and only its list of tools names them.
+            # The server also needs some arguments in headers, which only its list of tools names.
             await self.tools()
             return await client.send("CallTool", params, progress_callback=report)
 
@@ -205,7 +205,7 @@ class McpConnection:
             return decode_call_result(await self._request_result(send))
 
     async def read(self, uri: str) -> ReadResourceResult:
-        """Read a resource; the result is not cached. Raises ServerFailed."""
+        """Read a resource; the result is not cached. Raises ServerFailed if the request fails."""
         response = await self._ask("ReadResource", uri=uri)
         try:
             return decode_resource(response)
@@ -213,14 +213,14 @@ class McpConnection:
             raise self._error(str(exc), code=exc.code) from exc
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> tuple[PromptMessage, ...]:
-        """Return a prompt with its arguments filled in. Raises ServerFailed."""
+        """Return a prompt with arguments filled in. Raises ServerFailed if the request fails."""
         response = await self._ask("GetPrompt", name=name, arguments=dict(arguments))
         return decode_prompt_messages(response)
 
     # -- requests ----------------------------------------------------------------------------
 
     async def _ask(self, kind: str, **params: object) -> dict[str, Any]:
-        """Send a request of a kind, by the SDK's name of that kind."""
+        """Send a request; `kind` is the SDK's name for it, such as `ReadResource`."""
         self._check_sendable(params)
         return await self._request_result(lambda client, _: client.send(kind, params))
 
@@ -235,7 +235,7 @@ class McpConnection:
     async def _list_all(
         self, method: str, decode_items: Callable[[Mapping[str, Any]], Iterable[T]], capability: str
     ) -> tuple[T, ...]:
-        """Return the items of all pages; none if the server lacks the capability."""
+        """Return the items of all pages; no items if the server lacks the capability."""
 
         async def send(client: McpClientSession, types: Any) -> tuple[T, ...]:
             if getattr(client.session.server_capabilities, capability, None) is None:
@@ -269,7 +269,7 @@ class McpConnection:
                 break
         text = (
             f"mcp {self.name}: the server lists more than {_MAX_PAGES} pages or "
-            f"{MAX_MESSAGE_BYTES >> 20} MB; the rest is left out"
+            f"{MAX_MESSAGE_BYTES >> 20} MB; further items are left out"
         )
         notice = SetupNotice("server_list_truncated", text)
         if notice not in self._notified:
@@ -279,17 +279,17 @@ class McpConnection:
     async def _request_result(
         self, send: Callable[[McpClientSession, Any], Awaitable[dict[str, Any]]]
     ) -> dict[str, Any]:
-        """Return the complete response to a request. Raises ServerFailed."""
+        """Return the complete response to a request. Raises ServerFailed if the request fails."""
         response = await self._request(send, timeout_s=self.spec.call_timeout_s)
         if response.get("resultType", "complete") != "complete":
-            message = "the server asks for input, which steno does not support"
+            message = "the server requests input, which steno does not support"
             raise self._error(message, code="server_needs_input")
         return response
 
     async def _request(
         self, send: Callable[[McpClientSession, Any], Awaitable[T]], *, timeout_s: float
     ) -> T:
-        """Send a request to a running server, with a timeout. Raises ServerFailed."""
+        """Send a request, and start the server if necessary. Raises ServerFailed if this fails."""
         # Loading the SDK takes a second, and should not block other tasks.
         sdk = await asyncio.to_thread(load_mcp_sdk)
         client = await self._ready_session(sdk)
@@ -317,7 +317,7 @@ class McpConnection:
         return await self._current_session(sdk).ready()
 
     def _current_session(self, sdk: McpSdk) -> McpClientSession:
-        """Return the current session; start one if there is none. Raises ServerFailed."""
+        """Return the current session, or start one. Raises ServerFailed if none may be started."""
         if self._is_closed:
             raise self._error("the session is closed", code="session_closed")
         if not self.spec.is_usable:
@@ -335,24 +335,24 @@ class McpConnection:
         if self._starts >= MAX_STARTS:
             if self._now() - self._started_at < _RESTART_DELAY_S:
                 raise self._error(
-                    f"the server was started {MAX_STARTS} times in a row without "
-                    f"responding; it is not started again for {_RESTART_DELAY_S} s",
+                    f"the server was started {MAX_STARTS} times without responding; "
+                    f"steno does not start it again for {_RESTART_DELAY_S} s",
                     code="too_many_starts",
                 )
             self._starts = 0
-        # A session that never responded has failed, and its caller got the error.
+        # If the session never responded, its caller has already received an error.
         if self._session is not None and self._session.session is not None:
-            text = f"mcp {self.name}: the server has ended; starting it again"
+            text = f"mcp {self.name}: the server has ended and is restarted"
             self._notify(SetupNotice("server_restarted", text))
         self._starts += 1
         self._started_at = self._now()
 
     async def _explain_error(self, exc: Any, client: McpClientSession, sdk: McpSdk) -> ServerFailed:
-        """Return an error: the connection was lost, or the server refused the request."""
+        """Return the error for a lost connection, or for a request that the server refused."""
         is_over = is_session_gone(exc) or not await client.is_session_known()
         if is_over:
             client.disconnect()
-            # Its last output may still arrive.
+            # The last output of the server may still arrive.
             await asyncio.wait([client.task], timeout=_STDERR_WAIT_S)
         if is_over or is_stream_broken(exc, sdk):
             problem = "the connection to the server was lost during a call"
@@ -362,7 +362,7 @@ class McpConnection:
         return build_failure(self.spec, problem, exc.message, code="server_refused")
 
     async def aclose(self) -> None:
-        """End the server and every process it started. May be called again."""
+        """End the server and every process that it started. This may be called more than once."""
         self._is_closed = True
         await asyncio.gather(*[client.aclose() for client in [*self._sessions]])
 
@@ -372,7 +372,7 @@ class McpConnection:
 _CLOSE_TIMEOUT_S: Final = 5
 _PING_TIMEOUT_S: Final = 3
 _MAX_SERVER_REQUESTS: Final = 1_000
-"""The number of requests that a server may send between two responses; only pings are useful."""
+"""The maximum number of requests from a server without a response; only pings are useful."""
 _RESPONSES: Final[ContextVar[list[dict[str, Any]] | None]] = ContextVar(
     "steno_mcp_responses", default=None
 )
@@ -382,10 +382,10 @@ _RESPONSES: Final[ContextVar[list[dict[str, Any]] | None]] = ContextVar(
 class McpClientSession:
     """One session with a server, from its start to its end. `ready` waits for the handshake.
 
-    The scopes of the SDK have to be left by the task that entered them, so one task owns them all
-    and others send requests through its session. Responses are kept as received: the SDK refuses a
-    whole list over one invalid tool, and the rest of the list is still useful. With
-    `uses_old_protocol`, the handshake of the older protocol is used at once.
+    The task that enters a scope of the SDK must also leave it, so one task owns all scopes, and
+    other tasks send requests through its session. Responses are recorded as received, because the
+    SDK refuses a whole list of tools if one of them is invalid. With `uses_old_protocol`, the
+    session begins with the handshake of the older protocol.
     """
 
     def __init__(
@@ -400,12 +400,12 @@ class McpClientSession:
         self._failure: ServerFailed | None = None
         self.session: Any = None
         self._has_server_session = False
-        """Whether the server keeps a session, which it may forget."""
+        """Whether the server stores a session, which it may lose."""
         self.closed_on_handshake: bool = False
-        """Whether the server ended at the handshake: some older ones end on an unknown request."""
+        """Whether the server ended at the handshake, as some older servers do."""
         self.tail: Final = StderrTail()
         self.task: Final = asyncio.create_task(self._run(), name=f"mcp {spec.name}")
-        self.task.add_done_callback(self._on_task_done)  # also if it was cancelled before it began
+        self.task.add_done_callback(self._on_task_done)  # even if cancelled before it starts
 
     @property
     def is_gone(self) -> bool:
@@ -413,7 +413,7 @@ class McpClientSession:
         return self._disconnecting.is_set() or self.task.done()
 
     async def ready(self) -> Self:
-        """Wait until the handshake is done. Raises ServerFailed."""
+        """Wait until the handshake is done. Raises ServerFailed if the handshake fails."""
         await self._handshake_done.wait()
         if self._failure is not None:
             failure = self._failure
@@ -437,16 +437,17 @@ class McpClientSession:
         return responses[-1]
 
     async def send(self, kind: str, params: Mapping[str, Any], **options: Any) -> dict[str, Any]:
-        """Send a request of a kind, by the SDK's name of that kind; return the response."""
+        """Send a request, and return the response; `kind` is the SDK's name for the request."""
         types = self.sdk.types
         request_params = getattr(types, f"{kind}RequestParams")(**params)
         request = getattr(types, f"{kind}Request")(params=request_params)
         return await self.request(self.session.send_request(request, types.EmptyResult, **options))
 
     async def is_session_known(self) -> bool:
-        """Return whether the server still knows the session, if there is one.
+        """Return whether the server still knows the session; True if it stores none.
 
-        After a restart, a server refuses every request of an old session, each with its own text.
+        After a restart, a server refuses every request of an old session, with an error text that
+        differs between servers.
         """
         if not self._has_server_session:
             return True
@@ -457,11 +458,11 @@ class McpClientSession:
         except self.sdk.MCPError as exc:
             return bool(exc.code == types.METHOD_NOT_FOUND)
         except TimeoutError:
-            pass  # a slow server keeps its session
+            pass  # a slow server still has its session
         return True
 
     def disconnect(self) -> None:
-        """Ask the session to end."""
+        """Request that the session ends."""
         self._disconnecting.set()
 
     async def aclose(self) -> None:
@@ -481,12 +482,12 @@ class McpClientSession:
                     self.sdk.JSONRPCDispatcher(incoming, outgoing), self
                 )
                 info = self.sdk.types.Implementation(name="steno", version="1")
-                # Without callbacks for them, the SDK offers no sampling, elicitation or roots,
-                # and refuses a server that asks for them nevertheless.
+                # Without callbacks for sampling, elicitation and roots, the SDK does not offer
+                # them, and refuses requests for them.
                 async with self.sdk.ClientSession(
                     dispatcher=dispatcher, client_info=info
                 ) as session:
-                    # A newer server describes itself, an older one is initialized.
+                    # A newer server supports `discover`, an older one only `initialize`.
                     with self.sdk.anyio.fail_after(self._spec.start_timeout_s):
                         if self._uses_old_protocol or not await self._discover(session):
                             await self._initialize(session)
@@ -500,7 +501,7 @@ class McpClientSession:
 
     def _on_task_done(self, _: asyncio.Task[None]) -> None:
         if not self._handshake_done.is_set() and self._failure is None:
-            self._fail("it was stopped", code="server_stopped")
+            self._fail("the server was stopped", code="server_stopped")
         self._disconnecting.set()
         self._handshake_done.set()
 
@@ -526,7 +527,7 @@ class McpClientSession:
         except self.sdk.MCPError as exc:
             if exc.code != self.sdk.types.UNSUPPORTED_PROTOCOL_VERSION:
                 raise
-            # A newer server that started so slowly that `discover` had timed out.
+            # A newer server that started so slowly that `discover` timed out.
             await session.discover()
 
     def _fail_on(self, exc: BaseException) -> None:
@@ -540,19 +541,19 @@ class McpClientSession:
         self._fail(_failure_reason(exc), code=code, was_reached=was_reached)
 
     def _fail(self, reason: str, *, code: str, was_reached: bool = False) -> None:
-        """Store the failure for the waiting tasks; after the handshake, as a note in the tail."""
+        """Store the failure for waiting tasks; after the handshake, add a note to the tail."""
         if self._handshake_done.is_set():
             self.tail.add_note(self._spec.redact_secrets(reason))
             return
         problem = "cannot be started"
         if self._spec.url:
-            address = self._spec.redact_secrets(strip_url_secrets(self._spec.url) or "its url")
+            address = self._spec.redact_secrets(strip_url_secrets(self._spec.url) or "the URL")
             problem = f"{address} cannot be {'used' if was_reached else 'reached'}"
         self._failure = build_failure(self._spec, problem, reason, code=code, tail=self.tail)
 
 
 class _RecordingDispatcher:
-    """Wraps the dispatcher of the SDK: reports its end, and records responses as received."""
+    """A wrapper of the SDK's dispatcher that reports its end and records raw responses."""
 
     def __init__(self, inner: Any, client: McpClientSession) -> None:
         self._inner = inner
@@ -563,11 +564,11 @@ class _RecordingDispatcher:
         scope = self._client.sdk.anyio.CancelScope()
 
         async def handle_request(*arguments: Any) -> Any:
-            # Each request is a task that waits until the server reads the response, maybe forever.
+            # Each request is a task that waits until the server reads the response, maybe never.
             self._request_count += 1
             if self._request_count > _MAX_SERVER_REQUESTS:
                 self._client.tail.add_note(
-                    f"it sent {_MAX_SERVER_REQUESTS:,} requests and no response"
+                    f"the server sent {_MAX_SERVER_REQUESTS:,} requests and no response"
                 )
                 scope.cancel()
             return await on_request(*arguments)
@@ -597,8 +598,8 @@ def build_failure(
     code: str,
     tail: StderrTail | None = None,
 ) -> ServerFailed:
-    """Return an error with the problem of a server, the reason, and its last output."""
-    # Redacted before it is truncated: half of a secret would not be found.
+    """Return an error with the problem, the reason and the last output of a server."""
+    # Redact before truncating, because half of a secret would not be found.
     shown = escape_text(spec.redact_secrets(reason))
     parts = [problem, shown, spec.redact_secrets(str(tail or ""))]
     message = ": ".join([part for part in parts if part])
@@ -613,7 +614,7 @@ def _unusable_error(spec: McpServerSpec) -> ServerFailed:
 
 
 def _first_exception(exc: BaseException) -> BaseException:
-    """Return the first exception of a group."""
+    """Return the first exception in a group, or the exception itself if it is not a group."""
     return _first_exception(exc.exceptions[0]) if isinstance(exc, BaseExceptionGroup) else exc
 
 
@@ -625,7 +626,7 @@ def _failure_reason(exc: BaseException) -> str:
         case TimeoutError():
             return "no response in time"
         case ValueError():
-            return "its response does not follow the protocol"
+            return "the response of the server does not follow the protocol"
         case _:
             return str(exc) or type(exc).__name__
 
@@ -637,10 +638,10 @@ THROTTLE_INTERVAL_S: Final = 0.1
 
 @final
 class Throttle:
-    """Limits the rate of calls to a callback, inside of `with`.
+    """A context manager that limits the rate of calls to a callback.
 
-    Of many texts at once, only the last is passed on. The first text is passed on at once, and the
-    last one always, at the end at the latest.
+    The first text is passed on immediately. Of several texts in one interval, only the last is
+    passed on. The last text of all is always passed on, at the latest when the block ends.
     """
 
     def __init__(
@@ -653,7 +654,7 @@ class Throttle:
         self._timer: asyncio.TimerHandle | None = None
 
     def __call__(self, text: str) -> None:
-        """Pass on a text, now or later, unless a newer one replaces it."""
+        """Pass on a text, now or after the interval, unless a newer text replaces it."""
         self._pending = text
         left_s = self._next_at - self._now()
         if left_s <= 0:

@@ -1,11 +1,11 @@
-"""A small program that becomes a server, which the system kills when steno ends.
+"""A script that executes a server, so that the kernel kills the server when steno ends.
 
-It runs as a script: it imports nothing from steno and needs only Python on Linux:
+The script imports nothing from steno and needs only Python on Linux:
 
     python -I -S parent_death_guard.py PARENT FAILURE_FD PROGRAM [ARGUMENT ...]
 
-If steno is killed, it cannot end a server that still runs after its input has closed; the system
-kills the server then. If the program cannot be started, the error number is written to FAILURE_FD.
+If steno is killed, it cannot end a server that ignores its closed input; the kernel then kills the
+server. If the program cannot be started, the error number is written to FAILURE_FD.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(parent: int, failure_fd: int, argv: list[str]) -> None:
-    """Become the program; report the reason if that fails."""
+    """Replace this process with the program; if that fails, report the error number."""
     os.set_inheritable(failure_fd, False)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # steno ended before prctl took effect
         return
-    # Python ignores these two signals, and the server would inherit that.
+    # Python ignores these two signals, and the server would inherit this setting.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     try:
-        os.execvpe(argv[0], argv, _original_environment())  # noqa: S606 - its purpose
+        os.execvpe(argv[0], argv, _original_environment())  # noqa: S606 - as intended
     except OSError as exc:
         os.write(failure_fd, str(exc.errno).encode())
 
 
 def _original_environment() -> dict[bytes, bytes]:
-    """Return the environment that this process was started with: Python may have changed it."""
+    """Return the initial environment of this process, which Python may have changed."""
     try:
-        # Every server waits for this, and loading pathlib would take as long as all the rest.
+        # Importing pathlib would double the time that this script adds to the start of a server.
         with open("/proc/self/environ", "rb") as file:  # noqa: PTH123
             entries = file.read().split(b"\0")
     except OSError:  # some systems have no /proc

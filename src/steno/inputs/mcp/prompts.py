@@ -1,8 +1,8 @@
-"""Prompts of MCP servers as slash commands: `/server:prompt key=value "another value"`.
+"""The prompts of MCP servers as slash commands: `/server:prompt key=value "another value"`.
 
-A name that cannot be typed is mapped to one that can; the server receives the original name. The
-result of the server becomes one user message: nothing of it is dropped, and text in the role of the
-assistant is quoted, since the model did not write it.
+A name that cannot be typed is mapped to a name that can; the server receives the original name. The
+messages that the server returns become one user message. No content is dropped, and text in the
+role of the assistant is quoted, because the model did not write it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from steno.messages.message import ChatMessage, UserBlock, UserMessage
 from steno.ports import SetupNotice
 
 MAX_PROMPTS: Final = 128
-"""The number of prompts that are offered per server."""
+"""The maximum number of prompts that are offered per server."""
 _MAX_BLOCKS: Final = 100
 _MAX_TEXT_CHARACTERS: Final = 256 * 1024
-"""The total number of characters of a prompt."""
+"""The maximum number of characters of a prompt."""
 _MAX_DATA_BYTES: Final = 1024 * 1024
-"""The total number of bytes of a prompt that are neither text nor images."""
+"""The maximum number of bytes of a prompt that are neither text nor images."""
 _MAX_NAME_CHARACTERS: Final = 48
 _MAX_DESCRIPTION_CHARACTERS: Final = 300
 _MAX_WORD_CHARACTERS: Final = 100
@@ -39,33 +39,33 @@ _ORIGIN: Final = "mcp"
 _UNTYPEABLE: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_-]+):([A-Za-z0-9_.-]+)(?:\s+(.*))?", re.DOTALL)
 _QUOTED_VALUE: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
-# An unclosed quote extends to the end: trying each again would take quadratic time.
+# An unclosed quote extends to the end; to match fewer characters would take quadratic time.
 _ARGUMENT: Final = re.compile(r'(?:[^\s"]|"(?:[^"\\]|\\.)*(?P<end>"|\\?\Z))+', re.DOTALL)
 _ESCAPED: Final = re.compile(r'\\(["\\])')
 _NAMED_VALUE: Final = re.compile(r'([^\s"=]+)=(.*)', re.DOTALL)
 
 
 class McpPrompt(NamedTuple):
-    """A prompt of a server, and its command."""
+    """A prompt of a server, and the command that expands it."""
 
     command: str
     """The command to type: `/server:prompt`."""
     server: str
     name: str
-    """The name on the server."""
+    """The name of the prompt on the server."""
     description: str = ""
     arguments: tuple[PromptArgument, ...] = ()
 
 
 class McpPrompts(NamedTuple):
-    """The prompts of servers, and notices about those that are left out."""
+    """The prompts of servers, and notices about prompts and servers that are left out."""
 
     prompts: tuple[McpPrompt, ...]
     notices: tuple[SetupNotice, ...] = ()
 
 
 class PromptCommand(NamedTuple):
-    """A parsed command."""
+    """A parsed prompt command with its arguments."""
 
     command: str
     named_arguments: Mapping[str, str] = {}
@@ -77,7 +77,7 @@ class PromptCommand(NamedTuple):
         return self.command[1:].partition(":")[0]
 
     def error(self, message: str, *, code: str) -> InvalidValue:
-        """Return an error about the command."""
+        """Return an error that names the command."""
         return InvalidValue(message, code=code, place=self.command)
 
 
@@ -85,7 +85,7 @@ class PromptCommand(NamedTuple):
 
 
 async def list_mcp_prompts(servers: Iterable[McpServer]) -> McpPrompts:
-    """List the prompts of all servers at once; a server that fails yields only a notice."""
+    """List the prompts of all servers concurrently; a server that fails adds only a notice."""
 
     async def list_or_notice(server: McpServer) -> McpPrompts:
         try:
@@ -101,14 +101,16 @@ async def list_mcp_prompts(servers: Iterable[McpServer]) -> McpPrompts:
 
 
 async def _list_server_prompts(server: McpServer) -> McpPrompts:
-    """Return the prompts of one server. Raises ServerFailed."""
+    """Return the prompts of one server. Raises ServerFailed if the request fails."""
     listed = await server.prompts()
     by_name = {prompt.name: prompt for prompt in reversed(listed) if prompt.name}
     offered = [by_name[name] for name in sorted(by_name)]
     notices: list[SetupNotice] = []
     if len(offered) > MAX_PROMPTS:
         omitted_count = len(offered) - MAX_PROMPTS
-        rest = f"{omitted_count:,} prompts are left out"
+        rest = "1 prompt is left out"
+        if omitted_count > 1:
+            rest = f"{omitted_count:,} prompts are left out"
         text = f"mcp {server.name}: {rest}; the limit is {MAX_PROMPTS}"
         notices.append(SetupNotice("too_many_prompts", text))
     name_counts = Counter([_typeable_name(prompt.name) for prompt in offered])
@@ -137,7 +139,7 @@ def _build_prompt(server: str, prompt: ListedPrompt, *, is_shared: bool) -> McpP
 
 
 def _typeable_name(name: str) -> str:
-    """Return a name that can be typed; a shortened one ends with a hash of the whole."""
+    """Return a name that can be typed; a shortened name ends with a hash of the original."""
     mapped = _UNTYPEABLE.sub("_", name)
     if len(mapped) <= _MAX_NAME_CHARACTERS:
         return mapped
@@ -152,7 +154,10 @@ def _name_hash(name: str) -> str:
 
 
 def parse_prompt_command(text: str) -> PromptCommand | None:
-    """Parse a command; None if the text is not one. Raises InvalidValue for an unclosed quote."""
+    """Parse a prompt command; return None if the text is not one.
+
+    Raises InvalidValue if a quote is not closed or an argument is repeated.
+    """
     found = _COMMAND.fullmatch(text.strip())
     if found is None:
         return None
@@ -163,7 +168,7 @@ def parse_prompt_command(text: str) -> PromptCommand | None:
     for match in _ARGUMENT.finditer(rest):
         token = match[0]
         if match["end"] not in (None, '"'):
-            message = 'a " is not closed; write \\" for a quote inside of quotes'
+            message = 'a " is not closed; write \\" for a quote inside quotes'
             raise InvalidValue(message, code="quote_not_closed", place=command)
         pair = _NAMED_VALUE.fullmatch(token)
         if pair is None:
@@ -180,9 +185,10 @@ def _unquote(token: str) -> str:
 
 
 async def expand_prompt(command: PromptCommand, servers: Iterable[McpServer]) -> UserMessage:
-    """Return the message that a server creates for a command.
+    """Return the user message that a server creates for a prompt command.
 
-    Raises InvalidValue for missing or unknown names and arguments, and ServerFailed.
+    Raises InvalidValue if the server, the prompt or an argument is unknown or an argument is
+    missing, and ServerFailed if the server fails or returns no usable prompt.
     """
     server = next((server for server in servers if server.name == command.server), None)
     if server is None:
@@ -198,7 +204,7 @@ async def expand_prompt(command: PromptCommand, servers: Iterable[McpServer]) ->
 
 
 def _match_arguments(command: PromptCommand, prompt: McpPrompt) -> dict[str, str]:
-    """Return the value of each argument; values without a name fill the others in order."""
+    """Return the value of each argument; positional values fill the unnamed ones in order."""
     names = [argument.name for argument in prompt.arguments]
     usage = f"the prompt takes {', '.join(map(_clean_name, names)) or 'no arguments'}"
     if unknown := [name for name in command.named_arguments if name not in names]:
@@ -209,7 +215,7 @@ def _match_arguments(command: PromptCommand, prompt: McpPrompt) -> dict[str, str
         )
     unnamed = [name for name in names if name not in command.named_arguments]
     if len(command.positional) > len(unnamed):
-        message = f"too many values; {usage}; put a value with blanks in quotes"
+        message = f"too many values; {usage}; put a value with spaces in quotes"
         raise command.error(message, code="too_many_arguments")
     values = {**command.named_arguments, **dict(zip(unnamed, command.positional, strict=False))}
     required = [argument.name for argument in prompt.arguments if argument.is_required]
@@ -239,7 +245,7 @@ def _build_message(messages: tuple[PromptMessage, ...], prompt: McpPrompt) -> Us
 
 
 def _is_too_long(content: list[UserBlock]) -> bool:
-    """Return whether blocks have more text, other data, images or bytes of images than allowed."""
+    """Return whether blocks exceed the limits for text, images or other data."""
     characters = data_bytes = images = image_bytes = 0
     for block in content:
         match block:
@@ -264,7 +270,7 @@ def _is_too_long(content: list[UserBlock]) -> bool:
 
 
 def _message_blocks(message: PromptMessage, server: str) -> list[UserBlock]:
-    """Return a message as blocks of the user; text in other roles is quoted."""
+    """Convert a message of a prompt to user blocks; text in other roles is quoted."""
     blocks = _convert_block(sanitize_json(message.content), server)
     if message.role == "user":
         return blocks
@@ -279,7 +285,7 @@ def _message_blocks(message: PromptMessage, server: str) -> list[UserBlock]:
 
 
 def _convert_block(block: dict[str, Any], server: str) -> list[UserBlock]:
-    """Convert a block of the protocol to blocks of steno; an unknown one is stored with a note."""
+    """Convert a block of the protocol; a block that steno cannot use is stored with a note."""
     match block:
         case {"type": "text", "text": str(text)}:
             return [Text(text)] if text else []

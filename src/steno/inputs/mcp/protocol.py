@@ -1,7 +1,7 @@
-"""Values of the Model Context Protocol, and their decoders.
+"""The values of the Model Context Protocol, and their decoders.
 
-All values come from a foreign program: names and texts may contain anything, and hints may be
-false. Fields of the wrong type are ignored. This module does not know how requests are sent.
+All values are untrusted: names and texts may contain anything, and hints may be false. Fields of
+the wrong type are ignored. This module does not know how requests are sent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ListedTool(NamedTuple):
 
 
 class ListedResource(NamedTuple):
-    """A resource that a server offers, or a template, which has names in braces in its URI."""
+    """A resource that a server offers, or a template, whose URI contains names in braces."""
 
     uri: str
     name: str = ""
@@ -37,7 +37,7 @@ class ListedResource(NamedTuple):
 
 
 class PromptArgument(NamedTuple):
-    """An argument of a prompt."""
+    """An argument that a prompt accepts."""
 
     name: str
     description: str = ""
@@ -62,15 +62,15 @@ class ResourceContents(NamedTuple):
 
 
 class ReadResourceResult(NamedTuple):
-    """A resource as it was read."""
+    """The content of a resource, and the time that it stays fresh."""
 
     contents: tuple[ResourceContents, ...]
     ttl_s: float | None = None
-    """The time that it stays fresh according to the server; None if unknown."""
+    """The time that the content stays fresh according to the server; None if unknown."""
 
 
 class CallToolResult(NamedTuple):
-    """The result of a call."""
+    """The result of a tool call, as the server returned it."""
 
     content: tuple[Mapping[str, Any], ...]
     """The blocks in the format of the protocol: `{"type": "text", "text": ...}`."""
@@ -80,7 +80,7 @@ class CallToolResult(NamedTuple):
 
 
 class PromptMessage(NamedTuple):
-    """One message of a prompt."""
+    """One message of a prompt that the server has filled in."""
 
     role: str
     content: Mapping[str, Any]
@@ -88,9 +88,9 @@ class PromptMessage(NamedTuple):
 
 
 class McpServer(Protocol):
-    """A server. It is started by the first request, and again if it has ended.
+    """A server that is started by the first request, and restarted if it has ended.
 
-    Every request may raise ServerFailed, which names the server.
+    Every request may raise ServerFailed, with a message that names the server.
     """
 
     @property
@@ -118,9 +118,9 @@ class McpServer(Protocol):
     async def call(
         self, tool: str, arguments: Mapping[str, Any], *, progress: Callable[[str], object]
     ) -> CallToolResult:
-        """Call a tool; cancelling it cancels the call in the server.
+        """Call a tool; cancelling the task also cancels the call on the server.
 
-        `progress` is called a few times a second at most, and always with the last report.
+        `progress` is called at most ten times per second, and always with the last report.
         """
         ...
 
@@ -142,13 +142,13 @@ _MIN_VALUE_SIZE: Final = 8
 
 
 def decode_tools(response: ResultJson) -> Iterator[ListedTool]:
-    """Return the tools of a page. A tool without a name cannot be called, and is left out."""
+    """Yield the tools of a page, except tools without a name, which cannot be called."""
     for tool in _objects_in(response.get("tools")):
         if name := _text(tool, "name"):
             hints = _object_or_empty(tool.get("annotations"))
             yield ListedTool(
                 name=name,
-                # Any value is kept: `define_tool` refuses an invalid schema.
+                # Any value is accepted here; `define_tool` refuses an invalid schema.
                 schema=cast("Mapping[str, Any]", sanitize_json(tool.get("inputSchema"))),
                 description=_text(tool, "description"),
                 title=_text(tool, "title") or _text(hints, "title"),
@@ -181,7 +181,7 @@ def _decode_listed(listed: object, key: str) -> Iterator[ListedResource]:
 
 
 def decode_prompts(response: ResultJson) -> Iterator[ListedPrompt]:
-    """Return the prompts of a page."""
+    """Yield the prompts of a page."""
     for prompt in _objects_in(response.get("prompts")):
         if name := _text(prompt, "name"):
             arguments = [
@@ -195,7 +195,7 @@ def decode_prompts(response: ResultJson) -> Iterator[ListedPrompt]:
 
 
 def decode_call_result(response: ResultJson) -> CallToolResult:
-    """Return the result of a call."""
+    """Decode the result of a tool call."""
     return CallToolResult(
         content=tuple(_objects_in(response.get("content"))),
         structured=sanitize_json(response.get("structuredContent")),
@@ -204,10 +204,10 @@ def decode_call_result(response: ResultJson) -> CallToolResult:
 
 
 def decode_resource(response: ResultJson) -> ReadResourceResult:
-    """Return a resource that was read. Raises InvalidValue."""
+    """Decode the content of a resource. Raises InvalidValue if its base64 is invalid."""
     contents = tuple(map(_decode_contents, _objects_in(response.get("contents"))))
     ttl_ms = response.get("ttlMs")
-    # Servers of the older protocol send none; 0 is a valid time.
+    # Servers of the older protocol send no time; 0 is a valid time.
     if isinstance(ttl_ms, bool) or not isinstance(ttl_ms, int | float):
         return ReadResourceResult(contents)
     return ReadResourceResult(contents, max(0.0, min(ttl_ms, _MAX_TTL_MS) / 1000))
@@ -219,7 +219,7 @@ def _decode_contents(part: ResultJson) -> ResourceContents:
     if isinstance(blob, str) and not isinstance(text, str):
         data = decode_base64(blob)
         if data is None:
-            message = "the bytes are not valid base64"
+            message = "the data is not valid base64"
             raise InvalidValue(message, code="invalid_base64", place="resource")
     return ResourceContents(
         uri=_text(part, "uri"),
@@ -230,7 +230,7 @@ def _decode_contents(part: ResultJson) -> ResourceContents:
 
 
 def decode_prompt_messages(response: ResultJson) -> tuple[PromptMessage, ...]:
-    """Return the messages of a prompt."""
+    """Decode the messages of a prompt."""
     return tuple(
         [
             PromptMessage(_text(message, "role") or "user", content)
@@ -241,7 +241,7 @@ def decode_prompt_messages(response: ResultJson) -> tuple[PromptMessage, ...]:
 
 
 def estimate_size(response: object) -> int:
-    """Return the approximate size of a response: characters, and a few for each other value."""
+    """Return the approximate size of a response; values other than text count as a constant."""
     values = walk_values(response)
     return sum(len(value) if isinstance(value, str) else _MIN_VALUE_SIZE for value in values)
 

@@ -1,8 +1,8 @@
-"""Resolve resources of MCP servers: read with permission, cached while they are fresh.
+"""Resolve MCP resources, which are read with permission and cached while they are fresh.
 
-A server states how long a resource stays fresh; if it does not, the user's setting for the type of
-the resource applies, or else one hour. The cache contains what the log contains, so a resumed
-session starts with the resources in its log.
+A server may state how long a resource stays fresh; otherwise the user's setting for the type of the
+resource applies, or one hour. A resumed session starts with a cache of the fresh resources in its
+log.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MAX_TTL_S: Final = 24 * _HOUR_S
 
 @final
 class ResourceResolver:
-    """Resolves the resources of messages."""
+    """Resolves the MCP resources in user messages."""
 
     def __init__(
         self,
@@ -52,10 +52,11 @@ class ResourceResolver:
         prepare_image: PrepareImage | None = None,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
-        """Resolve resources of the servers that `server_of` returns; it may raise ServerFailed.
+        """Create a resolver; `server_of` returns a server by its name, or raises ServerFailed.
 
-        `ttl_s` maps a server to the seconds that its resources stay fresh, by type (`text/*`) or
-        `*`. Without `prepare_image` no image is shown. Raises InvalidValue for an invalid time.
+        `ttl_s` maps a server to the seconds that its resources stay fresh, by MIME type (`text/*`)
+        or `*`. Without `prepare_image`, images are not sent to the model. Raises InvalidValue if a
+        time is negative or infinite.
         """
         for seconds in [default_ttl_s, *[s for types in ttl_s.values() for s in types.values()]]:
             if not 0 <= seconds < math.inf:
@@ -70,7 +71,7 @@ class ResourceResolver:
         self._cache = _ResourceCache(self._limits.max_bytes)
 
     async def resolve(self, resource: Resource, context: ResolveContext) -> ResolvedReference:
-        """Return the content of a resource. A failure is a result with an error."""
+        """Return the content of a resource; a failure is returned as a result with an error."""
         if resource.text is not None or resource.data is not None:
             part = ResourceContents(resource.uri, resource.mime_type, resource.text, resource.data)
             retrieved_at = resource.retrieved_at or self._now()
@@ -86,7 +87,7 @@ class ResourceResolver:
         allowed_by = await context.require_permission(
             mcp_server_name(server.name),
             Capability.READ,
-            redact_uri(resource.uri),  # rules do not match the user in a URI
+            redact_uri(resource.uri),  # rules do not match a user name in a URI
             name=uri,
             preview=f"read {uri} from the MCP server {server.name}",
         )
@@ -112,17 +113,17 @@ class ResourceResolver:
     async def changes(
         self, resource: Resource, resolution: Resolution, *, known: frozenset[str] = frozenset()
     ) -> tuple[str, ...]:
-        """Return an empty tuple: only the server knows whether a resource has changed."""
+        """Return an empty tuple, because only the server knows whether a resource has changed."""
         return ()
 
     def add_to_cache(self, resource: Resource, resolution: Resolution) -> None:
-        """Add a resource from the log to the cache, while it is fresh."""
+        """Add a resource from the log to the cache, if it is still fresh."""
         details = resolution.details or {}
         if details.get("ttl_s") is None or not self._is_valid(resolution):
             return
         try:
             key = resource.server, normalize_uri(resource.uri)
-        except InvalidValue:  # it cannot be requested again
+        except InvalidValue:  # the resource cannot be requested again
             return
         cached = self._cache.get(key)
         if cached is None or _retrieved_at(cached.details) < _retrieved_at(details):
@@ -147,7 +148,7 @@ class ResourceResolver:
         details = resolution.details
         if resolution.status is not ResolutionStatus.RESOLVED or details is None:
             return False
-        # Content that came with a message does not expire.
+        # Content that is part of a message does not expire.
         is_part_of_message = details.get("ttl_s", 0) is None
         is_resource = details.get("kind") == RESOURCE_KIND
         return is_resource and (is_part_of_message or self._is_fresh(details))
@@ -188,7 +189,7 @@ class ResourceResolver:
 def _as_reference(
     resource: _CachedResource, *, allowed_by: str | None = None, from_cache: bool = False
 ) -> ResolvedReference:
-    """Return the result; content that came with a message needs no permission."""
+    """Return a resource as a result; content that is part of a message needs no permission."""
     details = {**resource.details, "from_cache": from_cache}
     if allowed_by is not None:
         details["allowed_by"] = allowed_by
@@ -196,7 +197,7 @@ def _as_reference(
 
 
 def _retrieved_at(details: Mapping[str, Any]) -> datetime:
-    """Return the time of the read; the earliest time if the log has none."""
+    """Return the time when a resource was read; the earliest time if it is unknown."""
     try:
         when = datetime.fromisoformat(str(details.get("retrieved_at")))
     except ValueError:
@@ -210,7 +211,7 @@ _ResolvedContent: TypeAlias = tuple[Text | Image | Resource | Opaque, ...]
 
 
 class _CachedResource(NamedTuple):
-    """A resource as it was read."""
+    """The content of a resource, with the details and the notice for its resolution."""
 
     content: _ResolvedContent
     details: Mapping[str, Any]
@@ -219,7 +220,7 @@ class _CachedResource(NamedTuple):
 
 @final
 class _ResourceCache:
-    """Resources in memory, up to a size; the least recently used are dropped first."""
+    """A cache of limited size that drops the least recently used resources first."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -262,32 +263,32 @@ def _block_size(part: Text | Image | Resource | Opaque) -> int:
 
 MAX_TYPE_CHARACTERS: Final = 100
 _MIN_TEXT_CHARACTERS: Final = 200
-"""A shorter excerpt is useless."""
+"""The minimum length of an excerpt; a shorter excerpt is useless."""
 _MAX_IMAGES: Final = 20
 _HEAD_SHARE: Final = 2 / 3
-"""The share of the beginning in an excerpt of a long text; the rest is the end."""
+"""The fraction of an excerpt that is from the beginning of a text; the rest is from its end."""
 
 
 class ResourceLimits(NamedTuple):
-    """Limits for resources."""
+    """The limits for cached and resolved resources."""
 
     max_bytes: int = 32 * 1024 * 1024
-    """The size of the cache."""
+    """The maximum size of the cache."""
     max_text_characters: int = 64 * 1024
-    """The characters of one resource that a model sees."""
+    """The maximum number of characters of one resource that are sent to a model."""
     max_data_bytes: int = 1024 * 1024
-    """The bytes of one resource that are recorded if they are neither text nor an image."""
+    """The maximum number of bytes of one resource that are recorded, besides text and images."""
     max_parts: int = 100
 
 
 def _clean_mime_type(mime_type: str | None) -> str | None:
-    """Return a type that is safe to record and show; None for an empty one."""
+    """Return a MIME type that is safe to record and print; None if it is empty."""
     return clean_text(mime_type or "", MAX_TYPE_CHARACTERS) or None
 
 
 @final
 class _ResourceBlockBuilder:
-    """Converts the parts of a resource to blocks, within limits for all of them together."""
+    """Converts the parts of a resource to blocks, within limits for the whole resource."""
 
     def __init__(
         self,
@@ -311,7 +312,7 @@ class _ResourceBlockBuilder:
         self._images = _MAX_IMAGES
 
     def add_all(self, contents: tuple[ResourceContents, ...]) -> Fingerprint:
-        """Add as many parts as fit; return the fingerprint of all parts. May take a while."""
+        """Add as many parts as the limits allow; return the fingerprint of all parts."""
         for number, part in enumerate(contents):
             is_full = self._text < _MIN_TEXT_CHARACTERS and bool(self.content)
             if number == self._max_parts or is_full:
@@ -325,7 +326,7 @@ class _ResourceBlockBuilder:
         return Fingerprint.of(b"".join(map(part_bytes, contents)))
 
     def _leave_out(self, rest: tuple[ResourceContents, ...]) -> None:
-        """Add a note about parts that do not fit."""
+        """Add a note about parts that exceed the limits."""
         self.shortened += sum([len(_part_text(part) or "") for part in rest])
         parts = "1 more part" if len(rest) == 1 else f"{len(rest):,} more parts"
         self.content.append(Text(f"[{parts} left out here: {self._whole_hint}]"))
@@ -376,13 +377,13 @@ class _ResourceBlockBuilder:
         self._images -= 1
         try:
             return self._prepare_image(data)
-        except Exception as exc:  # noqa: BLE001 - a decoder of images may raise anything
+        except Exception as exc:  # noqa: BLE001 - an image decoder may raise anything
             self.notices.append(f"one of its images cannot be shown: {clean_text(str(exc), 200)}")
             return None
 
 
 def _part_text(part: ResourceContents) -> str | None:
-    """Return the text of a part; some servers send text as bytes, and their types may be wrong."""
+    """Return the text of a part, even if it was sent as bytes; None if it is not text."""
     if part.text is not None:
         return replace_lone_surrogates(part.text)
     kind = _clean_mime_type(part.mime_type) or ""
@@ -395,7 +396,7 @@ def _part_text(part: ResourceContents) -> str | None:
 
 
 def part_bytes(part: ResourceContents) -> bytes:
-    """Return the content of a part as bytes; text as UTF-8."""
+    """Return the content of a part as bytes; text is encoded as UTF-8."""
     if part.text is not None:
         return replace_lone_surrogates(part.text).encode()
     return part.data or b""
@@ -416,17 +417,17 @@ _TEMPLATE_VARIABLES: Final = re.compile(r"\{[+#./;?&]?([^{}]*)\}")
 
 
 def redact_uri(uri: str) -> str:
-    """Return a URI that is safe to record and show: without a user name and a password."""
+    """Return a URI that is safe to record and print, without a user name or password."""
     return strip_url_user(clean_text(uri, MAX_URI_CHARACTERS))
 
 
 def shorten_uri(uri: str) -> str:
-    """Return a URI for a line of output."""
+    """Return a redacted URI that is short enough for one line of output."""
     return clean_text(redact_uri(uri), _MAX_SHOWN_CHARACTERS)
 
 
 def check_uri(uri: str) -> None:
-    """Raise InvalidValue, with a remedy, for a URI that cannot be read."""
+    """Raise InvalidValue if a URI is too long, a template, or has invisible characters."""
     if len(uri) > MAX_URI_CHARACTERS:
         message = f"the URI is longer than {MAX_URI_CHARACTERS:,} characters"
         raise _uri_error(message, code="uri_too_long")
@@ -443,11 +444,11 @@ def check_uri(uri: str) -> None:
 
 
 def normalize_uri(uri: str) -> str:
-    """Return the canonical spelling of a URI, which rules match (RFC 3986, 6.2.2).
+    """Return the canonical form of a URI, which permission rules match (RFC 3986, 6.2.2).
 
-    Host names keep their case except for http and https: in other schemes they may be anything.
-    Raises InvalidValue for a path without a canonical spelling: with `.` or `..`, or with encoded
-    slashes or backslashes, which servers handle differently.
+    Host names become lower case only for http and https, because case may matter in other schemes.
+    Raises InvalidValue if a path contains `.`, `..`, an encoded slash or a backslash, which servers
+    handle differently.
     """
     check_uri(uri)
     scheme, colon, rest = uri.partition(":")

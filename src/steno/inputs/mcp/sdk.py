@@ -1,4 +1,4 @@
-"""Load the MCP SDK, which is optional and takes a second, and interpret its errors.
+"""Import the MCP SDK, which is optional and takes a second to load, and interpret its errors.
 
 No other module imports the SDK.
 """
@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from steno.errors import ServerFailed, install_command
 
 MAX_MESSAGE_BYTES: Final = 32 * 1024 * 1024
-"""The size limit of one message of a server."""
+"""The size limit of one message from a server."""
 _CLOSED_MESSAGE: Final = "Connection closed"
 _TERMINATED_MESSAGE: Final = "Session terminated"
 _BROKEN_STREAM_PREFIX: Final = "SSE stream"
@@ -35,7 +35,7 @@ class McpSdk(NamedTuple):
 
 @lru_cache(maxsize=1)
 def load_mcp_sdk() -> McpSdk:
-    """Load the SDK, once. Raises ServerFailed if it is not installed."""
+    """Import the SDK on first use. Raises ServerFailed if the SDK is not installed."""
     # ruff: noqa: PLC0415 - all of it is optional, and most sessions never need it
     try:
         import anyio
@@ -51,7 +51,7 @@ def load_mcp_sdk() -> McpSdk:
     except ImportError as exc:
         message = f"MCP servers need the MCP SDK: {install_command('mcp')}"
         raise ServerFailed(message, code="missing_extra", place="mcp") from exc
-    # Log records of the SDK quote servers. Without a handler, Python would print them unescaped.
+    # Log records of the SDK quote servers. Without a handler, Python prints them unescaped.
     for name in ("mcp", "client"):
         logging.getLogger(name).addHandler(logging.NullHandler())
     return McpSdk(
@@ -68,7 +68,7 @@ def load_mcp_sdk() -> McpSdk:
     )
 
 
-# The SDK has one code for a closed connection and for other errors, so its texts are compared here.
+# The SDK uses one code for a closed connection and for other errors, so compare its messages.
 
 
 def is_connection_closed(error: Any) -> bool:
@@ -77,7 +77,7 @@ def is_connection_closed(error: Any) -> bool:
 
 
 def is_session_gone(error: Any) -> bool:
-    """Return whether an `MCPError` means that the server has ended or forgotten the session."""
+    """Return whether an `MCPError` means that the server closed or no longer knows the session."""
     return error.message in (_CLOSED_MESSAGE, _TERMINATED_MESSAGE)
 
 

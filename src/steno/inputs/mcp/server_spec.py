@@ -1,8 +1,8 @@
 """Read the configuration of MCP servers from `.mcp.json` and from steno's own settings.
 
-Values may name variables of the environment (`${NAME}`, `${NAME:-default}`), so that no file has to
-contain a secret. A variable that is not set makes its server unusable, which is reported when the
-server is needed: the other servers of the file still work. This module starts nothing.
+Values may refer to environment variables (`${NAME}`, `${NAME:-default}`), so that no file needs to
+contain a secret. If a variable is not set, only the server that uses it is unusable, which is
+reported when that server is needed. This module starts no server.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from steno.suggest import closest_name
 from steno.values import RedactedRepr, is_utf8_text
 
 RESERVED_SERVER_NAME: Final = "steno"
-"""A name that no server may have: steno's own records use it."""
+"""A name that no server may have, because steno's own records use it."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,32}")
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SECRET: Final = re.compile("token|key|secret|passw|authorization|cookie", re.IGNORECASE)
 _MIN_SECRET_CHARACTERS: Final = 6
-"""Shorter values may occur in ordinary words."""
+"""The minimum length of a secret to redact; shorter values may occur in ordinary words."""
 _MAX_SECONDS: Final = 1e8
 _TRANSPORT_KEYS: Final = {"stdio": "command", "http": "url", "streamable-http": "url"}
 _MIN_SIMILARITY: Final = 0.8
@@ -41,7 +41,7 @@ _KNOWN_KEYS: Final = _COMMON_KEYS | _OWN_KEYS
 
 @final
 class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
-    """The configuration of a server: a program to start (`command`), or an address (`url`)."""
+    """The configuration of a server, with a program to start (`command`) or a `url`."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"name", "origin", "problem"})
 
@@ -49,31 +49,31 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
     command: str = ""
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
-    """Its environment, in addition to a few harmless variables."""
+    """Environment variables for the program, in addition to a few harmless ones."""
     cwd: Path | None = None
-    """The working directory; None for that of the session."""
+    """The working directory of the program; None for the folder of the session."""
     url: str = ""
     headers: Mapping[str, str] = {}
     """Headers of every request to `url`."""
     reads: tuple[str, ...] = ()
     """Tools that the user declares read-only: names, or patterns with `*`."""
     ttl_s: Mapping[str, float] = {}
-    """The time that resources stay fresh, by type (`text/*`) or `*`, if the server states none."""
+    """The default time that resources stay fresh, by MIME type (`text/*`) or `*`."""
     start_timeout_s: float = 30
-    """The time limit for the first response, and for listing what the server offers."""
+    """The time limit for the first response, and for listing tools, resources and prompts."""
     call_timeout_s: float = 600
-    """The time limit for a call or a resource, whatever progress is reported."""
+    """The time limit for any other request; reported progress does not extend it."""
     disabled: bool = False
     origin: str = ""
-    """The file that configures it."""
+    """The file that configures the server."""
     problem: str = ""
-    """The reason why it cannot be used, and what to do; empty if it can."""
+    """The reason why the server cannot be used, and a solution; empty if it can be used."""
     is_trusted: bool = True
-    """Whether its project is trusted; the `problem` of an untrusted server states it."""
+    """Whether the project of the server is trusted; if it is not, `problem` states that."""
     notice: str = ""
     """A notice for the user about the configuration."""
     secrets: tuple[str, ...] = ()
-    """Values of environment variables that were expanded, anywhere in the spec."""
+    """The values of the environment variables that were expanded in the spec."""
 
     def __post_init__(self) -> None:
         _check_name(self.name, "mcp server")
@@ -86,7 +86,7 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
         return not self.disabled and not self.problem
 
     def redact_secrets(self, text: str) -> str:
-        """Return a text without the secrets of this server."""
+        """Return a text with `***` in place of the secrets of this server."""
         for secret in sorted(set(self._secrets()), key=len, reverse=True):
             text = text.replace(secret, "***")
         return text
@@ -119,10 +119,11 @@ def read_server_specs(
     base: Path | None,
     is_strict: bool = False,
 ) -> dict[str, McpServerSpec]:
-    """Read a table of servers by name: `mcpServers` of `.mcp.json`, `mcp_servers` of our settings.
+    """Read a table of servers: `mcpServers` of `.mcp.json`, or `mcp_servers` of the settings.
 
-    `place` names the table in errors; a relative `cwd` starts from `base`. Other programs put their
-    own keys into `.mcp.json`, so unknown keys are ignored unless `is_strict`. Raises InvalidValue.
+    `place` names the table in errors. A relative `cwd` is relative to `base`. Unknown keys are
+    ignored unless `is_strict` is set, because other programs add their own keys to `.mcp.json`.
+    Raises InvalidValue if the table or a server in it is invalid.
     """
     if not isinstance(table, Mapping):
         raise InvalidValue("must be a table of servers by name", code="not_a_table", place=place)
@@ -145,7 +146,7 @@ def _check_name(name: object, place: str) -> str:
 
 
 class _ServerSpecReader:
-    """Reads one server, and collects its missing variables."""
+    """Reads the spec of one server, and collects the variables that are not set."""
 
     def __init__(self, place: str, members: object, environ: Mapping[str, str]) -> None:
         if not isinstance(members, Mapping):
@@ -157,7 +158,7 @@ class _ServerSpecReader:
         self._secrets: list[str] = []
 
     def spec(self, name: str, *, origin: str, base: Path | None, is_strict: bool) -> McpServerSpec:
-        """Return the server. Raises InvalidValue."""
+        """Return the spec of the server. Raises InvalidValue if a member is invalid."""
         if is_strict:
             self._check_keys()
         disabled = self._flag("disabled")
@@ -201,7 +202,7 @@ class _ServerSpecReader:
     def _expand_home(self, cwd: str) -> Path:
         try:
             return Path(cwd).expanduser()
-        except RuntimeError:  # of an unknown user
+        except RuntimeError:  # the user is unknown
             rule = "the home folder does not exist"
             raise self._error("cwd", rule, code="home_unknown") from None
 
@@ -247,7 +248,7 @@ class _ServerSpecReader:
     def _check_headers(self, headers: Mapping[str, str]) -> None:
         for name, value in headers.items():
             if _HEADER.fullmatch(name) is None or not value.isascii() or not value.isprintable():
-                rule = "must be valid names and values of HTTP headers"
+                rule = "must contain only valid names and values of HTTP headers"
                 raise self._error("headers", rule, code="invalid_headers")
 
     def _misspelled_keys(self) -> list[str]:
@@ -339,7 +340,7 @@ class _ServerSpecReader:
 
 
 def _similar_key(key: object) -> str | None:
-    """Return the known key that is similar to a key; None if there is none."""
+    """Return the known key that is most similar to a key; None if none is similar."""
     if not isinstance(key, str) or not key.isprintable() or len(key) > _MAX_KEY_CHARACTERS:
         return None
     return closest_name(key, _COMMON_KEYS, cutoff=_MIN_SIMILARITY)

@@ -1,9 +1,10 @@
-"""Tools of MCP servers as tools of steno.
+"""The tools of MCP servers as steno tools.
 
-Hints of a server are shown, not trusted: a tool may do anything unless the user declares it
-read-only. A block that cannot be shown is replaced by a note and stored: in the log, or as a blob
-if it is large. Escape sequences stay in the text; the code that prints it strips them. This module
-knows neither how a server is reached nor how images are prepared.
+Hints from a server are displayed but not trusted; steno assumes that a tool may do anything, unless
+the user declares the tool read-only. A block that cannot be sent to the model is replaced by a note
+and stored in the log, or as a blob if it is large. Escape sequences stay in the text; the code that
+prints the text removes them. This module knows neither how a server is reached nor how images are
+prepared.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ from steno.tools.truncate import MAX_OUTPUT_BYTES, MAX_OUTPUT_LINES, truncate_ou
 
 MAX_TOOLS: Final = 128
 MAX_DEFINITION_BYTES: Final = 256 * 1024
-"""The size of all definitions of one server, which are sent with every request."""
+"""The maximum size of all definitions of one server, which are sent with every request."""
 MAX_BLOCKS: Final = 100
 MAX_IMAGES: Final = 20
 MAX_IMAGE_BYTES: Final = 20 * 1024 * 1024
@@ -79,7 +80,7 @@ S = TypeVar("S", bound=McpServer)
 
 
 class McpTools(NamedTuple):
-    """The tools of some servers, and notices about those that are left out."""
+    """The tools of one or more servers, and notices for the user."""
 
     tools: tuple[McpTool, ...]
     notices: tuple[SetupNotice, ...]
@@ -89,10 +90,10 @@ class McpTools(NamedTuple):
 async def list_mcp_tools(
     servers: Iterable[McpServer], *, prepare_image: PrepareImage | None = None
 ) -> McpTools:
-    """List the tools of all servers at once, ordered by server name.
+    """List the tools of all servers concurrently, ordered by server name.
 
-    `prepare_image` prepares images for a model. A server that fails or has an ambiguous name has no
-    tools; a notice gives the reason.
+    `prepare_image` prepares images for a model. A server that fails or has an ambiguous name is
+    left out, with a notice that states the reason.
     """
     unambiguous, notices = drop_ambiguous_servers(servers)
     return merge_mcp_tools(
@@ -104,7 +105,7 @@ async def list_mcp_tools(
 
 
 def drop_ambiguous_servers(servers: Iterable[S]) -> tuple[tuple[S, ...], tuple[SetupNotice, ...]]:
-    """Return the servers in the order of their names, and a notice for each that is left out."""
+    """Return the servers with unambiguous names, sorted, and a notice for each other server."""
     unambiguous: list[S] = []
     notices: list[SetupNotice] = []
     names: dict[str, str] = {}
@@ -113,14 +114,14 @@ def drop_ambiguous_servers(servers: Iterable[S]) -> tuple[tuple[S, ...], tuple[S
         if other == server.name and server.name not in [item.name for item in unambiguous]:
             unambiguous.append(server)
         else:
-            same = f"its tools have the same names as those of {other}"
+            same = f"the tools have the same names as those of the server {other}"
             text = f"mcp {server.name}: {same}; rename the server"
             notices.append(SetupNotice("server_name_ambiguous", text))
     return tuple(unambiguous), tuple(notices)
 
 
 def merge_mcp_tools(found: Iterable[McpTools], notices: Iterable[SetupNotice] = ()) -> McpTools:
-    """Return the tools of several servers; `notices` come before theirs."""
+    """Merge the tools and notices of several servers; `notices` are placed first."""
     listings = tuple(found)
     return McpTools(
         tuple([tool for listing in listings for tool in listing.tools]),
@@ -168,19 +169,22 @@ async def _list_server_tools(server: McpServer, *, prepare_image: PrepareImage |
 
 @final
 class McpTool:
-    """A tool of a server (`steno.ports.Tool`). Raises InvalidValue if no model can use the tool."""
+    """A tool of an MCP server (`steno.ports.Tool`)."""
 
     headline = staticmethod(default_headline)
 
     def __init__(
         self, server: McpServer, listed: ListedTool, *, prepare_image: PrepareImage | None = None
     ) -> None:
-        """Wrap a tool as its server lists it; `prepare_image` prepares images for a model."""
+        """Wrap a tool that a server lists; `prepare_image` prepares images for a model.
+
+        Raises InvalidValue if providers do not accept the tool.
+        """
         self._server = server
         self._listed = listed
         self._prepare_image = prepare_image
         self.definition: Final[ToolDefinition] = define_tool(server.name, listed)
-        # A rule that denies a server denies its tools, too.
+        # A rule that denies a server also denies its tools.
         self.rule_aliases: Final = (mcp_server_name(server.name),)
         is_reader = any(matches_wildcard(each, listed.name) for each in server.read_only_tools)
         self.capability: Final = Capability.READ if is_reader else Capability.EXECUTE
@@ -195,20 +199,20 @@ class McpTool:
 
     @property
     def original_name(self) -> str:
-        """The name on the server, which may be any text."""
+        """The name of the tool on the server, which may be any text."""
         return self._listed.name
 
     @property
     def description(self) -> str:
-        """The description from the server."""
+        """The server's description of the tool, cleaned."""
         return describe_tool(self.server, self._listed)
 
     def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return an empty tuple: only the server knows what its arguments mean."""
+        """Return an empty tuple, because only the server knows what the arguments mean."""
         return ()
 
     async def preview(self, call: ToolCall) -> CallPreview:
-        """Return the server, the arguments and the claims of the server."""
+        """Return a preview with the server, the arguments and the hints of the server."""
         title = f"{_quote_name(self._listed.name)} of the MCP server {self.server}"
         arguments = msgspec.json.format(call.arguments, indent=2)
         parts = [
@@ -223,7 +227,7 @@ class McpTool:
         return CallPreview(tuple(parts))
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
-        """Call the tool, and report its progress."""
+        """Call the tool, and report its progress. Raises ToolFailed if the call fails."""
         try:
             arguments = call.parsed.to_dict()
             result = await self._server.call(
@@ -231,7 +235,7 @@ class McpTool:
             )
         except (InvalidArguments, ServerFailed) as exc:
             raise ToolFailed(exc.message, code=exc.code, place=exc.place) from exc
-        # In a thread: it decodes images and may store large blobs.
+        # In a thread, because this decodes images and may store large blobs.
         return await asyncio.to_thread(
             build_call_output,
             result,
@@ -243,7 +247,7 @@ class McpTool:
 
 @final
 class _ProgressReporter:
-    """Reports the progress of a server, up to a number of lines."""
+    """Reports the progress of a call, up to a maximum number of lines."""
 
     def __init__(self, context: ToolContext) -> None:
         self._context = context
@@ -258,7 +262,7 @@ class _ProgressReporter:
 
 
 def _quote_name(name: str) -> str:
-    """Return a foreign name in quotes, safe to print on one line."""
+    """Return an untrusted name in quotes, safe to print on one line."""
     return f'"{clean_text(" ".join(name.split()), _MAX_NAME_CHARACTERS)}"'
 
 
@@ -267,7 +271,7 @@ def _quote_name(name: str) -> str:
 _ORIGIN: Final = "mcp"
 _MIN_LINES: Final = 10
 _MIN_BYTES: Final = 500
-"""The minimum that is shown of every text, however much text came before it."""
+"""The minimum size to which a text is truncated, even if earlier texts reach the limit."""
 _MAX_WORD_CHARACTERS: Final = 100
 _MAX_LINK_CHARACTERS: Final = 500
 _NO_IMAGES_HINT: Final = f"that cannot be prepared: {install_command('images')}"
@@ -280,11 +284,11 @@ def build_call_output(
     context: ToolContext,
     prepare_image: PrepareImage | None = None,
 ) -> ToolOutput:
-    """Return the output of a call. Decodes images, and may block.
+    """Convert the result of a call to output. This decodes images, and may block.
 
-    The details may contain `structured`, `beside` (members of blocks that are not shown, such as
-    annotations) and `kept` (blobs of blocks that are not shown in full), each with the number of
-    its `block`.
+    The details may contain `structured` (the structured JSON), `beside` (members of blocks that are
+    not sent to the model, such as annotations) and `kept` (blobs of blocks that are not sent in
+    full). Each item of `beside` and `kept` has the number of its `block`.
     """
     reader = _CallOutputBuilder(server=server, context=context, prepare_image=prepare_image)
     for number, block in enumerate(called.content[:MAX_BLOCKS]):
@@ -307,7 +311,7 @@ def build_call_output(
 
 @final
 class _CallOutputBuilder:
-    """Converts the blocks of one result, within limits for all of them together."""
+    """Converts the blocks of one result, within limits for the whole result."""
 
     def __init__(
         self, *, server: str, context: ToolContext, prepare_image: PrepareImage | None
@@ -324,7 +328,7 @@ class _CallOutputBuilder:
         self._stored: list[dict[str, Any]] = []
 
     def details(self) -> dict[str, Any] | None:
-        """Return the details that are recorded with the blocks."""
+        """Return the details to record with the blocks; None if there are none."""
         if self._extra_members:
             self._record("beside", self._extra_members)
         kept = {"kept": self._stored} if self._stored else {}
@@ -336,7 +340,7 @@ class _CallOutputBuilder:
         inner: dict[str, Any] = {}
         match block:
             case {"type": "text", "text": str(text)}:
-                if text:  # some providers refuse an empty one
+                if text:  # some providers refuse an empty text
                     self.content.append(Text(self._truncate(number, text)))
                 self._texts.append(text)
                 shown_members = ("text",)
@@ -364,14 +368,14 @@ class _CallOutputBuilder:
             self._extra_members.append({**rest, "block": number})
 
     def add_structured(self, value: Any) -> None:
-        """Add the JSON that comes with the blocks, unless a text repeats it, as most do."""
+        """Add the structured JSON of the result, unless a text repeats it, as is usual."""
         self._record("structured", value)
         if not is_repeated_in_texts(value, self._texts):
             text = encode_json(value).decode()
             self.content.append(Text(self._truncate("structured", text)))
 
     def add_placeholder(self, number: int, block: Any, description: str) -> None:
-        """Add a note in place of a block that cannot be shown, and store the block."""
+        """Add a note in place of a block that cannot be sent to the model, and store the block."""
         self.content.append(Text(f"[{description}; stored in the session]"))
         raw = encode_json(block)
         if len(raw) < MIN_IMAGE_BLOB_BYTES:
@@ -402,7 +406,7 @@ class _CallOutputBuilder:
             return self._prepare_image(decoded)
         except ImportError as exc:
             raise _ImageNotShown(_NO_IMAGES_HINT) from exc
-        except Exception as exc:  # a decoder of images may raise anything
+        except Exception as exc:  # an image decoder may raise anything
             raise _ImageNotShown("that cannot be decoded") from exc
 
     def _add_link(self, uri: str, block: dict[str, Any]) -> None:
@@ -436,7 +440,7 @@ class _CallOutputBuilder:
     # -- truncation ---------------------------------------------------------------------------
 
     def _truncate(self, number: int | str, text: str) -> str:
-        """Return the part of a text that is shown; the limits shrink with every text."""
+        """Return a text truncated to the remaining limits, which shrink with every text."""
         shown, blob_details = truncate_output(
             text,
             self._context,
@@ -462,14 +466,14 @@ class _CallOutputBuilder:
 
 
 class _ImageNotShown(Exception):
-    """An image cannot be shown; the message continues after "an image"."""
+    """An image cannot be sent to the model; the message completes "an image ..."."""
 
 
 def is_repeated_in_texts(value: Any, texts: list[str]) -> bool:
-    """Return whether texts repeat a value, one of them or all together.
+    """Return whether one text, or all texts together, repeat a value.
 
-    A value that is not an object is often the only member of one: the protocol once required an
-    object.
+    The only member of an object is compared as well, because the protocol once required an object
+    and servers wrapped other values.
     """
     values = [value]
     if isinstance(value, dict) and len(value) == 1:
@@ -494,7 +498,7 @@ def _block_type(block: Any) -> str:
 
 
 def _omit_members(members: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return the members with a value, except these."""
+    """Return the members that are not empty, except those with these names."""
     return {k: v for k, v in members.items() if k not in names and v not in (None, {}, [])}
 
 
@@ -512,15 +516,15 @@ def _base64_size(data: str) -> int:
 
 
 def define_tool(server: str, tool: ListedTool) -> ToolDefinition:
-    """Return the definition of a tool for a model. Raises InvalidValue for an unusable tool."""
+    """Return the definition of a tool. Raises InvalidValue if providers do not accept the tool."""
     if not tool.name.strip():
-        raise InvalidTool("it has no name", code="no_name")
+        raise InvalidTool("the tool has no name", code="no_name")
     return ToolDefinition(
         name=mcp_tool_name(server, tool.name),
         original_name=mcp_tool_name_for_models(server, tool.name),
         description=f"{_server_mark(server)} {describe_tool(server, tool)}".rstrip(),
         parameters=_build_parameters(tool.schema),
-        strict=False,  # the schema is foreign: leave it open
+        strict=False,  # the schema of a server need not be strict
     )
 
 
@@ -543,7 +547,7 @@ def refusal_notice(exc: InvalidValue) -> str:
 
 _SEPARATOR: Final = "__"
 _MAX_SERVER_CHARACTERS: Final = 32
-"""Leaves room for a part of the tool's name and for a hash."""
+"""The maximum length, which leaves room for a part of the tool's name and a hash."""
 _HASH_DIGITS: Final = 8
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^A-Za-z0-9]+")
 _NOT_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_]+")
@@ -552,19 +556,19 @@ _SENDABLE_NAME: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_TOOL_NAME_LENGTH}}}"
 
 
 def mcp_server_name(server: str) -> str:
-    """Return the name of a server in rules: `mcp__` and its name, with `_` for other characters.
+    """Return the name of a server in rules: `mcp__` and its name, with `_` for punctuation.
 
-    `web-search` and `web_search` have the same name; a user of both has to rename one.
+    `web-search` and `web_search` have the same name; a user of both must rename one of them.
     """
     part = _NOT_ALPHANUMERIC.sub("_", server).strip("_")[:_MAX_SERVER_CHARACTERS].strip("_")
     return f"{MCP_TOOL_PREFIX}{part or 'server'}"
 
 
 def mcp_tool_name(server: str, tool: str) -> str:
-    """Return steno's name of a server's tool, which begins with the name of the server.
+    """Return steno's name for a tool of a server, which begins with the name of the server.
 
-    An invalid name gets a hash of the original (`map_tool_name`). Two tools of one server can only
-    get the same name if the server intends it.
+    An invalid name is replaced by a valid one with a hash of the original (`map_tool_name`). Two
+    tools of one server have the same name only if the server provokes it.
     """
     full_name = _full_tool_name(server, tool)
     try:
@@ -576,10 +580,10 @@ def mcp_tool_name(server: str, tool: str) -> str:
 
 
 def mcp_tool_name_for_models(server: str, tool: str) -> str | None:
-    """Return the name that models see: the tool's own spelling after the name of the server.
+    """Return the name of a tool for models, with the server's own spelling of the tool's name.
 
-    It is mapped to steno's name when a model uses it. None if both are the same, or if some
-    providers do not accept it.
+    When a model uses this name, it is mapped to steno's name. Returns None if both names are the
+    same, or if some providers do not accept this name.
     """
     full_name = _full_tool_name(server, tool)
     if full_name == mcp_tool_name(server, tool) or _SENDABLE_NAME.fullmatch(full_name) is None:
@@ -602,18 +606,18 @@ _TEXT_KEYWORDS: Final = frozenset({"description", "title"})
 _SCHEMA_MAP_KEYWORDS: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
 _VALUE_KEYWORDS: Final = frozenset({"enum", "const", "default", "examples", "example"})
 _DROPPED_KEYWORDS: Final = frozenset({"$comment", "pattern", "patternProperties"})
-"""A foreign regular expression may take exponential time; the server checks it."""
+"""Keywords that steno removes; an untrusted regular expression may take exponential time."""
 _NESTED_ONLY_KEYWORDS: Final = frozenset({"allOf", "anyOf", "oneOf", "not", "enum", "const", "if"})
 _ARGUMENT_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def _build_parameters(schema: object) -> dict[str, Any]:
-    """Return a schema that providers accept and that arguments can be checked against."""
+    """Return a schema that providers accept, and that steno can check arguments against."""
     if not isinstance(schema, Mapping):
-        raise InvalidTool("its schema is not an object", code="schema_not_an_object")
+        raise InvalidTool("the schema is not an object", code="schema_not_an_object")
     data = encode_json(schema)
     if len(data) > _MAX_SCHEMA_BYTES:
-        message = f"its schema has more than {_MAX_SCHEMA_BYTES // 1024} KB"
+        message = f"the schema has more than {_MAX_SCHEMA_BYTES // 1024} KB"
         raise InvalidTool(message, code="schema_too_long")
     cleaned = {"type": "object", "properties": {}, **_clean_schema(parse_object(data), 0)}
     _check_references(cleaned, cleaned)
@@ -622,9 +626,9 @@ def _build_parameters(schema: object) -> dict[str, Any]:
 
 
 def _clean_schema(schema: Any, depth: int) -> Any:
-    """Return a schema with clean descriptions. Raises InvalidTool."""
+    """Return a schema with clean descriptions. Raises InvalidTool if the schema is unsafe."""
     if depth > _MAX_SCHEMA_DEPTH:
-        message = f"its schema is nested more than {_MAX_SCHEMA_DEPTH} levels deep"
+        message = f"the schema is nested more than {_MAX_SCHEMA_DEPTH} levels deep"
         raise InvalidTool(message, code="schema_too_deep")
     if isinstance(schema, list):
         return [_clean_schema(part, depth + 1) for part in schema]
@@ -649,40 +653,40 @@ def _clean_schema(schema: Any, depth: int) -> Any:
     if isinstance(pattern := schema.get("pattern"), str):
         note = f"(pattern: {clean_text(pattern, 200)})"
         cleaned["description"] = f"{cleaned.get('description', '')} {note}".strip()
-    if "patternProperties" in schema:  # without them, it would forbid what they allow
+    if "patternProperties" in schema:  # it would forbid the names that these allow
         cleaned.pop("additionalProperties", None)
     return cleaned
 
 
 def _check_visible(value: Any) -> None:
-    """Raise InvalidTool for names and values with invisible characters."""
+    """Raise InvalidTool if a name or a value contains invisible characters."""
     for text in walk_values(value):
         if isinstance(text, str) and any(map(is_hidden_character, text)):
-            message = "its schema contains invisible characters"
+            message = "the schema contains invisible characters"
             raise InvalidTool(message, code="schema_has_hidden_characters")
 
 
 def _check_references(schema: Any, root: dict[str, Any]) -> None:
-    """Raise InvalidTool for references to other documents, to missing parts, or in a cycle."""
+    """Raise InvalidTool if a reference is in a cycle or its target is not in the schema."""
     target: Any = schema
     for _ in range(_MAX_REFERENCES):
         if not (isinstance(target, dict) and isinstance(ref := target.get("$ref"), str)):
             break
         target = resolve_schema_ref(root, ref)
         if target is True:
-            message = "its schema contains a reference that cannot be resolved"
+            message = "the schema contains a reference that cannot be resolved"
             raise InvalidTool(message, code="reference_not_found")
     else:
-        raise InvalidTool("its schema contains a cycle of references", code="reference_cycle")
+        raise InvalidTool("the schema contains a cycle of references", code="reference_cycle")
     for part in schema.values() if isinstance(schema, dict) else schema:
         if isinstance(part, (dict, list)):
             _check_references(part, root)
 
 
 def _flatten_top_level(schema: dict[str, Any]) -> None:
-    """Turn a schema into one plain object, in place, as providers require at the top level.
+    """Convert a schema to one plain object, in place, as providers require at the top level.
 
-    The server then checks which members belong together.
+    Only the server then checks which members may be combined.
     """
     properties = schema["properties"]
     for keyword in [name for name in schema if name in _NESTED_ONLY_KEYWORDS]:
@@ -692,5 +696,5 @@ def _flatten_top_level(schema: dict[str, Any]) -> None:
             if isinstance(properties, dict) and isinstance(added, dict):
                 schema["properties"] = properties = {**properties, **added, **properties}
     if isinstance(properties, dict) and not all(map(_ARGUMENT_NAME.fullmatch, properties)):
-        message = "its arguments have names that some providers refuse"
+        message = "an argument has a name that some providers refuse"
         raise InvalidTool(message, code="invalid_argument_name")

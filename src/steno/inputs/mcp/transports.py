@@ -1,9 +1,9 @@
-"""Streams of messages to an MCP server: a program that steno starts, or an HTTP address.
+"""Message streams to an MCP server, which is a program that steno starts or an HTTP server.
 
-The SDK can start programs, too, but it does not limit the length of a line, prints lines that are
-not JSON, and drops a response with a lone surrogate, so that its caller waits forever. Here lines
-are limited, an unreadable response is an error at once, and on Linux no server outlives steno. Over
-HTTP, the SDK's transport is used, with limits for what it reads.
+The SDK can also start programs, but it does not limit the length of a line, prints lines that are
+not JSON, and drops a response with a lone surrogate, so that its caller waits forever. Here, the
+length of lines is limited, an unreadable response is an error immediately, and on Linux no server
+outlives steno. For HTTP, the transport of the SDK is used, with a limit on the size of responses.
 """
 
 from __future__ import annotations
@@ -33,10 +33,11 @@ from steno.tools.programs import isolated_python_command
 async def open_stdio(
     spec: McpServerSpec, *, folder: Path, tail: StderrTail, sdk: McpSdk
 ) -> AsyncGenerator[tuple[Any, Any], None]:
-    """Run the program inside the block; yield the streams of messages from it and to it.
+    """Run the program of a server during the block; yield the streams from and to the server.
 
     The program inherits only variables that the SDK considers harmless (HOME, PATH and similar).
-    Its output on stderr goes to `tail`. Raises OSError, ValueError if it cannot be started.
+    Its output on stderr is added to `tail`. Raises OSError or ValueError if the program cannot be
+    started.
     """
     environment = {**sdk.get_default_environment(), **spec.env}
     process = await _start_program(spec, folder=spec.cwd or folder, environment=environment)
@@ -66,9 +67,9 @@ async def open_stdio(
 async def open_http(
     spec: McpServerSpec, *, tail: StderrTail, sdk: McpSdk
 ) -> AsyncGenerator[tuple[Any, Any], None]:
-    """Connect inside the block; yield the streams of messages from a server and to it.
+    """Connect to a server during the block; yield the streams from and to the server.
 
-    The headers are sent only to that origin: the SDK follows no redirect to another one.
+    The headers are sent only to the origin of the URL; redirects to other origins are not followed.
     """
     check_response = _limit_body(sdk, tail)
     client = sdk.httpx2.AsyncClient(
@@ -88,11 +89,12 @@ async def open_http(
 
 _MAX_STDERR_BYTES: Final = 4096
 _MAX_NOTES: Final = 4
+_TOO_LARGE_NOTE: Final = f"the server sent more than {MAX_MESSAGE_BYTES >> 20} MB in one message"
 
 
 @final
 class StderrTail:
-    """The last output of a server on stderr, in bounded memory, and notes about its end."""
+    """The last stderr output of a server, limited in size, and notes about its failures."""
 
     def __init__(self) -> None:
         self._data = b""
@@ -100,13 +102,13 @@ class StderrTail:
         self._notes: list[str] = []
 
     def add(self, data: bytes) -> None:
-        """Add output."""
+        """Add output; only the last bytes are stored."""
         output = self._data + data
         self._data = output[-_MAX_STDERR_BYTES:]
         self._is_cut = self._is_cut or len(output) > _MAX_STDERR_BYTES
 
     def add_note(self, text: str) -> None:
-        """Add a note of steno."""
+        """Add a note by steno about the server."""
         if (shown := escape_text(text)) not in self._notes:
             self._notes = [*self._notes, shown][-_MAX_NOTES:]
 
@@ -135,12 +137,12 @@ _CONNECT_TIMEOUT_S: Final = 30
 
 
 def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
-    """Return a hook that checks every response before its body is read."""
+    """Return a hook that checks every response and limits the size of its body."""
     stream: Any = sdk.httpx2.AsyncByteStream
 
-    # The class is loaded at run time, so its type is unknown.
+    # The base class is imported at run time, so its type is unknown.
     class Bounded(stream):  # type: ignore[misc]
-        """A body that ends with an error once it is too large."""
+        """A response body that raises an error once it is too large."""
 
         def __init__(self, body: Any) -> None:
             self._body = body
@@ -150,7 +152,7 @@ def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
             async for chunk in self._body:
                 total += len(chunk)
                 if total > MAX_MESSAGE_BYTES:
-                    tail.add_note(f"it sent more than {MAX_MESSAGE_BYTES >> 20} MB in one message")
+                    tail.add_note(_TOO_LARGE_NOTE)
                     raise sdk.httpx2.ReadError("the body is too large")
                 yield chunk
 
@@ -159,8 +161,8 @@ def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
 
     async def check_response(response: Any) -> None:
         if response.status_code >= 400 and response.request.method == "POST":
-            tail.add_note(f"it responded with status {response.status_code}")
-        # A compressed body, which was not requested, could have any size.
+            tail.add_note(f"the server responded with status {response.status_code}")
+        # A compressed body, which was not requested, could expand to any size.
         if response.headers.get("content-encoding", "identity") != "identity":
             raise sdk.httpx2.DecodingError("the body is compressed")
         kind = response.headers.get("content-type", "").lower()
@@ -176,7 +178,10 @@ def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
 async def _start_program(
     spec: McpServerSpec, *, folder: Path, environment: Mapping[str, str]
 ) -> Process:
-    """Start the program, on Linux with the parent-death guard. Raises OSError, ValueError."""
+    """Start a program, on Linux with the parent-death guard.
+
+    Raises OSError or ValueError if the program cannot be started.
+    """
     start_process = partial(
         asyncio.create_subprocess_exec,
         stdin=PIPE,
@@ -203,7 +208,7 @@ async def _start_program(
             if number:
                 raise OSError(int(number), os.strerror(int(number)), spec.command)
         except BaseException:
-            # The exit of the guard gives no information about the server.
+            # This is the exit of the guard, so do not add a note about the server.
             await _end_program(process, StderrTail())
             raise
     return process
@@ -216,7 +221,7 @@ _CHUNK_BYTES: Final = 64 * 1024
 
 
 class _RpcResponse(msgspec.Struct):
-    """The members of a response that identify its request."""
+    """The members of a JSON-RPC response."""
 
     id: int | str
     result: msgspec.Raw = msgspec.Raw()
@@ -226,7 +231,7 @@ class _RpcResponse(msgspec.Struct):
 async def _read_messages(
     process: Process, from_server: Any, *, tail: StderrTail, sdk: McpSdk
 ) -> None:
-    """Pass on every message, until the program closes its output."""
+    """Send every message of the program to `from_server`, until it closes its output."""
     assert process.stdout is not None
     try:
         with from_server:
@@ -236,16 +241,16 @@ async def _read_messages(
     except (asyncio.IncompleteReadError, ConnectionError):
         return
     except asyncio.LimitOverrunError:
-        tail.add_note(f"it sent more than {MAX_MESSAGE_BYTES >> 20} MB in one message")
+        tail.add_note(_TOO_LARGE_NOTE)
     except (sdk.anyio.BrokenResourceError, sdk.anyio.ClosedResourceError):
         pass  # the session has ended
-    # The program may have to write the rest of its output before it can end.
+    # The program may need to write the rest of its output before it can end.
     while await process.stdout.read(_CHUNK_BYTES):
         pass
 
 
 def _parse_message(line: bytes, sdk: McpSdk) -> Any:
-    """Return the message of a line; None for other output, such as that of a stray `print`."""
+    """Return the message in a line; None for other output, such as that of a stray `print`."""
     read = sdk.types.jsonrpc_message_adapter.validate_json
     with suppress(ValueError):
         return read(line, by_name=False)
@@ -265,7 +270,7 @@ def _parse_message(line: bytes, sdk: McpSdk) -> Any:
 async def _write_messages(
     process: Process, outgoing: Any, from_server: Any, *, tail: StderrTail, sdk: McpSdk
 ) -> None:
-    """Write every message; if one cannot be written, end the session: a caller waits for it."""
+    """Write every message to the program; if that fails, end the session for its callers."""
     assert process.stdin is not None
     try:
         async for message in outgoing:
@@ -275,7 +280,7 @@ async def _write_messages(
     except (ConnectionError, sdk.anyio.ClosedResourceError, sdk.anyio.BrokenResourceError):
         pass  # one of the two ends is closed
     except ValueError:
-        tail.add_note("a message to it cannot be encoded as JSON")
+        tail.add_note("a message to the server cannot be encoded as JSON")
     finally:
         from_server.close()
 
@@ -294,12 +299,12 @@ async def _end_program(process: Process, tail: StderrTail) -> None:
         if await _wait_for_exit(process):
             code = process.returncode or 0
             cause = f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
-            tail.add_note(f"it {cause}")
+            tail.add_note(f"the server {cause}")
         else:
             _signal_group(process, signal.SIGTERM)
             await _wait_for_exit(process)
     finally:
-        # This also ends processes that it left: the group exists as long as any of them does.
+        # This also ends child processes; the group exists as long as any of them does.
         _signal_group(process, signal.SIGKILL)
         await _wait_for_exit(process)
         # Close our ends of the pipes, even if a process that left the group holds the other ends

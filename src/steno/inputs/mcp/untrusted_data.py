@@ -1,4 +1,4 @@
-"""Make text and JSON from foreign programs safe to print, record and send."""
+"""Make untrusted text and JSON safe to print, record and send."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steno.values import is_utf8_text, replace_lone_surrogates
 # -- text -----------------------------------------------------------------------------------------
 
 _MAX_CLEANED_CHARACTERS: Final = 20_000
-"""Only the beginning of a longer text is cleaned."""
+"""The length to which a text is truncated before it is cleaned."""
 _ESCAPE_SEQUENCE: Final = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"  # colours, cursor movements
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # titles, links
@@ -22,13 +22,13 @@ _ESCAPE_SEQUENCE: Final = re.compile(
 )
 _HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 _BLANK_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and signs that are invisible."""
+"""Letters and symbols that are invisible."""
 _ALLOWED_CONTROLS: Final = frozenset("\t\n\r\u200c\u200d")
 """Tabs, line breaks, and joiners for letters of some scripts and parts of emoji."""
 
 
 def clean_text(text: str, max_characters: int) -> str:
-    """Return a truncated text without invisible characters and terminal controls."""
+    """Truncate a text, and remove invisible characters and terminal controls."""
     text = replace_lone_surrogates(text[:_MAX_CLEANED_CHARACTERS])
     text = _ESCAPE_SEQUENCE.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
     text = "".join([character for character in text if not is_hidden_character(character)]).strip()
@@ -40,14 +40,14 @@ def is_hidden_character(character: str) -> bool:
     return (
         category(character) in _HIDDEN_CATEGORIES
         or character in _BLANK_LETTERS
-        # Sequences of variation selectors that no font has can encode hidden bytes.
+        # Variation selectors that no font supports can encode hidden bytes.
         or "\ufe00" <= character <= "\ufe0d"
         or "\U000e0100" <= character <= "\U000e01ef"
     ) and character not in _ALLOWED_CONTROLS
 
 
 def escape_text(text: str, max_characters: int = 1000) -> str:
-    """Return a text that can be printed and put into an error: controls become escapes."""
+    """Truncate a text and escape its control characters, so that it is safe to print."""
     shown = text if len(text) <= max_characters else f"{text[:max_characters]}…"
     if shown.isprintable():
         return shown
@@ -59,11 +59,11 @@ def escape_text(text: str, max_characters: int = 1000) -> str:
 
 _MAX_DEPTH: Final = 150
 _MAX_NUMBER_BITS: Final = 1024
-"""Longer numbers are replaced."""
+"""The maximum size of an integer; a larger one is replaced by a text."""
 
 
 def sanitize_json(value: Any, depth: int = 0) -> Any:
-    """Return foreign JSON as a value that can be recorded and sent: any text, any number."""
+    """Return untrusted JSON; values that cannot be recorded or sent are replaced by text."""
     match value:
         case None | bool():
             return value
@@ -108,5 +108,5 @@ def walk_values(value: object) -> Iterator[object]:
 
 
 def is_encodable(value: object) -> bool:
-    """Return whether all texts in a value can be encoded: lone surrogates cannot."""
+    """Return whether all texts in a value can be encoded as UTF-8."""
     return all(is_utf8_text(item) for item in walk_values(value) if isinstance(item, str))

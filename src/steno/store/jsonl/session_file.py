@@ -1,4 +1,4 @@
-"""The lines of a session file: JSON with a checksum in front, the header first, then the records.
+"""The format of a session file: lines of JSON with a checksum, first the header, then the records.
 
     {"crc":"5bd7dd40","session":{...}}
     {"crc":"0c1f2a6e","record":{...}}
@@ -36,28 +36,28 @@ _LINE_PREFIX_LENGTH: Final = len(_LINE_PREFIX % 0)
 _SESSION_KEY: Final = b'"session":'
 _RECORD_KEY: Final = b'"record":'
 _MARK_LENGTH: Final = 16
-"""The number of first bytes of a line that include its checksum."""
+"""The length of the beginning of a line that includes its checksum."""
 _LINE_START: Final = re.compile(rb'\{"crc":"[0-9a-f]{8}","')
 _OWN_LINE_START: Final = re.compile(rb'\{"crc":"|[0-9a-f]{8}","(?:session|record)":\{')
-"""Either half of the start of a line: one damaged byte does not hide both."""
+"""The two halves of the start of a line; one damaged byte cannot hide both."""
 _MAX_LINE_STARTS: Final = 8
-"""The number of positions in a broken line at which a complete line is tried."""
+"""The maximum number of positions at which a complete line is searched inside a broken one."""
 _CHUNK_BYTES: Final = 1 << 16
 _SECTOR_BYTES: Final = 512
 """The smallest unit that a disk writes."""
 
 LineSpan: TypeAlias = tuple[int, int]
-"""The offset and length of the line of an entry. A tuple, since an index holds very many."""
+"""The offset and length of the line of an entry; a tuple, because an index contains very many."""
 
 
 class _EntryIdOnly(Struct, gc=False):
-    """The id of an entry, without the rest of it."""
+    """An entry of which only the id is decoded."""
 
     id: str
 
 
 class _RecordOutline(Struct, gc=False):
-    """The part of a record that an index needs."""
+    """The fields of a record that the index of a session file needs."""
 
     seq: int
     branch: str
@@ -69,7 +69,7 @@ _decode_outline: Final = Decoder(_RecordOutline).decode
 
 
 def encode_line(content: Header | Record) -> bytes:
-    """Encode the header of a session, or a record of it, as a line of its file."""
+    """Encode the header or a record of a session as a line of its file."""
     if isinstance(content, Header):
         checked = _SESSION_KEY + encode_header(content) + b"}"
     else:
@@ -80,8 +80,8 @@ def encode_line(content: Header | Record) -> bytes:
 def decode_line(line: bytes) -> Header | Record:
     """Decode a line, with its line break or without.
 
-    Raises Damaged if the checksum does not match, InvalidDocument if it matches and the line is
-    neither a header nor a record, UnsupportedVersion for the header of a newer version.
+    Raises Damaged if the checksum does not match, InvalidDocument if the checksum matches but the
+    line is neither a header nor a record, and UnsupportedVersion if a header has another version.
     """
     checked = line[_LINE_PREFIX_LENGTH : -1 if line.endswith(b"\n") else None]
     if not line.startswith(_LINE_PREFIX % crc32(checked)):
@@ -96,10 +96,11 @@ def decode_line(line: bytes) -> Header | Record:
 
 
 def scan_record_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, _RecordOutline]]:
-    """Yield the outline of each record, up to the first line that is not a plain, complete record.
+    """Yield each line with the outline of its record, up to the first line without an outline.
 
-    The caller decodes that line in full. All lines of a file are scanned before the first record
-    is read, so the scan has to be much faster than decoding.
+    A line has an outline if it is complete and its record has the current format. The caller
+    decodes the first other line in full. All lines of a file are scanned before the first record is
+    read, so the scan has to be much faster than decoding.
     """
     for line in lines:
         checked = line[_LINE_PREFIX_LENGTH:-1]
@@ -114,7 +115,7 @@ def scan_record_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, _RecordOu
 
 
 class SessionLine(NamedTuple):
-    """A complete line: its offset, its bytes and its content."""
+    """A complete line of a session file: its offset, its bytes and its decoded content."""
 
     offset: int
     raw: bytes
@@ -124,10 +125,10 @@ class SessionLine(NamedTuple):
 def read_lines(
     file: int, name: str, *, size: int, offset: int = 0, number: int = 1
 ) -> Iterator[SessionLine]:
-    """Read the complete lines up to `size`, from line `number`, which begins at `offset`.
+    """Yield the complete lines of a file up to `size`; line `number` begins at `offset`.
 
-    Ignores a torn tail. Raises Damaged, with the number of the line, and UnsupportedVersion for
-    the header of a newer version.
+    A torn tail is ignored. Raises Damaged, with the number of the line, if a line is damaged, and
+    UnsupportedVersion if the header has another version.
     """
     with open(file, "rb", buffering=_CHUNK_BYTES, closefd=False) as stream:
         stream.seek(offset)
@@ -160,9 +161,10 @@ class ForeignFile(Damaged):
 
 
 def read_header(file: int, name: str) -> Header | None:
-    """Return the header in the first line; None if that line is torn, so that no session exists yet.
+    """Return the header in the first line; None if that line is missing or torn.
 
-    Raises Damaged, and ForeignFile if the file does not begin like a session file.
+    Raises Damaged if the line is damaged, and ForeignFile if the file does not begin like a session
+    file.
     """
     try:
         for line in read_lines(file, name, size=os.fstat(file).st_size):
@@ -179,7 +181,7 @@ def read_header(file: int, name: str) -> Header | None:
 
 @final
 class BackwardReader:
-    """Reads entries from the last to the first, many with one read where they are adjacent."""
+    """Reads entries from the last to the first; adjacent entries share one read of the file."""
 
     def __init__(self, file: int) -> None:
         """Read from a file descriptor; the indexed part of the file must not change."""
@@ -188,7 +190,7 @@ class BackwardReader:
         self._chunk = b""
 
     def read(self, entry_id: str, span: LineSpan) -> tuple[Entry, str] | None:
-        """Return the entry in a line and its digest; None if the line is damaged or another entry."""
+        """Return the entry in a line and its digest; None if the line lacks the wanted entry."""
         offset, length = span
         end = offset + length
         if offset < self._begin or end > self._end:
@@ -207,7 +209,10 @@ class BackwardReader:
 
 
 def _decode_whole_line(raw: bytes, name: str, number: int) -> Header | Record | None:
-    """Decode a line; None if it is incomplete. Raises Damaged if it is complete but unreadable."""
+    """Decode a line; None if the line is incomplete.
+
+    Raises Damaged if the line is complete but unreadable.
+    """
     if not raw.endswith(b"\n"):
         return None
     try:
@@ -223,9 +228,9 @@ def _decode_whole_line(raw: bytes, name: str, number: int) -> Header | Record | 
 
 
 def _may_be_torn(raw: bytes, offset: int) -> bool:
-    """Return whether a crash during the last write can have left this incomplete line.
+    """Return whether a crash during the last write could have left this incomplete line.
 
-    Such a line lacks its end, or whole sectors of it are filled with NULs.
+    Such a line lacks its line break, or whole sectors of the line are filled with NULs.
     """
     if not raw.endswith(b"\n"):
         return True
@@ -237,7 +242,7 @@ def _may_be_torn(raw: bytes, offset: int) -> bool:
 
 
 def _has_more_content(stream: BinaryIO, size: int) -> bool:
-    """Return whether content follows. NULs do not count: file systems add them after a crash."""
+    """Return whether content other than NULs follows; file systems add NULs after a crash."""
     left = size - stream.tell()
     while piece := stream.read(max(min(left, _CHUNK_BYTES), 0)):
         if piece.strip(b"\0"):
@@ -262,7 +267,7 @@ def _damaged_line(place: str, rule: str, code: str) -> Damaged:
 
 @final
 class SessionFileIndex:
-    """The index of one session file. The caller of a method holds `lock`."""
+    """The header, branches and line positions of a session file. Callers of methods hold `lock`."""
 
     def __init__(self, name: str) -> None:
         self.lock: Final = RLock()
@@ -272,7 +277,7 @@ class SessionFileIndex:
         self.reset()
 
     def reset(self) -> None:
-        """Empty the index. `spans` becomes a new object, since snapshots refer to the old one."""
+        """Empty the index. `spans` becomes a new dict, since snapshots refer to the old one."""
         self.header: Header | None = None
         self.heads: BranchHeads = BranchHeads()
         self.spans: dict[str, LineSpan] = {}
@@ -287,7 +292,8 @@ class SessionFileIndex:
     def catch_up(self, file: int) -> int:
         """Add the lines that were written since the last call; return the size of the torn tail.
 
-        Raises Damaged, and UnsupportedVersion for the header of a newer version.
+        Raises Damaged if a line is damaged, and UnsupportedVersion if the header has another
+        version.
         """
         status = os.fstat(file)
         if (
@@ -307,7 +313,7 @@ class SessionFileIndex:
         return size - self.end
 
     def _add_plain_lines(self, file: int, size: int) -> None:
-        """Add the lines whose outline is enough; usually these are all lines."""
+        """Add lines by their outline, up to the first one that must be decoded in full."""
         with open(file, "rb", buffering=_CHUNK_BYTES, closefd=False) as stream:
             stream.seek(self.end)
             last = b""
@@ -322,19 +328,19 @@ class SessionFileIndex:
                     self._mark = self.end - len(last), last[:_MARK_LENGTH]
 
     def _add_checked_lines(self, file: int, size: int, max_lines: int | None = None) -> None:
-        """Decode and add the lines that are left. Raises Damaged."""
+        """Decode and add the remaining lines. Raises Damaged if one of them is damaged."""
         number = self._lines + 1
         left = read_lines(file, self._name, size=size, offset=self.end, number=number)
         for line in islice(left, max_lines):
             self.add_line(line.raw, line.content)
 
     def _is_same_file(self, file: int) -> bool:
-        """Return whether the last line is unchanged. A new file may reuse the inode of the old."""
+        """Return whether the last line is unchanged; a new file may reuse the inode of the old."""
         offset, mark = self._mark
         return os.pread(file, len(mark), offset) == mark
 
     def add_line(self, raw: bytes, content: Header | Record) -> None:
-        """Add the line at the end of the file."""
+        """Add a line that begins at `end`."""
         self._mark = self.end, raw[:_MARK_LENGTH]
         if isinstance(content, Header):
             self.header = content

@@ -1,9 +1,9 @@
-"""The store in a folder: one file for each session, to which writers only append lines.
+"""A store in a folder, with one file for each session, to which writers only append lines.
 
 A writer holds an exclusive lock on the file while it appends one record. A reader holds a shared
 lock until it knows the size of the file; the lines up to that size never change. A redaction
 replaces the file with a new one. The index of a file is cached, so that no line is indexed twice;
-every use checks that the file is still the same.
+each operation first checks that the file was not replaced.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _PLAIN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _MAX_CACHED_ENTRIES: Final = 250_000
 """The maximum number of entries in the cached indexes of all sessions; about 75 MB."""
 _CACHE_WEIGHT_PER_SESSION: Final = 100
-"""The number of entries that a cached session counts for, in addition to its own."""
+"""The number of entries added to the size of each cached index, for its fixed cost."""
 _logger: Final = logging.getLogger("steno.store")
 _open_session_file: Final = partial(open_locked, missing=base.missing_session)
 
@@ -71,13 +71,16 @@ class JsonlStore(base.Store):
     """
 
     def __init__(self, folder: Path, *, timeout_s: float = 30.0) -> None:
-        """Use a folder, and create it if it is missing. Raises Unavailable."""
+        """Open a folder as a store, and create it if it is missing.
+
+        Raises Unavailable if the folder cannot be created or read.
+        """
         with translate_os_errors("store"):
             self._folder: Final = Path(folder).absolute()
             try:
                 make_folder(self._folder)
             except ValueError as exc:
-                message = "the name of the folder is invalid; choose another"
+                message = "the name of the folder is invalid; choose another name"
                 raise Unavailable(message, code="folder_name_invalid", place="store") from exc
             remove_stale_drafts(self._folder)
         self._timeout_s: Final = timeout_s
@@ -90,12 +93,12 @@ class JsonlStore(base.Store):
         """Drop the index of every file. A forked process must call this."""
         self._lock = Lock()
         self._indexes = OrderedDict[str, SessionFileIndex]()
-        """The index of each file, the one used last at the end."""
+        """The index of each file, ordered by the time of the last use."""
 
     # -- sessions ----------------------------------------------------------------------------
 
     def add_session(self, header: Header, records: Iterable[Record] = ()) -> None:
-        """Add a session: write all of it to a draft, then publish the draft."""
+        """Add a session by writing it to a draft and publishing the draft."""
         path = self._path(header.id)
         with translate_os_errors(path.name), open_draft(self._folder) as draft:
             draft.stream.write(encode_line(header))
@@ -110,7 +113,7 @@ class JsonlStore(base.Store):
                 draft.publish(path)
 
     def headers(self) -> Iterator[Header]:
-        """Return the header of every session, then raise the error of the first unreadable one.
+        """Yield all readable headers, then raise the error of the first unreadable header.
 
         Files of other programs are skipped.
         """
@@ -136,7 +139,7 @@ class JsonlStore(base.Store):
             if self._path(header.id) == path:
                 yield header
             else:
-                _logger.warning("skipped %s: its name does not match its session id", path.name)
+                _logger.warning("skipped %s: the name does not match the session id", path.name)
         if problem is not None:
             raise problem
 
@@ -144,7 +147,7 @@ class JsonlStore(base.Store):
         return _check_id(self._header_of(self._path(session)), session)
 
     def rename(self, session: str, title: str | None) -> None:
-        """Change the title of a session; writes a new file."""
+        """Change the title of a session by writing a new file."""
         with self._open_for_rewriting(session) as (lines, stream):
             for line in lines:
                 raw = line.raw
@@ -153,14 +156,14 @@ class JsonlStore(base.Store):
                 stream.write(raw)
 
     def records(self, session: str) -> Iterator[Record]:
-        """Return all records of a session, read one by one."""
+        """Return all records of a session, which are read one by one."""
         self.header(session)
         return self._records(session)
 
     def append(
         self, session: str, entry: Entry, *, branch: str, digest: str, expected: str | None
     ) -> None:
-        """Append an entry to a branch, with one write."""
+        """Append an entry to a branch with one write."""
         with self._open_for_writing(session) as (file, index):
             base.check_append(
                 branch,
@@ -182,7 +185,7 @@ class JsonlStore(base.Store):
             return snapshot.heads
 
     def read_back(self, session: str, entry_id: str) -> Iterator[tuple[Entry, str]]:
-        """Return an entry, then its ancestors; reads no other entries."""
+        """Yield an entry, then its ancestors, without reading other entries."""
         wanted: str | None = entry_id
         for _ in range(2):
             for found in self._read_back_from(session, wanted):
@@ -190,9 +193,9 @@ class JsonlStore(base.Store):
                 wanted = found[0].parent
             if wanted is None:
                 return
-            # The next entry is not where the index has it. If the file is damaged, indexing all
-            # of it again raises Damaged with the line; if another program rewrote the file, the
-            # second round continues.
+            # The next entry is not at its indexed position. If the file is damaged, indexing all of
+            # it again raises Damaged with the line number; if another program rewrote the file,
+            # the second round continues.
             index = self._index_of(session)
             with hold_lock(index.lock, self._path(session).name, deadline=self._deadline()):
                 index.reset()
@@ -200,7 +203,7 @@ class JsonlStore(base.Store):
         raise Damaged(message, code="parent_missing", place="store")
 
     def replace(self, session: str, record: Record) -> None:
-        """Overwrite the record of the same `seq`; writes a new file."""
+        """Overwrite the record with the same `seq` by writing a new file."""
         with self._open_for_rewriting(session) as (lines, stream):
             old: Record | None = None
             for line in lines:
@@ -211,7 +214,7 @@ class JsonlStore(base.Store):
             base.check_replacement(record, old)
 
     def remove(self, session: str) -> None:
-        """Remove a session, also one that cannot be read."""
+        """Remove a session, even if it cannot be read."""
         path, deadline = self._path(session), self._deadline()
         with (
             translate_os_errors(path.name),
@@ -239,7 +242,7 @@ class JsonlStore(base.Store):
     # The modification time of a blob's file is the time at which the blob was last stored.
 
     def put_blob(self, data: bytes) -> str:
-        """Store bytes and return their SHA-256; a damaged file of the same digest is replaced."""
+        """Store bytes and return their SHA-256; a damaged blob with this digest is replaced."""
         digest = hashlib.sha256(data).hexdigest()
         path = self._blob_path(digest)
         with translate_os_errors(f"blob {digest}"):
@@ -253,7 +256,7 @@ class JsonlStore(base.Store):
         return digest
 
     def _touch_blob(self, path: Path, data: bytes) -> bool:
-        """Update the time of a blob; False if it is missing or damaged."""
+        """Update the time of a blob; return False if the blob is missing or damaged."""
         try:
             # Locked, so that no other process removes the blob before its time is updated.
             with open_locked(path, to_write=False, deadline=self._deadline()) as file:
@@ -322,9 +325,10 @@ class JsonlStore(base.Store):
         return time.monotonic() + self._timeout_s
 
     def _path(self, session: str) -> Path:
-        """Return the file of a session, named by its id or, if that is unsuitable, its SHA-256.
+        """Return the path of a session file, named after the session id or the SHA-256 of the id.
 
-        Raises Unavailable if the store is closed.
+        The digest is used if the id is not a suitable file name. Raises Unavailable if the store is
+        closed.
         """
         self._check_open()
         if _PLAIN_ID.fullmatch(session):
@@ -333,7 +337,7 @@ class JsonlStore(base.Store):
         return self._folder / f"_{digest}{_SUFFIX}"  # no plain id begins like this
 
     def _index_of(self, session: str) -> SessionFileIndex:
-        """Return the cached index of a session, or a new one; drop the least recently used ones."""
+        """Return the cached index of a session or a new one, and evict the least recently used."""
         name = self._path(session).name
         with self._lock:
             index = self._indexes.get(name)
@@ -351,7 +355,10 @@ class JsonlStore(base.Store):
 
     @contextmanager
     def _open_for_writing(self, session: str) -> Generator[tuple[int, SessionFileIndex]]:
-        """Lock a session for writing and update its index. Raises Missing, Damaged."""
+        """Lock a session for writing and update its index.
+
+        Raises Missing if the session does not exist, and Damaged if its file is damaged.
+        """
         index, path, deadline = self._index_of(session), self._path(session), self._deadline()
         with (
             translate_os_errors(path.name),
@@ -369,7 +376,7 @@ class JsonlStore(base.Store):
     def _open_for_rewriting(
         self, session: str
     ) -> Generator[tuple[Iterator[SessionLine], BinaryIO]]:
-        """Yield the lines of a session, and a draft that replaces its file at the end."""
+        """Yield the lines of a session, and the stream of a draft that replaces its file."""
         path = self._path(session)
         with self._open_for_writing(session) as (file, index), open_draft(self._folder) as draft:
             yield read_lines(file, path.name, size=index.end), draft.stream
@@ -378,9 +385,9 @@ class JsonlStore(base.Store):
 
     @contextmanager
     def _open_for_reading(self, session: str) -> Generator[_SessionSnapshot]:
-        """Update the index of a session and yield a snapshot, while others may continue to write.
+        """Update the index of a session and yield a snapshot, while writers may continue.
 
-        Raises Missing, Damaged.
+        Raises Missing if the session does not exist, and Damaged if its file is damaged.
         """
         index, path, deadline = self._index_of(session), self._path(session), self._deadline()
         with translate_os_errors(path.name), ExitStack() as stack:
@@ -396,7 +403,7 @@ class JsonlStore(base.Store):
             yield snapshot
 
     def _read_back_from(self, session: str, entry_id: str | None) -> Iterator[tuple[Entry, str]]:
-        """Return an entry, then its ancestors, until one is not where the index has it."""
+        """Return an entry and its ancestors, up to the first that is not at its indexed offset."""
         with self._open_for_reading(session) as (file, _, spans):
             wanted, reader = entry_id, BackwardReader(file)
             for _ in range(len(spans) + 1):
@@ -434,7 +441,7 @@ class JsonlStore(base.Store):
 
 
 class _SessionSnapshot(NamedTuple):
-    """The index of a session when it was opened, and the descriptor of its file."""
+    """The descriptor of an open session file, with its branches and line positions at that time."""
 
     file: int
     heads: dict[str, str | None]
@@ -442,7 +449,10 @@ class _SessionSnapshot(NamedTuple):
 
 
 def _check_id(header: Header | None, session: str) -> Header:
-    """Check that a file belongs to this session: a case-insensitive file system may open another."""
+    """Return the header. Raises Missing if there is no header or it has another session id.
+
+    A case-insensitive file system may open the file of another session.
+    """
     if header is None or header.id != session:
         raise base.missing_session()
     return header

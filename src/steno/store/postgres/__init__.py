@@ -1,4 +1,4 @@
-"""A store on a PostgreSQL server, for many machines."""
+"""A store on a PostgreSQL server, which many machines can use at once."""
 
 from steno.store.postgres.store import PostgresStore
 

@@ -1,10 +1,10 @@
-"""Connections to PostgreSQL: the only module that imports psycopg, whose errors stop here.
+"""Connections to PostgreSQL. No other module imports psycopg, and its errors do not leave this one.
 
-A pool lends a connection for each operation and limits their number: any number of threads may use
-a store, a server allows about a hundred connections in all, and a short-lived thread should not
-have to open a new one. No thread holds a connection between operations. If a connection breaks,
-the operation is repeated on a new one; a write then gets a flag and checks first whether it was
-already stored. This module does not know the content of the tables.
+Any number of threads may use a store, but a server allows only about a hundred connections, and
+opening one takes time. So a pool provides a connection for each operation and limits the number of
+connections; no thread holds one between operations. If a connection breaks, the operation is
+repeated on a new connection; a repeated write receives a flag, and first checks whether it was
+already stored. This module has no knowledge of the content of the tables.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ QueryValues: TypeAlias = Sequence[object] | Mapping[str, object]
 _DEFAULT_PARAMETERS: Final = {
     "fallback_application_name": "steno",
     "connect_timeout": "10",
-    # Half a minute until a server that disappears without closing the connection is noticed.
+    # A server that disappears without closing the connection is detected after half a minute.
     "keepalives_idle": "20",
     "keepalives_interval": "5",
     "keepalives_count": "3",
@@ -45,7 +45,7 @@ _SCHEMA_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _MAX_CONNECTIONS: Final = 8
 """The maximum number of connections at once; further threads wait."""
 _RETRY_DELAYS_S: Final = (0.0, 0.1, 0.5, 2.0)
-"""The pauses before an operation is repeated; in total about the time of a server restart."""
+"""The pauses before an operation is repeated, in total about the duration of a server restart."""
 _TRANSIENT_CLASS: Final = "40"
 """The SQLSTATE class of serialization failures and deadlocks, after which a retry helps."""
 
@@ -70,15 +70,15 @@ _ERRORS: Final[Mapping[str, tuple[str, str]]] = {
     "55P03": ("locked", "another writer keeps the session locked; try again"),
     "57": ("server_stopped", "the server is stopping or cancelled the statement; try again"),
 }
-"""The code and message of our error by SQLSTATE or its class; "" is a failed connection."""
+"""The code and message of a steno error by SQLSTATE or its class; "" is a failed connection."""
 _MAYBE_WRITTEN: Final = (
-    "; the connection broke during the write: refresh the conversation to see whether it was stored"
+    "; the connection broke during a write; refresh the conversation to check what was stored"
 )
 _DAMAGED_STATES: Final = frozenset({"XX001", "XX002"})
 
 
 class UnconfirmedWrite(Unavailable):
-    """The connection broke during a write, and the server could not be asked about the outcome."""
+    """The connection broke during a write, and its outcome could not be determined."""
 
 
 # -- the server ------------------------------------------------------------------------------
@@ -97,10 +97,10 @@ class PostgresServer(NamedTuple):
 
 
 def parse_server_address(text: str) -> PostgresServer:
-    """Parse `postgresql://user:password@host:port/database?schema=name`, mostly with libpq.
+    """Parse `postgresql://user:password@host:port/database?schema=name`.
 
-    Raises InvalidValue, which quotes nothing of the address: in a misspelt address, parts of the
-    password may be anywhere.
+    Raises InvalidValue if the address is invalid. The error does not quote the address, since parts
+    of the password may be anywhere in a misspelt address.
     """
     credentials = text.partition("//")[2].rpartition("@")[0]
     if any(mark in credentials for mark in "/?#@ "):
@@ -137,7 +137,7 @@ def parse_server_address(text: str) -> PostgresServer:
 
 @final
 class PostgresConnection:
-    """A connection to the server. In statements, it replaces `{s}` with the schema."""
+    """A connection to the server, which replaces `{s}` in statements with the schema name."""
 
     def __init__(self, raw: psycopg.Connection[ResultRow], schema: str) -> None:
         self._raw = raw
@@ -148,7 +148,7 @@ class PostgresConnection:
         return self._raw.execute(self._text(statement), values, binary=True).fetchall()
 
     def row(self, statement: str, values: QueryValues = ()) -> ResultRow | None:
-        """Execute a statement and return its first row."""
+        """Execute a statement and return its first row; None if there is none."""
         return self._raw.execute(self._text(statement), values, binary=True).fetchone()
 
     def one(self, statement: str, values: QueryValues = ()) -> ResultRow:
@@ -162,11 +162,11 @@ class PostgresConnection:
         return self._raw.execute(self._text(statement), values).rowcount
 
     def script(self, statements: str) -> None:
-        """Execute statements without values."""
+        """Execute one or more statements without parameters."""
         self._raw.execute(self._text(statements))
 
     def copy(self, statement: str, types: Sequence[str], rows: Iterable[ResultRow]) -> None:
-        """Write many rows with COPY. In binary format, so that server errors quote no content."""
+        """Write many rows with COPY, in binary format so that server errors quote no content."""
         with self._raw.cursor().copy(self._text(statement)) as copy:
             copy.set_types(types)
             for row in rows:
@@ -203,7 +203,7 @@ class _ConnectionLost(Exception):
 
 @final
 class ConnectionPool:
-    """The connections of a store."""
+    """A pool of the connections of a store."""
 
     def __init__(
         self, server: PostgresServer, prepare: Callable[[PostgresConnection], None]
@@ -213,7 +213,7 @@ class ConnectionPool:
         self._prepare = prepare
         self._is_closed = False
         self._inherited: list[PostgresConnection] = []
-        """Connections of the parent process. It still uses them, so they stay open here."""
+        """Connections of the parent process, which still uses them; they are not closed here."""
         self._reset()
 
     def _reset(self) -> None:
@@ -229,16 +229,16 @@ class ConnectionPool:
             self._reset()
 
     def read(self, work: Callable[[PostgresConnection], T]) -> T:
-        """Return the result of `work`, called with a connection, perhaps more than once."""
+        """Call `work` with a connection, again after a temporary error, and return its result."""
         return self._run(work, lambda: False)
 
     def write(self, work: Callable[[PostgresConnection, bool], T]) -> T:
-        """Return the result of `work`, called in a transaction, which is durable at the return.
+        """Call `work` in a transaction and return its result; the changes are then durable.
 
         If the connection breaks, the outcome is unknown: `work` is called again, with True, and
-        must check what was stored. Its first statement must lock the rows it writes, so that it
-        waits until the server has finished the lost attempt. The lost attempt cannot commit
-        later: a client commits only after the server has confirmed its lock.
+        must check which changes were stored. The first statement of `work` must lock the rows that
+        it writes, so that it waits until the server has finished the lost attempt. The lost attempt
+        cannot commit later, since a client commits only after the server has confirmed its lock.
         """
         is_unsure = False
 
@@ -264,10 +264,10 @@ class ConnectionPool:
         self._close_idle()
 
     def _run(self, work: Callable[[PostgresConnection], T], is_unsure: Callable[[], bool]) -> T:
-        """Call `work`, and again after errors that may be temporary."""
+        """Call `work`, and repeat the call after errors that may be temporary."""
         pauses = iter(_RETRY_DELAYS_S)
-        # A server that was reached once may come back: then retry, but on a new connection, since
-        # the old ones are broken.
+        # A server that was reached once may become reachable again, so retry, but on a new
+        # connection, since the old ones are broken.
         was_reached = False
         while True:
             pause = next(pauses, None)
@@ -286,7 +286,7 @@ class ConnectionPool:
 
     @contextmanager
     def _borrow(self, *, is_new: bool) -> Generator[PostgresConnection]:
-        """Lend a connection. Raises _ConnectionLost if it cannot be opened or breaks while in use."""
+        """Yield a connection. Raises _ConnectionLost if it cannot be opened, or breaks in use."""
         self._reset_after_fork()
         with self._slots:
             if is_new:

@@ -2,9 +2,9 @@
 
 The connection replaces `{s}` with the name of the schema.
 
-Ids, names and words are stored as `bytea`: `text` rejects NUL and depends on the encoding of the
-database. Names may have any length, but a key of an index at most about 2,700 bytes, so their
-SHA-256 is indexed. Entries refer to their parent by its `seq`.
+Ids, names and words are stored as `bytea`, since `text` rejects NUL and depends on the encoding of
+the database. Names may have any length, but an index key is limited to about 2,700 bytes, so the
+SHA-256 of each name is indexed. Entries refer to their parent by its `seq`.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _MIGRATIONS: Final = (
     ALTER TABLE {s}.blob_part ALTER data SET STORAGE EXTERNAL;
     """,
 )
-"""The first migration creates version 1, each later one upgrades to the next version."""
+"""The first migration creates version 1; each later migration upgrades to the next version."""
 
 LAYOUT_VERSION: Final = len(_MIGRATIONS)
 
@@ -83,13 +83,14 @@ _SESSION_SETTINGS: Final = """
 """
 """Makes commits durable, and ends transactions of clients that hang.
 
-Our transactions are never idle for long, so that the idle timeout ends only a client that hangs.
-`lock_timeout` is longer than it: another writer gets the lock before its own wait times out.
+Transactions of steno are never idle for long, so the idle timeout ends only clients that hang.
+`lock_timeout` is longer than the idle timeout, so that a writer that waits for such a client gets
+the lock before its own wait times out.
 """
 
 
 def prepare_connection(connection: PostgresConnection, *, schema: str, place: str) -> None:
-    """Create or migrate the tables; one process does this at a time, the others wait.
+    """Prepare a new connection, and create or migrate the tables in one process at a time.
 
     Raises UnsupportedVersion if the tables have a newer version.
     """
@@ -104,8 +105,8 @@ def prepare_connection(connection: PostgresConnection, *, schema: str, place: st
                 version = LAYOUT_VERSION
     if version > LAYOUT_VERSION:
         raise UnsupportedVersion(
-            f"the tables have version {version}, and this steno reads up to {LAYOUT_VERSION}; "
-            "upgrade steno",
+            f"the tables have version {version}, but this steno reads only up to version "
+            f"{LAYOUT_VERSION}; upgrade steno",
             place=place,
         )
 

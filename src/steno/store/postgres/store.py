@@ -1,4 +1,4 @@
-"""The store in PostgreSQL, for many machines at once.
+"""A store in a PostgreSQL database, which many machines can use at once.
 
 Every writer first locks the row of its session, so the records of a session are numbered without
 gaps, and writers of different sessions do not wait for each other. Reads are paged, with one
@@ -36,7 +36,7 @@ _PAGE_ROWS: Final = 256
 _PAGE_LIMITS: Final = {"rows": _PAGE_ROWS, "bytes": 4 * 1024 * 1024}
 """The maximum size of a page; the last record of a page may exceed `bytes`."""
 _BLOB_PART_BYTES: Final = 4 * 1024 * 1024
-"""The size of the parts of a blob: PostgreSQL limits a value to 1 GB and copies it several times."""
+"""The size of the parts of a blob; PostgreSQL limits a value to 1 GB and copies it repeatedly."""
 _MAX_WORD_LENGTH: Final = 200
 """Longer words are indexed by their SHA-256: GIN limits a key to about 2,700 bytes."""
 
@@ -80,11 +80,11 @@ class _AppendTarget(NamedTuple):
     has_branch: bool
     head: bytes | None
     existing_record: bytes | None
-    """The record whose entry has the given id."""
+    """The stored record that already has an entry with the id; None if there is none."""
     parent: int | None
 
     def holds_entry(self, branch: str, digest: str) -> bool:
-        """Return whether the branch already has this entry: a lost attempt stored it."""
+        """Return whether the branch already has this entry, because a lost attempt stored it."""
         if self.existing_record is None:
             return False
         record = _decode_stored_record(self.existing_record)
@@ -131,12 +131,17 @@ class PostgresStore(base.Store):
     names the schema of the tables if it is not `steno`. Missing tables are created.
 
     If a connection breaks, the operation is repeated on a new one and never writes an entry twice.
-    If the connection breaks during a write and the server does not come back, it is unknown
-    whether the write was stored; then UnconfirmedWrite, an Unavailable, is raised.
+    If the connection breaks during a write and the server remains unreachable, it is unknown
+    whether the write was stored; in that case, UnconfirmedWrite, a subclass of Unavailable, is
+    raised.
     """
 
     def __init__(self, address: str) -> None:
-        """Connect. Raises InvalidValue, Unavailable, UnsupportedVersion."""
+        """Connect to the database, and create missing tables.
+
+        Raises InvalidValue for an invalid address, Unavailable if the server cannot be used, and
+        UnsupportedVersion if the tables have a newer version.
+        """
         found = parse_server_address(address)
         self._place = found.place
         make_tables = partial(sql.prepare_connection, schema=found.schema, place=found.place)
@@ -230,7 +235,7 @@ class PostgresStore(base.Store):
         wanted: str | None = entry_id
         before: int | None = None
         while wanted is not None:
-            # Runs once, unless the record of a parent is missing or comes after that of its child.
+            # Runs once, unless the record of a parent is missing or is stored after its child.
             found = self._rows(sql.NUMBER, [number, _encode_name(wanted)])
             if not found:
                 raise base.missing_entry()
@@ -258,14 +263,15 @@ class PostgresStore(base.Store):
         return self._records(self._session_row(session))
 
     def replace(self, session: str, record: Record) -> None:
-        """Overwrite the record of the same `seq`. Raises Missing.
+        """Overwrite the record with the same `seq`. Raises Missing if there is no such record.
 
-        PostgreSQL keeps the old version of a row until a VACUUM, and its words in the index until
+        PostgreSQL retains the old version of a row until a VACUUM, and its words in the index until
         a REINDEX; this method runs both. Copies that a client cannot reach remain until the
         server or its administrator removes them: row versions for transactions that began before,
         the write-ahead log, standbys and backups.
 
-        Raises Unavailable also if only VACUUM or REINDEX failed; then call this again.
+        Raises Unavailable even if only VACUUM or REINDEX failed; in that case, call the method
+        again.
         """
         row = _build_record_row(record, None)
 
@@ -294,7 +300,7 @@ class PostgresStore(base.Store):
         self._connections.write(remove)
 
     def close(self) -> None:
-        """Close all connections; those in use when their operation ends."""
+        """Close all connections; a connection in use is closed when its operation ends."""
         self._connections.close()
 
     # -- lists and search --------------------------------------------------------------------
@@ -371,7 +377,7 @@ class PostgresStore(base.Store):
         return self._connections.read(lambda connection: connection.rows(statement, values))
 
     def _rows_by_number(self, statement: str) -> Iterator[ResultRow]:
-        """Return rows ordered by their first column, a number, page by page."""
+        """Yield rows page by page, ordered by the number in their first column."""
         last = 0
         while page := self._rows(statement, [last, _PAGE_ROWS]):
             yield from page
@@ -442,7 +448,7 @@ def _erase_old_versions(connection: PostgresConnection) -> None:
 
 def _removed_session() -> Missing:
     return Missing(
-        "the session was removed while it was read", code="session_removed", place="store"
+        "the session was removed while it was being read", code="session_removed", place="store"
     )
 
 
@@ -463,7 +469,7 @@ def _build_record_row(record: Record, parent: int | None) -> _RecordRow:
 
 
 def _head_after_record(record: Record) -> bytes | None:
-    """Return the last entry of a branch after the record is written to it."""
+    """Return the id of the last entry of a branch after a record was written to the branch."""
     if record.entry is not None:
         return _encode_name(record.entry.id)
     return None if record.at is None else _encode_name(record.at)
@@ -477,7 +483,7 @@ def _word_keys(words: Iterable[str]) -> list[bytes]:
 
 
 def _encode_name(text: str) -> bytes:
-    """Encode a name or id. A name with a lone surrogate is never stored, so it is not found."""
+    """Encode a name or id. Names with lone surrogates are never stored, so they are not found."""
     return text.encode("utf-8", "surrogatepass")
 
 

@@ -1,9 +1,10 @@
-"""The connection of a process to a SQLite file: opening it, locking it, translating its errors.
+"""The connection of a process to a SQLite file, with its lock and the translation of its errors.
 
 All threads share one connection under a lock, since SQLite allows one writer at a time and every
-use is short: long reads and writes are done in batches. No connection may survive a fork, not even
-unused (SQLite keeps track of locks by process), so it is closed before a fork; parent and child
-open it again when they need it. SQLite errors do not leave this module.
+use is short: long reads and writes are done in batches. No connection may survive a fork, even if
+it is not used, because SQLite tracks locks by process. The connection is therefore closed before a
+fork, and the parent and the child open it again when they need it. SQLite errors do not leave this
+module.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ _ERROR_BY_CODE: Final = {
     sqlite3.SQLITE_NOMEM: ("out_of_memory", "not enough memory"),
     sqlite3.SQLITE_TOOBIG: ("too_large", "a value is larger than 1 GB; split it"),
 }
-"""The code and message of our error by SQLite error code."""
+"""The code and message of a steno error by SQLite error code."""
 _CHECK_INTERVAL_S: Final = 60
-"""The time for which a check of the whole file is valid, so that verifying many sessions is fast."""
+"""The time for which a check of the whole file is valid, so that many sessions verify quickly."""
 _REFUSED: Final = (
     "sqlite_refused",
     (
@@ -66,10 +67,13 @@ _DAMAGE_CODES: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 @final
 class SqliteDatabase:
-    """A SQLite file with our tables. Any number of threads may use it."""
+    """A SQLite file with the tables of a store. Any number of threads may use it."""
 
     def __init__(self, file: Path, *, timeout_s: float, durability: Durability) -> None:
-        """Open a file, and create it if it is missing. Raises Unavailable, Damaged."""
+        """Open a file, and create it if it is missing.
+
+        Raises Unavailable if that is not possible, and Damaged if the file is not a database.
+        """
         self._file: Final = file.absolute()
         self._timeout_s: Final = timeout_s
         self._durability: Final = durability
@@ -88,15 +92,15 @@ class SqliteDatabase:
         return self._transaction("BEGIN")
 
     def write_transaction(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Return a transaction: at its end all changes are durable, or none was made."""
+        """Return a transaction that makes all of its changes durable at its end, or none."""
         return self._transaction("BEGIN IMMEDIATE")
 
     @contextmanager
     def erase_transaction(self) -> Generator[sqlite3.Connection]:
         """Return a write transaction after which the write-ahead log has no old content.
 
-        The log is also cleared before the transaction, so Unavailable is raised before any change if
-        a reader blocks the clearing.
+        The log is also cleared before the transaction, so that Unavailable is raised before any
+        change if a reader blocks the clearing.
         """
         self._clear_log()
         with self.write_transaction() as db:
@@ -112,7 +116,10 @@ class SqliteDatabase:
         self._clear_log()
 
     def check(self) -> None:
-        """Let SQLite check the whole file, unless it did so recently. Raises Damaged."""
+        """Check the whole file with SQLite, unless that was done recently.
+
+        Raises Damaged if the file is damaged.
+        """
         now = time.monotonic()
         if self._checked_at is not None and now - self._checked_at < _CHECK_INTERVAL_S:
             return
@@ -123,7 +130,7 @@ class SqliteDatabase:
         self._checked_at = now
 
     def close(self) -> None:
-        """Close the file with all changes in it. Calling it twice is fine."""
+        """Close the file with all changes in it. Further calls do nothing."""
         with self.lock:
             self.release()
             self._is_closed = True
@@ -142,7 +149,7 @@ class SqliteDatabase:
         with self.lock, _translate_errors():
             db = self._ensure_open()
             try:
-                # BEGIN waits for other writers in C: an interrupt takes effect after it.
+                # BEGIN waits for other writers in C, so an interrupt takes effect only after it.
                 db.execute(begin)
                 yield db
                 db.execute("COMMIT")
@@ -203,9 +210,9 @@ class SqliteDatabase:
         return db
 
     def _prepare_with_retry(self, db: sqlite3.Connection) -> None:
-        """Prepare a database, also while other processes do.
+        """Prepare a database, even while other processes prepare it.
 
-        SQLite does not wait for the lock in some of these statements, so this retries.
+        In some of these statements SQLite does not wait for the lock, so this method retries them.
         """
         deadline = time.monotonic() + self._timeout_s
         while True:
@@ -271,10 +278,11 @@ _temp_folder_lock: Final = Lock()
 
 @contextmanager
 def _use_temp_folder(folder: Path, db: sqlite3.Connection) -> Generator[None]:
-    """Let VACUUM write its copy of the whole database to a folder instead of memory.
+    """Make VACUUM write its copy of the whole database to a folder instead of memory.
 
-    SQLite creates that file for its owner only and unlinks it at once. The folder is a setting of
-    the process. If SQLite does not accept the folder, it uses the one for temporary files.
+    SQLite creates the copy with access for its owner only and unlinks it at once. The folder is a
+    setting of the whole process. If SQLite does not accept the folder, it uses the default folder
+    for temporary files.
     """
     with _temp_folder_lock:
         before = db.execute("PRAGMA temp_store_directory").fetchone()
@@ -302,7 +310,7 @@ def _translate_errors() -> Generator[None]:
         yield
     except UnicodeEncodeError as exc:
         raise Missing(
-            "not found: the id or name contains a lone surrogate, so it cannot be stored; correct it",
+            "not found: the id or name contains a lone surrogate, which no stored id or name has",
             code="lone_surrogate",
             place="store",
         ) from exc

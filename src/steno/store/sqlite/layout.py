@@ -104,14 +104,14 @@ whole record.
 def read_version(db: sqlite3.Connection) -> int:
     """Return the version of the layout; 0 for an empty file.
 
-    Raises UnsupportedVersion for another layout, InvalidDocument for another program's file.
+    Raises UnsupportedVersion for another layout, and InvalidDocument for a file of another program.
     """
     application = _read_pragma(db, "application_id")
     version = _read_pragma(db, "user_version")
     if application == APPLICATION_ID:
         if version > LAYOUT_VERSION:
             raise UnsupportedVersion(
-                f"the database has layout {version}, and this steno reads up to "
+                f"the database has layout {version}, but this steno reads only up to layout "
                 f"{LAYOUT_VERSION}; upgrade steno",
                 place="store",
             )
@@ -128,15 +128,15 @@ def read_version(db: sqlite3.Connection) -> int:
 def old_layout(reason: str) -> UnsupportedVersion:
     """Return the error for data in a layout of a development version."""
     return UnsupportedVersion(
-        f"{reason}, which only a development version wrote and this steno does not read; convert "
-        "it with that version: steno store convert sqlite:FILE jsonl:FOLDER",
+        f"{reason} of a development version, which this steno does not read; convert it with that "
+        "version: steno store convert sqlite:FILE jsonl:FOLDER",
         code="layout_too_old",
         place="store",
     )
 
 
 def create_tables(db: sqlite3.Connection) -> None:
-    """Create the tables in an empty database; the caller holds the lock for writing."""
+    """Create the tables in an empty database; the caller holds the write lock."""
     if read_version(db):  # another process was faster
         return
     for statement in _TABLES:

@@ -1,14 +1,14 @@
 """Convert sessions, records and branches to rows of a SQLite database and back.
 
 All functions take a connection inside a transaction. `layout` explains the tables. This module
-does not know locks, threads or the search index.
+has no knowledge of locks, threads and the search index.
 
 A database has many records, so rows are short. For a record with an entry, a row stores the JSON
 of the entry, which is the same in every store; the number of the record is in the key, the branch
 is a column, the digest takes 32 bytes, and the checksum covers all of these. A record that begins
-a branch, or that has members only a newer version knows, is stored as the JSON of the whole record
-in a row without a digest. An id that is a UUID, as the ids of steno are, takes 16 bytes; any other
-id is stored as text.
+a branch, or that has members of a newer version, is stored as the JSON of the whole record in a row
+without a digest. An id that is a UUID, as steno generates them, takes 16 bytes; any other id is
+stored as text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RecordColumns: TypeAlias = tuple[
 ]
 """The columns of `record` after its key."""
 StoredContent: TypeAlias = tuple[int, str, int, bytes, bytes | None]
-"""The columns that a record is decoded from: its number, branch, checksum, data, digest."""
+"""The columns from which a record is decoded: its number, branch, checksum, data and digest."""
 
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -81,7 +81,10 @@ CROSS JOIN record AS own ON own.key = :base + latest.seq
 LEFT JOIN record AS start ON start.key = :base + own.parent
 ORDER BY own.id IS NOT NULL, latest.seq
 """
-"""Selects the heads. A record without an entry counts only if it is the first of its branch."""
+"""Selects the last entry of each branch.
+
+A record without an entry counts only if it is the first record of its branch.
+"""
 _SELECT_HEADS: Final = _HEADS_TEMPLATE.format(only_name="", only_branch="")
 _SELECT_HEAD: Final = _HEADS_TEMPLATE.format(
     only_name="AND name = :name", only_branch="AND branch = :name"
@@ -135,7 +138,7 @@ _INDEX_STATEMENTS: Final = (
 
 
 class RecordRange(NamedTuple):
-    """The keys of the records of a session."""
+    """The key of a session, the range of its record keys, and its last branch and entry."""
 
     session: int
     base: int
@@ -145,7 +148,10 @@ class RecordRange(NamedTuple):
     branch: str | None = None
     """The branch of the last record."""
     entry_id: str | None = None
-    """The entry of the last record, if it has one. Most appends need only this and `branch`."""
+    """The id of the entry of the last record; None if the record has no entry.
+
+    Most appends need only `branch` and `entry_id`.
+    """
 
     @property
     def length(self) -> int:
@@ -154,7 +160,7 @@ class RecordRange(NamedTuple):
 
     @property
     def first_unindexed(self) -> int:
-        """The key of the first record after the last complete block, whether it exists or not."""
+        """The key after the last complete block, even if no record has it yet."""
         return self.base + self.length // INDEX_INTERVAL * INDEX_INTERVAL + 1
 
     @property
@@ -172,7 +178,11 @@ class RecordRange(NamedTuple):
 
 
 def read_header(db: sqlite3.Connection, session: str) -> Header:
-    """Return the header of a session. Raises Missing, Damaged, UnsupportedVersion."""
+    """Return the header of a session.
+
+    Raises Missing if the session does not exist, Damaged if its header cannot be read, and
+    UnsupportedVersion if the header has another version.
+    """
     row = db.execute("SELECT header, checksum FROM session WHERE id = ?", (session,)).fetchone()
     if row is None:
         raise _missing_session(db, session)
@@ -180,7 +190,7 @@ def read_header(db: sqlite3.Connection, session: str) -> Header:
 
 
 def read_headers(db: sqlite3.Connection) -> Iterator[Header]:
-    """Return all readable headers, then raise the error of the first unreadable one."""
+    """Yield all readable headers, then raise the error of the first unreadable header."""
     return _decode_headers(
         db.execute("SELECT header, checksum FROM session ORDER BY key").fetchall()
     )
@@ -210,14 +220,20 @@ def _decode_checked_header(data: object, checksum: int) -> Header:
 
 
 def update_title(db: sqlite3.Connection, session: str, title: str | None) -> None:
-    """Change the title in a header. Raises Missing, Damaged."""
+    """Change the title in the header of a session.
+
+    Raises Missing if the session does not exist, and Damaged if its header cannot be read.
+    """
     data = encode_header(replace(read_header(db, session), title=title))
     values = (data, crc32(data), session)
     db.execute("UPDATE session SET header = ?, checksum = ? WHERE id = ?", values)
 
 
 def _missing_session(db: sqlite3.Connection, session: str) -> Missing | Damaged:
-    """Return the error for a session that is not in the index: Damaged if the table has it."""
+    """Return the error for a session that was not found by its id.
+
+    The error is Damaged if the table contains the session but its index does not.
+    """
     every_row = "SELECT 1 FROM session NOT INDEXED WHERE id = ?"
     if db.execute(every_row, (session,)).fetchone() is None:
         return missing_session()
@@ -247,7 +263,7 @@ def _columns_from_record(record: Record, parent: int | None) -> RecordColumns:
 
 
 def record_from_content(row: StoredContent) -> Record:
-    """Decode the record of a row. Raises Damaged."""
+    """Decode the record of a row. Raises Damaged if the row is damaged."""
     seq, branch, _, data, digest = row
     if digest is not None:
         entry, entry_digest = entry_from_content(row)
@@ -259,7 +275,7 @@ def record_from_content(row: StoredContent) -> Record:
         raise _unreadable_record(seq) from exc
     if record.seq != seq:
         raise Damaged(
-            f"found record {record.seq} in its place",
+            f"found record {record.seq} at this position",
             code="record_misplaced",
             place=f"record {seq}",
         )
@@ -267,7 +283,10 @@ def record_from_content(row: StoredContent) -> Record:
 
 
 def entry_from_content(row: StoredContent) -> tuple[Entry | None, str | None]:
-    """Decode the entry of a row and its digest; None where a branch begins. Raises Damaged."""
+    """Decode the entry of a row and its digest; both are None if the record has no entry.
+
+    Raises Damaged if the row is damaged.
+    """
     seq, _, _, data, digest = row
     if digest is None:
         record = record_from_content(row)
@@ -280,13 +299,13 @@ def entry_from_content(row: StoredContent) -> tuple[Entry | None, str | None]:
 
 
 def _unreadable_record(seq: int) -> Damaged:
-    return Damaged("cannot be decoded", code="record_unreadable", place=f"record {seq}")
+    return Damaged("the record cannot be decoded", code="record_unreadable", place=f"record {seq}")
 
 
 def _check_content(row: StoredContent) -> None:
-    """Check the types and the checksum of a row. Raises Damaged.
+    """Raise Damaged unless the types and the checksum of a row are correct.
 
-    SQLite columns are not typed, so that a damaged row may have a value of any type.
+    SQLite columns are not typed, so a damaged row may contain values of any type.
     """
     seq, branch, checksum, data, digest = row
     is_readable = (
@@ -298,14 +317,14 @@ def _check_content(row: StoredContent) -> None:
 
 
 def _checksum(seq: int, branch: str, data: bytes, digest: bytes | None) -> int:
-    """Return the CRC-32 of the data, and of the columns that the data lacks."""
+    """Return the CRC-32 of the data and of the columns that the data does not contain."""
     if digest is None:
         return crc32(data)
     return crc32(data, crc32(digest, crc32(branch.encode(), seq)))
 
 
 def _pack_id(id: str) -> StoredId:
-    """Return the stored form of an id."""
+    """Return the stored form of an id: bytes for a UUID, text for any other id."""
     return bytes.fromhex(id.replace("-", "")) if _UUID.fullmatch(id) else id
 
 
@@ -318,7 +337,7 @@ def _unpack_id(id: StoredId | None) -> str | None:
 
 
 def time_to_microseconds(moment: datetime) -> int:
-    """Return the stored form of a time."""
+    """Return the stored form of a time, in microseconds since 1970."""
     return (moment - _EPOCH) // _MICROSECOND
 
 
@@ -331,7 +350,7 @@ def time_from_microseconds(microseconds: int) -> datetime:
 
 
 def columns_of_records(records: Iterable[Record]) -> Iterator[RecordColumns]:
-    """Return the rows of a whole session. Raises Damaged if its records are inconsistent."""
+    """Yield the columns of the records of a session. Raises Damaged if they are inconsistent."""
     seqs: dict[str, int] = {}
     for record in validate_records(records):
         before = _preceding_id(record)
@@ -341,14 +360,14 @@ def columns_of_records(records: Iterable[Record]) -> Iterator[RecordColumns]:
 
 
 def _preceding_id(record: Record) -> str | None:
-    """Return the entry that a record comes after."""
+    """Return the id of the entry that precedes a record; None if there is none."""
     return record.at if record.entry is None else record.entry.parent
 
 
 def insert_session(
     db: sqlite3.Connection, id: str, header: bytes, rows: list[RecordColumns]
 ) -> None:
-    """Write a new session."""
+    """Insert a new session with its records."""
     cursor = db.execute(
         "INSERT INTO session (id, header, checksum, has_text_ids) VALUES (?, ?, ?, 0)",
         (id, header, crc32(header)),
@@ -361,7 +380,7 @@ def insert_session(
 
 
 def overwrite_record(db: sqlite3.Connection, extent: RecordRange, record: Record) -> int:
-    """Replace the content of a record; return its key. Raises Missing."""
+    """Replace the content of a record and return its key. Raises Missing if it does not exist."""
     key, id = extent.base + record.seq, "" if record.entry is None else _pack_id(record.entry.id)
     content = _columns_from_record(record, None)[4:]
     changed = db.execute(_UPDATE_RECORD, (*content, key, record.branch, id))
@@ -373,14 +392,14 @@ def overwrite_record(db: sqlite3.Connection, extent: RecordRange, record: Record
 def insert_record(
     db: sqlite3.Connection, extent: RecordRange, record: Record, parent: int | None
 ) -> None:
-    """Write a record after the last one; the last record of a block also updates the tables."""
+    """Insert a record after the last one; index the records of its block if that is complete."""
     db.execute(_INSERT_RECORD, (extent.last + 1, *_columns_from_record(record, parent)))
     if record.seq % INDEX_INTERVAL == 0:
         _index_records(db, extent.session, record.seq - INDEX_INTERVAL + 1, record.seq)
 
 
 def _index_records(db: sqlite3.Connection, session: int, first: int, last: int) -> None:
-    """Add records to the tables of entries and branches and to the totals of their session."""
+    """Add records to the tables `entry` and `branch`, and to the totals of their session."""
     base = session << SESSION_SHIFT
     names = {"session": session, "base": base, "first": base + first, "last": base + last}
     for statement in _INDEX_STATEMENTS:
@@ -391,7 +410,11 @@ def _index_records(db: sqlite3.Connection, session: int, first: int, last: int) 
 
 
 def find_range(db: sqlite3.Connection, session: str) -> RecordRange:
-    """Find the records of a session. Raises Missing, Damaged, UnsupportedVersion."""
+    """Return the range of the records of a session.
+
+    Raises Missing if the session does not exist, Damaged if records are lost, and
+    UnsupportedVersion if the session has an old layout.
+    """
     place = {"session": session, "shift": SESSION_SHIFT, "longest": _MAX_SEQ}
     row = db.execute(_SELECT_RECORD_RANGE, place).fetchone()
     if row is None:
@@ -408,8 +431,8 @@ def find_range(db: sqlite3.Connection, session: str) -> RecordRange:
 
 
 def lost_record(place: str) -> Damaged:
-    """Return the error for a record that has no row, although the session counts it."""
-    return Damaged("the row is missing", code="record_lost", place=place)
+    """Return the error for a record that should exist but has no row."""
+    return Damaged("the row of the record is missing", code="record_lost", place=place)
 
 
 def session_exists(db: sqlite3.Connection, session: int) -> bool:
@@ -418,7 +441,7 @@ def session_exists(db: sqlite3.Connection, session: int) -> bool:
 
 
 def find_seq(db: sqlite3.Connection, extent: RecordRange, entry_id: str) -> int | None:
-    """Return the `seq` of an entry."""
+    """Return the `seq` of an entry; None if the session does not have the entry."""
     if entry_id == extent.entry_id:
         return extent.length
     row = db.execute(_SELECT_SEQ, {**extent.parameters, "id": _pack_id(entry_id)}).fetchone()
@@ -426,7 +449,7 @@ def find_seq(db: sqlite3.Connection, extent: RecordRange, entry_id: str) -> int 
 
 
 def read_heads(db: sqlite3.Connection, extent: RecordRange) -> list[tuple[str, str | None]]:
-    """Return every branch and its last entry; the branch last written to comes last."""
+    """Return every branch and its last entry, ordered by the time of the last write."""
     return [(name, _unpack_id(id)) for name, id in db.execute(_SELECT_HEADS, extent.parameters)]
 
 
@@ -443,7 +466,7 @@ def read_head(
 def read_ancestors(
     db: sqlite3.Connection, base: int, seq: int, number: int
 ) -> list[tuple[StoredContent, int | None]]:
-    """Return the row of a record and those of its ancestors, each with the `seq` of the next."""
+    """Return up to `number` rows of a record and its ancestors, each with the `seq` of the next."""
     found = db.execute(_SELECT_ANCESTORS, {"base": base, "seq": seq, "number": number})
     return [(row[:-1], row[-1]) for row in found]
 
@@ -456,7 +479,7 @@ def read_record_at(db: sqlite3.Connection, key: int) -> tuple[str, Record] | Non
 
 
 class SessionCounts(NamedTuple):
-    """The header and the totals of a session."""
+    """The header of a session, its number of entries and the time of its latest entry."""
 
     header: Header
     entries: int
@@ -464,7 +487,7 @@ class SessionCounts(NamedTuple):
 
 
 def read_counts(db: sqlite3.Connection, extent: RecordRange) -> SessionCounts:
-    """Return the totals of the complete blocks of a session and of the records after them."""
+    """Return the header and the totals of a session, including records that are not indexed."""
     header, checksum, entries, latest = db.execute(
         "SELECT header, checksum, entries, latest FROM session WHERE key = ?", (extent.session,)
     ).fetchone()
@@ -484,7 +507,7 @@ def read_first_entries(db: sqlite3.Connection, extent: RecordRange, number: int)
 
 
 class LinkedRow(NamedTuple):
-    """A row of `record` with the columns that must agree with its data."""
+    """A row of `record` with the columns that must match its data."""
 
     seq: int
     branch: str
@@ -497,7 +520,7 @@ class LinkedRow(NamedTuple):
     """The id of the entry in the row of `parent`."""
 
     def record(self) -> Record:
-        """Decode the record. Raises Damaged if the columns do not agree with it."""
+        """Decode the record. Raises Damaged if it cannot be read or the columns do not match it."""
         record = record_from_content(self[:5])
         id = None if record.entry is None else record.entry.id
         before, parent = _preceding_id(record), self.parent
@@ -511,7 +534,7 @@ class LinkedRow(NamedTuple):
 
 
 def check_parent_is_outside(db: sqlite3.Connection, extent: RecordRange, record: Record) -> None:
-    """Check that the parent of a record is not in its session. Raises Damaged."""
+    """Raise Damaged if an earlier record of the same session contains the parent of a record."""
     before = _preceding_id(record)
     seq = None if before is None else find_seq(db, extent, before)
     if seq is not None and seq < record.seq:
@@ -519,7 +542,7 @@ def check_parent_is_outside(db: sqlite3.Connection, extent: RecordRange, record:
 
 
 def _columns_disagree(seq: int) -> Damaged:
-    message = "the columns do not agree with the data; restore the file from a backup"
+    message = "the columns do not match the data; restore the file from a backup"
     return Damaged(message, code="columns_disagree", place=f"record {seq}")
 
 

@@ -1,8 +1,8 @@
-"""The store in a SQLite file: the default, for one machine and any number of its processes.
+"""A store in a SQLite file, the default store, for any number of processes on one machine.
 
-One file contains all sessions and blobs; a write-ahead log is beside it while it is in use.
-`layout` describes the tables and why an append is cheap, `database` the connection and its lock,
-`rows` how records are stored.
+One file contains all sessions and blobs; while the file is in use, a write-ahead log is beside it.
+`layout` describes the tables and why an append is cheap, `database` describes the connection and
+its lock, and `rows` describes how records are stored.
 
 The search index is an FTS5 table that each search updates first. It contains the words of an entry
 as `split_words` returns them, each once and separated by spaces. So FTS5 does not decide what a
@@ -40,7 +40,7 @@ _BATCH_SIZE: Final = 64
 _INDEX_BATCH_SIZE: Final = 500
 """The number of records that are indexed in one transaction, while other writers wait."""
 _MAX_QUERY_WORDS: Final = 50
-"""The maximum number of words in an FTS5 query; entries it finds are checked for the others."""
+"""The maximum number of words in an FTS5 query; the results are checked for the other words."""
 
 _CREATE_INDEX: Final = """
 CREATE VIRTUAL TABLE IF NOT EXISTS found
@@ -64,12 +64,12 @@ class SqliteStore(base.Store):
     """A store that keeps sessions and blobs in one SQLite file.
 
     With `durability="normal"` an append does not wait for the disk: a crash of the program loses
-    nothing, a crash of the machine loses the last moments. Methods raise Unavailable if the file
+    nothing; a crash of the machine may lose the last appends. Methods raise Unavailable if the file
     is locked for longer than `timeout_s` seconds. With `indexed=False` there is no search index,
     and a search reads all entries.
 
-    A redaction rewrites the whole file (`compact`). For a short time that takes twice its size on
-    the disk, in the same folder, and other writers wait.
+    A redaction rewrites the whole file (`compact`). This temporarily needs more space in the same
+    folder, up to twice the size of the file, and other writers wait.
     """
 
     def __init__(
@@ -80,10 +80,10 @@ class SqliteStore(base.Store):
         durability: Durability = "full",
         indexed: bool = True,
     ) -> None:
-        """Open a file; if it is missing, create it, readable by its owner only.
+        """Open a file, or create it with access for its owner only if it is missing.
 
         Raises Unavailable if that is not possible, Damaged if the file is not a database,
-        InvalidDocument if it is a database of another program, UnsupportedVersion if it has
+        InvalidDocument if it is a database of another program, and UnsupportedVersion if it has
         another layout.
         """
         if durability not in ("full", "normal"):
@@ -115,7 +115,7 @@ class SqliteStore(base.Store):
     def headers(self) -> Iterator[Header]:
         """Return the header of every session, in the order in which they were added.
 
-        After all readable headers, raises the error of the first unreadable one.
+        After all readable headers, the iterator raises the error of the first unreadable header.
         """
         with self._database.read_transaction() as db:
             return rows.read_headers(db)
@@ -129,7 +129,7 @@ class SqliteStore(base.Store):
             rows.update_title(db, session, title)
 
     def remove(self, session: str) -> None:
-        """Remove a session. If then at least a quarter of the file is free, rewrite the file."""
+        """Remove a session, and rewrite the file if at least a quarter of it is then free."""
         with self._database.erase_transaction() as db:
             extent = rows.find_range(db, session)
             _unindex_records(db, extent.base, extent.last)
@@ -141,16 +141,16 @@ class SqliteStore(base.Store):
             self.compact()
 
     def compact(self) -> None:
-        """Rewrite the file: free space is returned, and no trace of removed content remains.
+        """Rewrite the file without free space and without traces of removed content.
 
         SQLite overwrites deleted content, but not the copies that it leaves in the gaps of pages
-        when it moves rows to other pages. This takes as long as copying the file, and as much
-        space.
+        when it moves rows to other pages. Rewriting takes about as long as copying the file, and
+        temporarily up to twice its size.
         """
         self._database.compact()
 
     def summary(self, session: str) -> base.SessionOverview:
-        """Return the overview of a session; reads only its first and last records."""
+        """Return the overview of a session, from its totals and its first and last records."""
         with self._database.read_transaction() as db:
             extent = rows.find_range(db, session)
             counts = rows.read_counts(db, extent)
@@ -211,7 +211,7 @@ class SqliteStore(base.Store):
             for content, parent_seq in batch:
                 (entry, digest), seq = rows.entry_from_content(content), parent_seq
                 if entry is None or digest is None or entry.id != wanted:
-                    message = "the record contains another entry than expected"
+                    message = "the record does not contain the expected entry"
                     raise Damaged(message, code="record_misplaced", place=f"record {content[0]}")
                 yield entry, digest
                 wanted = entry.parent
@@ -243,7 +243,7 @@ class SqliteStore(base.Store):
                 yield record
 
     def verify(self, session: str) -> Verification:
-        """Check a session as every store does, then let SQLite check the whole file.
+        """Check a session as every store does, then check the whole file with SQLite.
 
         A damaged page may hide records from queries, which only the second check detects.
         """
@@ -253,9 +253,9 @@ class SqliteStore(base.Store):
         return found
 
     def replace(self, session: str, record: Record) -> None:
-        """Overwrite the record of the same `seq`, then rewrite the whole file.
+        """Overwrite the record with the same `seq`, then rewrite the whole file.
 
-        Nothing of the old record remains. Raises Unavailable also if only the rewrite failed;
+        Nothing of the old record remains. Raises Unavailable even if only the rewrite failed;
         then call this again with the same record.
         """
         with self._database.erase_transaction() as db:
@@ -274,8 +274,8 @@ class SqliteStore(base.Store):
     def search(self, text: str, *, limit: int = 20) -> list[base.SearchHit]:
         """Return the entries that contain all words of `text`, the newest first.
 
-        The entries written since the last search are indexed first. If that is not possible, all
-        entries are read instead.
+        Entries written since the last search are indexed first. If the index cannot be updated, the
+        search reads all entries.
         """
         wanted = frozenset(base.split_words(text))
         if not wanted or limit < 1:
@@ -364,7 +364,7 @@ class SqliteStore(base.Store):
         return iter(blobs)
 
     def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
-        """Remove a blob. Nothing of it remains in the files."""
+        """Remove a blob, and erase its content from the files."""
         latest = None if put_before is None else rows.time_to_microseconds(put_before)
         with self._database.erase_transaction() as db:
             db.execute(
@@ -377,14 +377,14 @@ class SqliteStore(base.Store):
 
 
 def _unindex_records(db: sqlite3.Connection, first: int, last: int) -> None:
-    """Erase the records between two keys from the index.
+    """Erase the records between two keys from the search index.
 
-    Raises Unavailable if this SQLite has no FTS5.
+    Raises Unavailable if there is a search index but this SQLite has no FTS5.
     """
     if not _index_exists(db):
         return
     if not _can_index(db):
-        message = "the search index cannot be changed: this SQLite has no FTS5; use one that has"
+        message = "the search index cannot be updated: this SQLite lacks FTS5; use one with FTS5"
         raise Unavailable(message, code="fts5_missing", place="store")
     deleted = db.execute("DELETE FROM found WHERE rowid BETWEEN ? AND ?", (first, last))
     if deleted.rowcount:
@@ -443,5 +443,5 @@ def _find_matches(db: sqlite3.Connection, words: Collection[str]) -> list[int]:
 
 
 def _digest_bytes(sha256: str) -> bytes:
-    """Return the stored form of a digest; for other text empty bytes, which match no blob."""
+    """Return the stored form of a digest; for any other text empty bytes, which match no blob."""
     return bytes.fromhex(sha256) if re.fullmatch("[0-9a-f]{64}", sha256) else b""

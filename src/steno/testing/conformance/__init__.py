@@ -1,7 +1,7 @@
-"""The conformance kit: one list of named cases for all wires and providers, including yours.
+"""The conformance kit: named test cases for all wires and providers, including your own.
 
-To test a wire, write a `ScriptedServer`, which encodes scripts as a server of its protocol does.
-To test a provider, write a `ProviderHarness`, which sets it up to stream scripts.
+To test a wire, write a `ScriptedServer`, which encodes scripts like a server of the protocol.
+To test a provider, write a `ProviderHarness`, which builds a provider that streams scripts.
 
     python -m steno.testing.conformance --wire my_package.servers:MyServer
 

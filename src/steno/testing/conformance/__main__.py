@@ -1,4 +1,4 @@
-"""Print the matrix: `python -m steno.testing.conformance [--wire module:server] [--streams]`."""
+"""Run the conformance kit for wires and providers, and print the results as a matrix."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from steno.testing.conformance.stream_cases import (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the kit; return 1 if anything failed, else 0."""
+    """Run the kit and print the matrix; return 1 if a case failed, else 0."""
     parser = argparse.ArgumentParser(
         prog="python -m steno.testing.conformance",
-        description="Runs every case against every wire and prints a matrix: ok, a dash if the"
-        " protocol cannot express the case, or FAIL with the reason below the matrix.",
+        description="Run every case against every wire and print a matrix. A cell is ok, a dash"
+        " if the protocol cannot express the case, or FAIL with the reason below the matrix.",
     )
     parser.add_argument(
         "--wire",
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         default=[],
         type=_find_server,
         metavar="MODULE:SERVER",
-        help="test your own wire, by its ScriptedServer; may be repeated",
+        help="test the wire of your own ScriptedServer; can be repeated",
     )
     parser.add_argument("--only", action="store_true", help="do not test the wires of steno")
     parser.add_argument("--streams", action="store_true", help="test providers instead of wires")
@@ -63,7 +63,10 @@ def _stream_harnesses(servers: Sequence[ScriptedServer]) -> list[ProviderHarness
 
 
 def _find_server(place: str) -> ScriptedServer:
-    """Return the server at `module:name`: an instance, or a class without parameters."""
+    """Import the server `module:name`, which is an instance or a class without parameters.
+
+    Raises ArgumentTypeError if it is not a ScriptedServer.
+    """
     found = import_named(place, "SERVER")
     server = found() if isinstance(found, type) else found
     if not isinstance(server, ScriptedServer):

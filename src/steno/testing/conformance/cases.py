@@ -1,6 +1,6 @@
 """The cases for wires and providers, in the order of the matrix, and the functions that run them.
 
-A case is a public function of a module of cases; the name of the function is that of the case.
+Every public function of a `*_cases` module is a case; the function name is the name of the case.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WIRE_CASES: Final[tuple[WireCase, ...]] = find_cases(response_cases, request_cas
 STREAM_CASES: Final[tuple[StreamCase, ...]] = find_cases(stream_cases)
 """The cases for every provider."""
 CASE_TIMEOUT_S: Final = 5
-"""The time limit of a case about streams; a case that passes takes milliseconds."""
+"""The time limit of a stream case; a case that passes takes milliseconds."""
 
 
 _run_case: Final = partial(
@@ -43,7 +43,10 @@ def run_wire_cases(server: ScriptedServer) -> list[CaseResult]:
 def run_stream_case(
     case: StreamCase, harness: ProviderHarness, *, longest_s: float = CASE_TIMEOUT_S
 ) -> CaseResult:
-    """Run one case against the provider of a harness, in a new event loop."""
+    """Run one case against the provider of a harness, in a new event loop.
+
+    A case that takes longer than `longest_s` seconds fails.
+    """
 
     async def run_with_timeout() -> None:
         try:

@@ -1,4 +1,4 @@
-"""The kit as pytest tests, one for each case.
+"""Run the conformance kit for wires and providers in pytest, with one test for each case.
 
     test_my_wire = wire_test(MyServer())
     test_my_provider = stream_test(MyHarness())
@@ -34,7 +34,7 @@ __all__ = ["stream_test", "wire_test"]
 
 
 def wire_test(server: ScriptedServer) -> Callable[..., None]:
-    """Return a test that runs once for each case, against the wire of a server."""
+    """Return a parametrized test that runs each case against the wire of a server."""
 
     @pytest.mark.parametrize("case", WIRE_CASES, ids=_case_name)
     def test(case: WireCase) -> None:
@@ -44,7 +44,7 @@ def wire_test(server: ScriptedServer) -> Callable[..., None]:
 
 
 def stream_test(harness: ProviderHarness) -> Callable[..., None]:
-    """Return a test that runs once for each case, against the provider of a harness."""
+    """Return a parametrized test that runs each case against the provider of a harness."""
 
     @pytest.mark.parametrize("case", STREAM_CASES, ids=_case_name)
     def test(case: StreamCase) -> None:

@@ -1,4 +1,4 @@
-"""Cases about the requests that a wire encodes: complete, stable, seals only for their maker."""
+"""Cases about the requests that a wire encodes: completeness, stable bytes, and seals."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _request(messages: tuple[Message, ...]) -> Request:
 
 
 def response_equals_stream(server: ScriptedServer) -> None:
-    """A whole response is decoded to the same message as the same response in a stream."""
+    """Check that a whole response and a streamed response are decoded to equal messages."""
     script = supported_lines(
         server,
         [ThinkingPiece("Let me see.")],
@@ -96,7 +96,7 @@ def response_equals_stream(server: ScriptedServer) -> None:
 
 
 def request_round_trip(server: ScriptedServer) -> None:
-    """A request that is decoded and encoded again is equal, including unknown members."""
+    """Check that decoding and encoding a request preserves it, including unknown members."""
     wire = server.wire
     for number, recorded in enumerate(server.requests):
         written = wire.encode_request(wire.decode_request(recorded)).body
@@ -107,7 +107,7 @@ def request_round_trip(server: ScriptedServer) -> None:
 
 
 def request_is_complete(server: ScriptedServer) -> None:
-    """All text, calls, results and tools of a conversation are in the request."""
+    """Check that a request contains all text, calls, results and tools of a conversation."""
     body = server.wire.encode_request(_request(_conversation())).body.decode()
     for part in ("Be brief.", "Read both files.", "I look.", "one", "two", "There is none."):
         require(part in body, f"not sent: {part!r}")
@@ -116,7 +116,7 @@ def request_is_complete(server: ScriptedServer) -> None:
 
 
 def same_request_same_bytes(server: ScriptedServer) -> None:
-    """The same request is encoded as the same bytes, with and without `stream`."""
+    """Check that encoding a request twice returns equal bytes, with and without `stream`."""
     request = _request(_conversation())
     encode = server.wire.encode_request
     expect(encode(request).body, encode(request).body, "bytes")
@@ -124,7 +124,7 @@ def same_request_same_bytes(server: ScriptedServer) -> None:
 
 
 def prefix_stable(server: ScriptedServer) -> None:
-    """A longer conversation begins with the bytes of the shorter one; prompt caches require it."""
+    """Check that adding messages does not change the earlier bytes, as prompt caches require."""
     messages = _conversation()
     bodies = [
         server.wire.encode_request(_request(messages[:count])).body
@@ -134,11 +134,11 @@ def prefix_stable(server: ScriptedServer) -> None:
         pairs = enumerate(zip(shorter, longer, strict=False))
         same = next((place for place, (a, b) in pairs if a != b), len(shorter))
         left = shorter[same:].strip(b"]} \n")
-        require(not left, f"message {count + 1} changes bytes before it: only {same} are the same")
+        require(not left, f"adding message {count + 1} changes earlier bytes, from byte {same} on")
 
 
 def reused_encoder(server: ScriptedServer) -> None:
-    """An encoder kept for a conversation returns the same bytes as a new one for every request."""
+    """Check that a reused encoder returns the same bytes and losses as a new encoder."""
     build_encoder: Callable[[], Encoder] | None = getattr(server.wire, "Encoder", None)
     if build_encoder is None:
         raise NotExpressible("a reused encoder: the wire has no Encoder")
@@ -180,7 +180,7 @@ def _branching_requests(server: ScriptedServer) -> list[Request]:
 
 
 def outside_tool_names(server: ScriptedServer) -> None:
-    """A tool that the provider calls `fs.read` has one name in definitions, calls and history."""
+    """Check that a tool named `fs.read` by the provider has the same name in calls and tools."""
     decoded = decode_script(server, WholeCall("a", "fs.read", "{}"), TurnEnd(StopReason.TOOL_USE))
     [call] = decoded.message.tool_calls
     assert isinstance(call, ToolCall)
@@ -194,7 +194,7 @@ def outside_tool_names(server: ScriptedServer) -> None:
 
 
 def failed_tool_result(server: ScriptedServer) -> None:
-    """The text of a failed result is sent; its failure is sent or reported as a loss."""
+    """Check that the text of a failed result is sent, and the failure is sent or reported."""
     call = ToolCall(id="call_1", name="read")
     failure = ToolResultMessage.error("call_1", "no such file")
     encoded = server.wire.encode_request(
@@ -208,7 +208,7 @@ def failed_tool_result(server: ScriptedServer) -> None:
 
 
 def invalid_call_in_history(server: ScriptedServer) -> None:
-    """An invalid call does not break the conversation: it is sent, with its result."""
+    """Check that a request with an invalid call is valid and contains the call and its result."""
     call = InvalidToolCall(id="call_1", name="read", arguments='{"path": "x', reason="cut off")
     failure = ToolResultMessage.error("call_1", "the arguments were cut off")
     encoded = server.wire.encode_request(
@@ -223,12 +223,12 @@ def invalid_call_in_history(server: ScriptedServer) -> None:
 
 
 def seal_only_to_its_model(server: ScriptedServer) -> None:
-    """A seal is sent to the model that made it, and to no other; the loss is reported."""
+    """Check that a seal is sent only to the model that created it, or else reported as a loss."""
     sealed = decode_script(
         server, ThinkingPiece("Let me see."), ThinkingSeal(_SEAL), TextPiece("Four."), TurnEnd()
     ).message
     require(
-        _SEAL in _encode_history(server, sealed, MODEL), "the seal is not sent back to its maker"
+        _SEAL in _encode_history(server, sealed, MODEL), "the seal is not sent back to its model"
     )
     require(
         _SEAL not in _encode_history(server, sealed, "model-2"), "the seal is sent to another model"
@@ -243,7 +243,7 @@ def seal_only_to_its_model(server: ScriptedServer) -> None:
 
 
 def seal_with_two_calls(server: ScriptedServer) -> None:
-    """Sealed thinking and the two calls after it stay separate, and all are sent to their maker."""
+    """Check that sealed thinking and two calls stay separate blocks and are all sent back."""
     calls = [("a", "read", '{"path":"x.py"}'), ("b", "read", '{"path":"y.py"}')]
     thought = (ThinkingPiece("Let me see."), ThinkingSeal(_SEAL))
     asking = [WholeCall(*call) for call in calls]
@@ -255,7 +255,7 @@ def seal_with_two_calls(server: ScriptedServer) -> None:
     encoded = server.wire.encode_request(_request((USER, decoded.message, *results)))
     codes = [loss.code for loss in encoded.losses]
     require(ChangeCode.SEAL not in codes, "the seal is reported as lost")
-    require(_SEAL in encoded.body.decode(), "the seal is not sent back to its maker")
+    require(_SEAL in encoded.body.decode(), "the seal is not sent back to its model")
     read = server.wire.decode_request(encoded.body).messages
     asked = [(call.id, call.name, call.arguments) for m in read for call in m.tool_calls]
     expect(asked, calls, "calls that are sent back")
@@ -264,7 +264,7 @@ def seal_with_two_calls(server: ScriptedServer) -> None:
 
 
 def foreign_seal(server: ScriptedServer) -> None:
-    """The seal of another wire is left out and reported; the text is still sent."""
+    """Check that the seal of another wire is omitted and reported, and the text is sent."""
     seal = Seal(data=_SEAL, provider="somebody_else", api="another_wire", model=MODEL)
     answer = AssistantMessage(content=(Thinking("Let me see.", seal=seal), Text("Four.")))
     require(_SEAL not in _encode_history(server, answer, MODEL), "the seal is sent")
@@ -272,7 +272,7 @@ def foreign_seal(server: ScriptedServer) -> None:
 
 
 def foreign_block(server: ScriptedServer) -> None:
-    """An opaque block of another wire is left out and reported."""
+    """Check that an opaque block of another wire is omitted and reported."""
     block = Opaque(kind="hologram", raw='{"type":"hologram-4711"}', origin="another_wire")
     answer = AssistantMessage(content=(Text("Four."), block))
     encoded = server.wire.encode_request(_request((USER, answer, USER)))
@@ -283,7 +283,7 @@ def foreign_block(server: ScriptedServer) -> None:
 
 
 def foreign_call_ids(server: ScriptedServer) -> None:
-    """Ids that the protocol forbids are mapped: calls and results stay paired, ids stay unique."""
+    """Check that forbidden call ids are mapped to unique ids, in calls and in their results."""
     foreign = ("functions.read:0", "ü 日本 " + "x" * 200)
     request = _request(_conversation(*foreign))
     encoded = server.wire.encode_request(request)
@@ -291,7 +291,7 @@ def foreign_call_ids(server: ScriptedServer) -> None:
     call_ids = [call.id for message in messages for call in message.tool_calls]
     answered = [m.tool_call_id for m in messages if isinstance(m, ToolResultMessage)]
     expect(answered, call_ids, "ids of results, and of their calls")
-    expect(len(set(call_ids)), 2, "different ids")
+    expect(len(set(call_ids)), 2, "number of different ids")
     if server.legal_call_id is None:
         return
     for id in call_ids:
@@ -301,7 +301,10 @@ def foreign_call_ids(server: ScriptedServer) -> None:
 
 
 def _encode_history(server: ScriptedServer, answer: AssistantMessage, model: str) -> str:
-    """Return the body of a request with this message; a seal that is left out must be reported."""
+    """Return the body of a request with this message in its history.
+
+    Raises CaseFailure if an omitted seal is not reported as a loss.
+    """
     request = Request(model=model, messages=(USER, answer, USER), max_tokens=1000)
     encoded = server.wire.encode_request(request)
     body = encoded.body.decode()

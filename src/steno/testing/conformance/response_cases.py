@@ -1,8 +1,8 @@
-"""Cases about the response that a wire decodes: text, tool calls, the end, errors, and bytes.
+"""Cases about the responses that a wire decodes: text, tool calls, the end, errors, and bytes.
 
-Servers vary in how they send ids, indexes, arguments and usage, and send members that no wire
-knows. The message must be the same in every case, and no content may be lost. Chunks, line ends
-and escapes must not change it either.
+Servers send ids, indexes, arguments and usage in different ways, and add members that no wire
+knows. The decoded message must be the same for all of them, and no content may be lost. Chunk
+boundaries, line ends and escapes must not change the message either.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _DETAILED_USAGES: Final = (
     Usage(input_tokens=100, output_tokens=20, cache_read_tokens=64),
 )
 _STATUSES: Final = {400: False, 401: False, 404: False, 429: True, 503: True}
-"""Statuses, and whether a request may be retried after them."""
+"""HTTP statuses, each with whether the request may be retried."""
 _UNICODE_LINE_BREAKS: Final = "a\u2028b\u2029c\x85d\x0be\x0cf\x1cg\x1dh\x1ei"
 _ESCAPES: Final = 'NUL \0, tab \t, quote ", slash \\ / , break \r\n, data: {"a": 1}\n\n, 😀 ü'
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -91,7 +91,7 @@ _ERROR_BODIES: Final = (b"", b"<html>no</html>", b'{"error":{"message":"no"}}', 
 
 
 def text(server: ScriptedServer) -> None:
-    """Text that arrives in pieces becomes one block."""
+    """Check that text in several pieces is decoded to one block."""
     decoded = decode_script(
         server, TextPiece("Hel"), TextPiece("lo"), TextPiece(", world"), TurnEnd()
     )
@@ -100,7 +100,7 @@ def text(server: ScriptedServer) -> None:
 
 
 def thinking(server: ScriptedServer) -> None:
-    """Thinking is a separate block, before the text that follows it."""
+    """Check that thinking is decoded to a separate block before the text."""
     decoded = decode_script(
         server, ThinkingPiece("Let me"), ThinkingPiece(" see."), TextPiece("Four."), TurnEnd()
     )
@@ -111,7 +111,7 @@ def thinking(server: ScriptedServer) -> None:
 
 
 def thinking_with_seal(server: ScriptedServer) -> None:
-    """A seal belongs to the thinking it arrived with and names the model that made it."""
+    """Check that a seal is stored with its thinking and names the wire and the model."""
     decoded = decode_script(
         server, ThinkingPiece("Let me see."), ThinkingSeal(_SEAL), TextPiece("Four."), TurnEnd()
     )
@@ -120,24 +120,24 @@ def thinking_with_seal(server: ScriptedServer) -> None:
     require(thought.seal is not None, "the thinking has no seal")
     assert thought.seal is not None
     require(_SEAL in thought.seal.data, "the seal does not contain the data of the server")
-    expect((thought.seal.api, thought.seal.model), (server.wire.NAME, MODEL), "maker of the seal")
+    expect((thought.seal.api, thought.seal.model), (server.wire.NAME, MODEL), "origin of the seal")
     expect(decoded.message.text, "Four.", "text")
 
 
 def redacted_thinking(server: ScriptedServer) -> None:
-    """Thinking of which the server sends only the seal is kept as thinking, with that seal."""
+    """Check that thinking without text is decoded to a thinking block with its seal."""
     decoded = decode_script(server, RedactedThinking(_SEAL), TextPiece("Four."), TurnEnd())
     thought = _find_thinking(decoded)
     expect(thought.text, "", "thinking")
-    require(thought.seal is not None and _SEAL in thought.seal.data, "the seal is not kept")
+    require(thought.seal is not None and _SEAL in thought.seal.data, "the seal is lost")
     expect(decoded.message.text, "Four.", "text")
 
 
 def refusal_or_filter(server: ScriptedServer) -> None:
-    """A refusal has the stop reason `content_filter`, and its text is kept."""
+    """Check that a refusal has the stop reason `content_filter`, and that its text is preserved."""
     try:
         decoded = decode_script(server, Refusal("I will not."), TurnEnd())
-        require(decoded.contains("I will not."), "the text of the refusal is not kept")
+        require(decoded.contains("I will not."), "the text of the refusal is lost")
     except NotExpressible:
         decoded = decode_script(server, TextPiece("I w"), TurnEnd(StopReason.CONTENT_FILTER))
         expect(decoded.message.text, "I w", "text")
@@ -159,7 +159,7 @@ def _find_thinking(decoded: DecodedStream) -> Thinking:
 
 
 def two_calls(server: ScriptedServer) -> None:
-    """Two calls are decoded in order, each with its id, name and exact arguments."""
+    """Check that two calls are decoded in order, each with its id, name and exact arguments."""
     decoded = decode_script(
         server, TextPiece("Both."), WholeCall(*_READ_CALL), WholeCall(*_WRITE_CALL), _TOOL_USE_END
     )
@@ -169,14 +169,14 @@ def two_calls(server: ScriptedServer) -> None:
 
 
 def plain_stop_with_calls(server: ScriptedServer) -> None:
-    """A turn with calls has the stop reason `tool_use`, even if the server reports a plain end."""
-    # Ollama and Gemini have no other stop reason for it; some servers of OpenAI's protocol send it.
+    """Check that a turn with calls has the stop reason `tool_use` despite a plain stop."""
+    # Ollama and Gemini have only the plain stop, and some OpenAI-compatible servers send it, too.
     decoded = decode_script(server, WholeCall(*_READ_CALL), TurnEnd(StopReason.END_TURN))
     expect(decoded.message.stop_reason, StopReason.TOOL_USE, "stop reason")
 
 
 def interleaved_calls(server: ScriptedServer) -> None:
-    """Fragments of two calls alternate; each is added to its own call."""
+    """Check that the interleaved fragments of two calls are added to the right call."""
     _expect_calls(
         server,
         _BOTH_CALLS,
@@ -190,7 +190,7 @@ def interleaved_calls(server: ScriptedServer) -> None:
 
 
 def shared_index(server: ScriptedServer) -> None:
-    """Two calls with the same index stay separate, by their ids."""
+    """Check that two calls with the same index but different ids stay separate."""
     # Ollama up to 0.20.4 sends the index 0 for every call.
     _expect_calls(
         server,
@@ -203,7 +203,7 @@ def shared_index(server: ScriptedServer) -> None:
 
 
 def missing_index(server: ScriptedServer) -> None:
-    """Fragments without an index belong to the latest call."""
+    """Check that fragments without an index are added to the latest call."""
     # Google's OpenAI-compatible API and some proxies omit the index.
     _expect_calls(
         server,
@@ -216,24 +216,24 @@ def missing_index(server: ScriptedServer) -> None:
 
 
 def late_name(server: ScriptedServer) -> None:
-    """The name of a call may arrive after its arguments, as SGLang sends it."""
+    """Check that the name of a call may arrive after its arguments, as from SGLang."""
     _expect_calls(server, [_READ_CALL], (0, "a", None, _READ_CALL[2]), (0, None, "read", None))
 
 
 def late_id(server: ScriptedServer) -> None:
-    """The id of a call may arrive after its first arguments."""
+    """Check that the id of a call may arrive after the first fragment of its arguments."""
     begin, end = (0, None, "read", '{"path":'), (0, "a", None, '"x.py"}')
     _expect_calls(server, [_READ_CALL], begin, end)
 
 
 def empty_ids(server: ScriptedServer) -> None:
-    """An id or a name that is the empty string counts as missing."""
+    """Check that an empty id or name is treated as missing."""
     begin, end = (0, "a", "read", '{"path":'), (0, "", "", '"x.py"}')
     _expect_calls(server, [_READ_CALL], begin, end)
 
 
 def missing_ids(server: ScriptedServer) -> None:
-    """Two calls without an id get different ids."""
+    """Check that two calls without ids are given different ids."""
     nameless = [WholeCall(None, name, arguments) for _, name, arguments in _BOTH_CALLS]
     decoded = decode_script(server, *nameless, _TOOL_USE_END)
     found = [WholeCall(None, name, arguments) for _, name, arguments in decoded.calls]
@@ -246,7 +246,10 @@ def _expect_calls(
     wanted: Sequence[tuple[str, str, str]],
     *fragments: tuple[int | None, str | None, str | None, str | None],
 ) -> None:
-    """Send fragments: index, id, name and arguments of each. Raises CaseFailure."""
+    """Raise CaseFailure unless the fragments are decoded to the wanted calls.
+
+    A fragment is a tuple of index, id, name and arguments.
+    """
     lines = [CallFragment(*fragment) for fragment in fragments]
     expect(decode_script(server, *lines, _TOOL_USE_END).calls, wanted, "calls")
 
@@ -255,21 +258,21 @@ def _expect_calls(
 
 
 def no_arguments(server: ScriptedServer) -> None:
-    """A call without arguments is valid, with the arguments `{}`."""
+    """Check that a call without arguments is valid and has the arguments `{}`."""
     for arguments, call in _decode_each(server, "now", None, "", "{}"):
         require(isinstance(call, ToolCall), f"arguments {arguments!r} make the call invalid")
         expect((call.id, call.name, call.arguments), ("a", "now", "{}"), "the call")
 
 
 def invalid_json_arguments(server: ScriptedServer) -> None:
-    """Arguments that are not a JSON object make an invalid call that keeps their text."""
+    """Check that arguments that are not a JSON object become an invalid call with their text."""
     for arguments, call in _decode_each(server, "read", '{"path":', "not JSON", "[1]"):
         require(isinstance(call, InvalidToolCall), f"arguments {arguments!r} are accepted as valid")
         expect((call.id, call.name, call.arguments), ("a", "read", arguments), "the call")
 
 
 def many_fragments(server: ScriptedServer) -> None:
-    """Arguments in thousands of fragments are joined without loss."""
+    """Check that arguments in thousands of fragments are joined without loss."""
     numbers = [f"{number} " for number in range(_FRAGMENT_COUNT)]
     rest = [(0, None, None, text) for text in (*numbers, '"}')]
     arguments = "".join(['{"text":"', *numbers, '"}'])
@@ -279,9 +282,10 @@ def many_fragments(server: ScriptedServer) -> None:
 def _decode_each(
     server: ScriptedServer, name: str, *arguments: str | None
 ) -> Iterator[tuple[str | None, AnyToolCall]]:
-    """Yield the call with each of the arguments that the protocol can express.
+    """Yield the decoded call for each of the arguments that the protocol can express.
 
-    It is sent as a fragment, or whole if the protocol has no fragments. Raises NotExpressible.
+    The call is sent as a fragment, or whole if the protocol has no fragments.
+    Raises NotExpressible if the protocol can express none of the arguments.
     """
     has_any = False
     for text in arguments:
@@ -299,7 +303,7 @@ def _decode_each(
 
 
 def stop_reasons(server: ScriptedServer) -> None:
-    """Every stop reason of the protocol is mapped to ours."""
+    """Check that every stop reason of the protocol is mapped to the `StopReason` of steno."""
     for reason in _STOP_REASONS:
         content = WholeCall("a", "now") if reason is StopReason.TOOL_USE else TextPiece("Hi")
         if is_expressible(server, content, TurnEnd(reason)):
@@ -308,14 +312,14 @@ def stop_reasons(server: ScriptedServer) -> None:
 
 
 def unknown_stop_reason(server: ScriptedServer) -> None:
-    """An unknown stop reason is mapped to `unknown`, and the provider's name for it is kept."""
+    """Check that an unknown stop reason is mapped to `unknown` and preserved as raw stop reason."""
     decoded = decode_script(server, TextPiece("Hi"), TurnEnd(raw="by_the_moon"))
     expect(decoded.message.stop_reason, StopReason.UNKNOWN, "stop reason")
     expect(decoded.message.raw_stop_reason, "by_the_moon", "raw stop reason")
 
 
 def usage(server: ScriptedServer) -> None:
-    """The message has the token counts."""
+    """Check that the message has the input and output token counts."""
     decoded = decode_script(server, TextPiece("Hi"), TurnEnd(usage=_PLAIN_USAGE))
     found = decoded.message.usage
     require(found is not None, "the message has no usage")
@@ -324,7 +328,7 @@ def usage(server: ScriptedServer) -> None:
 
 
 def usage_totals(server: ScriptedServer) -> None:
-    """Totals include cached and thinking tokens, however the provider counts them."""
+    """Check that totals include cached and thinking tokens, however the provider counts them."""
     for full in _DETAILED_USAGES:
         script = (TextPiece("Hi"), TurnEnd(usage=full))
         if is_expressible(server, *script):
@@ -334,14 +338,14 @@ def usage_totals(server: ScriptedServer) -> None:
 
 
 def usage_after_end(server: ScriptedServer) -> None:
-    """Token counts may arrive after the end, in a separate event."""
+    """Check that token counts may arrive in a separate event after the stop reason."""
     decoded = decode_script(server, TextPiece("Hi"), TurnEnd(), UsageOnly(_PLAIN_USAGE))
     expect(decoded.message.usage, _PLAIN_USAGE, "usage")
     expect(decoded.message.stop_reason, StopReason.END_TURN, "stop reason")
 
 
 def one_finished_event(server: ScriptedServer) -> None:
-    """There is one `Finished`, and it is the last event."""
+    """Check that exactly one `Finished` is decoded, and that it is the last event."""
     events = decode_script(
         server, TextPiece("Hi"), usage_if_supported(server, TurnEnd(usage=_PLAIN_USAGE))
     ).events
@@ -353,14 +357,14 @@ def one_finished_event(server: ScriptedServer) -> None:
 
 
 def error_after_200(server: ScriptedServer) -> None:
-    """An error inside a response with status 200 is raised, with the provider's message."""
+    """Check that an error inside a response with status 200 is raised with its message."""
     decoded = decode_script_or_error(server, ServerFailure("the engine died"))
     _expect_provider_error(decoded.error)
     expect(decoded.events, (), "events")
 
 
 def events_before_error_kept(server: ScriptedServer) -> None:
-    """Events before an error are returned before it is raised, even if they arrive together."""
+    """Check that events before an error are returned, even if they arrive in the same chunk."""
     failure = ServerFailure("the engine died")
     decoded = decode_script_or_error(server, TextPiece("Hal"), TextPiece("lo"), failure)
     _expect_provider_error(decoded.error)
@@ -373,7 +377,7 @@ def events_before_error_kept(server: ScriptedServer) -> None:
 
 
 def error_status(server: ScriptedServer) -> None:
-    """An error status becomes an error that states whether the request may be retried."""
+    """Check that an error status is decoded to an error with the status and retry advice."""
     for status, is_retryable in _STATUSES.items():
         for body in _ERROR_BODIES:
             error = server.wire.decode_error(status, body, {"retry-after": "7"})
@@ -384,7 +388,7 @@ def error_status(server: ScriptedServer) -> None:
 
 
 def cut_short(server: ScriptedServer) -> None:
-    """A stream that ends too early raises CutShort, after the events before the cut."""
+    """Check that a stream that ends too early raises CutShort after the received events."""
     frames = server.frames([TextPiece("Hal"), TextPiece("lo"), TurnEnd()])
     for count in range(1, len(frames) + 1):
         decoded = decode_pieces(server.wire, frames[:count])
@@ -392,11 +396,11 @@ def cut_short(server: ScriptedServer) -> None:
             expect(type(decoded.error), CutShort, "the error")
             expect(decoded.has_ended, False, "whether the turn ended")
             return
-    raise CaseFailure("no part of the stream is decoded to text")
+    raise CaseFailure("no frame of the stream is decoded to text")
 
 
 def feed_after_close(server: ScriptedServer) -> None:
-    """A closed decoder refuses more bytes, and closing it again has no effect."""
+    """Check that a closed decoder rejects more bytes, and that closing it again has no effect."""
     decoder = server.wire.StreamDecoder()
     frames = server.frames([TextPiece("Hi"), TurnEnd()])
     for frame in frames:
@@ -422,17 +426,17 @@ def _expect_provider_error(error: Exception | None) -> None:
 
 
 def unknown_event(server: ScriptedServer) -> None:
-    """An event of an unknown type is kept and changes no other content."""
+    """Check that an event of an unknown type is preserved and changes no other content."""
     _expect_unknown_kept(server, UnknownEvent(_UNKNOWN_TOKEN))
 
 
 def unknown_member(server: ScriptedServer) -> None:
-    """An unknown member is kept and changes no other content."""
+    """Check that an unknown member is preserved and changes no other content."""
     _expect_unknown_kept(server, UnknownMember(_UNKNOWN_TOKEN))
 
 
 def unknown_block(server: ScriptedServer) -> None:
-    """A block of an unknown type is kept at its position and sent back to its provider."""
+    """Check that a block of an unknown type is preserved in place and sent back to its provider."""
     decoded = decode_script(server, TextPiece("Look:"), UnknownBlock(_UNKNOWN_TOKEN), TurnEnd())
     expect(decoded.message.text, "Look:", "text")
     expect(decoded.block_types, ["Text", "Opaque"], "types of blocks")
@@ -446,7 +450,7 @@ def unknown_block(server: ScriptedServer) -> None:
 
 
 def keep_alive(server: ScriptedServer) -> None:
-    """Keep-alive events are not decoded to events."""
+    """Check that keep-alive messages produce no events."""
     decoded = decode_script(
         server, KeepAlive(), TextPiece("Hel"), KeepAlive(), TextPiece("lo"), KeepAlive(), TurnEnd()
     )
@@ -466,14 +470,14 @@ def _expect_unknown_kept(server: ScriptedServer, unknown: ScriptLine) -> None:
 
 
 def one_byte_chunks(server: ScriptedServer) -> None:
-    """Bytes that arrive one at a time are decoded to the same events."""
+    """Check that a response is decoded to the same events if its bytes arrive one at a time."""
     body = b"".join(_full_response_frames(server))
     pieces = (body[place : place + 1] for place in range(len(body)))
     _expect_same_as_whole(server, pieces, body, "byte by byte")
 
 
 def any_chunking(server: ScriptedServer) -> None:
-    """Events and errors are the same however the bytes are cut."""
+    """Check that the events and the error do not depend on how the bytes are split."""
     full = b"".join(_full_response_frames(server))
     bodies = [full, full[:-40], full[:40] + b"\xff" + full[40:]]
     failing: Script = [TextPiece("Hallo"), ServerFailure("the engine died")]
@@ -482,14 +486,14 @@ def any_chunking(server: ScriptedServer) -> None:
     for body in bodies:
         for seed in range(_RANDOM_SPLITS):
             pieces = _split_at_random(body, seed)
-            _expect_same_as_whole(server, pieces, body, f"cut at random (seed {seed})")
+            _expect_same_as_whole(server, pieces, body, f"split at random (seed {seed})")
 
 
 def cut_at_every_byte(server: ScriptedServer) -> None:
-    """Wherever the bytes end, earlier events are kept, and the result is an end or an error."""
+    """Check that a response cut at any byte yields the earlier events, then an end or an error."""
     frames = _full_response_frames(server)
     full = decode_pieces(server.wire, frames)
-    require(full.error is None and full.has_ended, "the complete stream is not decoded")
+    require(full.error is None and full.has_ended, "the whole stream cannot be decoded")
     received = b""
     for earlier, frame in zip(_events_before_each_frame(server, frames), frames, strict=True):
         for length in range(len(frame)):
@@ -502,7 +506,7 @@ def cut_at_every_byte(server: ScriptedServer) -> None:
 def _events_before_each_frame(
     server: ScriptedServer, frames: list[bytes]
 ) -> list[tuple[WireEvent, ...]]:
-    """Return the events that were decoded before each frame."""
+    """Return, for each frame, the events that the earlier frames are decoded to."""
     decoder = server.wire.StreamDecoder(model=MODEL)
     decoded: list[tuple[WireEvent, ...]] = [()]
     for frame in frames[:-1]:
@@ -532,32 +536,32 @@ def _check_partial_stream(
 
 
 def crlf(server: ScriptedServer) -> None:
-    """Lines may end in CRLF, even if it is split over two chunks."""
+    """Check that lines may end in CRLF, even if CR and LF arrive in different chunks."""
     body = b"".join(_full_response_frames(server))
     changed = body.replace(b"\n", b"\r\n")
     require(changed != body, "the frames of this server contain no line feed")
     _expect_same_as_whole(server, [changed], body, "with CRLF")
     halves = changed.replace(b"\r\n", b"\r\0\n").split(b"\0")
-    _expect_same_as_whole(server, halves, body, "with CRLF cut in two")
+    _expect_same_as_whole(server, halves, body, "with CR and LF in different chunks")
 
 
 def byte_order_mark(server: ScriptedServer) -> None:
-    """A byte order mark at the start is not part of the response."""
+    """Check that a byte order mark at the start of a response is ignored."""
     body = b"".join(_full_response_frames(server))
     marked = _BYTE_ORDER_MARK + body
     _expect_same_as_whole(server, [marked], body, "with a byte order mark")
     pieces = [marked[:1], marked[1:2], marked[2:]]
-    _expect_same_as_whole(server, pieces, body, "with a byte order mark cut in pieces")
+    _expect_same_as_whole(server, pieces, body, "with a byte order mark in several chunks")
 
 
 def missing_final_newline(server: ScriptedServer) -> None:
-    """The last line may lack its line end."""
+    """Check that the last line need not end with a line feed."""
     body = b"".join(_full_response_frames(server))
     _expect_same_as_whole(server, [body.rstrip(b"\r\n")], body, "without the last line end")
 
 
 def missing_end_marker(server: ScriptedServer) -> None:
-    """The end marker of the protocol may be missing if the stop reason has arrived."""
+    """Check that the end marker of the protocol may be missing after the stop reason."""
     end = usage_if_supported(server, TurnEnd(usage=_PLAIN_USAGE))
     marked = decode_script(server, TextPiece("Hi"), end)
     bare = decode_script(server, TextPiece("Hi"), replace(end, has_end_marker=False))
@@ -568,22 +572,22 @@ def missing_end_marker(server: ScriptedServer) -> None:
 
 
 def unicode_line_separators(server: ScriptedServer) -> None:
-    """Unicode line separators inside a text do not end a line."""
+    """Check that Unicode line separators inside a text do not end a line."""
     _expect_text(server, _UNICODE_LINE_BREAKS, _UNICODE_LINE_BREAKS)
 
 
 def nul_and_escapes(server: ScriptedServer) -> None:
-    """Characters that JSON escapes, and text that looks like framing, are decoded unchanged."""
+    """Check that escaped characters, and text that looks like framing, are decoded unchanged."""
     _expect_text(server, _ESCAPES, _ESCAPES)
 
 
 def lone_surrogates(server: ScriptedServer) -> None:
-    """A lone surrogate is replaced, since no provider accepts it in a request."""
+    """Check that a lone surrogate is replaced, because no provider accepts it in a request."""
     _expect_text(server, "a\ud83db", "a\ufffdb")
 
 
 def split_surrogates(server: ScriptedServer) -> None:
-    """A surrogate pair that is split over two events is joined."""
+    """Check that a surrogate pair that is split over two events is joined."""
     decoded = decode_script(server, TextPiece("a\ud83d"), TextPiece("\ude00b"), TurnEnd())
     expect(decoded.message.text, "a😀b", "text")
 
@@ -593,11 +597,11 @@ def _expect_text(server: ScriptedServer, sent: str, wanted: str) -> None:
     expect(decoded.message.text, f"{wanted}.", "text")
 
 
-# -- a response with everything ------------------------------------------------------------------
+# -- a response with all kinds of content --------------------------------------------------------
 
 
 def _full_response_frames(server: ScriptedServer) -> list[bytes]:
-    """Return a response with all kinds of content that the protocol can express."""
+    """Return the frames of a response with all kinds of content that the protocol can express."""
     script = supported_lines(
         server,
         [ThinkingPiece("Let me "), ThinkingPiece("see: ü.")],
@@ -620,7 +624,7 @@ def _expect_same_as_whole(
 
 
 def _split_at_random(body: bytes, seed: int) -> list[bytes]:
-    chance = random.Random(seed)  # noqa: S311 - the same cuts on every run
+    chance = random.Random(seed)  # noqa: S311 - not for secrets; a seed repeats the same cuts
     count = chance.choice((1, 2, 5, 30))
     cuts = sorted(chance.randrange(len(body) + 1) for _ in range(count))
     return [body[a:b] for a, b in zip([0, *cuts], [*cuts, len(body)], strict=True)]

@@ -1,10 +1,10 @@
-"""Scripts of a response, and the servers that encode them as the bytes of one protocol.
+"""Scripts of responses, and the servers that encode scripts as the bytes of one protocol.
 
-A script is a list of lines that describe what a server sends, including known faults, without
-naming a protocol. A `ScriptedServer` is the server's side of one wire: it encodes scripts, and of
-the wire it knows only the name. If its protocol cannot express a line, it raises `NotExpressible`,
-and the kit marks the case as not applicable. `decode_script` decodes the bytes with the wire; the
-cases define the expected result.
+A script is a list of lines that describe the response of a server, including known faults,
+independently of the protocol. A `ScriptedServer` encodes scripts for one protocol and uses no code
+of the wire. If the protocol cannot express a line, the server raises `NotExpressible`, and the kit
+marks the case as not applicable. `decode_script` decodes the bytes with the wire; the cases define
+the expected result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from steno.wire import Wire
 
 _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 MODEL: Final = "model-1"
-"""The model of every request of the kit."""
+"""The model in the requests of the kit."""
 
 
 # -- text and thinking -------------------------------------------------------------------------
@@ -45,23 +45,23 @@ class _TokenLine:
 
 
 class TextPiece(_TextLine):
-    """A piece of text."""
+    """A piece of the text of the response."""
 
 
 class ThinkingPiece(_TextLine):
-    """A piece of thinking."""
+    """A piece of the thinking of the response."""
 
 
 class ThinkingSeal(_TokenLine):
-    """The seal of the thinking before it."""
+    """The seal (signature) of the preceding thinking."""
 
 
 class RedactedThinking(_TokenLine):
-    """Thinking of which the server sends only the seal."""
+    """Thinking without text, for which the server sends only the seal."""
 
 
 class Refusal(_TextLine):
-    """A refusal of the model, where the protocol has a member for it."""
+    """The text of a refusal, for protocols that have a member for refusals."""
 
 
 # -- tool calls --------------------------------------------------------------------------------
@@ -69,7 +69,7 @@ class Refusal(_TextLine):
 
 @dataclass(frozen=True)
 class CallFragment:
-    """A fragment of a call. A member that is None is left out; an empty string is sent."""
+    """A fragment of a tool call. A member that is None is omitted; an empty string is sent."""
 
     index: int | None
     id: str | None = None
@@ -79,14 +79,14 @@ class CallFragment:
 
 @dataclass(frozen=True)
 class WholeCall:
-    """A call in one piece, in the usual form of the protocol. `arguments` is JSON text."""
+    """A whole tool call, in the usual form of the protocol. `arguments` is JSON text."""
 
     id: str | None
     name: str
     arguments: str | None = "{}"
 
 
-# -- unknown to every wire ---------------------------------------------------------------------
+# -- content that no wire knows ----------------------------------------------------------------
 
 
 class UnknownEvent(_TokenLine):
@@ -94,14 +94,14 @@ class UnknownEvent(_TokenLine):
 
 
 class UnknownMember(_TokenLine):
-    """A usual event with an unknown member whose value is `token`."""
+    """A known event that has an unknown member with the value `token`."""
 
 
 class UnknownBlock(_TokenLine):
-    """A part of the response of an unknown type, among text and calls."""
+    """A content block of an unknown type that contains `token`."""
 
 
-# -- ends, errors and the rest -----------------------------------------------------------------
+# -- ends, errors and connections --------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -111,34 +111,34 @@ class KeepAlive:
 
 @dataclass(frozen=True)
 class UsageOnly:
-    """An event with token counts only, after a `TurnEnd` without usage."""
+    """An event that has only token counts, after a `TurnEnd` without usage."""
 
     usage: Usage
 
 
 @dataclass(frozen=True)
 class TurnEnd:
-    """The end of the turn. `raw` is a stop reason that the wire does not know."""
+    """The end of the turn. `raw`, if set, is a stop reason that the wire does not know."""
 
     reason: StopReason = StopReason.END_TURN
     usage: Usage | None = None
     raw: str | None = None
     has_end_marker: bool = True
-    """Whether the end marker of the protocol follows, if it has one."""
+    """Whether the server sends the end marker of the protocol, if the protocol has one."""
 
 
 @dataclass(frozen=True)
 class ServerFailure:
-    """An error inside a response with status 200."""
+    """An error that the server sends inside a response with status 200."""
 
     message: str
 
 
 @dataclass(frozen=True)
 class StalledConnection:
-    """The server stops sending and keeps the connection open; only at the end of a script.
+    """The end of a script whose server stops sending but keeps the connection open.
 
-    It is for cases about providers; a `ScriptedServer` does not encode it.
+    Only the cases for providers use it; a `ScriptedServer` need not encode it.
     """
 
 
@@ -169,17 +169,20 @@ class NotExpressible(Exception):
     """The protocol cannot express a line of a script."""
 
     def __init__(self, content: object) -> None:
-        """Take the line, or a description of it."""
+        """Create the error for a line of a script, or for a description of the content."""
         super().__init__(content if isinstance(content, str) else type(content).__name__)
 
 
 def raise_not_expressible(content: object) -> NoReturn:
-    """Raise NotExpressible; for use in an expression."""
+    """Raise NotExpressible, where an expression is needed instead of a `raise` statement."""
     raise NotExpressible(content)
 
 
 def find_stop_reason(end: TurnEnd, known: Mapping[StopReason, str]) -> str:
-    """Return the protocol's name of a stop reason, or `end.raw`. Raises NotExpressible."""
+    """Return the protocol's name for the stop reason of `end`, or `end.raw` if it is set.
+
+    Raises NotExpressible if `known` has no name for the stop reason.
+    """
     if end.raw is not None:
         return end.raw
     return known.get(end.reason) or raise_not_expressible(f"stop reason {end.reason}")
@@ -189,22 +192,28 @@ class ScriptedServer(ABC):
     """Encodes scripts as the bytes that a server of one protocol sends."""
 
     wire: Wire
-    """The wire that decodes the bytes of this server: a module, or an object like one."""
+    """The wire that decodes the bytes of this server, as a module or an object."""
     legal_call_id: re.Pattern[str] | None = None
-    """The ids of calls that the protocol allows; None if it allows any."""
+    """A pattern for the call ids that the protocol allows; None if it allows any id."""
 
     requests: tuple[bytes, ...] = ()
-    """Requests as clients of the protocol write them, including unknown members.
+    """Sample requests of clients of the protocol, including unknown members.
 
-    The wire must decode each of them and encode the same again.
+    If the wire decodes a request and encodes it again, the result must be equal.
     """
 
     @abstractmethod
     def frames(self, script: Script) -> list[bytes]:
-        """Return the bytes of the script, event by event. Raises NotExpressible."""
+        """Return the bytes of each event in a stream of the script.
+
+        Raises NotExpressible if the protocol cannot express a line.
+        """
 
     def response(self, script: Script) -> bytes:
-        """Return the script as one whole response. Raises NotExpressible."""
+        """Return the bytes of the script as a response that is not streamed.
+
+        Raises NotExpressible if the protocol cannot express a line.
+        """
         raise NotExpressible("a response that is not streamed")
 
 
@@ -213,7 +222,7 @@ class ScriptedServer(ABC):
 
 @dataclass(frozen=True)
 class WholeThinking:
-    """Thinking with its seal, as a part of a whole response."""
+    """Thinking as a part of a whole response, with its seal in `token` if it has one."""
 
     text: str
     token: str | None = None
@@ -226,27 +235,27 @@ ResponsePart: TypeAlias = (
 
 @dataclass(frozen=True)
 class WholeResponse:
-    """A script as one response: its parts in order, and its end."""
+    """A script as a whole response, with its parts in order and the end of the turn."""
 
     parts: tuple[ResponsePart, ...]
     end: TurnEnd
 
     @property
     def text(self) -> str | None:
-        """All text, for protocols that have one member for it."""
+        """All text joined, for protocols with a single text member; None if there is none."""
         texts = [part.text for part in self.parts if isinstance(part, TextPiece)]
         return "".join(texts) if texts else None
 
     @property
     def calls(self) -> list[WholeCall]:
-        """All calls, in order."""
+        """All tool calls, in order."""
         return [part for part in self.parts if isinstance(part, WholeCall)]
 
 
 def build_whole_response(script: Script) -> WholeResponse:
-    """Build the response of a script: adjacent pieces joined, each call in one piece.
+    """Build the whole response of a script, with adjacent pieces of text or thinking joined.
 
-    Raises ValueError for a line that is not part of a whole response.
+    Raises ValueError for a line that exists only in streams, such as a `CallFragment`.
     """
     parts: list[ResponsePart] = []
     end = TurnEnd()
@@ -268,7 +277,7 @@ def build_whole_response(script: Script) -> WholeResponse:
             case TurnEnd():
                 end = line
             case _:
-                raise ValueError(f"{type(line).__name__} is not part of a whole response")
+                raise ValueError(f"{type(line).__name__} is not allowed in a whole response")
     return WholeResponse(tuple(parts), end)
 
 
@@ -277,13 +286,13 @@ def build_whole_response(script: Script) -> WholeResponse:
 
 @dataclass(frozen=True)
 class JsonText:
-    """JSON text to insert into other JSON unchanged, whitespace included."""
+    """JSON text that `encode_json` inserts unchanged, including whitespace."""
 
     text: str
 
 
 def encode_json(value: Any) -> bytes:
-    """Encode JSON as servers do: text unescaped, and a lone surrogate as an escape."""
+    """Encode JSON as servers do, with unescaped Unicode but lone surrogates as escapes."""
     inserted: list[str] = []
 
     def insert_later(part: JsonText) -> str:
@@ -297,7 +306,10 @@ def encode_json(value: Any) -> bytes:
 
 
 def json_object_text(arguments: str) -> JsonText:
-    """Return arguments for a protocol that sends them as an object. Raises NotExpressible."""
+    """Return arguments for a protocol that sends them as a JSON object, not as text.
+
+    Raises NotExpressible if the arguments are not a JSON object.
+    """
     try:
         is_object = isinstance(json.loads(arguments), dict)
     except ValueError:
@@ -308,17 +320,17 @@ def json_object_text(arguments: str) -> JsonText:
 
 
 def encode_sse_event(payload: Any, *, event: str | None = None) -> bytes:
-    """Encode one server-sent event."""
+    """Encode one server-sent event whose data is `payload` as JSON."""
     name = b"" if event is None else f"event: {event}\n".encode()
     return name + b"data: " + encode_json(payload) + b"\n\n"
 
 
 def without_none(**members: Any) -> dict[str, Any]:
-    """Return the members that are not None."""
+    """Return a dictionary of the members whose value is not None."""
     return {name: value for name, value in members.items() if value is not None}
 
 
-# -- scripts, decoded by the wire --------------------------------------------------------------
+# -- scripts that the wire decodes -------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -328,17 +340,17 @@ class DecodedStream:
     events: tuple[WireEvent, ...]
     error: ProtocolError | ProviderError | None
     message: AssistantMessage
-    """The message of the events, up to the error if there was one."""
+    """The message assembled from the events before the error, or from all events."""
     envelope: dict[str, Any]
 
     @property
     def has_ended(self) -> bool:
-        """Whether a `Finished` was decoded."""
+        """Whether a `Finished` event was decoded."""
         return any(isinstance(event, Finished) for event in self.events)
 
     @property
     def error_key(self) -> tuple[type, str] | None:
-        """The error as a value that can be compared."""
+        """The type and text of the error, for comparison; None if there was no error."""
         return None if self.error is None else (type(self.error), str(self.error))
 
     @property
@@ -348,16 +360,16 @@ class DecodedStream:
 
     @property
     def calls(self) -> list[tuple[str, str, str]]:
-        """Id, name and arguments of each call."""
+        """The id, name and arguments of each call of the message."""
         return [(call.id, call.name, call.arguments) for call in self.message.tool_calls]
 
     def contains(self, token: str) -> bool:
-        """Return whether `token` is in the message or in its envelope."""
+        """Return whether `token` is in the message or in the envelope."""
         return token in encode_message(self.message).decode() + json.dumps(self.envelope)
 
 
 def decode_pieces(wire: Wire, pieces: Iterable[bytes]) -> DecodedStream:
-    """Decode pieces of bytes up to their end, or to the first error that a wire may raise."""
+    """Decode pieces of bytes until they end or the wire raises a protocol or provider error."""
     decoder = wire.StreamDecoder(model=MODEL)
     numbers = count(1)
     assembler = Assembler(new_id=lambda: f"made_up_{next(numbers)}")
@@ -379,7 +391,10 @@ def decode_pieces(wire: Wire, pieces: Iterable[bytes]) -> DecodedStream:
 
 
 def decode_script(server: ScriptedServer, *script: ScriptLine) -> DecodedStream:
-    """Encode a script and decode it with the wire. Raises CaseFailure for an error or no end."""
+    """Encode a script and decode the bytes with the wire of the server.
+
+    Raises CaseFailure if the wire raises an error or the events contain no `Finished`.
+    """
     decoded = decode_script_or_error(server, *script)
     if decoded.error is not None:
         raise CaseFailure(f"raised {type(decoded.error).__name__}: {decoded.error}")
@@ -388,7 +403,10 @@ def decode_script(server: ScriptedServer, *script: ScriptLine) -> DecodedStream:
 
 
 def decode_script_or_error(server: ScriptedServer, *script: ScriptLine) -> DecodedStream:
-    """Encode a script and decode it with the wire, up to an error if there is one."""
+    """Encode a script and decode the bytes with the wire, until an error if there is one.
+
+    Raises CaseFailure if the result depends on the splitting of the bytes.
+    """
     frames = server.frames(script)
     decoded = decode_pieces(server.wire, [b"".join(frames)])
     expect_same_decoding(decode_pieces(server.wire, frames), decoded, "event by event")
@@ -396,7 +414,10 @@ def decode_script_or_error(server: ScriptedServer, *script: ScriptLine) -> Decod
 
 
 def expect_same_decoding(found: DecodedStream, wanted: DecodedStream, how: str) -> None:
-    """Raise CaseFailure if the same bytes were decoded differently; `how` is how they arrived."""
+    """Raise CaseFailure if two decodings of a response have different events or errors.
+
+    `how` describes the decoding `found`, such as "byte by byte".
+    """
     expect(found.error_key, wanted.error_key, f"the error, {how}")
     pairs = zip_longest(found.events, wanted.events)
     place = next((n for n, (one, other) in enumerate(pairs) if one != other), None)
@@ -404,7 +425,7 @@ def expect_same_decoding(found: DecodedStream, wanted: DecodedStream, how: str) 
         raise CaseFailure(f"different events, {how}: events[{place}] is the first that differs")
 
 
-# -- what a protocol can express ---------------------------------------------------------------
+# -- capabilities of a protocol ----------------------------------------------------------------
 
 
 def is_expressible(server: ScriptedServer, *script: ScriptLine) -> bool:
@@ -417,12 +438,15 @@ def is_expressible(server: ScriptedServer, *script: ScriptLine) -> bool:
 
 
 def usage_if_supported(server: ScriptedServer, end: TurnEnd) -> TurnEnd:
-    """Return the end with its usage, or without it if the protocol has no token counts."""
+    """Return `end`, without its usage if the protocol cannot express these token counts."""
     return end if is_expressible(server, TextPiece("Hi"), end) else replace(end, usage=None)
 
 
 def supported_lines(server: ScriptedServer, *groups: Script) -> list[ScriptLine]:
-    """Return the lines of those groups that the protocol can express. Raises NotExpressible."""
+    """Return the lines of the groups that the protocol can express.
+
+    Raises NotExpressible if the protocol can express none of the groups.
+    """
     supported: list[ScriptLine] = []
     for group in groups:
         if is_expressible(server, *supported, *group, TurnEnd()):

@@ -1,6 +1,6 @@
-"""Harnesses of providers, and cases about their streams: reading, interruption, the message.
+"""Harnesses for providers, and the cases about reading, interrupting and closing their streams.
 
-Each case is a coroutine function that any test can await; `run_stream_cases` runs them all.
+Each case is a coroutine function that any test can await; `run_stream_cases` runs all cases.
 """
 
 from __future__ import annotations
@@ -53,61 +53,62 @@ _EVENT_LOOP_STEPS: Final = 20
 
 
 class ProviderHarness(ABC):
-    """Sets up a provider that streams the responses of scripts."""
+    """Builds a provider that streams scripts as its responses."""
 
     name: str
     """The name of the provider in the matrix."""
 
     @abstractmethod
     def provider(self, *scripts: Script) -> Provider:
-        """Return a provider that streams these scripts, in order. Raises NotExpressible.
+        """Return a provider that streams one script for each request, in order.
 
-        With a `StalledConnection`, the server stops sending and keeps the connection open. With a
-        script without a `TurnEnd`, it closes the connection.
+        At a `StalledConnection`, the server stops sending and keeps the connection open. At the
+        end of a script without a `TurnEnd`, the server closes the connection.
+        Raises NotExpressible if the provider cannot stream a line of a script.
         """
 
 
 class HttpProviderHarness(ProviderHarness):
-    """The HTTP provider, with a server in place of the network."""
+    """A harness for `HttpProvider`, with a scripted server in place of the network."""
 
     def __init__(self, server: ScriptedServer) -> None:
-        """Take the server; `Vendor` must accept the name of its wire."""
+        """Create the harness; `Vendor` must accept the name of the server's wire."""
         self._server = server
         self.name: str = f"http/{server.wire.NAME}"
 
     def provider(self, *scripts: Script) -> Provider:
-        """Return a provider that streams these scripts."""
+        """Return a provider that streams one script for each request, in order."""
         vendor = Vendor(name="stage", wire=self._server.wire.NAME, base_url="http://127.0.0.1")
         transport = ReplayTransport([_record_script(self._server, script) for script in scripts])
         return HttpProvider(vendor, transport=transport, retries=Retries(max_retries=0))
 
 
 class ReplayProviderHarness(ProviderHarness):
-    """The replaying provider of `steno.testing`, for any wire."""
+    """A harness for `ReplayingProvider`, for any wire."""
 
     def __init__(self, server: ScriptedServer) -> None:
-        """Take the server."""
+        """Create the harness from a server, which encodes the scripts."""
         self._server = server
         self.name: str = f"replay/{server.wire.NAME}"
 
     def provider(self, *scripts: Script) -> Provider:
-        """Return a provider that streams these scripts."""
+        """Return a provider that streams one script for each request, in order."""
         recordings = [_record_script(self._server, script) for script in scripts]
         return ReplayingProvider(self._server.wire, recordings)
 
 
 class ScriptedProviderHarness(ProviderHarness):
-    """The scripted provider of `steno.testing`."""
+    """A harness for `ScriptedProvider`, which needs no wire."""
 
     name = "scripted"
 
     def provider(self, *scripts: Script) -> Provider:
-        """Return a provider that streams these scripts."""
+        """Return a provider that streams one script for each request, in order."""
         return ScriptedProvider([[_scripted_step(line) for line in script] for script in scripts])
 
 
 def _record_script(server: ScriptedServer, script: Script) -> RecordedResponse:
-    """Record the bytes of a script, with an endless wait for a `StalledConnection`."""
+    """Return the script as a recorded response; a `StalledConnection` is an endless wait."""
     sent = [line for line in script if not isinstance(line, StalledConnection)]
     steps: list[ReplayStep] = list(server.frames(sent))
     if len(sent) < len(script):
@@ -143,7 +144,7 @@ async def _read_to_end(stream: Stream) -> tuple[list[Event], StenoError | None]:
     events: list[Event] = []
     try:
         async for event in stream:
-            events.append(event)  # noqa: PERF401 - events before an error count
+            events.append(event)  # noqa: PERF401 - keeps the events before an error
     except StenoError as exc:
         return events, exc
     return events, None
@@ -162,7 +163,7 @@ def _joined_text(events: list[Event]) -> str:
 
 
 async def complete_stream(harness: ProviderHarness) -> None:
-    """A stream is read event by event to its end, which is the last event."""
+    """Check that a stream yields its events in order, with one `Finished` as the last event."""
     events, error = await _read_to_end(
         _stream(harness, TextPiece("Hel"), TextPiece("lo"), TurnEnd())
     )
@@ -173,7 +174,7 @@ async def complete_stream(harness: ProviderHarness) -> None:
 
 
 async def message_after_end(harness: ProviderHarness) -> None:
-    """After the end, the message is complete."""
+    """Check that the message is complete after the end, and that closing does not change it."""
     stream = _stream(harness, TextPiece("Hel"), TextPiece("lo"), TurnEnd(StopReason.LENGTH))
     async with stream:
         await _read_to_end(stream)
@@ -183,13 +184,13 @@ async def message_after_end(harness: ProviderHarness) -> None:
 
 
 async def collect(harness: ProviderHarness) -> None:
-    """`collect` reads the stream and returns the message."""
+    """Check that `collect` reads the stream and returns the message."""
     message = await _stream(harness, TextPiece("Hel"), TextPiece("lo"), TurnEnd()).collect()
     expect((message.text, message.stop_reason), ("Hello", StopReason.END_TURN), "the message")
 
 
 async def message_before_first_read(harness: ProviderHarness) -> None:
-    """Before the first read there is no message."""
+    """Check that `message` raises an error before the stream is read."""
     stream = _stream(harness, TextPiece("Hello"), TurnEnd())
     try:
         stream.message()
@@ -199,7 +200,7 @@ async def message_before_first_read(harness: ProviderHarness) -> None:
 
 
 async def message_while_reading(harness: ProviderHarness) -> None:
-    """Between two events the message has the content so far, and no stop reason."""
+    """Check that, between events, the message has the content so far and an unknown stop reason."""
     stream = _stream(harness, TextPiece("Hel"), TextPiece("lo"), TurnEnd())
     await anext(stream)
     _expect_message(stream, "Hel", StopReason.UNKNOWN)
@@ -207,14 +208,14 @@ async def message_while_reading(harness: ProviderHarness) -> None:
 
 
 async def read_after_end(harness: ProviderHarness) -> None:
-    """A stream that has ended yields no more events and raises no error."""
+    """Check that a stream that has ended yields no more events and raises no error."""
     stream = _stream(harness, TextPiece("Hello"), TurnEnd())
     await _read_to_end(stream)
     expect(await _read_to_end(stream), ([], None), "events after the end")
 
 
 async def successive_requests(harness: ProviderHarness) -> None:
-    """Each request gets its own response."""
+    """Check that each request receives its own response, in order."""
     provider = harness.provider([TextPiece("One"), TurnEnd()], [TextPiece("Two"), TurnEnd()])
     first = await provider.stream(REQUEST).collect()
     second = await provider.stream(REQUEST).collect()
@@ -222,7 +223,7 @@ async def successive_requests(harness: ProviderHarness) -> None:
 
 
 async def interleaved_tool_call_deltas(harness: ProviderHarness) -> None:
-    """Fragments of two calls arrive mixed; each call begins once and ends once, complete."""
+    """Check that two calls with interleaved fragments each begin once and end once, complete."""
     stream = _stream(
         harness,
         CallFragment(0, "a", "read", '{"path"'),
@@ -246,7 +247,7 @@ async def interleaved_tool_call_deltas(harness: ProviderHarness) -> None:
 
 
 async def error_is_raised(harness: ProviderHarness) -> None:
-    """An error of the provider is raised where the next event was expected."""
+    """Check that an error of the server is raised as ProviderError after the preceding events."""
     events, error = await _read_to_end(
         _stream(harness, TextPiece("Hal"), TextPiece("lo"), ServerFailure("the engine died"))
     )
@@ -256,7 +257,7 @@ async def error_is_raised(harness: ProviderHarness) -> None:
 
 
 async def partial_after_error(harness: ProviderHarness) -> None:
-    """After an error, the message has the content before it, and the stop reason `error`."""
+    """Check that after an error the message has the earlier content and the stop reason `error`."""
     stream = _stream(harness, TextPiece("Hal"), TextPiece("lo"), ServerFailure("the engine died"))
     await _read_to_end(stream)
     _expect_message(stream, "Hallo", StopReason.ERROR)
@@ -264,7 +265,7 @@ async def partial_after_error(harness: ProviderHarness) -> None:
 
 
 async def partial_after_cut(harness: ProviderHarness) -> None:
-    """A connection that ends before the turn does is an error; the content before it is kept."""
+    """Check that a connection that ends too early raises CutShort and preserves the content."""
     stream = _stream(harness, TextPiece("Hal"), TextPiece("lo"))
     _, error = await _read_to_end(stream)
     require(isinstance(error, CutShort), f"raised {type(error).__name__}, not CutShort")
@@ -275,7 +276,7 @@ async def partial_after_cut(harness: ProviderHarness) -> None:
 
 
 async def cancel_while_waiting(harness: ProviderHarness) -> None:
-    """Cancelling ends a waiting read at once, and the message has the stop reason `aborted`."""
+    """Check that cancelling ends a waiting read, and that the stop reason is `aborted`."""
     stream = _stream(harness, TextPiece("Hal"), StalledConnection())
     await anext(stream)
     reading = await _start_blocked_read(anext(stream))
@@ -287,7 +288,7 @@ async def cancel_while_waiting(harness: ProviderHarness) -> None:
 
 
 async def cancel_before_first_event(harness: ProviderHarness) -> None:
-    """A read that waits for the first event can be cancelled as well."""
+    """Check that a read that waits for the first event can be cancelled."""
     stream = _stream(harness, StalledConnection())
     reading = await _start_blocked_read(anext(stream))
     reading.cancel()
@@ -297,7 +298,7 @@ async def cancel_before_first_event(harness: ProviderHarness) -> None:
 
 
 async def close_unblocks_read(harness: ProviderHarness) -> None:
-    """Closing ends a read that waits in another task at once, without an error."""
+    """Check that closing a stream ends a waiting read in another task, without an error."""
     for script in ([TextPiece("Hal"), StalledConnection()], [StalledConnection()]):
         stream = _stream(harness, *script)
         if len(script) > 1:
@@ -309,7 +310,7 @@ async def close_unblocks_read(harness: ProviderHarness) -> None:
 
 
 async def early_exit_closes_stream(harness: ProviderHarness) -> None:
-    """Leaving the `async with` block early closes the stream; the stop reason is `aborted`."""
+    """Check that leaving `async with` early closes the stream, with the stop reason `aborted`."""
     async with _stream(harness, TextPiece("Hal"), TextPiece("lo"), TurnEnd()) as stream:
         await anext(stream)
     expect(await _read_to_end(stream), ([], None), "events after the stream was closed")
@@ -317,7 +318,7 @@ async def early_exit_closes_stream(harness: ProviderHarness) -> None:
 
 
 async def close_before_first_read(harness: ProviderHarness) -> None:
-    """A stream that is closed before it was read yields no events, and may be closed again."""
+    """Check that a stream that is closed before reading has no events and can be closed twice."""
     stream = _stream(harness, TextPiece("Hello"), TurnEnd())
     stream.close()
     stream.close()
@@ -325,7 +326,7 @@ async def close_before_first_read(harness: ProviderHarness) -> None:
 
 
 async def _start_blocked_read(read: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
-    """Start a read and let it run until it waits for the server."""
+    """Start a read in a task, and return the task when the read waits for the server."""
     reading = asyncio.ensure_future(read)
     for _ in range(_EVENT_LOOP_STEPS):
         await asyncio.sleep(0)

@@ -1,12 +1,13 @@
-"""The conformance kit for stores: one list of named cases, for the stores of steno and your own.
+"""The conformance kit for stores: named test cases for the stores of steno and your own.
 
-The kit uses a store through a `StoreHarness`: the address of an empty store, and the function that
-opens it, in this process and in others.
+The kit uses a store through a `StoreHarness`, which has the address of an empty store and the
+function that opens this address, in this process and in other processes.
 
     python -m steno.testing.stores sqlite:/tmp/kit.db --opener my_package:open_my_store
 
 In pytest: `test_my_store = store_test(make_harness)`, from `steno.testing.stores.in_pytest`.
-`python -m steno.testing.stores.crash` kills a writer many times and checks the store each time.
+`python -m steno.testing.stores.crash` kills a writer process many times and checks the store after
+each kill.
 """
 
 from steno.testing.case_results import CaseFailure, CaseOutcome, CaseResult, format_matrix

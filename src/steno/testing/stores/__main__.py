@@ -1,4 +1,4 @@
-"""Print the matrix: `python -m steno.testing.stores ADDRESS...`."""
+"""Run the conformance kit for stores, and print the results as a matrix."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from steno.testing.stores.store_harness import (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the kit; return 1 if a case failed, 2 if a store cannot be used, else 0."""
+    """Run the kit and print the matrix; return 1 if a case failed, 2 if a store is unusable."""
     parser = argparse.ArgumentParser(
         prog="python -m steno.testing.stores",
-        description="Runs every case against every store and prints a matrix: ok, a dash if the"
-        " case does not apply to the store, or FAIL with the reason below.",
+        description="Run every case against every store and print a matrix. A cell is ok, a dash"
+        " if the case does not apply to the store, or FAIL with the reason below the matrix.",
     )
     parser.add_argument(
         "address", nargs="+", help="the address of an empty store, as for `steno.store.open_store`"
@@ -35,8 +35,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--root",
         type=Path,
         metavar="PATH",
-        help="the folder of the store's files, or the beginning of their paths, for a store of"
-        " --opener; the kit damages and restores these files",
+        help="the folder or path prefix of the store's files, if --opener is used;"
+        " the kit damages and restores these files",
     )
     parser.add_argument(
         "--case",

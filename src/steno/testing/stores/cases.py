@@ -20,7 +20,10 @@ STORE_CASES: Final[tuple[StoreCase, ...]] = find_cases(
 
 
 def run_store_case(case: StoreCase, harness: StoreHarness) -> CaseResult:
-    """Run one case and remove the sessions and blobs it stored. An exception is a failure."""
+    """Run one case, remove the sessions and blobs it stored, and return the result.
+
+    An exception of the case is returned as a failed result.
+    """
 
     def run() -> None:
         with harness.open() as store:
@@ -41,12 +44,12 @@ def run_store_case(case: StoreCase, harness: StoreHarness) -> CaseResult:
 
 
 def run_store_cases(harness: StoreHarness) -> list[CaseResult]:
-    """Run every case."""
+    """Run every case against the store of a harness."""
     return [run_store_case(case, harness) for case in STORE_CASES]
 
 
 def _remove_new_contents(harness: StoreHarness, sessions: set[str], blobs: set[str]) -> None:
-    """Remove the sessions and blobs that a case stored, for the next case."""
+    """Remove all sessions and blobs except those that existed before the case."""
     with harness.open() as store:
         for session in [header.id for header in store.headers()]:
             if session not in sessions:

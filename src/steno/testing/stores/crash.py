@@ -1,6 +1,6 @@
-"""Kill a writer many times, and check the store after each kill.
+"""Kill a writer process many times, and check the store after each kill.
 
-python -m steno.testing.stores.crash ADDRESS... --rounds 200
+Run it with `python -m steno.testing.stores.crash ADDRESS... --rounds 200`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,22 @@ from steno.testing.stores.store_harness import AddressStoreHarness, add_opener_a
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the rounds against every address; return 1 if one of them fails, else 0."""
+    """Run the crash rounds for every address; return 1 if a store fails, else 0."""
     parser = argparse.ArgumentParser(
         prog="python -m steno.testing.stores.crash",
-        description="Kills a writer many times and checks the store after each kill.",
+        description="Kill a writer process many times and check the store after each kill.",
     )
     parser.add_argument(
         "address", nargs="+", help="the address of a store, as for `steno.store.open_store`"
     )
-    parser.add_argument("--rounds", type=int, default=int(os.environ.get(ROUNDS_VARIABLE) or 200))
     parser.add_argument(
-        "--seed", type=int, default=1, help="the seed of the random steps and times of the kills"
+        "--rounds",
+        type=int,
+        default=int(os.environ.get(ROUNDS_VARIABLE) or 200),
+        help="the number of kills (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="the random seed for the steps and the kill times"
     )
     add_opener_argument(parser)
     options = parser.parse_args(arguments)

@@ -1,8 +1,9 @@
-"""Crash rounds: a process writes to a session until it is killed, then the store is checked.
+"""Kill processes that write to a session, and check the store after each crash.
 
-In each round a process opens the same session and writes until it is killed with SIGKILL: while it
-opens the store, at its first write, or after some acknowledged writes. Every acknowledged step must
-be stored, at most one unacknowledged step may be stored, and the session must accept new entries.
+In each round a process opens the same session and writes until it is killed with SIGKILL. The kill
+occurs while the process opens the store, at its first write, or after some acknowledged writes.
+Every acknowledged step must be stored, at most one unacknowledged step may be stored, and the
+session must accept new entries.
 """
 
 from __future__ import annotations
@@ -32,9 +33,12 @@ ROUNDS_VARIABLE: Final = "STENO_CRASH_ROUNDS"
 
 
 def run_crash_rounds(harness: StoreHarness, rounds: int, *, seed: int = 1) -> int:
-    """Kill a writer `rounds` times; return the number of acknowledged steps. Raises CaseFailure."""
+    """Kill a writer `rounds` times; return the number of acknowledged steps.
+
+    Raises CaseFailure if the store loses or damages data, and NotApplicable if it is not durable.
+    """
     if not (harness.is_durable and harness.is_shared):
-        raise NotApplicable("the store does not outlive its process")
+        raise NotApplicable("the store is not durable, or other processes cannot open it")
     random = Random(seed)  # noqa: S311 - not for secrets
     crash_check = _CrashCheck(harness, new_id())
     for number in range(1, rounds + 1):
@@ -47,12 +51,12 @@ def run_crash_rounds(harness: StoreHarness, rounds: int, *, seed: int = 1) -> in
 
 
 def _write_and_kill(harness: StoreHarness, session: str, random: Random) -> list[Acknowledgement]:
-    """Let a process write until it is killed; return its acknowledgements."""
+    """Start a process that writes, kill it at a random time, and return its acknowledgements."""
     wanted = random.choice((-1, 0, 0, 1, 1, 2, 3, 5, 8, 13, 21))
     acknowledged: list[Acknowledgement] = []
     with WriterProcess(harness, session, "--seed", str(random.randrange(2**32))) as writer:
         writer.start_writing()
-        if wanted < 0:  # kill it while it starts, opens the store or repairs it
+        if wanted < 0:  # kill the process while it starts, or opens or repairs the store
             time.sleep(random.uniform(0, 0.25))
         else:
             writer.wait_until_ready()
@@ -63,12 +67,12 @@ def _write_and_kill(harness: StoreHarness, session: str, random: Random) -> list
         writer.kill()
         acknowledged += writer.acknowledgements()
         if not writer.was_killed():
-            raise CaseFailure(f"the writer ended before it was killed: {writer.last_error_line()}")
+            raise CaseFailure(f"the writer exited before the kill: {writer.last_error_line()}")
     return acknowledged
 
 
 class _CrashCheck:
-    """The acknowledged state of a session, compared with the store after each crash."""
+    """Collects the acknowledged state of a session and compares it with the store after crashes."""
 
     def __init__(self, harness: StoreHarness, session: str) -> None:
         self.harness = harness
@@ -80,7 +84,10 @@ class _CrashCheck:
         self._records = 0
 
     def check(self, acknowledged: Sequence[Acknowledgement]) -> None:
-        """Open the store after a crash, append an entry, and compare. Raises CaseFailure."""
+        """Open the store after a crash, append an entry, and check the session.
+
+        Raises CaseFailure if the session differs from the acknowledged state.
+        """
         steps = [step for step in acknowledged if step.kind != "session"]
         self.acknowledged += len(steps)
         self._has_begun |= len(acknowledged) > 0
@@ -118,7 +125,7 @@ class _CrashCheck:
         expect(list(store.heads(self.session).items()), list(heads.items()), "heads")
         require(self._branches <= heads.keys(), "a branch was acknowledged but is missing")
         surplus = len(records) - self._records - steps - 1
-        require(0 <= surplus <= 1, f"at most one unacknowledged step may be stored, not {surplus}")
+        require(0 <= surplus <= 1, f"expected 0 or 1 unacknowledged steps, got {surplus}")
         for record in records[self._records :]:
             _read_blobs(store, record)
         self._digests = found
@@ -142,5 +149,5 @@ def _read_blobs(store: Store, record: Record) -> None:
             try:
                 data = store.blob(block.source.sha256)
             except Missing:
-                raise CaseFailure("a record refers to a blob that is missing") from None
+                raise CaseFailure("a record refers to a missing blob") from None
             expect(len(data), block.source.size, "the size of a blob that a record refers to")

@@ -1,12 +1,12 @@
 """Cases about crashes, and about files that disks, power cuts or other programs damaged.
 
-After any damage a store either opens and continues, having lost at most entries that were not
-durable, or reports the damage: on opening, on reading, or in `verify`. It never presents damaged
+After any damage a store either opens and continues, with at most the loss of entries that were not
+durable, or reports the damage when it is opened, read or verified. It never presents damaged
 content as intact.
 
-The cases know no file format. They copy the files while the store is open, and so get the files
-that a machine has after a power cut: logs that are not cleared, and the last write at the end of
-its file.
+The cases know no file format. They copy the files while the store is open, so that the copies are
+like the files after a power cut: write-ahead logs are not cleared, and the last write is at the
+end of its file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from steno.testing.stores.store_harness import (
 )
 
 _FileContents: TypeAlias = Mapping[Path, bytes]
-"""The content of each file."""
+"""The content of each file of a store, by path."""
 _PADDING_SIZES: Final = (1, 100, 5_000, 1 << 17)
 _SPLICE_SIZES: Final = (1, 17, 400)
 """The numbers of bytes to damage at once."""
@@ -45,7 +45,7 @@ _SPLICE_SIZES: Final = (1, 17, 400)
 
 
 def torn_last_record(harness: StoreHarness) -> None:
-    """An incomplete last record is ignored, and the session continues after the record before it."""
+    """Check that an incomplete last record is ignored, and that the session accepts new entries."""
     with _preserve_files(harness):
         written = _write_session(harness)
         for path, (*_, begin, end) in _files_with_last_record(written):
@@ -56,7 +56,7 @@ def torn_last_record(harness: StoreHarness) -> None:
 
 
 def nul_padding(harness: StoreHarness) -> None:
-    """NULs at the end of a file, as after a power cut, are ignored."""
+    """Check that NUL bytes at the end of a file, as after a power cut, are ignored."""
     with _preserve_files(harness):
         written = _write_session(harness)
         for path, (*_, begin, end) in _files_with_last_record(written):
@@ -65,7 +65,7 @@ def nul_padding(harness: StoreHarness) -> None:
             for size in _PADDING_SIZES:
                 zeros = bytes(size)
                 for description, padded, records in (
-                    (f"{size} NULs after its end", data + zeros, all_records),
+                    (f"{size} NULs after the end", data + zeros, all_records),
                     (f"{size} NULs from byte {middle} on", data[:middle] + zeros, all_records - 1),
                 ):
                     damage = _DamagedFile(description, path, padded, records, False)
@@ -73,7 +73,7 @@ def nul_padding(harness: StoreHarness) -> None:
 
 
 def truncated_files(harness: StoreHarness) -> None:
-    """A file that is truncated anywhere loses only the records after that place."""
+    """Check that truncating a file at any offset loses only the records after the offset."""
     with _preserve_files(harness):
         written = _write_session(harness)
         for path, sizes in _files_with_last_record(written):
@@ -81,16 +81,19 @@ def truncated_files(harness: StoreHarness) -> None:
             anywhere = _spread_offsets(sizes[0], sizes[-1], harness.scale.places)
             in_the_last = _spread_offsets(sizes[-2], sizes[-1], harness.scale.places)
             for cut in sorted({*anywhere, *in_the_last}):
-                # The first snapshot is without the session, the second without a record.
+                # The first snapshot has no session, and the second a session without records.
                 records = sum(size <= cut for size in sizes) - 2
                 damage = _DamagedFile(f"truncated at byte {cut}", path, data[:cut], records)
                 _check_damaged(harness, written, damage)
 
 
 def _files_with_last_record(written: _WrittenSession) -> list[tuple[Path, list[int]]]:
-    """Return the files that the last record was appended to, with their size in each snapshot."""
+    """Return the files to which the last record was appended, with their sizes by snapshot.
+
+    Raises NotApplicable if the store does not append to files.
+    """
     if written.snapshots[-1] == written.snapshots[-2]:
-        raise CaseFailure("the last record was acknowledged but is in no file")
+        raise CaseFailure("the last record was acknowledged but not written to a file")
     found: list[tuple[Path, list[int]]] = []
     for path in written.files:
         sizes = [len(files.get(path, b"")) for files in written.snapshots]
@@ -102,7 +105,7 @@ def _files_with_last_record(written: _WrittenSession) -> list[tuple[Path, list[i
 
 
 def _spread_offsets(begin: int, end: int, max_count: int) -> range:
-    """Return every offset, or about `max_count` of them, evenly spread."""
+    """Return at most `max_count` evenly spread offsets from `begin` to `end`."""
     return range(begin, end, max(1, -(-(end - begin) // max_count)))
 
 
@@ -110,10 +113,10 @@ def _spread_offsets(begin: int, end: int, max_count: int) -> range:
 
 
 def spliced_files(harness: StoreHarness) -> None:
-    """Bytes that are lost, repeated, reordered or changed in the middle of a file are detected."""
+    """Check that lost, repeated, reordered or changed bytes inside a file are detected."""
     with _preserve_files(harness):
         written = _write_session(harness)
-        closed = _read_files(harness)  # the store is closed: the files are final
+        closed = _read_files(harness)  # the store is closed, so the files are final
         settled = written._replace(snapshots=[*written.snapshots, closed])
         records, before = len(written.stored.records), written.snapshots[0]
         for path in [path for path in closed if closed[path] != before.get(path)]:
@@ -124,15 +127,15 @@ def spliced_files(harness: StoreHarness) -> None:
 
 
 def _splices(data: bytes, place: int) -> Iterator[tuple[str, bytes]]:
-    """Yield each kind of damage at an offset: its description and the content of the file."""
+    """Yield a description and the damaged content for each kind of damage at an offset."""
     head = data[:place]
     for size in _SPLICE_SIZES:
         piece, rest = data[place : place + size], data[place + size :]
-        if not rest:  # at the end of the file it could be an incomplete write
+        if not rest:  # damage at the end of a file may look like an incomplete write
             return
         yield f"{size} bytes removed", head + rest
         yield f"{size} bytes repeated", head + piece + piece + rest
-        # As if two writers wrote at once, without a lock.
+        # As after two writers that wrote at the same time without a lock.
         yield f"{size} bytes swapped", head + rest[:size] + piece + rest[size:]
         yield f"{size} NULs", head + bytes(len(piece)) + rest
         yield f"{size} bytes changed", head + bytes(byte ^ 1 for byte in piece) + rest
@@ -143,9 +146,9 @@ def _splices(data: bytes, place: int) -> Iterator[tuple[str, bytes]]:
 
 
 def read_only_store(harness: StoreHarness) -> None:
-    """A read-only store can be read, and every change raises Unavailable."""
+    """Check that a read-only store can be read, and that every change raises Unavailable."""
     if sys.platform == "win32" or (sys.platform != "linux" and os.geteuid() == 0):
-        raise NotApplicable("file permissions do not prevent writing here")
+        raise NotApplicable("file permissions do not prevent writes on this system")
     with _preserve_files(harness):
         with harness.open() as store:
             session = new_sample_session(store).id
@@ -160,18 +163,21 @@ def read_only_store(harness: StoreHarness) -> None:
             entries = [report for report in reports if report.kind == "entry"]
             expect(len(entries), len(SAMPLE_MESSAGES), "entries that could be read")
             found = [report.branch for report in reports if report.kind == "found"]
-            expect(found, [session], "sessions in which a search found something")
+            expect(found, [session], "sessions that a search found")
             refused = {report.branch for report in reports if report.kind == "refused"}
             expect(refused, {"Unavailable"}, "errors of changes to a read-only store")
             changed = [report.branch for report in reports if report.kind == "changed"]
             expect(changed, [], "changes to a read-only store")
             with harness.open() as store:
-                expect_stored(store, session, before, "after changes were refused")
+                expect_stored(store, session, before, "after changes were rejected")
 
 
 @contextmanager
 def _make_read_only(harness: StoreHarness, *, with_folders: bool) -> Generator[None]:
-    """Make the files read-only for the block, and the folders that contain no other files."""
+    """Make the store's files read-only for the `with` block.
+
+    With `with_folders`, folders that contain only these files become read-only, too.
+    """
     files = _find_files(harness)
     folders = {path.parent for path in files} if with_folders else set[Path]()
     own = [folder for folder in folders if _holds_only(folder, files)]
@@ -196,11 +202,11 @@ def _holds_only(folder: Path, files: tuple[Path, ...]) -> bool:
 
 
 def crash(harness: StoreHarness) -> None:
-    """A process that is killed at any time leaves an intact session that accepts entries."""
+    """Check that killing a writer at any time leaves an intact session that accepts entries."""
     run_crash_rounds(harness, int(os.environ.get(ROUNDS_VARIABLE) or harness.scale.crashes))
 
 
-# -- a session and its damage ------------------------------------------------------------------
+# -- sessions and damaged files ----------------------------------------------------------------
 
 
 class _WrittenSession(NamedTuple):
@@ -208,7 +214,7 @@ class _WrittenSession(NamedTuple):
 
     session: str
     snapshots: list[_FileContents]
-    """The files before the session, after its start, and after each record."""
+    """The files before the session was created, after its creation, and after each record."""
     stored: StoredSession
 
     @property
@@ -217,7 +223,7 @@ class _WrittenSession(NamedTuple):
 
 
 def _write_session(harness: StoreHarness) -> _WrittenSession:
-    """Write a short session, and copy the files after each step, while the store is open."""
+    """Write a short session, and copy the files after each step while the store is open."""
     with harness.open() as store:
         new_sample_session(store)
         snapshots = [_read_files(harness)]
@@ -236,7 +242,7 @@ def _write_session(harness: StoreHarness) -> _WrittenSession:
 
 
 class _DamagedFile(NamedTuple):
-    """A damaged file, and the records that must survive."""
+    """The content of a damaged file, and the number of records that must remain readable."""
 
     description: str
     path: Path
@@ -247,7 +253,10 @@ class _DamagedFile(NamedTuple):
 
 
 def _check_damaged(harness: StoreHarness, written: _WrittenSession, damage: _DamagedFile) -> None:
-    """Open the damaged store, and append an entry if it is intact. Raises CaseFailure."""
+    """Open a store with a damaged file, and append an entry if the session is intact.
+
+    Raises CaseFailure if the store neither recovers from the damage nor reports it.
+    """
     place = f"{damage.path.name}, {damage.description}"
     _restore_files(harness, {**written.files, damage.path: damage.data})
     try:
@@ -262,7 +271,7 @@ def _check_damaged(harness: StoreHarness, written: _WrittenSession, damage: _Dam
 
 
 def _find_problem(store: Store, written: _WrittenSession, at_least: int) -> str | None:
-    """Return a description of damage that the store does not report, or None."""
+    """Return a description of a problem that the store does not report; None if there is none."""
     session, undamaged = written.session, written.stored
     try:
         store.header(session)
@@ -282,7 +291,7 @@ def _find_problem(store: Store, written: _WrittenSession, at_least: int) -> str 
     conversation.append(ChatMessage.user("Continue."))
     after = store.verify(session)
     if not after.is_intact or read_session(store, session).records[:number] != found.records:
-        return f"the session is not intact after another append: {after.bad}"
+        return f"the session is not intact after an append: {after.bad}"
     return None
 
 
@@ -294,15 +303,15 @@ def _read_files(harness: StoreHarness) -> _FileContents:
 
 
 def _find_files(harness: StoreHarness) -> tuple[Path, ...]:
-    """Return the files of a store. Raises NotApplicable if it has none."""
+    """Return the files of a store. Raises NotApplicable if the harness has no files."""
     found = harness.files()
     if found is None:
-        raise NotApplicable("the store has no files that could be damaged")
+        raise NotApplicable("the store has no files to damage")
     return tuple(found)
 
 
 def _restore_files(harness: StoreHarness, files: _FileContents) -> None:
-    """Make these the only files of the store. The store must not be open."""
+    """Write these files and remove all other files of the store, which must be closed."""
     for path in _find_files(harness):
         if path not in files:
             path.unlink()

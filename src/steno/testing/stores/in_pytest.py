@@ -1,8 +1,8 @@
-"""The kit as a pytest test that runs once for each case.
+"""Run the conformance kit for stores in pytest, with one test for each case.
 
     test_my_store = store_test(lambda folder: AddressStoreHarness("mine", f"mine:{folder}"))
 
-Cases that do not apply to a kind of store are skipped.
+Cases that do not apply to the store are skipped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["store_test"]
 
 
 def store_test(make_harness: Callable[[Path], StoreHarness]) -> Callable[..., None]:
-    """Return a test that runs once for each case, each with a harness in an empty folder."""
+    """Return a parametrized test that runs each case; `make_harness` receives an empty folder."""
 
     @pytest.mark.parametrize("case", STORE_CASES, ids=lambda case: case.__name__)
     def test(case: StoreCase, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Cases about several open stores, threads and processes that write at once, and a full disk."""
+"""Cases about concurrent writes by several open stores, threads and processes, and a full disk."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LARGEST_FILE_BYTES: Final = 4_000_000
 
 
 def writes_visible_to_others(harness: StoreHarness) -> None:
-    """An open store sees what other open stores and other processes write."""
+    """Check that an open store returns data that other open stores and processes wrote."""
     with harness.open() as store, harness.open() as other:
         conversation = new_sample_session(store)
         before = read_session(store, conversation.id)
@@ -55,7 +55,10 @@ def writes_visible_to_others(harness: StoreHarness) -> None:
 
 
 def threads_on_one_session(harness: StoreHarness) -> None:
-    """Threads may share a conversation or each have one: no entry is lost or written twice."""
+    """Check that threads on one session lose and repeat no entry.
+
+    The threads share one conversation object or each open their own.
+    """
     writes = harness.scale.writes
     with harness.open() as store:
         shared = new_sample_session(store)
@@ -74,7 +77,7 @@ def threads_on_one_session(harness: StoreHarness) -> None:
 
 
 def threads_with_own_sessions(harness: StoreHarness) -> None:
-    """Threads may use one store, each for its own session, and read while others write."""
+    """Check that threads can write to different sessions of one store and read them meanwhile."""
     writes = harness.scale.writes
     with harness.open() as store:
 
@@ -109,7 +112,7 @@ def _write_retrying_conflicts(conversation: Conversation, writes: int) -> None:
 
 
 def _expect_all_messages(store: Store, session: str, writers: int, writes: int) -> None:
-    """Raise CaseFailure unless every message is stored once, in the order of its writer."""
+    """Raise CaseFailure unless the messages of each writer are stored once and in order."""
     messages = store.open(session).messages(MAIN_BRANCH)[len(SAMPLE_MESSAGES) :]
     expect(len(messages), writers * writes, "messages of all writers")
     by_writer: dict[str, list[int]] = {}
@@ -125,7 +128,7 @@ def _expect_all_messages(store: Store, session: str, writers: int, writes: int) 
 
 
 def two_processes_same_branch(harness: StoreHarness) -> None:
-    """Two processes append to one branch: no entry is lost or written twice, the chain is valid."""
+    """Check that two processes on one branch lose and repeat no entry and leave a valid chain."""
     with harness.open() as store:
         session = new_sample_session(store).id
         acknowledged = _write_in_processes(harness, session, [MAIN_BRANCH, MAIN_BRANCH])
@@ -135,7 +138,7 @@ def two_processes_same_branch(harness: StoreHarness) -> None:
 
 
 def two_processes_two_branches(harness: StoreHarness) -> None:
-    """Two processes that write to two branches of a session do not affect each other."""
+    """Check that two processes that write to different branches do not affect each other."""
     writes = harness.scale.writes
     with harness.open() as store:
         conversation = new_sample_session(store)
@@ -158,9 +161,12 @@ def two_processes_two_branches(harness: StoreHarness) -> None:
 def _write_in_processes(
     harness: StoreHarness, session: str, branches: Sequence[str]
 ) -> list[Acknowledgement]:
-    """Let processes write at the same time; return their acknowledgements."""
+    """Start one process for each branch, which write at once; return their acknowledgements.
+
+    Raises NotApplicable if other processes cannot open the store.
+    """
     if not harness.is_shared:
-        raise NotApplicable("no other process can open this store")
+        raise NotApplicable("other processes cannot open this store")
     settings = ("--entries", str(harness.scale.writes))
     with ExitStack() as stack:
         writers = [
@@ -193,9 +199,9 @@ def _expect_acknowledged(
 
 
 def full_disk(harness: StoreHarness) -> None:
-    """A write to a full disk is refused and leaves no trace; the session stays usable."""
+    """Check that a write to a full disk raises Unavailable and leaves the session unchanged."""
     if not (harness.is_durable and harness.is_shared) or sys.platform == "win32":
-        raise NotApplicable("the store has no disk that could be full")
+        raise NotApplicable("a full disk cannot be simulated for this store")
     with harness.open() as store:
         session = new_sample_session(store).id
     with WriterProcess(harness, session, "--largest-file", str(_LARGEST_FILE_BYTES)) as writer:

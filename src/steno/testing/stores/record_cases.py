@@ -1,7 +1,7 @@
-"""Cases about records and blobs: content, odd text and ids, verification, redaction and search.
+"""Cases about records and blobs: content, unusual text and ids, verification, redaction, search.
 
-A store keeps every entry unchanged, also the parts that this version of steno does not know. Blobs
-are bytes that it stores separately from the records, under their digest.
+A store preserves every entry unchanged, including the parts that this version of steno does not
+know. Blobs are bytes that a store keeps separately from the records, under their SHA-256 digest.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ _LARGE_TEXT_CHARACTERS: Final = 5_000_000
 
 
 def every_payload(harness: StoreHarness) -> None:
-    """Every kind of payload is read back unchanged, with decision and audit."""
+    """Check that payloads of many kinds are read back unchanged, with decision and audit data."""
     with harness.open() as store:
         conversation = store.new()
         for payload in _SAMPLE_PAYLOADS:
@@ -126,7 +126,7 @@ def every_payload(harness: StoreHarness) -> None:
         entries = conversation.entries()
         before = read_session(store, conversation.id)
     with harness.open() as store:
-        expect_stored(store, conversation.id, before, "after it was opened again")
+        expect_stored(store, conversation.id, before, "after reopening")
         found = store.open(conversation.id).entries()
         for entry, expected in zip(found, entries, strict=True):
             expect(entry, expected, f"an entry with {type(expected.payload).__name__}")
@@ -134,7 +134,7 @@ def every_payload(harness: StoreHarness) -> None:
 
 
 def unknown_entry_kept(harness: StoreHarness) -> None:
-    """Members and entries of a newer steno are stored at every level, byte for byte."""
+    """Check that unknown members and entries of a newer steno are preserved byte for byte."""
     header = decode_header(f'{{"v":2,"id":"{new_id()}","later":[1.50]}}')
     lines = tuple(_newer_version_lines())
     with harness.open() as store, MemoryStore() as memory:
@@ -146,7 +146,7 @@ def unknown_entry_kept(harness: StoreHarness) -> None:
         store.remove(header.id)
         convert_store(memory, store, [header.id])
     with harness.open() as store:
-        expect_stored(store, header.id, before, "after it was copied to another store and back")
+        expect_stored(store, header.id, before, "after copying to another store and back")
         expect(store.verify(header.id).foreign, 1, "entries of a newer version")
         conversation = store.open(header.id)
         conversation.append(ChatMessage.user("Continue."))
@@ -156,7 +156,7 @@ def unknown_entry_kept(harness: StoreHarness) -> None:
 
 
 def _newer_version_lines() -> Iterator[bytes]:
-    """Yield records as a newer steno may write them, each with its digest."""
+    """Yield records as a newer version of steno may write them, with valid digests."""
     first, second, third = new_id(), new_id(), new_id()
     block = '{"type":"text","text":"\\u0041\u2028","glow":1.50}'
     known = (
@@ -174,7 +174,7 @@ def _newer_version_lines() -> Iterator[bytes]:
         entry = decode_record(draft).entry
         assert entry is not None
         digest = entry_digest(entry, digest)
-        # Our encoder sets the order of the members but does not change the text of each.
+        # The encoder may reorder the members, but does not change the text of their values.
         yield encode_record(decode_record(draft.replace("0" * 64, digest)))
 
 
@@ -182,7 +182,7 @@ def _newer_version_lines() -> Iterator[bytes]:
 
 
 def odd_text(harness: StoreHarness) -> None:
-    """Any text that UTF-8 can encode is read back unchanged; other text is refused."""
+    """Check that text that UTF-8 can encode is read back unchanged, and other text is rejected."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         for text in _ODD_TEXTS:
@@ -190,7 +190,7 @@ def odd_text(harness: StoreHarness) -> None:
         before = read_session(store, conversation.id)
         with expect_raises(InvalidValue, "a lone surrogate"):
             conversation.append(ChatMessage.user("fine"), decision="\ud800")
-        expect_stored(store, conversation.id, before, "after a lone surrogate was refused")
+        expect_stored(store, conversation.id, before, "after a lone surrogate was rejected")
     with harness.open() as store:
         found = store.open(conversation.id).entries()[len(SAMPLE_MESSAGES) :]
         for entry, text in zip(found, _ODD_TEXTS, strict=True):
@@ -202,7 +202,7 @@ def odd_text(harness: StoreHarness) -> None:
 
 
 def large_text(harness: StoreHarness) -> None:
-    """A text of five million characters is stored and read back unchanged."""
+    """Check that a text of five million characters is read back unchanged."""
     text = "0123456789\u2028 ä\U0001f600 line\n" * (_LARGE_TEXT_CHARACTERS // 20)
     with harness.open() as store:
         conversation = new_sample_session(store)
@@ -215,7 +215,7 @@ def large_text(harness: StoreHarness) -> None:
 
 
 def odd_ids(harness: StoreHarness) -> None:
-    """Entries of other programs may have any id and no time."""
+    """Check that imported entries may have any id and need no time."""
     ids = ("a", "A", "a ", "1", "日本", "'", "\u2028", "../a", "long" * 500, "%")
     header = new_header()
     records = build_records(Entry(id=id, payload=ChatMessage.user(f"entry {id}")) for id in ids)
@@ -232,7 +232,7 @@ def odd_ids(harness: StoreHarness) -> None:
 
 
 def records_are_numbered(harness: StoreHarness) -> None:
-    """Entries and branch starts are numbered together, from 1 and without gaps."""
+    """Check that entries and branch starts share one numbering, from 1 and without gaps."""
     with harness.open() as store:
         header = new_header()
         store.add_session(header, chain_records(SAMPLE_MESSAGES))
@@ -247,7 +247,7 @@ def records_are_numbered(harness: StoreHarness) -> None:
 
 
 def convert_keeps_digests(harness: StoreHarness) -> None:
-    """A session that is copied to another store and back is the same, digests included."""
+    """Check that a session is unchanged, including digests, after copying to a store and back."""
     with harness.open() as store, MemoryStore() as memory:
         conversation = new_sample_session(store)
         session = conversation.id
@@ -262,7 +262,7 @@ def convert_keeps_digests(harness: StoreHarness) -> None:
         store.remove(session)
         convert_store(memory, store, [session])
     with harness.open() as store:
-        expect_stored(store, session, before, "after it was copied back")
+        expect_stored(store, session, before, "after copying back")
         expect_intact(store, session)
 
 
@@ -270,7 +270,7 @@ def convert_keeps_digests(harness: StoreHarness) -> None:
 
 
 def blob_round_trip(harness: StoreHarness) -> None:
-    """Bytes are read back under their SHA-256, however often they are stored."""
+    """Check that blobs are stored once, read back by SHA-256, listed and removed."""
     pieces = [b"", b"\0", _new_bytes(100), _new_bytes(3_000_000)]
     with harness.open() as store:
         for data in pieces:
@@ -292,7 +292,7 @@ def blob_round_trip(harness: StoreHarness) -> None:
         digest = sha256(pieces[2]).hexdigest()
         store.remove_blob(digest, put_before=utc_now() - timedelta(hours=24))
         require(
-            store.blob(digest) == pieces[2], "a blob that was stored after put_before must stay"
+            store.blob(digest) == pieces[2], "a blob stored after put_before must not be removed"
         )
         store.remove_blob(digest)
         store.remove_blob(digest)
@@ -301,7 +301,7 @@ def blob_round_trip(harness: StoreHarness) -> None:
 
 
 def missing_blob(harness: StoreHarness) -> None:
-    """Reading a missing blob raises Missing; removing it does nothing."""
+    """Check that reading a missing blob raises Missing, and that removing it does nothing."""
     with harness.open() as store:
         digest = sha256(new_id().encode()).hexdigest()
         with expect_raises(Missing, "a blob that was never stored"):
@@ -312,7 +312,7 @@ def missing_blob(harness: StoreHarness) -> None:
 
 
 def hostile_blob_names(harness: StoreHarness) -> None:
-    """A name that is not a digest raises Missing, and removing it removes nothing."""
+    """Check that a name that is not a digest raises Missing, and that no blob is removed by it."""
     with harness.open() as store:
         data = _new_bytes(40)
         digest = store.put_blob(data)
@@ -327,7 +327,7 @@ def hostile_blob_names(harness: StoreHarness) -> None:
 
 
 def images_as_blobs(harness: StoreHarness) -> None:
-    """Large images are stored as blobs, small ones in the record, and both are read back."""
+    """Check that large images are stored as blobs and small images in the record."""
     large, small = _new_bytes(40_000), _new_bytes(400)
     message = ChatMessage.user([Text("Look:"), _image(large), _image(small)])
     with harness.open() as store:
@@ -350,7 +350,7 @@ def images_as_blobs(harness: StoreHarness) -> None:
 
 
 def long_results_as_blobs(harness: StoreHarness) -> None:
-    """A very long result is stored as a blob that the record refers to, and is sent in full."""
+    """Check that a very long result is stored as a blob and restored in messages to send."""
     text = "a long line of output\n" * 20_000
     call = ToolCall(id="call", name="run")
     with harness.open() as store:
@@ -371,20 +371,21 @@ def long_results_as_blobs(harness: StoreHarness) -> None:
 
 
 def garbage_collection(harness: StoreHarness) -> None:
-    """Blobs that no record refers to are removed once they are old enough; all others stay."""
+    """Check that garbage collection removes only old blobs that no record refers to."""
     with harness.open() as store:
         named, nameless = _new_bytes(40_000), _new_bytes(70)
         conversation = new_sample_session(store)
         conversation.append(ChatMessage.user([_image(named)]), branch=MAIN_BRANCH)
         lost = store.put_blob(nameless)
         store.collect_garbage()
-        require(store.blob(lost) == nameless, "a blob of the last hour must stay")
+        require(store.blob(lost) == nameless, "a recent blob must not be removed")
         size = store.collect_garbage(older_than=_ANY_AGE)
         require(size >= len(nameless), "collect_garbage must return the number of bytes it removed")
         with expect_raises(Missing, "a blob that no record refers to"):
             store.blob(lost)
         kept_digest = sha256(named).hexdigest()
-        require(store.blob(kept_digest) == named, "a blob that a record refers to must stay")
+        is_kept = store.blob(kept_digest) == named
+        require(is_kept, "a blob that a record refers to must not be removed")
         last = store.open(conversation.id).entries()[-1]
         store.redact(conversation.id, last.id, actor="kit", reason="test")
         store.collect_garbage(older_than=_ANY_AGE)
@@ -396,7 +397,7 @@ def garbage_collection(harness: StoreHarness) -> None:
 
 
 def verify_reports_first_bad_record(harness: StoreHarness) -> None:
-    """`verify` reports the number and the entry of the first changed record."""
+    """Check that `verify` reports the number and the entry of the first changed record."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
@@ -419,7 +420,7 @@ def verify_reports_first_bad_record(harness: StoreHarness) -> None:
 
 
 def read_replaced_record(harness: StoreHarness) -> None:
-    """Every way of reading returns the new version of a replaced record, also after reopening."""
+    """Check that every read method returns the new version of a replaced record."""
     with harness.open() as store:
         session = new_sample_session(store).id
         records = list(store.records(session))
@@ -437,7 +438,7 @@ def read_replaced_record(harness: StoreHarness) -> None:
 
 
 def redaction_keeps_chain_valid(harness: StoreHarness) -> None:
-    """Redacted content is removed everywhere; the chain stays valid and has actor and reason."""
+    """Check that redaction removes content, keeps the chain valid, and records actor and reason."""
     word = f"secret{new_id().replace('-', '')}"
     with harness.open() as store:
         conversation = store.new([*SAMPLE_MESSAGES, ChatMessage.user(f"My key is {word}.")])
@@ -480,7 +481,7 @@ def redaction_keeps_chain_valid(harness: StoreHarness) -> None:
 
 
 def search_finds_words(harness: StoreHarness) -> None:
-    """A search returns entries with all words, in any case and order, newest first."""
+    """Check that a search finds entries with all words, in any case and order, newest first."""
     tag = f"tag{new_id().replace('-', '')}"
     texts = [*_SEARCHED_TEXTS.split("|"), "longer " * 300]
     payloads = [ChatMessage.user(f"{tag} {text}") for text in texts]
@@ -510,11 +511,11 @@ def search_finds_words(harness: StoreHarness) -> None:
             expect([h.entry for h in found], [h.entry for h in wanted], f"entries for {query!r}")
         expect(len(store.search(tag, limit=3)), 3, "hits with limit=3")
         for wordless in ("", " ", "%", "_", "*"):
-            expect(store.search(wordless), [], f"hits for {wordless!r}, which has no word")
+            expect(store.search(wordless), [], f"hits for {wordless!r}, which contains no word")
 
 
 def search_finds_new_entries(harness: StoreHarness) -> None:
-    """A search finds a new entry at once, in every session and with every open store."""
+    """Check that a search finds new entries immediately, in all sessions and open stores."""
     word = f"word{new_id().replace('-', '')}"
     with harness.open() as store, harness.open() as other, MemoryStore() as memory:
         conversation = new_sample_session(store)

@@ -1,7 +1,7 @@
-"""Cases about sessions and their branches.
+"""Cases about sessions and branches.
 
-The cases create, reopen, list, summarize, clone and remove sessions; they fork, rewind and switch
-branches, and check that only a writer that knows the head of a branch may append to it.
+The cases create, reopen, list, summarize, clone and remove sessions. They fork, rewind and switch
+branches, and check that a writer must know the head of a branch to append to the branch.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ODD_BRANCH_NAMES: Final = (
 
 
 def append_and_read_back(harness: StoreHarness) -> None:
-    """Entries, digests, messages and heads are read back after reopening."""
+    """Check that entries, digests, messages and heads are read back after reopening."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
@@ -70,7 +70,7 @@ def append_and_read_back(harness: StoreHarness) -> None:
 
 
 def reopen_and_continue(harness: StoreHarness) -> None:
-    """A reopened session continues where it ended, any number of times."""
+    """Check that a session can be reopened and continued several times."""
     with harness.open() as store:
         session = store.new().id
         expect(dict(store.heads(session)), {}, "heads of a session without records")
@@ -85,7 +85,7 @@ def reopen_and_continue(harness: StoreHarness) -> None:
 
 
 def header_round_trip(harness: StoreHarness) -> None:
-    """A header is read back byte for byte, with the members of a newer steno."""
+    """Check that a header is read back byte for byte, including unknown members."""
     session = new_id()
     raw = (
         f'{{"v":2,"id":"{session}","title":"A\\u0000b \u2028 \U0001f600","cloned_from":"other",'
@@ -102,7 +102,7 @@ def header_round_trip(harness: StoreHarness) -> None:
 
 
 def rename_changes_only_title(harness: StoreHarness) -> None:
-    """`rename` changes or removes the title and leaves the rest of the header and all records."""
+    """Check that `rename` changes or removes only the title of a session."""
     raw = f'{{"v":2,"id":"{new_id()}","title":"old","about":{{"n":1.50}},"mood":[1.50]}}'
     header = decode_header(raw)
     with harness.open() as store, harness.open() as other:
@@ -119,7 +119,7 @@ def rename_changes_only_title(harness: StoreHarness) -> None:
             expect(store.summary(header.id).title, shown, "the title in the summary")
         with expect_raises(InvalidValue, "a title with a lone surrogate"):
             store.rename(header.id, "\ud800")
-        expect_stored(store, header.id, wanted, "after a title was refused")
+        expect_stored(store, header.id, wanted, "after a title was rejected")
         conversation.append(ChatMessage.user("Continue."))
     with harness.open() as store:
         expect(store.header(header.id).title, title, "the title after reopening")
@@ -127,7 +127,7 @@ def rename_changes_only_title(harness: StoreHarness) -> None:
 
 
 def missing_session(harness: StoreHarness) -> None:
-    """Every operation on a missing session raises Missing."""
+    """Check that every operation on a missing session raises Missing."""
     gone = new_id()
     entry = Entry(id=new_id(), payload=SAMPLE_MESSAGES[1])
     digest = entry_digest(entry, None)
@@ -158,7 +158,7 @@ def missing_session(harness: StoreHarness) -> None:
 
 
 def missing_entry(harness: StoreHarness) -> None:
-    """Every operation on a missing entry of an existing session raises Missing."""
+    """Check that operations on a missing entry of an existing session raise Missing."""
     with harness.open() as store:
         session = new_sample_session(store).id
         with expect_raises(Missing, "read_back"):
@@ -172,7 +172,7 @@ def missing_entry(harness: StoreHarness) -> None:
 
 
 def duplicate_session_id(harness: StoreHarness) -> None:
-    """Adding a second session with the same id raises Conflict and leaves the first unchanged."""
+    """Check that adding a session with an existing id raises Conflict and changes nothing."""
     with harness.open() as store:
         session = new_sample_session(store).id
         before = read_session(store, session)
@@ -185,7 +185,7 @@ def duplicate_session_id(harness: StoreHarness) -> None:
 
 
 def odd_session_ids(harness: StoreHarness) -> None:
-    """Any text is a valid session id: it is not used as a path, pattern or command."""
+    """Check that a session id may look like a path, a pattern or a command."""
     tag = new_id()
     names = [each for name in _HOSTILE_SESSION_IDS for each in (tag + name, name + tag)]
     with harness.open() as store:
@@ -194,7 +194,7 @@ def odd_session_ids(harness: StoreHarness) -> None:
         try:
             store.add_session(Header(id=f"{tag}\0"))
         except StenoError:
-            pass  # a store may refuse NUL
+            pass  # a store may reject an id with a NUL
         else:
             expect(store.header(f"{tag}\0").id, f"{tag}\0", "the id with a NUL")
     with harness.open() as store:
@@ -202,14 +202,14 @@ def odd_session_ids(harness: StoreHarness) -> None:
         require(found.issuperset(names), "every session must be listed with its own id")
         for name in names:
             [message] = store.open(name).messages()
-            expect(message.text, f"in {name!r}", "the message of a session with an odd id")
+            expect(message.text, f"in {name!r}", "the message of a session with an unusual id")
         store.remove(names[0])
         for name in names[1:]:
             expect(store.header(name).id, name, "a session after another was removed")
 
 
 def many_sessions(harness: StoreHarness) -> None:
-    """Many sessions are listed once each and keep their own messages."""
+    """Check that each of many sessions is listed once and has its own messages."""
     many = harness.scale.sessions
     with harness.open() as store:
         sessions = [store.new([ChatMessage.user(f"session {n}")]).id for n in range(many)]
@@ -223,7 +223,7 @@ def many_sessions(harness: StoreHarness) -> None:
 
 
 def hundred_thousand_entries(harness: StoreHarness) -> None:
-    """A very long session is stored completely, can be opened, and accepts entries."""
+    """Check that a very long session is stored completely and can be reopened and continued."""
     many = harness.scale.entries
     header = new_header()
     with harness.open() as store:
@@ -244,14 +244,14 @@ def hundred_thousand_entries(harness: StoreHarness) -> None:
 
 
 def summary(harness: StoreHarness) -> None:
-    """A summary has the title, number of entries, branches and last change of a session."""
+    """Check the title, number of entries, branches and last change in a session's summary."""
     with harness.open() as store:
         header = new_header()
         store.add_session(header, chain_records(SAMPLE_MESSAGES))
         conversation = store.open(header.id)
         conversation.fork("idea")
         found = store.summary(header.id)
-        expect(found.title, "Is it broken?", "the title of a session without one")
+        expect(found.title, "Is it broken?", "the summary title of an untitled session")
         expect(found.entries, 5, "entries")
         expect(sorted(found.branches), ["idea", MAIN_BRANCH], "branches")
         expect(found.updated_at, conversation.entries()[-1].time, "the time of the last entry")
@@ -263,7 +263,7 @@ def summary(harness: StoreHarness) -> None:
 
 
 def remove_session(harness: StoreHarness) -> None:
-    """A removed session cannot be read, listed or found, and its id can be used again."""
+    """Check that a removed session is not read, listed or found, and that its id can be reused."""
     word = f"word{new_id().replace('-', '')}"
     with harness.open() as store:
         session = store.new([ChatMessage.user(word)]).id
@@ -286,7 +286,7 @@ def remove_session(harness: StoreHarness) -> None:
 
 
 def failed_write_changes_nothing(harness: StoreHarness) -> None:
-    """A failed add_session and a refused append leave the store unchanged."""
+    """Check that a failed add_session and a rejected append leave the store unchanged."""
     header = new_header()
 
     def breaks_off() -> Iterator[Record]:
@@ -300,11 +300,11 @@ def failed_write_changes_nothing(harness: StoreHarness) -> None:
             pass
         else:
             raise CaseFailure("add_session must raise the error of the source of the records")
-        with expect_raises(Missing, "a session that was added in part"):
+        with expect_raises(Missing, "a session that was only partly added"):
             store.header(header.id)
     with harness.open() as store:
         listed = {found.id for found in store.headers()}
-        require(header.id not in listed, "a session that was added in part must not be listed")
+        require(header.id not in listed, "a session that was only partly added must not be listed")
         store.add_session(header, chain_records(SAMPLE_MESSAGES))
         before = read_session(store, header.id)
         late = Entry(id=new_id(), time=START_TIME, payload=SAMPLE_MESSAGES[1])
@@ -312,11 +312,11 @@ def failed_write_changes_nothing(harness: StoreHarness) -> None:
         for branch, expected in ((MAIN_BRANCH, None), (MAIN_BRANCH, new_id()), ("nowhere", None)):
             with expect_raises(LogError, "an entry on a wrong branch or after a wrong entry"):
                 store.append(header.id, late, branch=branch, digest=digest, expected=expected)
-        expect_stored(store, header.id, before, "after entries were refused")
+        expect_stored(store, header.id, before, "after entries were rejected")
 
 
 def closed_store(harness: StoreHarness) -> None:
-    """A store can be closed twice; after that, methods work or raise LogError."""
+    """Check that a store can be closed twice, after which methods work or raise LogError."""
     with harness.open() as store:
         session = new_sample_session(store).id
         before = read_session(store, session)
@@ -338,7 +338,7 @@ def closed_store(harness: StoreHarness) -> None:
 
 
 def heads_order(harness: StoreHarness) -> None:
-    """`heads` returns the branch last written to last, and a session opens on that branch."""
+    """Check that `heads` lists the latest written branch last, and that sessions open on it."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
@@ -350,18 +350,18 @@ def heads_order(harness: StoreHarness) -> None:
             conversation.append(ChatMessage.user(name), branch=name)
             order.remove(name)
             order.append(name)
-            expect(list(store.heads(session)), order, f"branches after {name} was written to")
+            expect(list(store.heads(session)), order, f"branches after a write to {name}")
     with harness.open() as store:
         expect(list(store.heads(session)), order, "branches after reopening")
         expect(store.open(session).branch, "one", "the active branch after reopening")
 
 
 def conflict_on_lost_race(harness: StoreHarness) -> None:
-    """A writer that does not know the last entry of a branch cannot append to it."""
+    """Check that an append raises Conflict if the writer does not know the head of the branch."""
     with harness.open() as store, harness.open() as other:
         first = new_sample_session(store)
         second = other.open(first.id)
-        expect(len(second), 5, "entries that both know")
+        expect(len(second), 5, "entries that both conversations know")
         first.append(ChatMessage.user("first"))
         before = read_session(store, first.id)
         with expect_raises(Conflict, "the second append after the same entry"):
@@ -380,7 +380,7 @@ def conflict_on_lost_race(harness: StoreHarness) -> None:
 
 
 def duplicate_entry_id(harness: StoreHarness) -> None:
-    """No two entries of a session have the same id, on any branch."""
+    """Check that an existing entry id raises Conflict on every branch of the session."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         conversation.fork("idea")
@@ -391,25 +391,25 @@ def duplicate_entry_id(harness: StoreHarness) -> None:
                 taken = entry.id
                 with expect_raises(Conflict, "an entry id that already exists"):
                     _append_entry(store, conversation, id=taken, branch=branch, expected=head)
-        expect_stored(store, conversation.id, before, "after an entry was refused")
+        expect_stored(store, conversation.id, before, "after an entry was rejected")
         twin = store.clone(conversation.id)
-        expect(len(twin), 5, "entries of another session, which may have the same ids")
+        expect(len(twin), 5, "entries of a clone, which have the same ids")
 
 
 def missing_branch(harness: StoreHarness) -> None:
-    """Appending to a branch that was not begun raises Missing, except for the main branch."""
+    """Check that appending to a branch that does not exist raises Missing."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         before = read_session(store, conversation.id)
         head = conversation.branches[MAIN_BRANCH]
         for expected in (head, None):
-            with expect_raises(Missing, "a branch that was not begun"):
+            with expect_raises(Missing, "a branch that does not exist"):
                 _append_entry(store, conversation, id=new_id(), branch="nowhere", expected=expected)
-        expect_stored(store, conversation.id, before, "after an entry was refused")
+        expect_stored(store, conversation.id, before, "after an entry was rejected")
 
 
 def duplicate_branch_name(harness: StoreHarness) -> None:
-    """Beginning a branch that exists raises Conflict, also for the main branch."""
+    """Check that beginning an existing branch, including the main branch, raises Conflict."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
@@ -419,11 +419,11 @@ def duplicate_branch_name(harness: StoreHarness) -> None:
             for at in (None, conversation.entries()[0].id):
                 with expect_raises(Conflict, "a branch name that already exists"):
                     store.begin_branch(session, name, at)
-        expect_stored(store, session, before, "after a branch was refused")
+        expect_stored(store, session, before, "after a branch was rejected")
 
 
 def branch_in_empty_session(harness: StoreHarness) -> None:
-    """A branch may begin in an empty session."""
+    """Check that a branch can begin in an empty session."""
     with harness.open() as store:
         conversation = store.new()
         session = conversation.id
@@ -438,7 +438,7 @@ def branch_in_empty_session(harness: StoreHarness) -> None:
 
 
 def odd_branch_names(harness: StoreHarness) -> None:
-    """A branch may have any name, and different names stay different."""
+    """Check that a branch may have any name, and that similar names are not confused."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
@@ -454,7 +454,7 @@ def odd_branch_names(harness: StoreHarness) -> None:
 
 
 def fork_shares_entries(harness: StoreHarness) -> None:
-    """A fork writes one record; both branches then continue after the same entries."""
+    """Check that a fork writes one record, and that both branches share the earlier entries."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
@@ -475,7 +475,7 @@ def fork_shares_entries(harness: StoreHarness) -> None:
 
 
 def rewind_keeps_later_entries(harness: StoreHarness) -> None:
-    """After a rewind the branch continues from the target; later entries can still be read."""
+    """Check that a branch continues after a rewind, and that the rewound entries are preserved."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
@@ -496,7 +496,7 @@ def rewind_keeps_later_entries(harness: StoreHarness) -> None:
 
 
 def switch_is_recorded(harness: StoreHarness) -> None:
-    """A switch is recorded on the new branch, which is active after reopening."""
+    """Check that a switch is recorded on the new branch, which is active after reopening."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id
@@ -514,7 +514,7 @@ def switch_is_recorded(harness: StoreHarness) -> None:
 
 
 def clone_is_independent(harness: StoreHarness) -> None:
-    """A clone has the same entries and digests, and neither session changes with the other."""
+    """Check that a clone has the same entries, and that later changes affect only one session."""
     with harness.open() as store:
         original = new_sample_session(store)
         original.fork("idea")
@@ -537,7 +537,7 @@ def clone_is_independent(harness: StoreHarness) -> None:
 def _append_entry(
     store: Store, conversation: Conversation, *, id: str, branch: str, expected: str | None
 ) -> None:
-    """Append to the store directly, without the conversation."""
+    """Append an entry to the store directly, bypassing the conversation."""
     parent = conversation.branches.get(MAIN_BRANCH)
     assert parent is not None
     message = ChatMessage.user("not through the conversation")

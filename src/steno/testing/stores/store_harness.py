@@ -1,6 +1,6 @@
-"""A harness opens one kind of store, in this process and in processes that write to it.
+"""Harnesses that open a store for the kit, and the processes that write to this store.
 
-This module also has the sample session that most cases use, and checks of stored sessions.
+This module also has the sample session that most cases use, and functions that check sessions.
 """
 
 from __future__ import annotations
@@ -41,59 +41,62 @@ SAMPLE_MESSAGES: Final[tuple[Message, ...]] = (
     ChatMessage.assistant("All green."),
 )
 DEFAULT_OPENER: Final = "steno.store:open_store"
-"""The function that opens an address, unless a harness sets another."""
+"""The function that opens an address, unless the harness sets a different `opener`."""
 _WRITER_TIMEOUT_S: Final = 120
-"""The time after which a writer is killed as hung."""
-# Run as a file, since `-m` would import the rest of `steno.testing` first.
+"""The time after which a writer process is considered hung and is killed."""
+# Run as a file, because `-m` would first import the package `steno.testing`.
 _WRITER_PROGRAM: Final = Path(__file__).with_name("writer.py")
 
 
 class NotApplicable(Exception):
-    """The error of a case that does not apply to this kind of store."""
+    """Raised by a case that does not apply to the store."""
 
 
 class CaseScale(NamedTuple):
-    """The sizes of cases; smaller sizes run faster."""
+    """The sizes of the cases; with smaller sizes, the kit runs faster."""
 
     entries: int = 100_000
+    """The number of entries in a long session."""
     sessions: int = 200
+    """The number of sessions in a store with many sessions."""
     writes: int = 40
     """The number of writes of each concurrent thread or process."""
     crashes: int = 20
+    """The number of times that a writer process is killed."""
     places: int = 400
-    """The number of offsets at which a file is damaged; all of them if the file is shorter."""
+    """The maximum number of offsets at which a file is damaged."""
 
 
 class StoreHarness(ABC):
-    """An empty store of one kind. The kit removes everything that it writes to the store.
+    """Opens an empty store for the kit, which removes everything that it writes to the store.
 
-    Another process opens the same store by calling `opener` with `address`.
+    Other processes open the store by calling `opener` with `address`.
     """
 
     name: str
     address: str
     opener: str = DEFAULT_OPENER
-    """A function that takes an address and returns a Store, as `module:function`."""
+    """The name, as `module:function`, of a function that takes an address and returns a Store."""
     is_durable: ClassVar[bool] = True
-    """Whether content remains after the process ended or was killed."""
+    """Whether the store preserves its content when the process exits or is killed."""
     is_shared: ClassVar[bool] = True
     """Whether several processes may open the store at once."""
     scale: CaseScale = CaseScale()
 
     @abstractmethod
     def open(self) -> Store:
-        """Open the store, also if it is already open."""
+        """Open the store, which may already be open."""
 
     def files(self) -> Iterable[Path] | None:
-        """Return the files of the store on this machine; None if it has none.
+        """Return the files of the store, which cases damage and restore.
 
-        Cases damage these files and restore them.
+        None if the store has no files on this machine.
         """
         return None
 
 
 class AddressStoreHarness(StoreHarness):
-    """A harness for a store with an address."""
+    """A harness for a store that a function opens by its address."""
 
     def __init__(
         self,
@@ -104,9 +107,9 @@ class AddressStoreHarness(StoreHarness):
         root: Path | None = None,
         scale: CaseScale = CaseScale(),  # noqa: B008 - an immutable tuple
     ) -> None:
-        """Create a harness. `root` is the folder of the files, or the beginning of their paths.
+        """Create a harness. `root` is the folder or the path prefix of the store's files.
 
-        `root` is not needed for an address that `open_store` knows.
+        For an address that `open_store` accepts, `root` is not needed.
         """
         self.name = name
         self.address = address
@@ -115,13 +118,13 @@ class AddressStoreHarness(StoreHarness):
         self._root = root
 
     def open(self) -> Store:
-        """Open the store."""
+        """Call `opener` with the address, and return the store."""
         module, _, name = self.opener.partition(":")
         opened: Store = getattr(import_module(module), name)(self.address)
         return opened
 
     def files(self) -> Iterable[Path] | None:
-        """Return the files in the folder of the store, or those that begin with its file name."""
+        """Return the files in the folder of the store, or the files whose paths have its prefix."""
         is_known = self._root is None and self.opener == DEFAULT_OPENER
         root = read_address(self.address).location if is_known else self._root
         if not isinstance(root, Path):
@@ -131,7 +134,7 @@ class AddressStoreHarness(StoreHarness):
 
 
 class MemoryStoreHarness(StoreHarness):
-    """A harness for a store in this process; opening it again returns the same store."""
+    """A harness for a store in the memory of this process; `open` always returns the same store."""
 
     is_durable = False
     is_shared = False
@@ -149,24 +152,24 @@ class MemoryStoreHarness(StoreHarness):
         self._store = MemoryStore() if store is None else store
 
     def open(self) -> Store:
-        """Return the store."""
+        """Return the store of this harness."""
         return self._store
 
 
 def add_opener_argument(parser: ArgumentParser) -> None:
-    """Add `--opener` to the arguments of a command."""
+    """Add the option `--opener` to a parser."""
 
     def check(place: str) -> str:
         if not callable(import_named(place, "FUNCTION")):
             raise ArgumentTypeError(f"{place} is not a function")
-        return place  # the name, since it is passed to other processes
+        return place  # the name, because it is passed to other processes
 
     parser.add_argument(
         "--opener",
         default=DEFAULT_OPENER,
         type=check,
         metavar="MODULE:FUNCTION",
-        help="the function that opens the address, for a store of your own",
+        help="the function that opens the address of your own store",
     )
 
 
@@ -174,7 +177,10 @@ def add_opener_argument(parser: ArgumentParser) -> None:
 
 
 class Acknowledgement(NamedTuple):
-    """A line that a writer prints: a durable step, a search hit, a change or a refusal."""
+    """A line that a writer process prints: a durable step, a search hit, a change or an error.
+
+    `branch` holds the first field after the kind: a branch, session, operation or error type.
+    """
 
     kind: str
     branch: str = ""
@@ -186,7 +192,7 @@ class WriterProcess:
     """A process that writes to the store of a harness."""
 
     def __init__(self, harness: StoreHarness, session: str, *settings: str) -> None:
-        """Start the process; it waits for `start_writing`."""
+        """Start the process, which waits for `start_writing` before it writes."""
         command = [sys.executable, "-P", str(_WRITER_PROGRAM), harness.address, session]
         self._process = subprocess.Popen(  # noqa: S603 - runs only our own program
             [*command, "--opener", harness.opener, *settings],
@@ -200,28 +206,28 @@ class WriterProcess:
         self._timeout.start()
 
     def start_writing(self) -> None:
-        """Let the process write as soon as it is ready."""
+        """Allow the process to write; it begins as soon as the store is open."""
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
         self._process.stdin.flush()
 
     def wait_until_ready(self) -> None:
-        """Wait until the store is open. Raises CaseFailure if it cannot be opened."""
+        """Wait until the process has opened the store. Raises CaseFailure if it cannot."""
         if self._read() != "ready":
             raise CaseFailure(f"a writer process did not start: {self.last_error_line()}")
 
     def acknowledgements(self) -> Iterator[Acknowledgement]:
-        """Yield the reports of the writer, up to the end of the process."""
+        """Yield the acknowledgements of the process until it exits."""
         while line := self._read():
             if line != "ready":
                 yield Acknowledgement(*line.split(" "))
 
     def kill(self) -> None:
-        """Kill the process at once; what it printed before can still be read."""
+        """Kill the process; the lines that it has printed can still be read."""
         self._process.kill()
 
     def finish(self) -> list[Acknowledgement]:
-        """Read all reports. Raises CaseFailure if the writer fails."""
+        """Return all acknowledgements of the process. Raises CaseFailure if the process fails."""
         found = list(self.acknowledgements())
         if self._process.wait() != 0:
             reason = self.last_error_line()
@@ -229,7 +235,7 @@ class WriterProcess:
         return found
 
     def was_killed(self) -> bool:
-        """Wait for the end of the process; return whether it was killed."""
+        """Wait until the process exits; return whether a signal killed it."""
         return self._process.wait() < 0
 
     def _read(self) -> str:
@@ -238,7 +244,7 @@ class WriterProcess:
         return line[:-1] if line.endswith("\n") else ""
 
     def last_error_line(self) -> str:
-        """Wait for the end of the process; return the last line of its stderr."""
+        """Wait until the process exits; return the last line of its stderr or its exit status."""
         self._process.wait()
         assert self._process.stderr is not None
         lines = self._process.stderr.read().strip().splitlines()
@@ -257,12 +263,12 @@ class WriterProcess:
                 pipe.close()
 
 
-# -- stored sessions and checks of them --------------------------------------------------------
+# -- checks of stored sessions -----------------------------------------------------------------
 
 
 @contextmanager
 def expect_raises(kind: type[StenoError], subject: str) -> Generator[None]:
-    """Raise CaseFailure unless the block raises this kind of error."""
+    """Raise CaseFailure unless the `with` block raises an error of type `kind`."""
     try:
         yield
     except kind:
@@ -274,7 +280,7 @@ def expect_raises(kind: type[StenoError], subject: str) -> Generator[None]:
 
 @contextmanager
 def allow_log_error(subject: str) -> Generator[None]:
-    """Raise CaseFailure if the block raises anything but a LogError."""
+    """Raise CaseFailure if the `with` block raises an error other than LogError."""
     try:
         yield
     except LogError:
@@ -284,7 +290,7 @@ def allow_log_error(subject: str) -> Generator[None]:
 
 
 class StoredSession(NamedTuple):
-    """The header, records and heads of a stored session, for comparison."""
+    """The encoded header and records, and the heads, of a stored session, for comparison."""
 
     header: bytes
     records: tuple[bytes, ...]
@@ -292,7 +298,7 @@ class StoredSession(NamedTuple):
 
 
 def read_session(store: Store, session: str) -> StoredSession:
-    """Read all of a session."""
+    """Read the header, all records and the heads of a session."""
     return StoredSession(
         encode_header(store.header(session)),
         tuple(map(encode_record, store.records(session))),
@@ -301,7 +307,7 @@ def read_session(store: Store, session: str) -> StoredSession:
 
 
 def expect_stored(store: Store, session: str, expected: StoredSession, subject: str) -> None:
-    """Raise CaseFailure with the first difference unless a session is unchanged."""
+    """Raise CaseFailure, with the first difference, unless a session is stored as expected."""
     found = read_session(store, session)
     expect(len(found.records), len(expected.records), f"{subject}: records")
     for number, pair in enumerate(zip(found.records, expected.records, strict=True), 1):
@@ -315,7 +321,7 @@ def expect_stored(store: Store, session: str, expected: StoredSession, subject: 
 
 
 def expect_intact(store: Store, session: str, *, entries: int | None = None) -> None:
-    """Raise CaseFailure unless a session is intact and has this number of entries."""
+    """Raise CaseFailure unless `verify` reports an intact session with this number of entries."""
     found = store.verify(session)
     require(found.is_intact, f"the hash chain must be valid: {found.bad}")
     if entries is not None:
@@ -325,7 +331,7 @@ def expect_intact(store: Store, session: str, *, entries: int | None = None) -> 
 def chain_records(
     payloads: Iterable[Payload], *, branch: str = MAIN_BRANCH, start: datetime = START_TIME
 ) -> Iterator[Record]:
-    """Yield the records of a session, each entry the child of the one before it."""
+    """Yield records of entries with these payloads; the parent of each is the previous entry."""
     parent: str | None = None
     digest: str | None = None
     for number, payload in enumerate(payloads, 1):

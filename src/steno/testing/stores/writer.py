@@ -1,10 +1,11 @@
-"""A program that writes to a store and reports each durable step, for tests that kill it.
+"""A program that writes to a store and prints each durable step, for tests that kill the program.
 
     python -m steno.testing.stores.writer ADDRESS SESSION
 
-The program prints `ready`, waits for a line, and then prints one line for each step once it is
-durable: `session`, `branch NAME`, `entry BRANCH ID DIGEST`, `found SESSION`, `changed WHAT`, or
-`refused KIND`. It imports only the modules it needs, because it is started hundreds of times.
+The program prints `ready`, waits for a line on stdin, and then prints one line for each step when
+it is durable: `session`, `branch NAME`, `entry BRANCH ID DIGEST`, `found SESSION`,
+`changed OPERATION` or `refused ERROR`. It imports few modules, because it is started hundreds of
+times.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ from steno.store import Store
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write until the requested number of entries is stored, or without end."""
+    """Write to a session in the mode that the options select; return 0."""
     parser = argparse.ArgumentParser(prog="python -m steno.testing.stores.writer")
     parser.add_argument("address")
     parser.add_argument("session")
     parser.add_argument("--opener", default="steno.store:open_store", metavar="MODULE:FUNCTION")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
-        "--entries", type=int, default=-1, help="the number of entries to write; default: no limit"
+        "--entries", type=int, default=-1, help="the number of entries to write (default: no limit)"
     )
     parser.add_argument(
-        "--branch", help="write plain messages to this branch while other processes write, too"
+        "--branch", help="append messages to this branch, retrying after conflicts with others"
     )
     parser.add_argument(
         "--largest-file",
@@ -63,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         elif options.largest_file is not None:
             _write_until_refused(store.open(options.session), options.largest_file)
         else:
-            # The same seed writes the same steps.
+            # Writers with the same seed write the same steps.
             random = Random(options.seed)  # noqa: S311 - not for secrets
             _write_random_steps(store, options.session, random, options.entries)
     return 0
@@ -124,7 +125,7 @@ def _write_until_refused(conversation: Conversation, largest_file: int) -> None:
 
 
 def _drop_privileges() -> None:
-    """Make file permissions apply to the superuser as well."""
+    """Drop the capabilities of the superuser, so that file permissions apply to this process."""
     if os.geteuid() == 0:
         from ctypes import CDLL, c_uint32  # noqa: PLC0415 - rarely needed
 
@@ -188,7 +189,7 @@ def _write_random_step(conversation: Conversation, random: Random) -> None:
 
 
 def _next_message(conversation: Conversation, random: Random, lot: float) -> ChatMessage:
-    # Mostly short texts, sometimes larger than any buffer.
+    # Most texts are short, and some are larger than any buffer.
     text = "words and ä\u2028" * random.choice((1, 1, 2, 5, 30, 400, 20_000))
     if conversation.outstanding:
         return ChatMessage.tool_result(conversation.outstanding[0], text)

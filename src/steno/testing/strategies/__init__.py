@@ -1,8 +1,8 @@
-"""Hypothesis strategies for every value, as varied as the rules allow.
+"""Hypothesis strategies for blocks, messages, events and entries, as varied as the rules allow.
 
-Values contain any Unicode, integers of any size, deep nesting, and the empty string wherever it is
-legal. `steno.testing` exports all of these names; they are in a separate package so that the
-doubles need only steno.
+Values contain any Unicode, integers of any size, deep nesting, and empty strings wherever they are
+valid. `steno.testing` exports all of these names; they are in a separate package so that the
+test doubles do not require Hypothesis.
 """
 
 from steno.errors import MissingExtra as _MissingExtra

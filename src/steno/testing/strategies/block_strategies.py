@@ -1,9 +1,9 @@
-"""Strategies for text, names, moments and JSON, and for the blocks and tool calls made of them.
+"""Strategies for text, names, times and JSON, and for blocks and tool calls.
 
 Text is anything that UTF-8 can encode; characters that often break code are drawn more often than
-others. `named_strategy` makes Hypothesis show a strategy by its name: without it, Hypothesis prints
-all parts of a strategy, which for a document are 46 kB in the report of every failed test, and a
-warning.
+others. With `named_strategy`, Hypothesis prints only the name and arguments of a strategy. By
+default it prints all nested strategies, which are 46 kB for a document in the report of every
+failed test.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ S = TypeVar("S", bound=Sendable)
 KNOWN_TAGS: Final = frozenset(
     {"record"} | {kind.__struct_config__.tag for kind in get_args(Block | Payload | ImageSource)}
 )
-"""All values of `type` in the stored format, and `record`, which the codec reserves."""
+"""All values of the `type` member in the stored format, and `record`, which the codec reserves."""
 ODD_CHARACTERS: Final = (
-    "\0\a\b\t\n\r\x1b\x1f \"'\\/<&{}[],:%"  # control characters, and syntax of formats
-    "\x7f\x85\xa0\xad\u2028\u2029"  # line ends and spaces that are not ASCII
+    "\0\a\b\t\n\r\x1b\x1f \"'\\/<&{}[],:%"  # control characters and syntax characters
+    "\x7f\x85\xa0\xad\u2028\u2029"  # DEL, and line ends and spaces that are not ASCII
     "\u0301\u200d\u200b\u200f\u202e\ufe0f\ufeff"  # combining, joining, right to left, invisible
-    "éÅſßıİ日\ufffd\uffff"  # more than one form, more than one case
-    "😀👩🏽\U00010000\U0010ffff"  # two units in UTF-16
+    "éÅſßıİ日\ufffd\uffff"  # several normal forms, unusual case mappings, noncharacters
+    "😀👩🏽\U00010000\U0010ffff"  # surrogate pairs in UTF-16
 )
 """Characters that are legal in text but often break code."""
 _ANY_CHARACTER: Final = st.characters(codec="utf-8")
@@ -75,7 +75,10 @@ _ODD_OBJECTS: Final = (
 
 
 def named_strategy(function: Callable[P, SearchStrategy[T]]) -> Callable[P, SearchStrategy[T]]:
-    """Make a function return strategies that Hypothesis shows as the call; cache the strategies."""
+    """Decorate a function so that Hypothesis prints its strategies as calls of the function.
+
+    The strategies are cached by the arguments of the function.
+    """
     build: Callable[..., SearchStrategy[T]] = cache(function)
 
     def draw_one(draw: DrawFn, *args: Any, **kwargs: Any) -> T:
@@ -83,7 +86,7 @@ def named_strategy(function: Callable[P, SearchStrategy[T]]) -> Callable[P, Sear
 
     draw_one.__name__ = function.__name__
     strategy = wraps(function)(st.composite(draw_one))
-    vars(strategy).pop("__signature__", None)  # inspect finds the real one through __wrapped__
+    vars(strategy).pop("__signature__", None)  # inspect uses __wrapped__ instead
     return strategy
 
 
@@ -92,7 +95,7 @@ def named_strategy(function: Callable[P, SearchStrategy[T]]) -> Callable[P, Sear
 
 @named_strategy
 def texts(*, min_size: int = 0, max_size: int | None = None) -> SearchStrategy[str]:
-    """Draw text of any characters except surrogates; empty text unless `min_size` is above 0."""
+    """Draw text of any characters except surrogates, including empty text if `min_size` is 0."""
     return st.text(_ANY_CHARACTER, min_size=min_size, max_size=max_size) | st.text(
         st.sampled_from(ODD_CHARACTERS), min_size=min_size, max_size=max_size
     )
@@ -106,21 +109,21 @@ def visible_texts() -> SearchStrategy[str]:
 
 @named_strategy
 def identifiers() -> SearchStrategy[str]:
-    """Draw ids of calls, entries and documents: any non-empty text."""
+    """Draw any non-empty text, for the ids of calls, entries and documents."""
     return texts(min_size=1, max_size=24)
 
 
 @named_strategy
 def tool_names() -> SearchStrategy[str]:
-    """Draw valid tool names: 1 to 64 letters, digits and underscores."""
+    """Draw valid tool names of 1 to 64 ASCII letters, digits and underscores."""
     return st.text(st.sampled_from(_NAME_CHARACTERS), min_size=1, max_size=64)
 
 
 @named_strategy
 def outside_tool_names() -> SearchStrategy[str]:
-    """Draw tool names of other systems, which `map_tool_name` must translate."""
+    """Draw tool names that are invalid in steno, which `map_tool_name` must map to valid names."""
     outside = st.text(st.sampled_from(_NAME_CHARACTERS + ".:/-"), max_size=100)
-    # The maximum length is 128; truncation may remove the character that makes a name foreign.
+    # The maximum length is 128. Truncation may remove the invalid character, so add one.
     return st.builds("{}{}{}".format, outside, st.sampled_from(".:/-"), outside).map(
         lambda name: name if len(name) <= 128 else f"{name[:127]}-"
     )
@@ -131,14 +134,14 @@ def outside_tool_names() -> SearchStrategy[str]:
 
 @named_strategy
 def moments() -> SearchStrategy[datetime]:
-    """Draw moments with a time zone, from year 1 to 9999, with microseconds."""
+    """Draw times with a time zone, from year 1 to 9999, with microseconds."""
     offsets = st.integers(1 - _MINUTES_A_DAY, _MINUTES_A_DAY - 1).map(
         lambda minutes: timezone(timedelta(minutes=minutes))
     )
     return st.datetimes(
-        # More than a day from either end, so that every zone can be converted to UTC.
+        # Over a day from either limit, so that a time in any time zone can be converted to UTC.
         min_value=datetime(1, 1, 3),  # noqa: DTZ001 - hypothesis adds the zone
-        max_value=datetime(9999, 12, 29),  # noqa: DTZ001 - likewise
+        max_value=datetime(9999, 12, 29),  # noqa: DTZ001 - hypothesis adds the zone
         timezones=st.just(UTC) | offsets,
     )
 
@@ -148,7 +151,7 @@ def moments() -> SearchStrategy[datetime]:
 
 @named_strategy
 def json_values(*, max_leaves: int = 8) -> SearchStrategy[Any]:
-    """Draw plain JSON values: any strings, big integers, any finite float, deep nesting."""
+    """Draw plain JSON values with any strings, big integers, finite floats and deep nesting."""
     scalars = (
         st.none()
         | st.booleans()
@@ -182,13 +185,13 @@ def json_members(*, max_leaves: int = 8) -> SearchStrategy[dict[str, Any]]:
 
 @named_strategy
 def json_objects() -> SearchStrategy[JsonObject]:
-    """Draw JSON objects, read-only at every level."""
+    """Draw JSON objects that are read-only at every level."""
     return json_members().map(JsonObject)
 
 
 @named_strategy
 def json_object_texts() -> SearchStrategy[str]:
-    """Draw texts of JSON objects as a model may write them, with any spacing and escapes."""
+    """Draw JSON objects as text, with spacing and escapes as a model may write them."""
     written = st.builds(
         json.dumps,
         json_members(),
@@ -204,7 +207,7 @@ def json_object_texts() -> SearchStrategy[str]:
 
 @named_strategy
 def seals() -> SearchStrategy[Seal]:
-    """Draw signatures and encrypted reasoning."""
+    """Draw seals, which hold signatures or encrypted reasoning of a provider."""
     return st.builds(
         Seal, data=texts(min_size=1), provider=texts(), api=texts(max_size=8), model=texts()
     )
@@ -212,14 +215,14 @@ def seals() -> SearchStrategy[Seal]:
 
 @named_strategy
 def extras() -> SearchStrategy[JsonObject]:
-    """Draw members that only one wire knows, by wire."""
+    """Draw extras, which map the name of a wire to members that only this wire uses."""
     wires = st.sampled_from(["openai_chat", "anthropic_messages", "a_wire_of_theirs"])
     members = json_members(max_leaves=3)
     return st.dictionaries(wires, members, min_size=1, max_size=2).map(JsonObject)
 
 
 def maybe_with_extras(values: SearchStrategy[S]) -> SearchStrategy[S]:
-    """Draw the same values, some of them with extras."""
+    """Draw from `values`, and add extras to some of them."""
     return values | values | st.builds(_with_extras, values, extras())
 
 
@@ -229,13 +232,13 @@ def _with_extras(value: S, extras: JsonObject) -> S:
 
 @named_strategy
 def text_blocks() -> SearchStrategy[Text]:
-    """Draw text blocks, some of them empty or sealed."""
+    """Draw text blocks, some of them empty or with a seal."""
     return maybe_with_extras(st.builds(Text, texts(), seal=_rarely(seals())))
 
 
 @named_strategy
 def thinking_blocks() -> SearchStrategy[Thinking]:
-    """Draw thinking blocks: plain, sealed or redacted."""
+    """Draw thinking blocks that are plain, sealed or redacted."""
     return maybe_with_extras(
         st.builds(Thinking, texts(), seal=_rarely(seals()))
         | st.builds(Thinking, texts(), seal=seals(), redacted=st.just(True))
@@ -247,7 +250,7 @@ def thinking_blocks() -> SearchStrategy[Thinking]:
 
 @named_strategy
 def image_sources() -> SearchStrategy[ImageSource]:
-    """Draw sources of images: bytes, a blob, a URL or a file."""
+    """Draw image sources, which are bytes, blobs, URLs or files."""
     schemes = st.sampled_from(("https://", "http://"))
     return st.one_of(
         st.builds(ImageData, st.binary(min_size=1, max_size=20)),
@@ -259,7 +262,7 @@ def image_sources() -> SearchStrategy[ImageSource]:
 
 @named_strategy
 def images() -> SearchStrategy[Image]:
-    """Draw images of every source and recognition mode."""
+    """Draw images with every kind of source and every recognition mode."""
     mime_types = st.builds("image/{}".format, texts(max_size=8))
     return maybe_with_extras(
         image_sources().flatmap(
@@ -277,7 +280,10 @@ def images() -> SearchStrategy[Image]:
 
 @named_strategy
 def file_paths() -> SearchStrategy[str]:
-    """Draw paths as users write them: relative or absolute, not normalized, never above the start."""
+    """Draw paths as users type them, relative or absolute, that never begin above the start.
+
+    They are not normalized, so they may contain `..` and `.` steps.
+    """
     characters = st.characters(codec="utf-8", exclude_characters="\0")
     step = st.text(characters, min_size=1, max_size=8) | st.sampled_from(("..", ".", "a"))
     path = st.lists(step, min_size=1, max_size=5).map("/".join)
@@ -303,7 +309,7 @@ def _reference(path: str, lines: list[int]) -> FileReference:
 
 @named_strategy
 def resources() -> SearchStrategy[Resource]:
-    """Draw resources of MCP servers: text, bytes or only a link."""
+    """Draw resources of MCP servers, with text, with bytes or with only a URI."""
     common: dict[str, SearchStrategy[Any]] = {
         "server": identifiers(),
         "uri": identifiers(),
@@ -322,7 +328,7 @@ def resources() -> SearchStrategy[Resource]:
 
 @named_strategy
 def tool_calls(ids: SearchStrategy[str] | None = None) -> SearchStrategy[ToolCall]:
-    """Draw calls that can run; the arguments are any text of a JSON object."""
+    """Draw valid calls, whose arguments are the text of a JSON object."""
     return maybe_with_extras(
         st.builds(
             _call,
@@ -342,7 +348,7 @@ def _call(outside: str, *, id: str, arguments: str, seal: Seal | None) -> ToolCa
 
 @named_strategy
 def invalid_tool_calls(ids: SearchStrategy[str] | None = None) -> SearchStrategy[InvalidToolCall]:
-    """Draw calls that cannot run: name and arguments are any text."""
+    """Draw invalid calls, whose name and arguments are any text."""
     return maybe_with_extras(
         st.builds(
             InvalidToolCall,
@@ -360,7 +366,7 @@ def invalid_tool_calls(ids: SearchStrategy[str] | None = None) -> SearchStrategy
 
 @named_strategy
 def opaque_blocks() -> SearchStrategy[Opaque]:
-    """Draw blocks of a wire or of a newer steno that this version does not know."""
+    """Draw blocks of unknown types, from a wire or from a newer version of steno."""
     origins = texts(min_size=1).filter(lambda origin: origin != OWN_FORMAT)
     foreign = st.builds(Opaque, kind=texts(), raw=json_object_texts(), origin=origins)
     return foreign | st.builds(
@@ -370,7 +376,7 @@ def opaque_blocks() -> SearchStrategy[Opaque]:
 
 @named_strategy
 def unknown_tags() -> SearchStrategy[str]:
-    """Draw tags that are not a `type` of the stored format."""
+    """Draw values of the `type` member that the stored format does not define."""
     return texts(max_size=12).filter(lambda tag: tag not in KNOWN_TAGS) | st.sampled_from(
         ("audio", "Text", "text ", "tool-call", "message")
     )

@@ -1,10 +1,10 @@
-"""Strategies for events: single events, and whole turns as providers stream them.
+"""Strategies for single events, and for the event streams of whole turns.
 
-`events` draws single events without a context. `event_streams` draws the events of one turn and
-the message that they must become: a `TurnScript` writes the turn block by block, with the habits
-of a provider (`StreamHabits`). It writes no ambiguous turn: without id, index and `ToolCallBegin`,
-a second call of the same tool can be told from the first only after the arguments of the first
-are complete.
+`events` draws single events without context. `event_streams` draws the events of one turn and the
+message that must be assembled from them. A `TurnScript` builds the turn block by block, with the
+habits of a provider (`StreamHabits`), and never builds an ambiguous turn. Without ids, indexes and
+`ToolCallBegin` events, a second call of the same tool can be distinguished from the first call
+only after the arguments of the first call are complete.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ _ARGUMENTS: Final = json_object_texts() | json_object_texts() | st.sampled_from(
 
 @named_strategy
 def finishes() -> SearchStrategy[Finished]:
-    """Draw ends of turns, some with the provider's own stop reason and token counts."""
+    """Draw `Finished` events, some with the provider's own stop reason and token counts."""
     return st.builds(
         Finished,
         stop_reason=st.sampled_from(StopReason),
@@ -89,10 +89,10 @@ def finishes() -> SearchStrategy[Finished]:
 
 @named_strategy
 def events() -> SearchStrategy[Event]:
-    """Draw events of every kind. A list of them is a stream that a faulty server might send."""
+    """Draw events of every kind; a list of drawn events is like the stream of a faulty server."""
     index = st.integers(0, 2)
     maybe_index = st.none() | index
-    # Few ids and names, so that several events share them.
+    # A few ids and names are drawn often, so that events share them.
     maybe_id = st.none() | st.sampled_from(("", "a", "b")) | identifiers()
     maybe_name = st.none() | st.sampled_from(("", "read", "fs.read")) | tool_names() | texts()
     fragment = st.none() | texts(max_size=8) | json_object_texts()
@@ -114,29 +114,29 @@ def events() -> SearchStrategy[Event]:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamHabits:
-    """The members that a provider sends with each fragment of a call.
+    """The way in which a provider sends the indexes, ids and names of calls.
 
-    Real servers omit, repeat and reuse all of them.
+    Real servers omit, repeat and reuse each of these members.
     """
 
     index: IndexHabit = "block"
-    """The index of a fragment.
+    """The index of each fragment of a call.
 
     `block`: the number of the block. `call`: the number of the call. `first`: the number of the
-    call, on its first fragment only. `shared`: always 0. `missing`: None.
+    call, only in its first fragment. `shared`: always 0. `missing`: always None.
     """
     ids: IdHabit = "first"
-    """The fragments that have the id: the first, every one, one later fragment, or none."""
+    """The fragments with the id of the call: the first, every one, a later one, or none."""
     names: NameHabit = "first"
-    """The fragments that have the name: the first, every one, or one later fragment."""
+    """The fragments with the name of the tool: the first, every one, or a later one."""
     absent: Literal["", None] = None
-    """The value of an omitted id, name or piece of arguments."""
+    """The value that is sent for an omitted id or name, or for empty arguments."""
     announces: bool = True
-    """Whether a call begins with a `ToolCallBegin`."""
+    """Whether each call begins with a `ToolCallBegin` event."""
     ends: bool = True
-    """Whether a call ends with a `ToolCallEnd`."""
+    """Whether each call ends with a `ToolCallEnd` event."""
     interleaves: bool = False
-    """Whether fragments of several blocks are mixed."""
+    """Whether the events of several blocks are interleaved."""
     finishes: bool = True
     """Whether the last event is `Finished`; if not, the stream is truncated."""
 
@@ -152,7 +152,7 @@ class StreamHabits:
         return self.announces or has_index or self.ids in ("first", "every")
 
     def made_decodable(self) -> StreamHabits:
-        """Return the nearest habits under which fragments can be assigned to calls."""
+        """Return the most similar habits with which each fragment can be assigned to its call."""
         habits = self
         if habits.names == "late" and not habits.shows_new_calls:
             habits = replace(habits, names="first")
@@ -161,7 +161,7 @@ class StreamHabits:
 
 @named_strategy
 def stream_habits() -> SearchStrategy[StreamHabits]:
-    """Draw habits with which a turn can be decoded."""
+    """Draw habits with which each fragment of a turn can be assigned to its call."""
     return st.builds(
         StreamHabits,
         index=st.sampled_from(get_args(IndexHabit)),
@@ -179,15 +179,15 @@ def stream_habits() -> SearchStrategy[StreamHabits]:
 
 
 class EventStream(NamedTuple):
-    """The events of one turn and the message that they must become."""
+    """The events of one turn and the message that must be assembled from them."""
 
     events: tuple[Event, ...]
     message: AssistantMessage
-    """The expected message; calls without an id from the provider have an invented one."""
+    """The expected message; a call has a made-up id if the provider sends none."""
     habits: StreamHabits
 
     def expected(self, assembled: AssistantMessage) -> AssistantMessage:
-        """Return `message`, with the ids of `assembled` if the provider sends none."""
+        """Return `message`, with the call ids of `assembled` if the provider sends no ids."""
         if self.habits.ids != "missing":
             return self.message
         made = iter(assembled.tool_calls)
@@ -197,10 +197,10 @@ class EventStream(NamedTuple):
 
 @st.composite
 def event_streams(draw: DrawFn, habits: SearchStrategy[StreamHabits] | None = None) -> EventStream:
-    """Draw turns as providers stream them, each with the message that it should become.
+    """Draw the events of a turn as a provider may stream it, and the expected message.
 
-    Text and arguments are split anywhere between two characters. `habits` selects the habits of
-    the provider, as in `event_streams(st.just(StreamHabits(index="shared")))`; without it, any
+    Text and arguments are split between any two characters. Pass `habits` to choose the habits of
+    the provider, as in `event_streams(st.just(StreamHabits(index="shared")))`; by default any
     habits are drawn.
     """
     chosen = draw(stream_habits() if habits is None else habits).made_decodable()
@@ -235,7 +235,7 @@ def _with_id_of(block: AssistantBlock, made: Iterator[AnyToolCall]) -> Assistant
 
 @dataclass(frozen=True)
 class _TextRun:
-    """The text or thinking under one index, joined from all its deltas."""
+    """A text or thinking block that is expected from all deltas of one kind and index."""
 
     kind: type[TextDelta | ThinkingDelta]
     index: int
@@ -251,7 +251,7 @@ class _TextRun:
 
 
 class _CallScript(NamedTuple):
-    """A call before it is split into events."""
+    """A tool call, with its arguments in pieces, before it is written as events."""
 
     number: int
     id: str
@@ -261,7 +261,7 @@ class _CallScript(NamedTuple):
 
 
 class TurnScript:
-    """Collects the blocks of one turn: their `events`, and the `expected_blocks` of the message."""
+    """Builds the `events` of one turn, and the `expected_blocks` of the message."""
 
     def __init__(self, draw: DrawFn, habits: StreamHabits) -> None:
         self._draw = draw
@@ -272,7 +272,7 @@ class TurnScript:
         self._calls: list[_CallScript] = []
 
     def add(self, part: BlockKind) -> None:
-        """Add one more block."""
+        """Add a block of this kind, with drawn content."""
         if part == "call":
             self._add_call()
         elif part == "whole":
@@ -283,11 +283,11 @@ class TurnScript:
             self._add_text(part)
 
     def events(self) -> list[Event]:
-        """Return the events of all scripts: one script after the other, or mixed."""
+        """Return the events of all blocks, block by block or interleaved."""
         if not self._habits.interleaves:
             return [event for script in self._scripts for event in script]
         waiting = [iter(script) for script in self._scripts]
-        begun = 0  # the number of blocks that have begun; they begin in order
+        begun = 0  # the number of blocks in `waiting` that have begun; blocks begin in order
         events: list[Event] = []
         while waiting:
             chosen = self._draw(st.integers(0, min(begun, len(waiting) - 1)))
@@ -301,7 +301,7 @@ class TurnScript:
         return events
 
     def expected_blocks(self, events: list[Event]) -> Iterator[AssistantBlock]:
-        """Yield the blocks of the message that `events` should become."""
+        """Yield the blocks of the message that should be assembled from `events`."""
         for expected in self._expected:
             if not isinstance(expected, _TextRun):
                 yield expected
@@ -316,7 +316,7 @@ class TurnScript:
                 yield block
 
     def _cut(self, text: str) -> list[str]:
-        # Models often end arguments with a line feed, which then arrives in its own fragment.
+        # Models often end arguments with a line feed, which may arrive in a separate fragment.
         places = st.integers(0, len(text)) | st.just(len(text.rstrip()))
         cuts = self._draw(st.lists(places, max_size=3).map(sorted))
         return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
@@ -329,7 +329,7 @@ class TurnScript:
         pieces = self._cut(self._draw(_SHORT_TEXTS))
         kind = TextDelta if part == "text" else ThinkingDelta
         seal = None
-        if has_own_index:  # only then does a seal identify its block
+        if has_own_index:  # otherwise a seal does not identify its block
             seal = self._draw(_SEALS if part == "redacted" else _MAYBE_SEALS)
         is_redacted = part == "redacted" and seal is not None
         script: list[Event] = (
@@ -338,7 +338,7 @@ class TurnScript:
             else [ThinkingDelta(index, piece, is_redacted) for piece in pieces]
         )
         if seal is not None:
-            # Gemini ends turns with a seal without text.
+            # Gemini may end a turn with a seal that has no text.
             is_bare = kind is TextDelta and self._draw(st.booleans())
             script = [*([] if is_bare else script), BlockSealed(index, seal)]
         self._scripts.append(script)
@@ -400,7 +400,7 @@ class TurnScript:
         return script
 
     def _places(self, habit: str, count: int) -> range:
-        """Return the positions of the id or the name among `count` events of a call."""
+        """Return the positions, among `count` events of a call, that have the id or name."""
         if habit == "late":
             place = self._draw(st.integers(1, count - 1))
             return range(place, place + 1)

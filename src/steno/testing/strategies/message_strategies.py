@@ -1,7 +1,7 @@
 """Strategies for messages, conversations and requests, and for the entries of a log.
 
-The strategies for conversations vary the order of messages: texts are short, ids are as varied as
-elsewhere, and a later turn may reuse the ids of an earlier one.
+The strategies for conversations vary the order of messages. Texts are short, ids are as varied as
+in other strategies, and a later turn may reuse the ids of an earlier turn.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ _USER_MESSAGES: Final = st.one_of(
 )
 _SHORT_TEXTS: Final = texts(max_size=8)
 _TEXT_BLOCKS: Final = st.lists(_SHORT_TEXTS.map(Text) | _SHORT_TEXTS.map(Thinking), max_size=2)
-# Some look like the ids to which a second call with the id "a" is renamed.
+# "a_2" and "a_3" are the ids that steno gives to further calls with the id "a".
 _SOME_IDS: Final = st.sampled_from(("a", "b", "a_2", "a_3", "toolu_01", "\u2028", "日本"))
 _IDS: Final = st.lists(_SOME_IDS | _SOME_IDS | identifiers(), min_size=3, max_size=5, unique=True)
 _NAMES: Final = st.sampled_from(("read", "write", "bash"))
@@ -103,14 +103,14 @@ _CALL_COUNTS: Final = st.sampled_from((0, 1, 1, 2, 2, 3))
 
 @named_strategy
 def system_messages() -> SearchStrategy[SystemMessage]:
-    """Draw system messages of one or several texts."""
+    """Draw system messages with one or more text blocks."""
     content = _surrounded(visible_texts().map(Text), text_blocks())
     return maybe_with_extras(st.builds(SystemMessage, content))
 
 
 @named_strategy
 def user_messages() -> SearchStrategy[UserMessage]:
-    """Draw user messages: any non-empty mixture of text, images, references and resources."""
+    """Draw user messages with any non-empty mixture of text, images, references and resources."""
     others: SearchStrategy[UserBlock] = st.one_of(
         visible_texts().map(Text), images(), file_references(), resources(), opaque_blocks()
     )
@@ -121,7 +121,7 @@ def user_messages() -> SearchStrategy[UserMessage]:
 
 @named_strategy
 def usages() -> SearchStrategy[Usage]:
-    """Draw token counts; each may be missing, zero or very large."""
+    """Draw usages, in which each token count may be missing, zero or very large."""
     counts = st.none() | st.integers(0, 10_000) | st.integers(0, 2**70)
     names = ("input", "output", "cache_read", "cache_write", "thinking")
     return st.builds(Usage, **{f"{name}_tokens": counts for name in names})
@@ -131,9 +131,10 @@ def usages() -> SearchStrategy[Usage]:
 def assistant_messages(
     calls: SearchStrategy[AnyToolCall] | None = None,
 ) -> SearchStrategy[AssistantMessage]:
-    """Draw turns of a model: thinking, text, images and calls; empty only with a stop reason.
+    """Draw assistant messages with thinking, text, images and calls.
 
-    No two calls of one turn share an id. Pass `calls` to choose them.
+    The content is empty only if there is a stop reason. No two calls of a message share an id.
+    Pass `calls` to draw the calls from another strategy.
     """
     any_call = st.one_of(tool_calls(), invalid_tool_calls()) if calls is None else calls
     block: SearchStrategy[AssistantBlock] = st.one_of(
@@ -154,7 +155,7 @@ def assistant_messages(
 
 @named_strategy
 def failures() -> SearchStrategy[Failure]:
-    """Draw the failures of tool calls."""
+    """Draw failures of tool calls, some with a traceback."""
     return st.builds(
         Failure, message=texts(), traceback=st.none() | texts(), recoverable=st.booleans()
     )
@@ -162,7 +163,10 @@ def failures() -> SearchStrategy[Failure]:
 
 @named_strategy
 def tool_results(ids: SearchStrategy[str] | None = None) -> SearchStrategy[ToolResultMessage]:
-    """Draw tool results of every outcome, with or without content. `ids` selects the calls."""
+    """Draw tool results of every outcome, with or without content.
+
+    Pass `ids` to draw the ids of the calls from another strategy.
+    """
     block: SearchStrategy[ResultBlock] = st.one_of(
         text_blocks(), images(), file_references(), resources(), opaque_blocks()
     )
@@ -187,14 +191,14 @@ def tool_results(ids: SearchStrategy[str] | None = None) -> SearchStrategy[ToolR
 
 @named_strategy
 def messages() -> SearchStrategy[Message]:
-    """Draw messages of every kind."""
+    """Draw system, user, assistant and tool result messages."""
     return st.one_of(system_messages(), user_messages(), assistant_messages(), tool_results())
 
 
 def _surrounded(
     core: SearchStrategy[B], around: SearchStrategy[B]
 ) -> SearchStrategy[tuple[B, ...]]:
-    """Draw tuples in which at least one block, at any position, comes from `core`."""
+    """Draw tuples in which at least one block, at any position, is drawn from `core`."""
     some = st.lists(around, max_size=2)
     return st.tuples(some, core, some).map(lambda parts: (*parts[0], parts[1], *parts[2]))
 
@@ -208,7 +212,7 @@ def _call_id_or_self(block: AssistantBlock) -> object:
 
 @named_strategy
 def tool_definitions() -> SearchStrategy[ToolDefinition]:
-    """Draw tool definitions whose parameters are real, nested JSON Schemas."""
+    """Draw tool definitions whose parameters are valid, nested JSON Schemas."""
     return maybe_with_extras(
         st.builds(
             ToolDefinition,
@@ -223,7 +227,7 @@ def tool_definitions() -> SearchStrategy[ToolDefinition]:
 
 @named_strategy
 def requests() -> SearchStrategy[Request]:
-    """Draw requests with any messages; if their order matters, draw `conversations()`."""
+    """Draw requests with messages in any order; for a valid order, use `conversations()`."""
     return st.builds(
         Request,
         messages=st.lists(messages(), min_size=1, max_size=4).map(tuple),
@@ -269,20 +273,20 @@ def _object_schemas(inner: SearchStrategy[dict[str, Any]]) -> SearchStrategy[dic
 
 @st.composite
 def conversations(draw: DrawFn, *, alternating: bool = True) -> tuple[Message, ...]:
-    """Draw whole conversations in correct order: `check_order` reports no violation.
+    """Draw conversations in a valid order, for which `check_order` reports no violation.
 
-    With `alternating` they also follow the rules of `ConversationHistory`: the system message
-    comes first, then user and assistant alternate.
+    With `alternating`, they also follow the rules of `ConversationHistory`: the first message is
+    the system message, after which user and assistant messages alternate.
     """
     return tuple(_draw_messages(draw, alternating, draw(st.integers(0, _MOST_TURNS))))
 
 
 @st.composite
 def damaged_conversations(draw: DrawFn) -> tuple[Message, ...]:
-    """Draw conversations whose order is damaged, sometimes without effect.
+    """Draw conversations with damage to the order of messages.
 
-    Results are missing, repeated, moved or orphaned; calls share an id; turns are empty, missing
-    or truncated.
+    Results are missing, repeated, moved or orphaned; calls share an id; turns are empty or
+    missing; the conversation is truncated. Some damage has no effect, so the order may be valid.
     """
     messages = _draw_messages(draw, draw(st.booleans()), draw(st.integers(2, _MOST_TURNS)))
     for kind in draw(st.lists(st.sampled_from(_DAMAGES), min_size=1, max_size=4)):
@@ -338,7 +342,7 @@ def _draw_result(draw: DrawFn, call: AnyToolCall) -> ToolResultMessage:
 
 
 def _damage(draw: DrawFn, messages: list[Message], kind: str) -> None:
-    """Damage the order in one way; do nothing if there is no result or turn to damage."""
+    """Apply one kind of damage; do nothing if there is no result or turn to damage."""
     results = [n for n, message in enumerate(messages) if isinstance(message, ToolResultMessage)]
     turns = [n for n, message in enumerate(messages) if isinstance(message, AssistantMessage)]
     match kind:
@@ -368,7 +372,7 @@ def _damage(draw: DrawFn, messages: list[Message], kind: str) -> None:
 
 
 def _share_call_id(draw: DrawFn, messages: list[Message], turns: list[int]) -> None:
-    """Add a call with the id of another call of its turn, with or without one more result."""
+    """Add a call that has the id of another call in the same turn, and sometimes its result."""
     if not turns:
         return
     position = draw(st.sampled_from(turns))
@@ -403,7 +407,7 @@ def controls() -> SearchStrategy[Control]:
 
 @named_strategy
 def approvals() -> SearchStrategy[Approval]:
-    """Draw approvals: pending ones, and those decided by a user or by a rule."""
+    """Draw approvals that are pending, or decided by a user or by a rule."""
     decided = st.sampled_from((ApprovalStatus.APPROVED, ApprovalStatus.DENIED))
     common: dict[str, SearchStrategy[Any]] = {
         "call_id": identifiers(),
@@ -419,7 +423,7 @@ def approvals() -> SearchStrategy[Approval]:
 
 @named_strategy
 def resolutions() -> SearchStrategy[Resolution]:
-    """Draw resolutions of references: resolved, failed or pending."""
+    """Draw resolutions of references that are resolved, failed or pending."""
     block = st.one_of(text_blocks(), images(), resources(), opaque_blocks())
     common: dict[str, SearchStrategy[Any]] = {
         "target": identifiers(),
@@ -440,7 +444,7 @@ def resolutions() -> SearchStrategy[Resolution]:
 
 @named_strategy
 def payloads() -> SearchStrategy[Payload]:
-    """Draw payloads of every kind, including unknown ones."""
+    """Draw payloads of every kind, including unknown kinds."""
     return st.one_of(
         messages(),
         controls(),
@@ -468,7 +472,7 @@ def payloads() -> SearchStrategy[Payload]:
 
 @named_strategy
 def entries() -> SearchStrategy[Entry]:
-    """Draw single entries of a log."""
+    """Draw single entries of a log, with any payload."""
     return st.builds(
         Entry,
         id=identifiers(),
@@ -482,7 +486,7 @@ def entries() -> SearchStrategy[Entry]:
 
 @named_strategy
 def documents() -> SearchStrategy[Document]:
-    """Draw documents in which each entry is the child of the entry before it."""
+    """Draw documents in which the parent of each entry is the previous entry."""
     return st.builds(
         Document,
         id=st.none() | texts(),

@@ -5,5 +5,5 @@
     process              ─► a running command, its output and its exit
     command_supervisor   ─► the program that runs a command and ends its descendants
 
-No module here knows the tool that asked for the command.
+No module in this package depends on the tool that runs the command.
 """

@@ -1,15 +1,16 @@
 """Split a command line into the simple commands that permission rules match.
 
-The line is parsed as a shell parses it, word by word. Constructs that hide what would run
+The line is parsed as a shell parses it, word by word. Constructs that hide which commands would run
 (substitutions, here-documents, loops, functions, variables as commands) make the whole line
-unknown. This module runs nothing.
+unknown. This module runs no commands.
 
     git status && rm -rf "x" | cat 2>&1 > log     "git status", "rm -rf x", "cat", "> log"
 
-A redirection is its own subject, so that a rule for `echo` does not cover the file that is written.
-A command with assignments before it is two subjects, with them and without: a rule that denies `rm`
-also denies `A=1 rm`, and one that allows `make` does not allow `CC=evil make`. `sudo`, `env` and
-similar prefixes stay part of the command: a rule has to name them.
+A redirection is a separate subject, so that a rule for `echo` does not cover the file that `echo`
+writes to. A command that follows assignments yields two subjects, with and without the assignments:
+a rule that denies `rm` also denies `A=1 rm`, and a rule that allows `make` does not allow
+`CC=evil make`. `sudo`, `env` and similar prefixes remain part of the command, so rules must include
+them.
 """
 
 from __future__ import annotations
@@ -54,15 +55,16 @@ _BLANKS_AND_COMMENTS = re.compile(r"(?:[ \t]|\\\n|#[^\n]*)*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _PARAMETER = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\}|[0-9@*#?$!-])")
 _UNQUOTED_SAFE = re.compile(r"[A-Za-z0-9_@%+:,./-]*")
-"""Characters that mean the same with and without quotes. `=` does not: it makes assignments."""
+"""Characters that mean the same with and without quotes; not `=`, which creates assignments."""
 _COMMAND_BOUNDARY = re.compile(r"[;&|\n(){}`<>]")
 
 
 def split_commands(text: str) -> tuple[str, ...]:
     """Return the simple commands and redirections of a command line in canonical spelling.
 
-    If the line cannot be parsed, the first subject is the whole line after a line feed. Guesses at
-    its commands follow, for rules that deny; rules that allow must match every subject.
+    If the line cannot be parsed, the first subject is `UNKNOWN_SUBJECT_PREFIX` and the whole line.
+    The next subjects are guesses at the commands, which deny rules can match; an allow rule must
+    match every subject.
     """
     try:
         return tuple(_parse_commands(_CommandLexer(text)))
@@ -71,20 +73,20 @@ def split_commands(text: str) -> tuple[str, ...]:
 
 
 class _CannotParse(Exception):
-    """Parsing does not show which commands would run."""
+    """The parser cannot determine which commands would run."""
 
 
 class _ShellWord(NamedTuple):
     raw: str
     """The word as written, without line continuations."""
     value: str
-    """The value without quotes; meaningless if the word expands."""
+    """The value without quotes; meaningless if the shell expands the word."""
     is_bare: bool
-    """Whether no part of it is quoted."""
+    """Whether no part of the word is quoted."""
     is_plain: bool
-    """Whether its quotes could be removed."""
+    """Whether the word means the same without its quotes."""
     is_open: bool
-    """Whether its value depends on variables or patterns."""
+    """Whether the value depends on variables or patterns."""
     has_parameter: bool
     has_tilde: bool
 
@@ -124,7 +126,7 @@ class _CommandLexer:
         return self._text[self._at : self._at + 1]
 
     def read_word(self) -> _ShellWord:
-        """Read a word. Raises _CannotParse if there is none, or if it would run something."""
+        """Read a word. Raises _CannotParse if there is none, or if the word may run a command."""
         value: list[str] = []
         raw: list[str] = []
         quoted: list[str] = []
@@ -163,7 +165,7 @@ class _CommandLexer:
         )
 
     def _read_quotation(self, mark: str) -> tuple[str, bool]:
-        """Read quoted or escaped text; return it, and whether any of it expands."""
+        """Read quoted or escaped text; return the text, and whether it contains a variable."""
         self._at += 1
         if mark == "\\":
             if not (char := self.peek()):
@@ -209,7 +211,10 @@ class _CommandLexer:
 
 
 def _parse_commands(lexer: _CommandLexer) -> Iterator[str]:
-    """Yield the subjects of all commands. Raises _CannotParse, possibly after some subjects."""
+    """Yield the subjects of all commands.
+
+    Raises _CannotParse, possibly after it has yielded some subjects.
+    """
     count = 0
     must_follow = False
     while True:
@@ -257,7 +262,7 @@ def _command_subjects(words: list[_ShellWord]) -> Iterator[str]:
 
 
 def _check_command(name: _ShellWord, arguments: list[_ShellWord]) -> None:
-    """Raise _CannotParse unless the first word names the program, and arguments run nothing."""
+    """Raise _CannotParse if it is unclear which program runs, or if an argument may run one."""
     has_marks = any(mark in word.raw for word in arguments for mark in "$`")
     if (
         name.is_open
@@ -271,7 +276,7 @@ def _check_command(name: _ShellWord, arguments: list[_ShellWord]) -> None:
 
 
 def _redirection_subjects(operator: str, reader: _CommandLexer) -> Iterator[str]:
-    """Read the target of a redirection; yield a subject unless it is harmless."""
+    """Read a redirection; yield a subject unless the target is a descriptor or /dev/null."""
     if reader.peek() in {"<", "("}:
         raise _CannotParse  # a here-document or a process substitution
     reader.skip_blanks()
@@ -290,4 +295,4 @@ def _guess_commands(text: str) -> Iterator[str]:
             del words[0]
         for candidate in (words, dropwhile(_ASSIGNMENT.match, words)):
             if guess := " ".join(candidate).strip("'\"\\$ "):
-                yield guess  # the same twice without assignments; the caller removes duplicates
+                yield guess  # twice if there are no assignments; the caller removes duplicates

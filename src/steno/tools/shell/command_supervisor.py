@@ -1,13 +1,13 @@
-"""A small program between steno and a command: it limits, watches and ends the command.
+"""A small program between steno and a command, which limits, watches and ends the command.
 
-It runs as a script: it imports nothing from steno and needs only Python:
+It runs as a script, imports nothing from steno and needs only Python:
 
     python -I -S command_supervisor.py STATUS_FD SPECIFICATION   (JSON: see `CommandSpecification`)
 
-Orphans of the command become children of this process, so that one that has left its session
-can still be found and ended. The command is ended on an order from standard input, and when
-standard input closes: so nothing is left running, even if steno crashes. When all processes have
-ended, the result is written to STATUS_FD, as JSON.
+Orphaned processes of the command become children of the supervisor, which can therefore find and
+end even processes that have left the session of the command. The supervisor ends the command on an
+order from standard input, or when standard input closes, so that no process keeps running if steno
+crashes. When all processes have ended, it writes a `CommandStatus` to STATUS_FD as JSON.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ class CommandSpecification(TypedDict):
 
 
 class CommandStatus(TypedDict):
-    """The result of the command."""
+    """The final report of the supervisor about the command."""
 
     exit_code: int
     """128 plus the number of the signal, as in shells, if a signal ended the command."""
     leftover: int
-    """The number of processes that still ran after the command, and had to be ended."""
+    """The number of processes that were still running after the command and had to be ended."""
     has_too_many_processes: bool
     """Whether the command was ended because it had too many processes."""
     failure: str | None
-    """The reason why the command could not be started."""
+    """The reason why the command could not be started; None if it was started."""
 
 
 def main(status_fd: int, specification: CommandSpecification) -> None:
-    """Run the command and write its result."""
+    """Run the command and write its status."""
     os.set_inheritable(status_fd, False)
     wake_fd, wake_write_fd = os.pipe()
     os.set_blocking(wake_write_fd, False)
@@ -80,11 +80,11 @@ def main(status_fd: int, specification: CommandSpecification) -> None:
 
 
 def _ignore_signal(number: int, frame: FrameType | None) -> None:
-    """Do nothing: these signals only wake the supervisor up."""
+    """Do nothing, since these signals only wake the supervisor."""
 
 
 class _CommandWatcher:
-    """A command and every process it started."""
+    """Starts a command, and watches and ends every process of the command."""
 
     def __init__(self, specification: CommandSpecification, wake_fd: int) -> None:
         self._specification = specification
@@ -95,13 +95,13 @@ class _CommandWatcher:
         if self._pid == 0:
             _exec_command(specification, write_fd)
         os.close(write_fd)
-        # Only the command may hold the output open, so that steno sees its end.
+        # Only the command may hold the output open, so that steno detects the end of the output.
         with Path(os.devnull).open("rb+") as nothing:
             os.dup2(nothing.fileno(), 1)
             os.dup2(nothing.fileno(), 2)
 
     def run(self) -> CommandStatus:
-        """Wait for the command, or end it; then end the processes that it left."""
+        """Wait for the command or end it, then end the processes that it left running."""
         order, leftover, has_too_many_processes = b"", 0, False
         while self._exit_code is None and not order:
             order = self._wait_for_order(_TICK_S)
@@ -131,9 +131,9 @@ class _CommandWatcher:
         return os.read(0, 1) or TERMINATE
 
     def _reap(self) -> bool:
-        """Reap every child that has ended, ours and adopted ones; return whether any are left.
+        """Reap every ended child, including adopted ones; return whether any children are left.
 
-        Without a child there is no descendant either, since this process adopts all orphans.
+        Without children there are no descendants either, since this process adopts all orphans.
         """
         try:
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
@@ -155,7 +155,7 @@ class _CommandWatcher:
             if order == KILL:
                 return False
             if order:
-                # Standard input is closed and stays ready: only the clock can be waited for.
+                # Standard input is closed and always ready, so that `select` cannot wait.
                 time.sleep(min(_TICK_S, rest))
         return True
 
@@ -167,14 +167,14 @@ class _CommandWatcher:
         if as_group:
             _send_signal(-self._pid, number)
         for pid in _find_descendants():
-            # Once each: a second signal would run cleanup handlers again.
+            # Signal each process once: a second signal would run cleanup handlers again.
             with contextlib.suppress(ProcessLookupError):
                 is_signalled = as_group and os.getpgid(pid) == self._pid
                 if not is_signalled and not (spares_sandbox and pid == self._pid):
                     _send_signal(pid, number)
 
     def _kill(self) -> None:
-        """Kill what is left, in rounds: each round may miss processes that start during it."""
+        """Kill the remaining processes, in rounds, since each round may miss new processes."""
         end = time.monotonic() + _KILL_TIMEOUT_S
         while True:
             self._signal_all(signal.SIGKILL)
@@ -187,11 +187,11 @@ class _CommandWatcher:
 
 
 def _exec_command(specification: CommandSpecification, failure_fd: int) -> NoReturn:
-    """Turn this process into the command; report the reason if that fails."""
+    """Replace this process with the command; write the reason to `failure_fd` if that fails."""
     try:
         os.setsid()
         _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        # Python ignores these two signals, and the command would inherit that.
+        # Python ignores these two signals, and the command would inherit this setting.
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         _set_limits(specification)
@@ -206,10 +206,10 @@ def _exec_command(specification: CommandSpecification, failure_fd: int) -> NoRet
 
 
 def _set_limits(specification: CommandSpecification) -> None:
-    """Set the limits of this process and all that it starts; some do not apply to root."""
+    """Set the limits of this process and its descendants; some limits do not apply to root."""
     import resource  # noqa: PLC0415 - not on every platform that may import this file
 
-    # The kernel counts tasks per user, so those that already run have to be added.
+    # The kernel counts tasks per user, so the tasks that already run have to be added.
     most_tasks = _count_user_tasks() + specification["max_processes"] if _HAS_PROC else None
     limits = {
         resource.RLIMIT_CORE: 0,
@@ -238,7 +238,7 @@ def _count_user_tasks() -> int:
 
 
 def _find_descendants() -> list[int]:
-    """Return every living descendant of this process; none without /proc."""
+    """Return the ids of all living descendants of this process; empty without /proc."""
     read_children = _read_children if _HAS_CHILDREN_FILE else _build_children_lookup()
     found: list[int] = []
     pending = [os.getpid()]
@@ -252,7 +252,7 @@ def _find_descendants() -> list[int]:
 
 
 def _read_children(pid: int) -> list[int]:
-    """Return the children of all threads of a process; none if it has ended."""
+    """Return the children of all threads of a process; empty if the process has ended."""
     children: list[int] = []
     with contextlib.suppress(OSError):
         for task in Path(f"/proc/{pid}/task").iterdir():
@@ -262,7 +262,7 @@ def _read_children(pid: int) -> list[int]:
 
 
 def _build_children_lookup() -> Callable[[int], list[int]]:
-    """Build the lookup from all processes, for kernels that do not list the children of one."""
+    """Return a function like `_read_children`, for kernels that do not list children."""
     children: dict[int, list[int]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         pid = int(folder.name)
@@ -271,7 +271,10 @@ def _build_children_lookup() -> Callable[[int], list[int]]:
 
 
 def _read_process_state(pid: int) -> tuple[bytes, int]:
-    """Return the state letter of a process, and its parent; `Z` has ended but is not reaped."""
+    """Return the state letter of a process and the id of its parent.
+
+    `Z` means that the process has ended but is not reaped; the letter is empty if it is gone.
+    """
     try:
         state, parent, *_ = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].split()
     except OSError:

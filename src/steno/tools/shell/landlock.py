@@ -1,12 +1,13 @@
-"""Landlock: a Linux process gives up rights to files and the network, for itself and its children.
+"""Restrict a process and its children with Landlock, which limits access to files and the network.
 
-This file is also a small program, which needs only Python and becomes the command:
+This file is also a small program, which needs only Python. It restricts itself, and then executes
+the command in its place:
 
-    python -I -S landlock.py POLICY COMMAND...   (JSON: see `LandlockPolicy`)
+    python -I -S landlock.py POLICY COMMAND...   (POLICY is JSON: see `LandlockPolicy`)
 
-Landlock can only grant rights to a folder with everything below it. To hide a path, its siblings,
-and those of the folders above it, are granted instead of the folders that contain it. Names can be
-listed everywhere.
+Landlock can only grant rights to a folder with everything below it. To hide a path, this module
+grants rights to the siblings of the path and of each folder above it, but not to the folders that
+contain it. File names can still be listed everywhere.
 https://docs.kernel.org/userspace-api/landlock.html
 """
 
@@ -37,16 +38,16 @@ _PR_SET_NO_NEW_PRIVS: Final = 38
 _WRITE_FILE: Final = 1 << 1
 _READ_FILE: Final = 1 << 2
 _CHANGE_FOLDER: Final = 0b1_1111_1111 << 4
-"""Remove and create entries of all kinds: bits 4 to 12."""
+"""The rights to remove and create entries of all kinds, bits 4 to 12."""
 _MAKE_DEVICE: Final = 1 << 6 | 1 << 11
-"""Never granted: root could create a device file for the disk."""
+"""The rights to create devices, never granted: root could create a device file for the disk."""
 _REFER: Final = 1 << 13
 _TRUNCATE: Final = 1 << 14
 _FILE_RIGHTS: Final = _WRITE_FILE | _READ_FILE | _TRUNCATE
 _TCP_RIGHTS: Final = 0b11
-"""Bind and connect."""
+"""The rights to bind and to connect."""
 _SCOPES: Final = 0b11
-"""Abstract sockets and signals: neither may reach processes outside of the sandbox."""
+"""Abstract sockets and signals, neither of which may reach processes outside of the sandbox."""
 
 WRITABLE_DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
 """Devices that a command may write to; none is a disk."""
@@ -60,11 +61,11 @@ ROOT_CAPABILITIES: Final = {
     "CAP_SETGID": 6,
     "CAP_SETUID": 7,
 }
-"""The capabilities that commands of root keep in a sandbox: for files of all users, no more."""
+"""The capabilities that root retains in a sandbox, for files and processes of other users."""
 
 
 class LandlockPolicy(TypedDict):
-    """The rights of a command."""
+    """The paths and the network that a command may use."""
 
     writable: list[str]
     hidden: list[str]
@@ -73,14 +74,14 @@ class LandlockPolicy(TypedDict):
 
 
 def abi_version() -> int:
-    """Return the version of the kernel's interface; 0 if it is missing or disabled."""
+    """Return the Landlock version of the kernel; 0 if Landlock is missing or disabled."""
     if sys.platform != "linux":
         return 0
     return max(0, _syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG))
 
 
 def confine(policy: LandlockPolicy) -> None:
-    """Restrict this process permanently. Raises OSError."""
+    """Restrict this process permanently. Raises OSError if the kernel does not allow it."""
     abi = abi_version()
     if not abi:
         raise OSError(errno.ENOSYS, "the kernel does not support Landlock")
@@ -111,7 +112,7 @@ def confine(policy: LandlockPolicy) -> None:
 
 
 def _paths_beside(folder: str, hidden: frozenset[str]) -> Iterator[str]:
-    """Yield the paths to grant, so that all of a folder but the hidden paths is granted."""
+    """Yield the paths that together cover a folder, except for the hidden paths."""
     beginning = folder.rstrip("/") + "/"
     if not any(path.startswith(beginning) for path in hidden):
         yield folder
@@ -140,7 +141,7 @@ def _grant(rules: int, path: str, rights: int, *, follow: bool = True) -> None:
 
 
 def _syscall(number: int, *arguments: int | bytes | None) -> int:
-    """Make a system call; the C library has no functions for these."""
+    """Make a system call for which the C library has no function."""
     values = [
         ctypes.c_long(argument) if isinstance(argument, int) else argument for argument in arguments
     ]
@@ -156,7 +157,7 @@ def _check_result(result: int) -> int:
 
 if __name__ == "__main__":
     confine(cast("LandlockPolicy", json.loads(sys.argv[1])))
-    # Python ignores these two signals, and the command would inherit that.
+    # Python ignores these two signals, and the command would inherit this setting.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
     os.execvp(sys.argv[2], sys.argv[2:])  # noqa: S606 - the purpose of this program

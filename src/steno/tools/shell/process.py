@@ -1,8 +1,9 @@
-"""Run one command: start it, capture its output, end it with its descendants, report its exit.
+"""Start a command, capture its output, end it with its descendants and report its exit.
 
-The command is a grandchild. `command_supervisor` runs between it and steno: it finds and ends
-processes that a signal to the group would miss, even after steno itself has ended. This module does
-the part that needs an event loop. It knows no shell, no sandbox and no tool.
+The command is a grandchild of steno. The program between them is `command_supervisor`, which finds
+and ends processes that a signal to the process group would miss, even after steno itself has ended.
+This module contains the part that needs an event loop. It does not depend on the shell, the sandbox
+or the tools.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from steno.values import RedactedRepr
 
 @final
 class CommandLimits(RedactedRepr, frozen=True, kw_only=True):
-    """The limits of a command."""
+    """The limits of a command for time, output, processes, files and memory."""
 
     timeout_s: int = 120
     """The time limit if the call does not set one."""
@@ -40,54 +41,54 @@ class CommandLimits(RedactedRepr, frozen=True, kw_only=True):
     max_output_bytes: int = 100_000_000
     """A command that writes more is ended."""
     max_captured_bytes: int = 10_000_000
-    """The amount of output to keep; of more, only the beginning and the end are kept."""
+    """The amount of output to retain; longer output loses its middle."""
     max_live_bytes: int = 1_000_000
     """The amount of output to show while the command runs."""
     max_processes: int = 512
-    """A command with more processes at once is ended; if not root, it cannot start more."""
+    """A command with more processes at once is ended; unless run by root, it cannot start more."""
     max_file_bytes: int = 4 << 30
-    """The size limit of a file that a command writes."""
+    """The maximum size of a file that a command writes."""
     max_memory_bytes: int | None = None
     """The limit for the address space of each process; None for no limit."""
     max_jobs: int = 16
-    """The number of commands that may run in the background at once."""
+    """The maximum number of commands that run in the background at once."""
     grace_s: float = 2.0
-    """The time that a process has to end after it was asked to."""
+    """The time between SIGTERM and SIGKILL when a process is ended."""
 
 
 class ExitCause(StrEnum):
     """The reason why a command ended."""
 
     DONE = "done"
-    """It ended by itself."""
+    """The command ended by itself."""
     TIME = "time"
     OUTPUT = "output"
     PROCESSES = "processes"
     STOPPED = "stopped"
-    """It was ended on request."""
+    """The command was ended on request."""
 
 
 _CAUSE_TEXTS: Final = {
     ExitCause.TIME: "ended after {duration:g} s: it exceeded the time limit",
     ExitCause.OUTPUT: "ended: it exceeded the output limit",
-    ExitCause.PROCESSES: "ended: it exceeded the limit of processes",
+    ExitCause.PROCESSES: "ended: it exceeded the process limit",
     ExitCause.STOPPED: "ended on request",
 }
 
 
 @final
 class CommandExit(RedactedRepr, frozen=True, kw_only=True):
-    """The result of a command."""
+    """The cause, exit code and duration of an ended command, and the processes it left running."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"cause", "signal"})
 
     cause: ExitCause
     exit_code: int | None
-    """As in shells, 128 plus the number if a signal ended it. None if it is unknown."""
+    """As in shells, 128 plus the signal number if a signal ended the command; None if unknown."""
     signal: str | None
-    """The name of the signal that ended it."""
+    """The name of the signal that ended the command; None if none did."""
     leftover_processes: int
-    """The number of processes that still ran when the command ended, and were ended, too."""
+    """The number of processes that outlived the command and were then ended."""
     duration_s: float
 
     @property
@@ -100,17 +101,17 @@ class CommandExit(RedactedRepr, frozen=True, kw_only=True):
 
     @property
     def notes(self) -> list[str]:
-        """Notes for the model; none if the command succeeded."""
+        """Notes for the model about a failure and about processes that the command left running."""
         notes: list[str] = []
         if self.cause is not ExitCause.DONE:
             notes.append(_CAUSE_TEXTS[self.cause].format(duration=self.duration_s))
         elif self.exit_code is None:
-            notes.append("ended from outside; the exit code is unknown")
+            notes.append("ended by another program; the exit code is unknown")
         elif self.exit_code:
             by = f", ended by signal {self.signal}" if self.signal else ""
             notes.append(f"exit code {self.exit_code}{by}")
         if left := self.leftover_processes:
-            ended = f"{left} of its processes still ran when it ended, and were ended, too"
+            ended = f"{left} of its processes still ran when it ended, and were then ended"
             notes.append(f"{ended}; set background to keep a command running")
         return notes
 
@@ -128,7 +129,10 @@ class CommandExit(RedactedRepr, frozen=True, kw_only=True):
 
 @final
 class CommandProcess:
-    """A command and every process it started. Created by `start`; ends with `wait` or `aclose`."""
+    """A running command with every process it started.
+
+    Create it with `start`, and call `wait` or `aclose` to release its resources.
+    """
 
     def __init__(
         self,
@@ -139,7 +143,7 @@ class CommandProcess:
         limits: CommandLimits,
         on_output: Callable[[bytes], None] | None,
     ) -> None:
-        """`output` is a pipe with the output of the command, `status` with the final report."""
+        """Create a process from a supervisor and its pipes for the output and the final report."""
         self.capture: OutputCapture = OutputCapture(limits.max_captured_bytes)
         self._child = supervisor
         self._limits = limits
@@ -190,7 +194,7 @@ class CommandProcess:
         return not self._status.closed.is_set()
 
     def stop(self, cause: ExitCause = ExitCause.STOPPED) -> None:
-        """Start to end the command; `wait` returns when it has ended."""
+        """Begin to end the command; `wait` returns when it has ended."""
         if self.is_running and self._cause is ExitCause.DONE:
             self._cause = cause
             self._send_order(command_supervisor.TERMINATE)
@@ -210,7 +214,7 @@ class CommandProcess:
         return self._build_exit()
 
     async def aclose(self) -> None:
-        """End the command if it still runs, and release its resources."""
+        """End the command if it is still running, and release its resources."""
         self.stop()
         try:
             await _wait_at_most(self._limits.grace_s + _SUPERVISOR_TIMEOUT_S, self._status.closed)
@@ -230,11 +234,11 @@ class CommandProcess:
         assert self._child.stdin is not None
         with contextlib.suppress(OSError, ValueError):
             self._child.stdin.write(order)
-        # A command without a sandbox can stop the supervisor with a signal.
+        # Resume the supervisor, which a command without a sandbox can stop with a signal.
         self._child.send_signal(signal.SIGCONT)
 
     def _release(self) -> None:
-        """Reap the supervisor; blocks only if it has to be killed."""
+        """Reap the supervisor and close the pipes; blocks only if the supervisor must be killed."""
         if self.is_running:
             self._send_order(command_supervisor.KILL)
         try:
@@ -257,7 +261,7 @@ class CommandProcess:
         )
         try:
             status = cast("command_supervisor.CommandStatus", json.decode(self._report))
-        except DecodeError:  # the supervisor was killed itself
+        except DecodeError:  # the supervisor itself was killed
             return unknown
         if status["failure"]:
             raise _not_started(status["failure"])
@@ -288,7 +292,7 @@ class OutputCapture:
         self._kept.add(data)
 
     def restore(self, data: bytes) -> None:
-        """Put taken output back before the output that came since."""
+        """Put output that was taken back, before the output that has arrived since."""
         since = self.take()
         self.feed(data)
         self.feed(since)
@@ -318,7 +322,7 @@ _KILL_TIMEOUT_S: Final = 3.0
 
 
 class _ReadPipe(asyncio.Protocol):
-    """The read end of a pipe."""
+    """The read end of a pipe, connected to the event loop."""
 
     def __init__(self, file: int, on_data: Callable[[bytes], None]) -> None:
         self.closed = asyncio.Event()
@@ -343,7 +347,7 @@ class _ReadPipe(asyncio.Protocol):
 def _spawn_supervisor(
     specification: str, folder: Path, environ: Mapping[str, str]
 ) -> tuple[subprocess.Popen[bytes], int, int]:
-    """Start the supervisor, which starts the command; return it, the output and the status pipe."""
+    """Start the supervisor, which starts the command; return it, its output and status pipes."""
     output, output_write = os.pipe()
     status, status_write = os.pipe()
     try:
@@ -384,7 +388,7 @@ async def _wait_at_most(seconds: float, event: asyncio.Event) -> None:
 
 
 def _signal_name(exit_code: int) -> str | None:
-    """Return the name of the signal of an exit code, if it has one."""
+    """Return the name of the signal that an exit code represents; None if there is none."""
     try:
         return signal.Signals(exit_code - 128).name
     except ValueError:

@@ -1,10 +1,11 @@
-"""Confine a command with the best sandbox that works here.
+"""Confine a command with the best sandbox that works on this machine.
 
-    bubblewrap   writes only allowed paths, sees no secrets, no other processes, no network
-    landlock     writes only allowed paths, reads no secrets, uses no TCP
+    sandbox      rights of the command
+    bubblewrap   writes only allowed paths; sees no secrets, no other processes and no network
+    landlock     writes only allowed paths; reads no secrets and uses no TCP
     none         has all rights of the user
 
-A sandbox is a prefix of the command line. A probe finds out whether it works on this machine.
+A sandbox adds a prefix to the command line. A probe finds out whether the sandbox works.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ BWRAP_USER_OPTIONS: Final = ("--unshare-user",)
 BWRAP_ROOT_OPTIONS: Final = tuple(
     argument for name in ROOT_CAPABILITIES for argument in ("--cap-add", name)
 )
-"""Root keeps access to other users' files; a new user namespace would have no other users."""
+"""Options for root, which retains access to the files of other users.
+
+A new user namespace would have no other users.
+"""
 
 
 class SandboxSetting(StrEnum):
@@ -64,35 +68,38 @@ class SandboxScope(RedactedRepr, frozen=True, kw_only=True):
     """The files and the network that a command may reach inside a sandbox."""
 
     roots: tuple[Path, ...]
-    """Real paths of folders that it may write to. It runs in the first."""
+    """Real paths of folders that the command may write to. It runs in the first folder."""
     hidden: tuple[Path, ...] = ()
-    """Real paths of files and folders that it may not read."""
+    """Real paths of files and folders that the command may not read."""
     scratch: Path
     """A folder for temporary files of this session."""
     temporary: tuple[Path, ...] = ()
-    """Further folders that it may write to, if the sandbox cannot mount `scratch` as /tmp."""
+    """Further writable folders, used if the sandbox cannot mount `scratch` as /tmp."""
     network: bool = False
 
 
 class Sandbox(Protocol):
-    """A way to confine commands."""
+    """A mechanism that confines commands."""
 
     name: ClassVar[str]
     is_wrapper: ClassVar[bool]
-    """Whether its process stays around the command, rather than becoming the command."""
+    """Whether the sandbox is a process around the command that runs until the command ends."""
 
     def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
-        """Return a command line that runs `argv` in the sandbox. Raises ToolFailed."""
+        """Return a command line that runs `argv` in the sandbox.
+
+        Raises ToolFailed if a sandbox is required and none works.
+        """
         ...
 
     def describe(self) -> str:
-        """Describe what the sandbox prevents, what it does not, and why no better one is used."""
+        """Describe what the sandbox prevents and allows, and why no better sandbox is used."""
         ...
 
 
 @final
 class BubblewrapSandbox(Struct, frozen=True):
-    """The program `bwrap`: a separate view of files, processes and the network."""
+    """A sandbox that uses `bwrap` for a separate view of files, processes and the network."""
 
     name: ClassVar[str] = "bubblewrap"
     is_wrapper: ClassVar[bool] = True
@@ -114,7 +121,7 @@ class BubblewrapSandbox(Struct, frozen=True):
 
 @final
 class LandlockSandbox(Struct, frozen=True):
-    """The Linux security module Landlock, with which a process gives up rights."""
+    """A sandbox that uses the Linux security module Landlock to restrict a process."""
 
     name: ClassVar[str] = "landlock"
     is_wrapper: ClassVar[bool] = False
@@ -132,8 +139,8 @@ class LandlockSandbox(Struct, frozen=True):
         return (*isolated_python_command(landlock.__file__), json.encode(policy).decode(), *argv)
 
     def describe(self) -> str:
-        """Describe what the Landlock of this kernel prevents."""
-        tcp = "have no TCP unless it is allowed" if self.version >= 4 else "have the network"
+        """Describe what the Landlock version of this kernel prevents."""
+        tcp = "have no TCP unless it is allowed" if self.version >= 4 else "can use the network"
         missing = [
             *(["truncating files elsewhere"] if self.version < 3 else []),
             *(["signals to other processes"] if self.version < 6 else []),
@@ -160,12 +167,13 @@ class NoSandbox(Struct, frozen=True):
     def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
         """Return the command unchanged. Raises ToolFailed if a sandbox is required."""
         if self.is_refusal:
-            message = f"is required, but no sandbox works here{_reason_suffix(self.why_not_better)}"
+            why = _reason_suffix(self.why_not_better)
+            message = f"a sandbox is required, but none works on this machine{why}"
             raise ToolFailed(message, recoverable=False, code="sandbox_required", place="sandbox")
         return argv
 
     def describe(self) -> str:
-        """Describe the effect of having no sandbox, and the reason."""
+        """Describe the effect of the missing sandbox, and the reason why it is missing."""
         effect = "no command runs" if self.is_refusal else "commands have all rights of the user"
         return f"none: {effect}{_reason_suffix(self.why_not_better)}"
 
@@ -177,9 +185,9 @@ def _reason_suffix(reason: str) -> str:
 def find_sandbox(
     setting: SandboxSetting = SandboxSetting.AUTO, *, outside: Collection[Path] = ()
 ) -> Sandbox:
-    """Return the best sandbox that works here. The first call runs probes and may block.
+    """Return the best sandbox that works on this machine. The first call probes and may block.
 
-    Programs in the folders `outside`, those of a workspace, are not probed, since a probe runs them.
+    Programs in the folders `outside`, such as a workspace, are skipped, since a probe runs them.
     """
     if setting is SandboxSetting.OFF:
         return NoSandbox("the sandbox is switched off")
@@ -192,7 +200,7 @@ def find_sandbox(
 
 
 def find_working_sandboxes(*, outside: Collection[Path] = ()) -> tuple[Sandbox, ...]:
-    """Return every sandbox that works here, the best first."""
+    """Return every sandbox that works on this machine, the best first."""
     bwrap = _find_bwrap(outside)
     return tuple(
         found
@@ -209,11 +217,11 @@ _XDG_FOLDERS: Final = {
     "XDG_STATE_HOME": ".local/state/",
     "XDG_CACHE_HOME": ".cache/",
 }
-"""Variables that replace these folders of the home folder."""
+"""Environment variables that move these subfolders of the home folder to other places."""
 
 
 def find_hidden_paths(environ: Mapping[str, str], more: tuple[Path, ...] = ()) -> tuple[Path, ...]:
-    """Return the real paths that commands should not read, as far as they exist."""
+    """Return the real paths of existing files and folders that commands should not read."""
     home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() may raise
     paths = [*[Path(home, name) for name in HIDDEN_HOME_PATHS], *more]
     for variable, default_prefix in _XDG_FOLDERS.items():
@@ -244,7 +252,7 @@ _VISIBLE_IN_RUN: Final = (
     "/run/resolvconf",
     "/run/NetworkManager/resolv.conf",
 )
-"""Programs of NixOS, and possible targets of /etc/resolv.conf; the rest of /run is sockets."""
+"""Programs of NixOS and possible targets of /etc/resolv.conf; the rest of /run is hidden."""
 
 
 def _bwrap_scope(scope: SandboxScope) -> tuple[str, ...]:
@@ -254,7 +262,7 @@ def _bwrap_scope(scope: SandboxScope) -> tuple[str, ...]:
         *[(path, _hide_options(path)) for path in scope.hidden if path not in scope.roots],
         *[(root, ("--bind", str(root), str(root))) for root in scope.roots],
     ]
-    # A mount covers earlier mounts below it, so the outer ones come first.
+    # A mount covers earlier mounts below it, so outer paths are mounted first.
     mounts.sort(key=lambda mount: len(mount[0].parts))
     return (
         *(() if scope.network else ("--unshare-net",)),
@@ -269,7 +277,7 @@ def _system_mounts(scratch: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "/proc", ("--proc", "/proc")
     for name in _PROC_SETTINGS:
         yield f"/proc/{name}", ("--ro-bind-try", f"/proc/{name}", f"/proc/{name}")
-    yield "/tmp", ("--bind", str(scratch), "/tmp")  # noqa: S108 - the command's own
+    yield "/tmp", ("--bind", str(scratch), "/tmp")  # noqa: S108 - inside the sandbox
     if Path("/run").is_dir():
         yield "/run", ("--tmpfs", "/run")
         for path in _VISIBLE_IN_RUN:
@@ -277,7 +285,7 @@ def _system_mounts(scratch: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _hide_options(path: Path) -> tuple[str, ...]:
-    """Return the options that cover a file or a folder with an empty one."""
+    """Return the options that mount an empty file or folder over a path."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -298,7 +306,7 @@ def _find_bwrap(outside: Collection[Path]) -> str | None:
 
 @cache
 def _probe_bubblewrap(bwrap: str | None) -> tuple[Sandbox | None, str]:
-    """Return the sandbox if it works, or else None and the reason."""
+    """Return the sandbox if it works, or None and the reason for the failure."""
     if bwrap is None:
         return None, "bubblewrap: bwrap is not installed"
     why_not = ""
@@ -313,7 +321,7 @@ def _probe_bubblewrap(bwrap: str | None) -> tuple[Sandbox | None, str]:
 
 @cache
 def _probe_landlock(bwrap: str | None) -> tuple[Sandbox | None, str]:
-    """Return the sandbox if it works, or else None and the reason."""
+    """Return the sandbox if it works, or None and the reason for the failure."""
     version = landlock.abi_version()
     if not version:
         return None, "landlock: the kernel does not support it, or it is disabled"

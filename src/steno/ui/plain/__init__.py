@@ -1,1 +1,1 @@
-"""The interface line by line: for screen readers, pipes, and terminals without a full screen."""
+"""The line-by-line interface for screen readers, pipes, and terminals without a full screen."""

@@ -1,12 +1,11 @@
-"""Approvals line by line: in the plain mode, and at the terminal of `steno -p --ask`.
+"""Line-by-line approvals, in the plain mode and at the terminal of `steno -p --ask`.
 
-A user must not allow a call by accident. A request is written in full, with a bar before all
-untrusted text. An answer is a word and Enter, typed after the request was written. Any other text
+A user must not allow a call by accident. All untrusted text of a request is written with a bar
+before each line. An answer is a word and Enter, typed after the request was written. Any other text
 is not a decision.
 
-`--ask` opens the terminal itself, not stdin and stdout: a prompt may come from a pipe, and the
-response may go to a program. Waiting for a key does not block the event loop, and can be cancelled
-at any time.
+`--ask` opens the terminal instead of using stdin and stdout, which may be pipes. Waiting for a line
+does not block the event loop, and can be cancelled at any time.
 """
 
 from __future__ import annotations
@@ -56,34 +55,32 @@ _DIFF_STYLES: Final = {
     LineTone.REMOVED: "\x1b[31m",
 }
 NO_TERMINAL: Final = "no terminal to ask for approval"
-_SEVERAL_HINT: Final = (
-    "for another call, type its number first (2 deny); for all: all once, all deny"
-)
+_SEVERAL_HINT: Final = "to answer for another call, type its number first (2 deny); for all calls, all once or all deny"
 _INPUT_ENDED: Final = "the input ended before a decision"
 _REASON_QUESTION: Final = "reason for the model? "
 _RULE_QUESTION: Final = "new rule? "
 _WITH_TEXT: Final = (ApprovalChoice.REASON, ApprovalChoice.EDIT)
-"""The choices that a text may follow."""
+"""The choices that may be followed by a text."""
 _FOR_ALL: Final = (ApprovalChoice.ONCE, ApprovalChoice.DENY, ApprovalChoice.REASON)
 """The choices that may follow `all`."""
 
 ReadAnswer: TypeAlias = Callable[[str, Callable[[], bool]], Awaitable[str | None]]
-"""Returns the line that the user types after a prompt; None at the end of the input. Raises
-InputNoLongerNeeded once the request is withdrawn or decided."""
+"""Writes a prompt and returns the line that the user types; None at the end of the input. Raises
+InputNoLongerNeeded once the second argument, a check that the line is still needed, fails."""
 
 
 class _TypedAnswer(NamedTuple):
-    """The parts of a typed answer."""
+    """A typed answer, split into the call that it is about, the choice and further text."""
 
     target: str
-    """The number of a call, `all`, or empty."""
+    """The number of a call, `all`, or empty for the current call."""
     word: str
     rest: str
 
 
 @final
 class LineApprovals:
-    """Asks about the pending calls until every one has a decision."""
+    """Asks the user about pending calls until each of them has a decision."""
 
     def __init__(
         self,
@@ -105,14 +102,14 @@ class LineApprovals:
 
     @property
     def is_due(self) -> bool:
-        """Whether a request waits for the user."""
+        """Whether a request is waiting for a decision of the user."""
         return any(pending.request is not None for pending in self._undecided())
 
     def _undecided(self) -> list[PendingCall]:
         return [pending for pending in self._session.pending_calls if pending.decision is None]
 
     async def ask(self) -> bool:
-        """Ask until every call is decided; return whether the input ended first."""
+        """Ask until every call is decided; return True if the input ended before that."""
         while self.is_due:
             self._announce_questions()
             # An answer without a number decides about the first call that the run waits for.
@@ -134,7 +131,7 @@ class LineApprovals:
         return False
 
     def deny_all(self) -> None:
-        """Deny every request: there is no user to ask."""
+        """Deny every pending call, because the input has ended."""
         decision = ApprovalDecision(allowed=False, actor=self._session.actor, reason=_INPUT_ENDED)
         self._decide(self._undecided(), ApprovalChoice.DENY, decision, f"; {_INPUT_ENDED}")
         self._reset()
@@ -150,7 +147,7 @@ class LineApprovals:
         self._count = 0
 
     def _announce_questions(self) -> None:
-        """Write new requests, and notices about withdrawn ones; a request keeps its number."""
+        """Write new requests, and notices about withdrawn requests; numbers do not change."""
         undecided = self._undecided()
         numbers = {pending.call.id: number for number, pending in self._questions.items()}
         before, self._questions = self._questions, {}
@@ -181,7 +178,7 @@ class LineApprovals:
     ) -> None:
         """Write the description of a call, with at most `max_lines` below each heading.
 
-        Headings have no bar.
+        Headings are written without a bar.
         """
         described = describe_call(pending.call, preview, request=pending.request)
         for is_heading, group in groupby(described, lambda line: line.tone is LineTone.HEADING):
@@ -201,7 +198,7 @@ class LineApprovals:
         return typed_offers(self._with_rule(pending), len(self._questions))
 
     def _with_rule(self, pending: PendingCall) -> PendingCall:
-        """Return a call with the rule that the user has typed for it."""
+        """Return a call with the rule that the user has typed for it, if any."""
         rule = self._rules.get(pending.call.id)
         if rule is None or pending.request is None:
             return pending
@@ -285,7 +282,7 @@ class LineApprovals:
             self._writer.write("Notice", f"the rule was not changed; {preview.description}")
         else:
             self._rules[pending.call.id] = preview.rule
-            self._writer.write("Rule", f"{preview.rule}; it {preview.description}")
+            self._writer.write("Rule", f"{preview.rule}; this rule {preview.description}")
 
     def _choose(
         self, listed: Sequence[PendingCall], choice: ApprovalChoice, reason: str | None = None
@@ -329,7 +326,7 @@ def _parse_answer(typed: str) -> _TypedAnswer:
 
 @final
 class _SingleRequest:
-    """One request outside of a session, with the interface of a session that LineApprovals uses."""
+    """One request outside a session, with the session members that LineApprovals uses."""
 
     def __init__(self, request: ApprovalRequest, actor: str) -> None:
         self.actor = actor
@@ -341,21 +338,21 @@ class _SingleRequest:
         self.decision, self.pending_calls = decision, ()
 
     async def preview(self, call: ToolCall) -> CallPreview:
-        raise AssertionError("the request has a preview")
+        raise AssertionError("preview() is not needed, because the request contains a preview")
 
 
 @final
 class ConsoleApprover:
-    """Asks the user at the terminal, one request at a time; the end of the input is a denial."""
+    """Asks the user at the terminal, one request at a time; denies the request if input ends."""
 
     def __init__(self, *, terminal: str | None = None, actor: str | None = None) -> None:
-        """Set another terminal than that of the process, or another actor than the user."""
+        """Set the terminal and the actor, by default those of this process and its user."""
         self._terminal = terminal
         self._actor = actor or user_name() or f"user {os.getuid()}"
         self._lock = asyncio.Lock()
 
     async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
-        """Show the call, and return the decision of the user."""
+        """Write the call, and return the decision of the user; a denial if there is no terminal."""
         async with self._lock:
             try:
                 with _open_terminal(self._terminal or _terminal_path()) as (reader, output):
@@ -386,13 +383,13 @@ async def _read_line(reader: LineReader, writer: LineWriter, prompt: str) -> str
         if reader.has_line:
             line = reader.next_line()
     finally:
-        if line is None:  # the line of the prompt has no end yet
+        if line is None:  # the line of the prompt is not ended yet
             writer.end_line()
     return line
 
 
 def has_terminal() -> bool:
-    """Return whether this process has a terminal at which it can ask."""
+    """Return whether this process has a terminal at which it can ask the user."""
     try:
         with _open_terminal(_terminal_path()):
             return True
@@ -401,7 +398,7 @@ def has_terminal() -> bool:
 
 
 def _terminal_path() -> str:
-    # By its own name if possible: not every system can poll /dev/tty.
+    # The name of the device is preferred, because not every system can poll /dev/tty.
     for descriptor in (2, 1, 0):
         with suppress(OSError):
             return os.ttyname(descriptor)
@@ -410,7 +407,10 @@ def _terminal_path() -> str:
 
 @contextmanager
 def _open_terminal(name: str) -> Generator[tuple[LineReader, TextIO]]:
-    """Open a terminal twice: reads must not block, and a non-blocking write may be incomplete."""
+    """Open a terminal twice, for non-blocking reads and for blocking writes.
+
+    A non-blocking write may be incomplete.
+    """
     input_fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         if not os.isatty(input_fd):

@@ -1,7 +1,7 @@
-"""Writes the events of a session line by line, and a recap of its last exchanges.
+"""A writer of the events of a session line by line, and of a recap of its last exchanges.
 
-A user of a screen reader cannot glance back: each event is written once, when it is complete, with
-its heading.
+Each event is written once, when it is complete, with its heading, because a user of a screen reader
+cannot glance back.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ _MAX_RECAP_LINES: Final = 20
 
 
 class _StreamedLines:
-    """Splits chunks into lines; the cost per chunk does not depend on the length of the line."""
+    """Splits chunks into lines; the cost per chunk does not grow with the length of the line."""
 
     def __init__(self, writer: LineWriter) -> None:
         self._writer = writer
         self._partial: list[str] = []
 
     def feed(self, chunk: str) -> None:
-        """Add the lines that are complete now."""
+        """Add a chunk, and process the lines that it completes."""
         first, *rest = chunk.split("\n")
         self._partial.append(first)
         if rest:
@@ -75,7 +75,7 @@ class _StreamedLines:
             self._add([line.removesuffix("\r") for line in complete])
 
     def end(self) -> None:
-        """Add the unfinished line, if there is one."""
+        """Process the unfinished line, if there is one."""
         if unfinished := "".join(self._partial):
             self._partial = []
             self._add([unfinished])
@@ -105,7 +105,7 @@ class StreamedText(_StreamedLines):
 
 @final
 class StreamedOutput(_StreamedLines):
-    """The streamed output of a tool: the first lines as they arrive, the last ones at the end."""
+    """The streamed output of a tool; its first lines are written at once, its last at the end."""
 
     def __init__(self, writer: LineWriter) -> None:
         super().__init__(writer)
@@ -127,7 +127,7 @@ class StreamedOutput(_StreamedLines):
 
 
 def write_headed(writer: LineWriter, headed: HeadedText) -> None:
-    """Write a heading and its text, with the hint of this interface; long texts are shortened."""
+    """Write a heading, its text with a hint, and its lines, some of them omitted if there are many."""
     writer.write(headed.heading, f"{headed.text}{HINT_TEXTS[headed.hint]}")
     if headed.is_quoted:
         writer.quote(_shorten(headed.lines, _MAX_DIFF_LINES))
@@ -148,26 +148,26 @@ def _shorten(lines: Sequence[str], max_lines: int) -> list[str]:
 
 @final
 class EventWriter:
-    """Writes the events of a session."""
+    """Writes the events of a session as lines with headings."""
 
     def __init__(self, writer: LineWriter, headline: Headline, *, is_verbose: bool = False) -> None:
-        """Set the output; with `is_verbose`, thinking is written in full, else its length."""
+        """Set the output; only the length of thinking is written unless `is_verbose` is True."""
         self._writer = writer
         self._headline = headline
         self._is_verbose = is_verbose
         self._streamed_text: tuple[ItemKind, int, StreamedText] | None = None
         self._thinking: list[str] = []
         self._has_streamed_answer = False
-        """Whether text of the current answer was written as it arrived."""
+        """Whether text of the current response was written as it arrived."""
         self._running: dict[str, tuple[AnyToolCall, StreamedOutput]] = {}
         self._last_output_call: str | None = None
-        """The call whose output was written last."""
+        """The ID of the call whose output was written last."""
         self._shell: StreamedText | None = None
         self._queued: list[str] = []
         self._describer = EventDescriber(headline)
 
     def write_event(self, event: SessionEvent) -> None:
-        """Write an event."""
+        """Write an event; streamed text is written as soon as a line is complete."""
         match event:
             case TextDelta(index, text):
                 self._write_delta(ItemKind.ANSWER, index, text)
@@ -246,7 +246,7 @@ class EventWriter:
             self._thinking.clear()
 
     def _on_recorded(self, event: EntryRecorded) -> None:
-        """Write the items of an entry, except changes that a command of the user reports."""
+        """Write the items of a recorded entry, except those that were already written."""
         message = event.entry.message
         for item in self._describer.describe_event(event):
             match item.kind:

@@ -1,9 +1,9 @@
 """Input line by line: a line editor, multi-line input, and a reader of lines.
 
 GNU readline edits the line in a thread, because it blocks and cannot be stopped while it waits for
-a key. So Ctrl+C is a key during that time, not a signal: its binding replaces the line with a
-Ctrl+C character and submits it. A cancelled read restores the terminal, but its thread keeps
-waiting.
+a key. During that time, Ctrl+C is a key and not a signal. The key binding for Ctrl+C replaces the
+line with a Ctrl+C character and submits the line. A cancelled read restores the terminal, but its
+thread continues to wait.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from steno.render.terminal_text import is_dumb_terminal
 from steno.ui.prompt_state import CompletionState, insertion_text, word_at
 
 _CTRL_C: Final = "\x03"
-# Key sequences that no keyboard sends, so that they do not collide with the user's own bindings.
+# Uses key sequences that no keyboard sends, to avoid collisions with the bindings of the user.
 _READLINE_BINDINGS: Final = (
     r'"\e[9999;1~": kill-whole-line',
     r'"\e[9999;2~": quoted-insert',
@@ -52,11 +52,11 @@ _READ_SIZE: Final = 65_536
 
 
 class InputNoLongerNeeded(Exception):
-    """The line is no longer needed: its request was withdrawn, or a run has started."""
+    """Raised when a line is no longer needed, for example because its request was withdrawn."""
 
 
 class LineInterrupted(Exception):
-    """The user pressed Ctrl+C."""
+    """Raised when the user presses Ctrl+C in the line editor."""
 
 
 def has_readline(environ: Mapping[str, str]) -> bool:
@@ -75,7 +75,7 @@ def has_readline(environ: Mapping[str, str]) -> bool:
 
 @final
 class ReadlineEditor:
-    """Edits a line on the terminal of this process."""
+    """A line editor that uses GNU readline on the terminal of this process."""
 
     def __init__(self, complete: FindCompletions, history: Sequence[str] = ()) -> None:
         self._complete = complete
@@ -94,19 +94,19 @@ class ReadlineEditor:
 
     @property
     def typed(self) -> str:
-        """The text of the line."""
+        """The text that the user has typed so far."""
         return str(self._readline.get_line_buffer())
 
     def add_history(self, text: str) -> None:
-        """Add a text to the history."""
+        """Add a text to the history of the editor."""
         self._readline.add_history(text)
 
     def prefill(self, text: str) -> None:
-        """Start the next line with a text."""
+        """Insert a text at the start of the next line, for the user to edit."""
         self._draft = text
 
     async def read_line(self, prompt: str) -> str | None:
-        """Return a line; None at the end of the input. Raises LineInterrupted on Ctrl+C."""
+        """Read a line; return None at the end of the input. Raises LineInterrupted on Ctrl+C."""
         done: asyncio.Future[str | None] = self._loop.create_future()
 
         def set_result(line: str | None) -> None:
@@ -138,7 +138,7 @@ class ReadlineEditor:
         self._readline.set_completer(None)
         self._readline.set_startup_hook(None)
 
-    # -- called in the thread that reads -----------------------------------------------------
+    # -- called in the thread of readline ----------------------------------------------------
 
     def _put_draft(self) -> None:
         if self._draft:
@@ -173,7 +173,7 @@ class ReadlineEditor:
 
 @contextmanager
 def _without_ctrl_c(descriptor: int) -> Generator[None]:
-    """Treat Ctrl+C as a key inside the `with` block; the terminal is always restored."""
+    """Treat Ctrl+C as an ordinary key inside the `with` block, then restore the terminal."""
     try:
         before = termios.tcgetattr(descriptor)
     except termios.error:
@@ -191,7 +191,7 @@ def _without_ctrl_c(descriptor: int) -> Generator[None]:
 
 @final
 class MultilineInput:
-    """Joins lines until a text is complete."""
+    """Joins lines that end with a backslash, or that are enclosed in triple quotes."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
@@ -218,7 +218,7 @@ class MultilineInput:
         return self.end() if is_last else None
 
     def end(self) -> str:
-        """Return the text so far, complete or not, and start again."""
+        """Return the text so far, even if it is incomplete, and start a new text."""
         text = "\n".join(self._lines)
         if self._is_quoted:
             text = text.removesuffix("\n")  # the closing quotes were on their own line
@@ -228,10 +228,10 @@ class MultilineInput:
 
 @final
 class LineReader:
-    """Reads lines from a descriptor while a caller waits for them."""
+    """Reads lines from a file descriptor, only inside a `reading` block."""
 
     def __init__(self, descriptor: int) -> None:
-        """Set the descriptor, which the caller closes."""
+        """Set the file descriptor, which the caller must close."""
         self._descriptor = descriptor
         self.is_terminal: Final = os.isatty(descriptor)
         self._buffer = b""
@@ -248,7 +248,7 @@ class LineReader:
         return self.has_ended and not self._buffer
 
     def next_line(self) -> str | None:
-        """Return the next line if it is already received."""
+        """Return the next line; None if no further line was received yet."""
         line, end, rest = self._buffer.partition(b"\n")
         if not end and not (self.has_ended and line):
             return None
@@ -256,7 +256,7 @@ class LineReader:
         return line.decode(errors="replace").removesuffix("\r")
 
     def discard(self) -> None:
-        """Drop the lines typed so far. Lines from a pipe are kept."""
+        """Discard the lines typed so far; lines from a pipe are retained."""
         if self.is_terminal:
             self._buffer = b""
             with suppress(termios.error):
@@ -296,7 +296,7 @@ class LineReader:
             chunk = os.read(self._descriptor, _READ_SIZE)
         except BlockingIOError:  # another reader took the input
             return
-        except OSError:  # the terminal is gone
+        except OSError:  # the terminal was closed
             chunk = b""
         self._buffer += chunk
         self.has_ended = not chunk

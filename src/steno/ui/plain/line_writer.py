@@ -1,6 +1,6 @@
-"""Writes lines: headings, and quoted text.
+"""A writer of headings, text and quoted text, line by line.
 
-Lines are wrapped here and not by the terminal, so that every part of a quoted line has its bar.
+Lines are wrapped here and not by the terminal, so that every part of a quoted line has a bar.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MIN_WIDTH: Final = 20
 
 @final
 class LineWriter:
-    """Writes lines to a terminal or a pipe, and makes all text printable."""
+    """Writes lines to a terminal or a pipe, after making all text printable."""
 
     def __init__(self, out: TextIO, environ: Mapping[str, str]) -> None:
         self._out = out
@@ -32,7 +32,7 @@ class LineWriter:
         self._is_styled = shows_styles and not environ.get("NO_COLOR")
         self._typed_line: Callable[[], str] | None = None
         self.is_closed: bool = False
-        """Whether the output was closed, here or by its reader."""
+        """Whether the output is closed, by this process or by the reader of a pipe."""
 
     def write(self, heading: str, text: str = "") -> None:
         """Write a heading and a text; a text of several lines starts below the heading."""
@@ -42,7 +42,7 @@ class LineWriter:
         self._print([*self._with_heading(heading, first), *self._indented(rest)])
 
     def begin(self, heading: str, line: str) -> None:
-        """Write a heading and the first line; `write_lines` writes the rest."""
+        """Write a heading and the first line of a text; `write_lines` writes the other lines."""
         self._print(self._with_heading(heading, terminal_text(line)))
 
     def write_lines(self, lines: Iterable[str]) -> None:
@@ -50,7 +50,7 @@ class LineWriter:
         self._print(self._indented([terminal_text(line) for line in lines]))
 
     def quote(self, lines: Iterable[str], style: str = "") -> None:
-        """Write untrusted text with a bar before each line, also before wrapped parts of a line.
+        """Write untrusted text with a bar before each line and before each part of a wrapped line.
 
         `style` is the escape sequence of a colour, for terminals that show colours.
         """
@@ -68,9 +68,9 @@ class LineWriter:
         self._write("\n")
 
     def set_typed_line(self, typed: Callable[[], str] | None) -> None:
-        """Set the function that returns the line that the user is typing; None if there is none.
+        """Set the function that returns the unfinished input line; None if no line is being typed.
 
-        Output is written below that line, which is then written again.
+        Output is written below the input line, which is then written again.
         """
         self._typed_line = typed
 
@@ -86,7 +86,7 @@ class LineWriter:
         return [f"{_INDENT}{part}".rstrip() for line in lines for part in _break_line(line, width)]
 
     def _width(self, used: int) -> int | None:
-        """Return the number of columns without the `used` ones; None if the width is unknown."""
+        """Return the number of columns minus `used`; None if unknown or below the minimum width."""
         columns = 0
         if self._has_width:
             fallback = os.terminal_size((80, 24))
@@ -113,7 +113,7 @@ class LineWriter:
 
 
 def _break_line(line: str, width: int | None) -> Iterator[str]:
-    """Yield the parts of a line that fit the width, broken after blanks if possible."""
+    """Yield the parts of a line that fit the width, broken after spaces if possible."""
     if width is None or (display_width(line) <= width and "\t" not in line):
         yield line
         return
@@ -132,5 +132,5 @@ def _break_line(line: str, width: int | None) -> Iterator[str]:
 
 
 def omission_line(count: int) -> str:
-    """Return the line that replaces omitted lines."""
+    """Return the line that replaces `count` omitted lines."""
     return f"… {format_count(count, 'line', 'lines')} omitted …"

@@ -1,6 +1,6 @@
-"""A session line by line: typed lines become prompts and commands, events become lines.
+"""The line-by-line interface, which reads prompts and commands and writes events as lines.
 
-For screen readers, terminals without features, and pipes. It imports `app.session`, not Textual.
+It is for screen readers, simple terminals and pipes. It imports `app.session`, not Textual.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ _PLAIN_KEYS: Final = (
     ("Enter", "send the prompt; during a run, steer the model"),
     ("\\ at the end of a line", "continue the prompt on the next line"),
     ('""" before and after', "type a prompt of several lines"),
-    ("Ctrl+C", "interrupt, or clear the line; twice: quit"),
+    ("Ctrl+C", "interrupt, or clear the line; press twice to quit"),
     ("Ctrl+D", "quit"),
-    ("Tab, arrow up", "complete the word, recall a prompt (if the terminal supports it)"),
+    ("Tab, arrow up", "complete a word, recall a prompt (if supported by the terminal)"),
     ("/model 2", "use the second model of the list"),
     ("/resume 3", "resume the third session of the list"),
     ("/resume find WORDS", "list the sessions that contain all of the words"),
@@ -66,12 +66,12 @@ _PLAIN_KEYS: Final = (
     ("/tree edit 12", "edit and resend your prompt of entry 12, in a new branch"),
     ("/tree compare ONE OTHER", "list the entries that only one of two branches has"),
 )
-"""Keys, and command arguments that only the plain mode has."""
+"""The keys, and the command arguments that only the plain mode accepts."""
 _MAX_LINE_WIDTH: Final = 100
 _CONTINUATION_PROMPT: Final = "... "
 _YES: Final = "yes"
 _RECENT_ENTRIES: Final = 5
-"""The number of last entries for which no recap is written, if the user has seen one of them."""
+"""The number of last entries to check; if the user has seen one of them, no recap is written."""
 
 
 async def run_plain(
@@ -86,8 +86,8 @@ async def run_plain(
 ) -> int:
     """Run a session line by line until the user quits; return the exit status.
 
-    `history` is the file of typed prompts, `stdin` a descriptor; `first_prompt` is sent first. The
-    session stays open.
+    `history` is the file of typed prompts, and `stdin` is a file descriptor. `first_prompt` is sent
+    before any input is read. The caller must close the session.
     """
     reader, prompt_history = LineReader(stdin), PromptHistory(history)
     writer = LineWriter(sys.stdout if stdout is None else stdout, environ)
@@ -113,7 +113,7 @@ async def run_plain(
 @contextmanager
 def _handle_ctrl_c(handler: Callable[[], None], *, is_enabled: bool) -> Generator[None]:
     is_main = threading.current_thread() is threading.main_thread()
-    # A process that a shell starts in the background ignores SIGINT, and must continue to.
+    # A process that a shell starts in the background ignores SIGINT and must not handle it.
     if not (is_enabled and is_main) or signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         yield
         return
@@ -127,7 +127,7 @@ def _handle_ctrl_c(handler: Callable[[], None], *, is_enabled: bool) -> Generato
 
 @final
 class _PlainSession:
-    """Reads lines, runs them, and writes events."""
+    """Reads lines, runs them as prompts or commands, and writes the events of the session."""
 
     def __init__(
         self,
@@ -193,7 +193,7 @@ class _PlainSession:
         if self._last_entry is None or self._last_entry not in recent_ids:
             write_recap(self._writer, entries, self._session.headline)
         self._last_entry = entries[-1].id if entries else None
-        # A user who switches branches inside a session knows where it stopped.
+        # The notice is not repeated when the user only switches branches inside the session.
         is_opened, self._shown_session = status.session != self._shown_session, status.session
         if is_opened and self._session.is_unfinished and not self._session.is_running:
             self._writer.write("Notice", UNFINISHED_NOTICE)
@@ -201,14 +201,14 @@ class _PlainSession:
     # -- input ----------------------------------------------------------------------------
 
     async def _wait_for_run(self) -> None:
-        """Wait for the run: typed lines steer it, and the user decides about its requests.
+        """Wait during a run for a typed line, which steers it, or for a request to decide about.
 
-        A pipe is not read before the run ends: its next line is the next prompt.
+        A pipe is read during a run only for decisions, because its next line is the next prompt.
         """
         if self._approvals.is_due:
             input_ended = await self._approvals.ask()
             if input_ended and self._reader.is_terminal:
-                self._is_leaving = True  # the request is recorded, and asked again on resume
+                self._is_leaving = True  # the request is recorded, and repeated on resume
             elif input_ended:
                 self._approvals.deny_all()
                 await self._wait_for_event(lambda: self._approvals.is_due)
@@ -249,9 +249,9 @@ class _PlainSession:
             self._writer.write("Notice", "press Ctrl+C again to quit")
 
     async def _read_typed(self, prompt: str) -> str | None:
-        """Return a line typed at the prompt.
+        """Return the line typed at a prompt; None at the end of the input.
 
-        Raises LineInterrupted or InputNoLongerNeeded on Ctrl+C.
+        Raises LineInterrupted or, without readline, InputNoLongerNeeded on Ctrl+C.
         """
         editor = self._editor
         try:
@@ -272,7 +272,10 @@ class _PlainSession:
         return line
 
     async def _next_line(self, is_current: Callable[[], bool]) -> str | None:
-        """Return the next line; None at the end of the input. Raises InputNoLongerNeeded."""
+        """Return the next line; None at the end of the input.
+
+        Raises InputNoLongerNeeded once `is_current` returns False.
+        """
         with self._reader.reading(self._wake.set):
             while True:
                 self._wake.clear()
@@ -285,7 +288,10 @@ class _PlainSession:
                 await self._wake.wait()
 
     async def _read_answer(self, prompt: str, is_current: Callable[[], bool]) -> str | None:
-        """Return a line that was typed after the prompt. Raises InputNoLongerNeeded."""
+        """Write a prompt and return the line typed after it; None at the end of the input.
+
+        Raises InputNoLongerNeeded once `is_current` returns False.
+        """
         self._reader.discard()
         self._writer.write_prompt(prompt)
         self._writer.set_typed_line(lambda: prompt)
@@ -310,7 +316,7 @@ class _PlainSession:
         return is_confirmed
 
     async def _handle_line(self, line: str | None) -> None:
-        """Run the typed text once it is complete."""
+        """Add a typed line, and submit the text once it is complete; quit if the line is None."""
         if line is not None:
             self._interrupt_count, self._is_stopped = 0, False
             text = self._multiline.feed(line)
@@ -339,7 +345,7 @@ class _PlainSession:
             self._current_task = None
 
     def interrupt(self) -> None:
-        """Interrupt the run; at the prompt, drop the line, and quit on the second time."""
+        """Interrupt the run; at the prompt, discard the line, or quit on the second Ctrl+C."""
         self._wake.set()
         if self._session.is_running:
             self._writer.end_line()  # the terminal echoes ^C
@@ -357,7 +363,7 @@ class _PlainSession:
     # -- requests -------------------------------------------------------------------------
 
     async def _execute(self, text: str, *, is_typed: bool) -> None:
-        """Run a line; text that was not typed here is always a prompt."""
+        """Run a text as a prompt or a command; text that was not typed is never a command."""
         if not self._reader.is_terminal:
             self._writer.write("You", text)
         try:
@@ -426,7 +432,9 @@ class _PlainSession:
 
     def _write_report(self, report: Report) -> None:
         if (text := report.plain_text).strip():
-            title = report.title[:1].upper() + report.title[1:]  # not "Mcp servers"
+            title = (
+                report.title[:1].upper() + report.title[1:]
+            )  # capitalize() would write "Mcp servers"
             self._writer.write(title or "Reply", text)
 
 
@@ -435,7 +443,7 @@ class _PlainSession:
 
 @final
 class _ListCommands:
-    """The commands `/model`, `/resume` and `/tree`: they write a list and accept its numbers."""
+    """The commands `/model`, `/resume` and `/tree`, which write a list and accept its numbers."""
 
     def __init__(
         self, session: AgentSession, writer: LineWriter, confirm: Callable[[str], Awaitable[bool]]
@@ -456,7 +464,7 @@ class _ListCommands:
         self._write_numbered([_describe(model.text, model.description) for model in models])
 
     def model_named(self, argument: str) -> str:
-        """Return a model by its name, or by its number in the list."""
+        """Return the model with a name, or with a number in the last list of models."""
         number = _parse_number(argument, len(self._models))
         if number is None and _is_number(argument):
             raise _no_such_number(argument, len(self._models), "/model")
@@ -484,7 +492,7 @@ class _ListCommands:
         try:
             await self._session.session_list.resume(self._find_session_id(argument))
         except Missing as exc:
-            if exc.code == "name_unknown" and _is_number(argument):  # IDs may be digits, too
+            if exc.code == "name_unknown" and _is_number(argument):  # an ID may also be a number
                 raise _no_such_number(argument, len(self._sessions), "/resume") from exc
             raise
 
@@ -508,7 +516,7 @@ class _ListCommands:
     def _find_session_id(self, argument: str) -> str:
         if not argument:
             raise InvalidValue(
-                "no session named; add its number in the list or its ID",
+                "no session given; add the number of a session in the list, or its ID",
                 code="session_not_named",
                 place="/resume",
             )
@@ -518,7 +526,7 @@ class _ListCommands:
     # -- the tree ----------------------------------------------------------------------------
 
     async def run_tree(self, argument: str) -> PromptInput | None:
-        """Write the tree or change the branch; return the prompt to edit, if the user edits one."""
+        """Run a `/tree` command; return the prompt that the user wants to edit, or None."""
         word, _, rest = argument.partition(" ")
         name, _, text = rest.strip().partition(" ")
         branches = self._session.branches
@@ -549,7 +557,7 @@ class _ListCommands:
         about = [
             format_count(len(rows), "entry", "entries"),
             f"{'branch' if len(names) == 1 else 'branches'} {', '.join(names)}",
-            *([f"only the {len(shown)} most important"] if len(shown) < len(rows) else []),
+            *([f"the {len(shown)} most important are listed"] if len(shown) < len(rows) else []),
         ]
         self._writer.write("Tree", "; ".join(about))
         self._write_short(
@@ -571,7 +579,7 @@ class _ListCommands:
         names = self._session.branches.names()
         if left not in names or right not in names:
             raise Missing(
-                f"name two of these branches: {', '.join(names)}",
+                f"unknown or missing branch; name two of these branches: {', '.join(names)}",
                 code="branches_not_named",
                 place="/tree compare",
             )
@@ -590,7 +598,7 @@ class _ListCommands:
 
 
 def _parse_number(argument: str, count: int) -> int | None:
-    """Return the index for a number in a list of `count` items; None for an ID or another text."""
+    """Return the index of a typed number in a list of `count` items; None for any other text."""
     return int(argument) - 1 if _is_number(argument) and int(argument) <= count else None
 
 
@@ -619,5 +627,5 @@ def _row_head(row: BranchTreeRow) -> str:
 
 
 def _row_summary(row: BranchTreeRow) -> str:
-    # Text that does not fit need not be sanitized either.
+    # Only text that may fit is sanitized, because summaries can be long.
     return terminal_line(f"{row.kind}: {row.summary[: 10 * _MAX_LINE_WIDTH]}")

@@ -1,1 +1,1 @@
-"""The full screen: a Textual application on `steno.app.session`."""
+"""The full-screen interface, a Textual application that uses `steno.app.session`."""

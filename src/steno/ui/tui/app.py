@@ -1,7 +1,7 @@
-"""The app of the full screen: widgets and keys.
+"""The Textual app of the full screen, with its widgets and keys.
 
-It paints before a session is open and before the controller is imported. So this module depends on
-no session and imports nothing slow.
+The app paints before a session is open and before the controller is imported, so this module
+depends on no session and imports nothing slow.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from steno.ui.tui.themes import THEMES, NoColorFilter
 from steno.ui.tui.transcript.view import Transcript
 
 SessionOpener: TypeAlias = Callable[[Callable[[str], None]], AbstractAsyncContextManager[Any]]
-"""Opens a session (`steno.app.session`), and reports its progress."""
+"""Opens a session (see `steno.app.session`), and passes its progress to a function as text."""
 _PROMPT_HINT: Final = "type a prompt · / commands · @ files · ! shell · /help"
 _MAIN_SCREEN_ACTIONS: Final = frozenset(
     {
@@ -37,12 +37,12 @@ _MAIN_SCREEN_ACTIONS: Final = frozenset(
         *("scroll_page", "select", "select_next", "leave_item"),
     }
 )
-"""Actions that need the transcript on top of the screen stack."""
+"""The actions that need the transcript to be the top screen."""
 _PROMPT_ACTIONS: Final = frozenset({"leave_if_blank", "scroll_page"})
 _TRANSCRIPT_ACTIONS: Final = frozenset({"select_next", "leave_item"})
-"""Actions that need the focus on the transcript."""
+"""The actions that are available only while the transcript has the focus."""
 _ITEM_KEYS: Final = frozenset({"y", "e"})
-"""Keys for the selected item, not for the prompt."""
+"""The keys that apply to the selected item and not to the prompt."""
 _ITEM_KEY_HINTS: Final = "Enter fold · y copy · e edit and resend · Esc back"
 _DOUBLE_PRESS_S: Final = 2.0
 """The time within which a second Ctrl+C quits."""
@@ -52,19 +52,19 @@ class Controller(Protocol):
     """Handles the input once a session is open; see also `TerminalApp.action_session`."""
 
     async def run(self, early: Sequence[Prompt.Submitted]) -> None:
-        """Run the early input, and handle events until the user quits."""
+        """Submit the input typed before the session was open, and run until the user quits."""
         ...
 
     def submit(self, submitted: Prompt.Submitted) -> None:
-        """Run the submitted text."""
+        """Run the submitted text as a prompt or a command."""
         ...
 
     def complete(self, typed: str) -> None:
-        """Request suggestions."""
+        """Request suggestions for the typed text, and show them in the prompt."""
         ...
 
     def interrupt(self) -> bool:
-        """Interrupt the run and the shell command; return whether either was running."""
+        """Interrupt all operations in progress; return whether there were any."""
         ...
 
     def edit_item(self, item: TranscriptItem) -> None:
@@ -72,13 +72,13 @@ class Controller(Protocol):
         ...
 
     def leave(self) -> None:
-        """Quit; a run is interrupted, and its end is recorded."""
+        """Quit; a run in progress is interrupted, and its end is recorded."""
         ...
 
 
 @final
 class TerminalApp(App[int]):
-    """A transcript, a prompt and a status line."""
+    """The full-screen app, with a transcript, a prompt and a status line."""
 
     TITLE: str | None = "steno"
     ENABLE_COMMAND_PALETTE: ClassVar[bool] = False
@@ -115,7 +115,7 @@ class TerminalApp(App[int]):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(driver_class=TerminalDriver)
-        # Set before the first style is computed: for a later theme, Textual computes all twice.
+        # Set before the first style is computed, because Textual recomputes all styles for a theme.
         for own_theme in THEMES:
             self.register_theme(own_theme)
         self.set_reactive(App.theme, theme)
@@ -140,17 +140,17 @@ class TerminalApp(App[int]):
         yield from (self.transcript, self.prompt, self.status_line)
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Return none: commands are typed in the prompt."""
+        """Return no commands for Textual's palette; users type commands in the prompt."""
         return ()
 
     def send_first(self, text: str) -> None:
-        """Send a prompt as soon as the session is open."""
+        """Store a prompt that is sent as soon as the session is open."""
         self._early_input.append(Prompt.Submitted(text, (), ""))
 
     # -- beginning and end -------------------------------------------------------------------
 
     def on_mount(self) -> None:
-        """Apply the theme, and start the session after the first paint."""
+        """Prepare the widgets, and start the session after the first paint."""
         self.prompt.hint = _PROMPT_HINT
         self.prompt.focus()
         self.status_line.show_activity("starting")
@@ -167,9 +167,9 @@ class TerminalApp(App[int]):
         self.run_worker(self._run_session(), name="work", exit_on_error=False)
 
     async def _run_session(self) -> None:
-        """Open a session and run it; the task that opened it closes it."""
+        """Open a session, run it and close it, all in the same task."""
         try:
-            # In a thread: this import takes as long as the first paint.
+            # In a thread, because this import takes as long as the first paint.
             create_controller = await asyncio.to_thread(self._load_controller)
             async with self._open_session(self._show_activity) as session:
                 controller = self._controller = create_controller(self, session)
@@ -182,7 +182,7 @@ class TerminalApp(App[int]):
         self.exit(self.exit_status)
 
     def _show_activity(self, text: str) -> None:
-        """Show the progress of the session; once it is open, Esc interrupts it."""
+        """Show the progress of an operation; once the session is open, Esc interrupts it."""
         self.status_line.show_activity(text, is_interruptible=self._controller is not None)
 
     def _stop_on_signal(self, number: signal.Signals) -> None:
@@ -218,11 +218,11 @@ class TerminalApp(App[int]):
             self._controller.edit_item(message.item)
 
     async def on_event(self, event: events.Event) -> None:
-        """Send text that is typed outside of the prompt to the prompt."""
+        """Redirect text that is typed or pasted outside the prompt to the prompt."""
         is_typed = isinstance(event, events.Paste)
         if isinstance(event, events.Key) and event.is_printable:
             is_typed = event.key not in _ITEM_KEYS or self.transcript.selected is None
-        # While the terminal window is not focused, no widget has the focus; a key restores it.
+        # No widget has the focus while the terminal window has none; a key restores the focus.
         is_main_screen = self.app_focus and len(self.screen_stack) == 1
         if is_typed and is_main_screen and self.focused in (None, self.transcript):
             self._leave_item()
@@ -243,13 +243,13 @@ class TerminalApp(App[int]):
         self.status_line.shown_keys = _ITEM_KEY_HINTS if is_selected else None
 
     def on_approval_panel_dismissed(self) -> None:
-        """Focus the prompt; bound by name, because the panel is imported later."""
+        """Focus the prompt; Textual finds this handler by name, since the panel is imported later."""
         self.prompt.focus()
 
     # -- keys --------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Leave keys to other screens, and to the focused widget."""
+        """Return whether the app handles an action, or another screen or the focused widget does."""
         if action in _PROMPT_ACTIONS and not self.prompt.has_focus_within:
             return False
         if action in _TRANSCRIPT_ACTIONS and not self._is_transcript_focused:
@@ -257,14 +257,14 @@ class TerminalApp(App[int]):
         return len(self.screen_stack) == 1 or action not in _MAIN_SCREEN_ACTIONS
 
     def action_interrupt(self) -> None:
-        """Interrupt the run or the shell command; if none runs, clear the prompt."""
+        """Interrupt all operations in progress; if there are none, clear the prompt."""
         is_stopped = self._controller is not None and self._controller.interrupt()
         if not is_stopped and self.prompt.has_focus_within and not self.prompt.is_blank:
             self.prompt.clear()
         self.prompt.focus()
 
     def action_stop(self) -> None:
-        """Copy the selection, clear the prompt, interrupt, or quit on the second time."""
+        """Copy the selection, clear the prompt or interrupt; a second press quits."""
         if self.screen.get_selected_text():
             self.screen.action_copy_text()
             self.screen.clear_selection()
@@ -284,19 +284,19 @@ class TerminalApp(App[int]):
             self.exit(self.exit_status)
 
     def action_leave_if_blank(self) -> None:
-        """Quit if the prompt is blank, else delete a character."""
+        """Quit if the prompt is blank; otherwise delete the character after the cursor."""
         if self.prompt.is_blank:
             self.action_leave()
         else:
             self.prompt.action_delete_right()
 
     def action_session(self, method: str) -> None:
-        """Call a method of the controller without arguments; ignored before there is one."""
+        """Call a method of the controller without arguments; do nothing before a session is open."""
         if self._controller is not None:
             getattr(self._controller, method)()
 
     def action_fold(self) -> None:
-        """Unfold everything, or fold it again."""
+        """Unfold all items, or fold them again."""
         items = self.transcript.items
         is_any_folded = any(item.is_folded for item in items if item.can_fold)
         self.transcript.fold_all(is_folded=not is_any_folded)
@@ -308,12 +308,12 @@ class TerminalApp(App[int]):
         scroll(animate=False)
 
     def action_select(self, step: int) -> None:
-        """Select another item."""
+        """Focus the transcript, and select the next (1) or previous (-1) item."""
         self.transcript.focus()
         self.action_select_next(step)
 
     def action_select_next(self, step: int) -> None:
-        """Select another item while one is selected."""
+        """Select the next (1) or previous (-1) item while the transcript has the focus."""
         self.transcript.action_select(step)
         self._show_keys()
 
@@ -324,7 +324,7 @@ class TerminalApp(App[int]):
         self._leave_item()
 
     def action_focus_next(self) -> None:
-        """Focus the approval panel from the prompt, and the prompt from elsewhere."""
+        """Focus the approval panel if the prompt has the focus; otherwise focus the prompt."""
         if len(self.screen_stack) > 1:
             super().action_focus_next()
         elif self.prompt.has_focus_within:
@@ -334,4 +334,4 @@ class TerminalApp(App[int]):
 
 
 ControllerLoader: TypeAlias = Callable[[], Callable[[TerminalApp, Any], Controller]]
-"""Imports the controller, and returns a function that creates one for an app and a session."""
+"""Imports the controller class, and returns a function that creates a controller."""

@@ -1,6 +1,6 @@
 """The clipboard of the desktop, read through external programs: an image, or text.
 
-A terminal pastes text only, so images need another way. Each program has a time limit and an output
+A terminal can paste text only, so images are read from the clipboard directly. Each program has a time limit and an output
 limit, and runs without a shell. No function here raises.
 """
 
@@ -27,7 +27,7 @@ class _ClipboardProgram(NamedTuple):
 
     name: str
     variable: str
-    """The environment variable that is set where this clipboard exists; empty on macOS."""
+    """The environment variable that is set if this clipboard exists; empty on macOS."""
     image: Sequence[str]
     """The arguments to read an image."""
     text: Sequence[str]
@@ -65,7 +65,7 @@ def read_text(*, limit_s: float = _TIMEOUT_S) -> str | None:
 
 
 def missing_program_hint() -> str | None:
-    """Return what to install if no program is available; None if one is."""
+    """Return a hint about the programs to install; None if a program is available."""
     programs = _available_programs(os.environ)
     if not programs:
         return (

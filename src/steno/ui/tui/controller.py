@@ -1,6 +1,7 @@
-"""Connects a session to the full screen: typed text becomes prompts, events become items.
+"""The controller that connects a session to the full screen.
 
-It is imported after the first paint, unlike `app`, which draws the screen.
+It runs typed text as prompts and commands, and shows events as transcript items. This module is
+imported after the first paint, unlike `app`, which draws the screen.
 """
 
 from __future__ import annotations
@@ -56,12 +57,12 @@ from steno.ui.tui.themes import all_theme_names, theme_named
 
 _logger: Final = logging.getLogger("steno.ui")
 _MAX_INLINE_LINES: Final = 15
-"""The number of lines of a report up to which it is shown in the transcript, not in the pager."""
+"""The maximum number of lines of a report in the transcript; the pager shows a longer one."""
 _NO_PROMPT: Final = PromptInput("")
 _SLOW_S: Final = 0.3
 """The duration after which an operation is shown as an activity."""
 _INTERRUPTIBLE_COMMANDS: Final = ("compact", "model")
-"""Commands that may take long, and that Esc interrupts."""
+"""The commands that may take long and that Esc interrupts."""
 
 
 @final
@@ -71,7 +72,7 @@ class SessionController:
     def __init__(
         self, app: TerminalApp, session: AgentSession, *, is_verbose: bool = False
     ) -> None:
-        """Set the screen and the session; with `is_verbose`, every change is shown."""
+        """Set the app and the session; with `is_verbose`, each field that a server ignores is shown."""
         self._is_verbose = is_verbose
         self._app = app
         self._session = session
@@ -91,7 +92,7 @@ class SessionController:
         self._leaving = asyncio.Event()
 
     async def run(self, early: Sequence[Prompt.Submitted]) -> None:
-        """Show the session, run the early input, and handle events until the user quits."""
+        """Show the session, submit the input typed before it was open, and run until the user quits."""
         await self._app.screen_stack[0].mount(self._panel, before=self._prompt)
         self._session.subscribe(ChangeSummarizer(self._on_event, is_verbose=self._is_verbose))
         self._reload()
@@ -102,7 +103,7 @@ class SessionController:
         await self._session.close()
 
     def leave(self) -> None:
-        """Quit; a run is interrupted, and its end is recorded."""
+        """Quit; a run in progress is interrupted, and its end is recorded."""
         self._leaving.set()
 
     # -- events ---------------------------------------------------------------------------
@@ -127,7 +128,7 @@ class SessionController:
                 pass
 
     def _update_idle(self) -> None:
-        """Show whether the session is idle; if it is, return queued prompts to the input."""
+        """Show the status; if the session is idle, return queued prompts to the input."""
         if not self._session.is_running:
             self._status_line.show_activity(None)
             self._return_to_prompt(self._live_items.abandon_pending())
@@ -136,7 +137,7 @@ class SessionController:
 
     def _reload(self) -> None:
         self._live_items.load(self._session.entries())
-        # A user who switches branches inside a session knows where it stopped.
+        # The notice is not repeated when the user only switches branches inside the session.
         is_opened = self._session.status.session != self._shown_session
         if is_opened and self._session.is_unfinished and not self._session.is_running:
             self._live_items.add_text(ItemKind.NOTICE, UNFINISHED_NOTICE)
@@ -156,7 +157,7 @@ class SessionController:
             self._status_line.show_activity("waiting for approval")
 
     def _idle_s(self) -> float:
-        """Return the time since the last key if the prompt is blank and focused; else 0."""
+        """Return the seconds since the last key if the prompt is blank and focused; otherwise 0."""
         prompt = self._prompt
         is_idle = prompt.is_blank and prompt.has_focus_within
         return time.monotonic() - prompt.last_key_at if is_idle else 0.0
@@ -164,7 +165,7 @@ class SessionController:
     # -- input ----------------------------------------------------------------------------
 
     def submit(self, submitted: Prompt.Submitted) -> None:
-        """Run the submitted text; pasted text is never a command."""
+        """Run the submitted text as a prompt or a command; pasted text is never a command."""
         if not submitted.text.strip() and not submitted.images:
             return
         if submitted.text.strip() in QUIT_WORDS and not submitted.images:
@@ -229,7 +230,7 @@ class SessionController:
 
     @contextmanager
     def _showing_activity(self, text: str, *, is_interruptible: bool = False) -> Generator[None]:
-        """Show an activity inside the `with` block, if it takes long and no run is in progress."""
+        """Show an activity during the `with` block, if the block is slow and no run is in progress."""
         show = partial(self._status_line.show_activity, text, is_interruptible=is_interruptible)
         timer = asyncio.get_running_loop().call_later(_SLOW_S, show)
         if self._session.is_running:
@@ -266,7 +267,7 @@ class SessionController:
         with self._showing_activity("listing models", is_interruptible=True):
             choices = await self._session.list_models()
         name = await self._app.push_screen_wait(PickerScreen("Model", choices, current))
-        if not name:  # the model may not be listed: the report explains how to add one
+        if not name:  # the report explains how to use a model that is not listed
             self._show_report(await self._session.run_command("model"))
         elif name != current:
             with self._showing_activity(f"/model {name}", is_interruptible=True):
@@ -275,20 +276,20 @@ class SessionController:
     # -- keys --------------------------------------------------------------------------------
 
     def complete(self, typed: str) -> None:
-        """Request suggestions."""
+        """Request suggestions for the typed text, and show them in the prompt."""
         self._start(self._complete(typed))
 
     async def _complete(self, typed: str) -> None:
         self._prompt.show_suggestions(typed, await self._session.complete(typed))
 
     def interrupt(self) -> bool:
-        """Interrupt the run and the shell command; return whether either was running."""
+        """Interrupt all operations in progress; return whether there were any."""
         is_interruptible = self._session.is_running or self._interruptible_count > 0
         self._session.interrupt()
         return is_interruptible
 
     def change_mode(self) -> None:
-        """Switch from plan to act mode, or back."""
+        """Switch between plan and act mode."""
         other = Mode.ACT if self._session.status.mode is Mode.PLAN else Mode.PLAN
         with self._reporting_errors():
             self._session.change_mode(other)
@@ -318,7 +319,7 @@ class SessionController:
         self._prompt.focus()
 
     def focus_approvals(self) -> None:
-        """Focus the approval panel."""
+        """Focus the approval panel if a call is pending."""
         if self._session.pending_calls:
             self._panel.focus()
 
@@ -336,7 +337,7 @@ class SessionController:
 
     @contextmanager
     def _reporting_errors(self, prompt: PromptInput = _NO_PROMPT) -> Generator[None]:
-        """Show an error; the typed text returns to the prompt."""
+        """Show an error that the `with` block raises, and return the typed text to the prompt."""
         try:
             yield
         except (StenoError, OSError) as exc:
@@ -347,11 +348,11 @@ class SessionController:
             raise
 
     def _return_to_prompt(self, prompts: Sequence[PromptInput]) -> None:
-        """Load unsent prompts into the input; if it contains text, show them as items."""
+        """Load unsent prompts into the input; if the input contains text, show them as items."""
         unsent = [prompt for prompt in prompts if prompt.text or prompt.images]
         if unsent and self._prompt.is_blank:
             images = [image for prompt in unsent for image in prompt.images]
-            # The empty line shows where one prompt ends.
+            # An empty line separates the prompts.
             self._prompt.load("\n\n".join([prompt.text for prompt in unsent]), images)
         else:
             for prompt in unsent:

@@ -1,8 +1,8 @@
-"""The prompt widget: editing, history, completion and pasting, up to sending.
+"""The prompt widget, with editing, history, completion and pasting.
 
-It posts messages for sent text, and for completions that its owner supplies. It is part of the
-first paint, so this module imports nothing slow. `ui.prompt_state` keeps everything that is not
-drawn.
+The widget posts a message when the user sends a prompt, and when it needs suggestions. The first
+paint waits for this module, so it imports nothing slow. `ui.prompt_state` contains the logic that
+needs no widget.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ from steno.ui.tui import clipboard
 MAX_POPUP_ROWS: Final = 8
 _POPUP_KEYS: Final = "Tab/Enter accept · Esc close"
 _MAX_CHOICE_LENGTH: Final = 400
-"""The number of characters that are measured; no terminal shows more on a line."""
+"""The maximum number of characters of a suggestion; no terminal shows more on a line."""
 _MAX_PASTED_LINES: Final = 8
 _MAX_PASTED_CHARACTERS: Final = 600
 """Longer pasted text is shown as a placeholder."""
 _MAX_FOUND: Final = 100
-_UNFOCUSED_HINT: Final = "keys apply above · Esc back to the prompt"
+_UNFOCUSED_HINT: Final = "focus is above · Esc back to the prompt"
 
 
 @final
 class Popup(Widget, can_focus=False):
-    """A list of suggestions above the prompt, one of them selected."""
+    """A list of suggestions above the prompt, with one selected suggestion."""
 
     DEFAULT_CSS: ClassVar[str] = """
     Popup {
@@ -83,7 +83,7 @@ class Popup(Widget, can_focus=False):
     COMPONENT_CLASSES: ClassVar[set[str]] = {"popup--about", "popup--chosen"}
 
     class SuggestionClicked(Message):
-        """The user clicked a suggestion, which is now selected."""
+        """Posted when the user clicks a suggestion, which is then selected."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,7 +97,7 @@ class Popup(Widget, can_focus=False):
         return self._choices[self._index] if self._choices else None
 
     def show(self, choices: Sequence[Suggestion], *, chosen: Suggestion | None = None) -> None:
-        """Show suggestions, or none; select `chosen` if it is among them, else the first."""
+        """Show suggestions, and select `chosen` if listed, else the first; hide an empty list."""
         if not choices and not self._choices:
             return
         is_another_size = _popup_height(choices) != _popup_height(self._choices)
@@ -108,18 +108,18 @@ class Popup(Widget, can_focus=False):
         self.refresh(layout=is_another_size)
 
     def move(self, rows: int) -> None:
-        """Select another suggestion; wraps around."""
+        """Move the selection by a number of rows, wrapping around."""
         if self._choices:
             self._index = (self._index + rows) % len(self._choices)
             self._scroll()
             self.refresh()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return the number of rows."""
+        """Return the number of rows of the list."""
         return _popup_height(self._choices)
 
     def render_line(self, y: int) -> Strip:
-        """Draw a suggestion, or the last row with the number of others and the keys."""
+        """Draw a suggestion or, in the last row, the number of hidden suggestions and the keys."""
         index, width = self._first_row + y, self.size.width
         if y == _row_count(self._choices):
             hidden = len(self._choices) - y
@@ -135,7 +135,7 @@ class Popup(Widget, can_focus=False):
         text = truncate_to_width(_choice_text(choice), width - 2)
         # The arrow is for terminals without colours.
         row = f"{'▸' if is_chosen else ' '} {text}"
-        # Descriptions start in one column; a long suggestion moves only its own description.
+        # Descriptions start in the same column, except after a long suggestion.
         shown = self._choices[self._first_row : self._first_row + MAX_POPUP_ROWS]
         column = min(max(display_width(_choice_text(other)) for other in shown), width // 2)
         row += " " * (2 + column - display_width(row))
@@ -168,7 +168,7 @@ def _row_count(choices: Sequence[Suggestion]) -> int:
 
 
 def _popup_height(choices: Sequence[Suggestion]) -> int:
-    """Return the number of rows; the last one shows the keys."""
+    """Return the number of rows, including the last row with the keys."""
     return _row_count(choices) + bool(choices)
 
 
@@ -181,7 +181,7 @@ def _choice_text(choice: Suggestion) -> str:
 
 @final
 class _Editor(TextArea):
-    """An editor of a few lines."""
+    """The text area of the prompt, which edits each placeholder as a whole."""
 
     DEFAULT_CSS: ClassVar[str] = """
     _Editor {
@@ -203,7 +203,7 @@ class _Editor(TextArea):
         self.last_key_at: float = 0.0
 
     async def on_key(self, event: Key) -> None:
-        """Run the action of a key at once, that of the prompt first.
+        """Run the action bound to a key at once; bindings of the prompt take precedence.
 
         Textual would run the action after later keys, and a fast typist would delete the wrong
         letter.
@@ -223,7 +223,7 @@ class _Editor(TextArea):
         self._owner.paste(event.text)
 
     def edit(self, edit: Edit) -> EditResult:
-        """Change the text. An edit that touches a placeholder covers all of it."""
+        """Apply an edit, extended so that it replaces placeholders only as a whole."""
         start = self._outside_placeholder(edit.top, 0)
         end = self._outside_placeholder(edit.bottom, 1)
         if (start, end) != (edit.top, edit.bottom):
@@ -231,7 +231,7 @@ class _Editor(TextArea):
         return super().edit(edit)
 
     def update_suggestion(self) -> None:
-        """Notify the owner of a change; Textual calls this after each one, before the next key."""
+        """Notify the prompt; Textual calls this after each change of the text, before the next key."""
         self._owner.text_changed()
 
     def get_line(self, line_index: int) -> Text:
@@ -242,7 +242,7 @@ class _Editor(TextArea):
         return line
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return the number of shown rows: all of them, up to a third of the screen.
+        """Return the number of rows to show, at most a third of the screen.
 
         `max-height` has no effect here, because the parent grows with this widget.
         """
@@ -254,13 +254,13 @@ class _Editor(TextArea):
         return word_at(self.document.get_line(row), column, is_whole_text=is_whole_text)
 
     def is_at_edge(self, rows: int) -> bool:
-        """Return whether the cursor is in the first row (`rows` negative), or in the last one."""
+        """Return whether the cursor is in the first row (if `rows` is negative) or the last row."""
         if rows < 0:
             return self.navigator.is_first_wrapped_line(self.cursor_location)
         return self.navigator.is_last_wrapped_line(self.cursor_location)
 
     def set_text(self, text: str, *, at_first_row: bool = False) -> None:
-        """Show another text, with the cursor at its end, or at the end of its first row."""
+        """Replace the text, and move the cursor to its end or to the end of its first row."""
         self.load_text(text)
         location = self.document.end
         if at_first_row:
@@ -273,7 +273,10 @@ class _Editor(TextArea):
         self.move_cursor(result.end_location)
 
     def break_after_backslash(self) -> bool:
-        """Replace a backslash by a line break; two backslashes stay as they are."""
+        """Replace a backslash at the end of the line with a line break; return whether it did.
+
+        Two backslashes are not changed.
+        """
         row, column = self.cursor_location
         line = self.document.get_line(row)
         if column < len(line) or (len(line) - len(line.rstrip("\\"))) % 2 == 0:
@@ -285,11 +288,11 @@ class _Editor(TextArea):
         self.insert_text("\n")
 
     def action_clear(self) -> None:
-        """Delete everything; it can be undone."""
+        """Delete the whole text, as an edit that can be undone."""
         self.clear()
 
     def _outside_placeholder(self, location: Location, side: int) -> Location:
-        """Return a location, moved to an edge of the placeholder that contains it."""
+        """Return a location, moved to the start (0) or end (1) of a placeholder that contains it."""
         row, column = location
         if row >= self.document.line_count:
             return location
@@ -303,12 +306,15 @@ class _Editor(TextArea):
 
 
 _CLASS_BY_SIGN: Final = {">": "-text", "?": "-search", "!": "-shell", "/": "-command"}
-"""The kind of the typed text as a class of the widget, by the sign before it."""
+"""The CSS class of the prompt for each sign, which indicates the kind of the typed text."""
 
 
 @final
 class Prompt(Widget):
-    """The prompt. Enter sends; Shift+Enter, Alt+Enter and Ctrl+J insert a line break."""
+    """The widget in which the user types prompts.
+
+    Enter sends the prompt; Shift+Enter, Alt+Enter and Ctrl+J insert a line break.
+    """
 
     DEFAULT_CSS: ClassVar[str] = """
     Prompt {
@@ -332,26 +338,26 @@ class Prompt(Widget):
     ]
 
     hint: reactive[str] = reactive("")
-    """The placeholder of an empty prompt."""
+    """The text that an empty prompt displays."""
 
     @dataclass
     class Submitted(Message):
-        """The user sends the prompt, with all pasted text and images."""
+        """Posted when the user sends the prompt, with all pasted text and images."""
 
         text: str
         images: tuple[PromptImage, ...]
         typed: str
-        """The typed text: long pasted text is only a placeholder in it."""
+        """The typed text, in which long pasted text is only a placeholder."""
 
     @dataclass
     class CompletionRequested(Message):
-        """The user types a word that may be completed; pass suggestions to `show_suggestions`."""
+        """Posted when a typed word can be completed; answer it with `show_suggestions`."""
 
         typed: str
 
     @dataclass
     class Notified(Message):
-        """A notice for the user."""
+        """Posted to show a notice to the user."""
 
         text: str
 
@@ -362,7 +368,7 @@ class Prompt(Widget):
         self._placeholders = PastePlaceholders()
         self._completion = CompletionState()
         self._search_draft: str | None = None
-        """The text before the current search."""
+        """The text of the prompt before the current search; None if there is no search."""
         self._is_setting_text = False
         self._shown_sign = ">"
         self._popup = Popup()
@@ -370,19 +376,19 @@ class Prompt(Widget):
         self._editor = _Editor(self, self._placeholders)
 
     def compose(self) -> ComposeResult:
-        """Yield the list (drawn above the prompt), the sign, and the editor."""
+        """Yield the list of suggestions (drawn above the prompt), the sign and the editor."""
         yield from (self._popup, self._sign, self._editor)
 
     # -- public methods ------------------------------------------------------------------------
 
     @property
     def text(self) -> str:
-        """The text, with its placeholders."""
+        """The text of the prompt, with placeholders for long pasted text and images."""
         return self._editor.text
 
     @property
     def is_blank(self) -> bool:
-        """Whether the text is empty or white space."""
+        """Whether the prompt is empty or contains only white space."""
         return not self._editor.text.strip()
 
     @property
@@ -400,9 +406,9 @@ class Prompt(Widget):
         self.screen.set_focus(self._editor)
 
     def load(self, text: str, images: Iterable[PromptImage] = ()) -> None:
-        """Load a text and its images in place of the current text.
+        """Replace the current text with a text and its images.
 
-        The current text goes to the history, as if it had been sent.
+        The current text is added to the history, as if it had been sent.
         """
         before = self._editor.text if self._search_draft is None else self._search_draft
         typed = self._placeholders.expand(_trim_prompt(before)).text_without_images
@@ -412,12 +418,12 @@ class Prompt(Widget):
         self._placeholders.clear()
         clean_text = sanitize_pasted(text).text
         if clean_text.startswith("!") and _is_long_paste(clean_text):
-            # It may have been pasted, so it must not run as a shell command.
+            # Long text may have been pasted, so it must not run as a shell command.
             clean_text = self._placeholders.add_text(clean_text)
         self._put_text(self._placeholders.load(clean_text, images))
 
     def clear(self) -> None:
-        """Remove the text."""
+        """Remove the text, after adding it to the history."""
         self.load("")
 
     def show_suggestions(self, typed: str, candidates: Sequence[Suggestion]) -> None:
@@ -437,9 +443,9 @@ class Prompt(Widget):
     @on(DescendantFocus)
     @on(DescendantBlur)
     def _show_focus_hint(self) -> None:
-        """Show another hint while another widget has the focus.
+        """Replace the hint while another widget has the focus.
 
-        If no widget has the focus, the terminal window is not focused, and the hint stays.
+        If no widget has the focus, the terminal window is not focused, and `hint` is shown.
         """
         focused = self.screen.focused
         self.set_class(focused not in (None, self._editor), "-unfocused")
@@ -447,8 +453,8 @@ class Prompt(Widget):
 
     # -- keys -----------------------------------------------------------------------------
 
-    # The editor runs these at once. An action that does not apply raises SkipAction; the editor or
-    # the app then handles the key.
+    # The editor runs these actions at once. An action that does not apply raises SkipAction; the
+    # editor or the app then handles the key.
 
     def action_enter(self) -> None:
         """Accept the selected suggestion, break the line after a backslash, or send."""
@@ -474,7 +480,7 @@ class Prompt(Widget):
             raise SkipAction
 
     def action_escape(self) -> None:
-        """Close the list."""
+        """Close the list of suggestions, or cancel the search."""
         if self._search_draft is not None:
             self._end_search(self._search_draft)
         elif self._popup.chosen is not None:
@@ -484,7 +490,7 @@ class Prompt(Widget):
             raise SkipAction
 
     def action_move_vertically(self, rows: int) -> None:
-        """Move in the list; at the first or the last row of the text, through the history."""
+        """Move in the list of suggestions or, from the first or last row, through the history."""
         if self._popup.chosen is not None:
             self._popup.move(rows)
             return
@@ -513,7 +519,7 @@ class Prompt(Widget):
         self._update_popup()
 
     def action_paste_clipboard(self) -> None:
-        """Read text or an image from the clipboard of the desktop in a thread, and paste it."""
+        """Paste text or an image from the desktop clipboard, which is read in a thread."""
         self.run_worker(self._fetch_clipboard(), group="clipboard", exclusive=True)
 
     def paste(self, text: str) -> None:
@@ -530,20 +536,20 @@ class Prompt(Widget):
             characters = format_count(removed, "invisible character", "invisible characters")
             self._post_notice(f"removed {characters} from the pasted text")
         if pasted.count("\n") == 1:
-            pasted = pasted.removesuffix("\n")  # one line that was copied with its end
+            pasted = pasted.removesuffix("\n")  # a single line that was copied with its line break
         if _is_long_paste(pasted):
             pasted = self._placeholders.add_text(pasted)
         self._editor.insert_text(pasted)
 
     def text_changed(self) -> None:
-        """Update the state after a change of the text."""
+        """Update the suggestions after the user has changed the text."""
         if not self._is_setting_text:
             self._update_popup()
 
     # -- editing -------------------------------------------------------------------------------
 
     def _submit(self) -> None:
-        """Send the text, unless it is a shell command that was not typed."""
+        """Send the prompt; a shell command with pasted text, images or several lines is refused."""
         expanded = self._placeholders.expand(_trim_prompt(self._editor.text))
         if expanded.typed.startswith("!") and (refusal := _shell_refusal(expanded)) is not None:
             self._post_notice(refusal)
@@ -552,7 +558,7 @@ class Prompt(Widget):
         self.post_message(self.Submitted(expanded.text, expanded.images, expanded.typed))
 
     def _put_text(self, text: str, *, at_first_row: bool = False) -> None:
-        """Set a text without opening the list."""
+        """Set the text without opening the list of suggestions."""
         self._is_setting_text = True
         self._editor.set_text(text, at_first_row=at_first_row)
         self._is_setting_text = False
@@ -561,7 +567,7 @@ class Prompt(Widget):
         self._show_mode()
 
     def _update_popup(self) -> None:
-        """Show suggestions for the typed word, and request more from the owner."""
+        """Show the matches of the search, or suggestions for the typed word, and request more."""
         self._show_mode()
         if self._search_draft is not None:
             entries = self._history.search(self._editor.text)[:_MAX_FOUND]
@@ -574,7 +580,7 @@ class Prompt(Widget):
 
     @on(TextArea.SelectionChanged)
     def _leave_word(self, message: TextArea.SelectionChanged) -> None:
-        """Close the list when the cursor leaves the word; moving back does not open it again."""
+        """Close the list when the cursor leaves the word; moving back does not reopen the list."""
         message.stop()
         word, current = self._editor.typed_word(), self._completion.word
         has_left = current is not None and (word is None or word.start != current.start)
@@ -603,14 +609,14 @@ class Prompt(Widget):
         self._editor.replace(text, (row, word.start), (row, end), maintain_selection_offset=False)
 
     def _end_search(self, text: str | None) -> None:
-        """End the search with the match, the text before it, or the typed text (None)."""
+        """End the search and set the text; if it is None, the typed search text remains."""
         self._search_draft = None
         self._put_text(self._editor.text if text is None else text)
 
     def _show_mode(self) -> None:
         first = self._editor.document.get_line(0)[:1]
         sign = "?" if self._search_draft is not None else first if first in ("!", "/") else ">"
-        if sign != self._shown_sign:  # do not redraw it on every key
+        if sign != self._shown_sign:  # avoid a redraw on every key
             self.remove_class(_CLASS_BY_SIGN[self._shown_sign])
             self.add_class(_CLASS_BY_SIGN[sign])
             self._sign.update(sign)
@@ -638,9 +644,9 @@ def _trim_prompt(text: str) -> str:
 
 
 def _shell_refusal(expanded: ExpandedPrompt) -> str | None:
-    """Return why a text is not run in the shell: the user must see the whole command."""
+    """Return the reason to refuse a shell command, which must be visible as a whole; else None."""
     if expanded.images:
-        return "shell: a command cannot contain images; name their files instead"
+        return "shell: a command cannot contain images; use the names of the image files instead"
     if expanded.text != expanded.typed:
         return "shell: pasted text is not run as a command; type the command"
     if "\n" in expanded.typed:

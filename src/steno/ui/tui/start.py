@@ -1,7 +1,8 @@
-"""Start the full screen.
+"""The start of the full-screen interface.
 
-The session controller and everything that it imports load after the first paint. The import is
-inside a function: import-linter reads it, and the first paint does not wait for it.
+The session controller and everything that it imports load after the first paint. Its import
+statement is inside a function, where the first paint does not wait for it and import-linter still
+checks it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The status line: mode, activity, model, context and cost.
 
-Each part has a long and perhaps a short form. Parts that do not fit are omitted, the least
-important first; a narrow terminal has two lines. It is part of the first paint, so this module
+A part may have a short and a long form. Parts that do not fit are omitted, the least important
+first. On a narrow terminal, the status has two lines. The first paint waits for this module, so it
 imports nothing slow.
 """
 
@@ -31,11 +31,11 @@ _SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧"
 _LEVELS: Final = "▁▂▃▄▅▆▇█"
 _NEARLY_FULL: Final = 0.8
 _MAX_NAME_LENGTH: Final = 400
-"""Longer names are truncated before they are sanitized, which takes time."""
+"""Longer names are truncated before they are sanitized, because sanitizing takes time."""
 _MESSAGE_S: Final = 4.0
 _INTERRUPT_HINT: Final = " · Esc interrupt"
 _RUN_PART_ORDER: Final = ("model", "context", "branch", "cost", "tokens")
-"""The order in which parts stay on a narrow line: the model stays longest."""
+"""The parts by importance; on a narrow line, the last ones are omitted first."""
 _SESSION_PART_ORDER: Final = ("title", "folder")
 
 
@@ -54,7 +54,7 @@ def abbreviate_count(number: int) -> str:
 
 class _StatusPart(NamedTuple):
     forms: tuple[str, ...]
-    """A short and a long form, or a single form; empty if the value is unknown."""
+    """The short and the long form of a part, or its only form; empty if the value is unknown."""
     style: str = ""
 
 
@@ -114,7 +114,7 @@ def _fit_parts(
 ) -> list[tuple[str, str]]:
     """Return the parts that fit with their styles: as many as possible, then long forms.
 
-    Each part counts with the gap before it.
+    The width of a part includes the gap before it.
     """
     chosen: dict[str, str] = {}
 
@@ -139,7 +139,7 @@ def _fit_parts(
 
 @final
 class StatusLine(Widget):
-    """The status, on one line, or on two on a narrow terminal."""
+    """A widget that shows the status on one line, or on two lines if the terminal is narrow."""
 
     DEFAULT_CSS: ClassVar[str] = """
     StatusLine {
@@ -168,7 +168,7 @@ class StatusLine(Widget):
     def show_activity(self, text: str | None, *, is_interruptible: bool = False) -> None:
         """Show an activity and its duration; None removes it.
 
-        For an interruptible activity the key hint follows, if there is room.
+        An interruptible activity is followed by the key hint, if there is room.
         """
         if (text, is_interruptible) == (self._current_activity, self._is_interruptible):
             return
@@ -187,7 +187,7 @@ class StatusLine(Widget):
         self._message_timer = self.set_timer(_MESSAGE_S, self._clear_message)
 
     def on_mount(self) -> None:
-        """Start to count seconds, if there is an activity."""
+        """Start counting the seconds of the current activity, if there is one."""
         self._count_seconds()
 
     def _count_seconds(self) -> None:
@@ -197,11 +197,11 @@ class StatusLine(Widget):
         self._shown_message = None
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        """Return 1, or 2 if the terminal is narrow."""
+        """Return the number of lines, which is 2 if the terminal is narrow and 1 otherwise."""
         return 2 if width < _TWO_LINE_WIDTH else 1
 
     def render(self) -> RenderResult:
-        """Draw the widget; see Widget."""
+        """Return the one or two lines of the status."""
         width = self.content_size.width
         if width < _TWO_LINE_WIDTH:
             first = self._align_parts(self._left_part(width), _SESSION_PART_ORDER, width)
@@ -213,16 +213,16 @@ class StatusLine(Widget):
         )
 
     def _max_left_width(self, width: int) -> int:
-        """Return the maximal width of the activity: the interrupt hint matters more."""
+        """Return the maximal width of the activity, which leaves room for the interrupt hint."""
         if self.shown_keys is not None:
             return width
         return width * 3 // 4 if self._shows_interrupt_hint else width // 2
 
     def _align_parts(self, left: Content, order: Sequence[str], width: int) -> Content:
-        """Return a line with a left part, and the parts that fit on its right."""
+        """Return a line with the left part, and the status parts that fit on the right."""
         if self.session_status is None:
             return left
-        # The activity on the left grows every second; the right part must not move with it.
+        # The right part must not move when the duration of the activity on the left gets longer.
         left_width = max(left.cell_length, width // 3) if left else 0
         fitting = _fit_parts(_status_parts(self.session_status), order, width - left_width)
         right = Content(_GAP).join([Content.styled(text, style) for text, style in fitting])

@@ -1,9 +1,9 @@
-"""Textual's driver for terminals, with sanitized input and a clean exit after a hangup.
+"""A Textual driver for terminals, with sanitized input and a clean exit after a hangup.
 
 After a hangup, Textual's own driver would wait forever for the terminal to read its output. This
-driver drops the output, and ends the program.
+driver discards the output and ends the program.
 
-It works on Linux and macOS only: LinuxDriver needs `termios`.
+It works on Linux and macOS only, because LinuxDriver needs `termios`.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class InputSanitizer:
     def __init__(self) -> None:
         self._is_pasting = False
         self._typed_tail = ""
-        """The last characters outside of a paste: its start sequence may arrive in parts."""
+        """The last characters outside of a paste, since its start sequence may arrive in parts."""
         self._held = ""
-        """Characters that may be the first part of a paste's end sequence."""
+        """Characters that may be the beginning of a paste's end sequence."""
 
     def feed(self, data: str) -> str:
-        """Return the sanitized input."""
+        """Return the input with escape sequences removed from pastes."""
         sanitized: list[str] = []
         while data:
             step = self._feed_pasted if self._is_pasting else self._feed_typed
@@ -73,7 +73,7 @@ class InputSanitizer:
             )
             self._held = received[len(received) - partial :]
             return _visible_text(received[: len(received) - partial]), ""
-        # Pasted text may contain the end sequence: the last one before another paste counts.
+        # Pasted text may contain the end sequence, so the last one before another paste counts.
         next_start = received.find(_PASTE_START, end)
         end = received.rfind(_PASTE_END, end, next_start if next_start >= 0 else len(received))
         self._is_pasting, self._held = False, ""
@@ -86,7 +86,7 @@ def _visible_text(text: str) -> str:
 
 @final
 class _SanitizingParser(XTermParser):
-    """Parses sanitized input."""
+    """A parser that sanitizes terminal input before parsing it."""
 
     def __init__(self, debug: bool = False) -> None:
         super().__init__(debug)
@@ -99,7 +99,7 @@ class _SanitizingParser(XTermParser):
 
 @final
 class _HangupSafeFile:
-    """The output file of the driver; after a hangup, output is dropped."""
+    """The output file of the driver, which discards output after a hangup."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -118,26 +118,26 @@ class _HangupSafeFile:
 
 @final
 class TerminalDriver(LinuxDriver):
-    """Reads keys and pastes. Pasted text never becomes a key."""
+    """The driver of the full screen, which never interprets pasted text as keys."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         assert sys.__stderr__ is not None
-        # It has every method that Textual calls.
+        # _HangupSafeFile has every method that Textual calls.
         self._file = cast("Any", _HangupSafeFile(sys.__stderr__))
 
     def _sigcont_application(self, *_: object) -> None:
-        """Redraw the screen when the process continues after a stop; Textual itself does not.
+        """Redraw the screen when the process continues after a stop, which Textual does not do.
 
-        The signal also arrives when a terminal hangs up. Without a stop before it, Textual's method
-        would start a second input thread.
+        SIGCONT also arrives when a terminal hangs up. If the process was not stopped, Textual's
+        method would start a second input thread.
         """
         if self._must_signal_resume:
             super()._sigcont_application()
             self._app.call_later(self._app.refresh, layout=True)
 
     def run_input_thread(self) -> None:
-        """Read until the app exits; Textual's own method cannot use another parser."""
+        """Read input until the app exits. Textual's own method cannot use another parser."""
         parser = _SanitizingParser(self._debug)
         decode = getincrementaldecoder("utf-8")(errors="replace").decode
         with selectors.SelectSelector() as selector:
@@ -146,7 +146,7 @@ class TerminalDriver(LinuxDriver):
                 if selector.select(_POLL_S):
                     data = self._read()
                     if not data:
-                        signal.raise_signal(signal.SIGHUP)  # the terminal is gone
+                        signal.raise_signal(signal.SIGHUP)  # the terminal was closed
                         return
                     if characters := decode(data):
                         for message in parser.feed(characters):

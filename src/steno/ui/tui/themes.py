@@ -1,7 +1,7 @@
-"""Themes of the full screen: a dark and a light one of steno, and those of Textual.
+"""The themes of the full screen: a dark and a light theme of steno, and the themes of Textual.
 
-Every text colour has a contrast of at least 4.5 to 1 with each of its backgrounds. It is part of
-the first paint, so this module imports nothing slow.
+Every text colour has a contrast of at least 4.5 to 1 with each of its backgrounds. The first paint
+waits for this module, so it imports nothing slow.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from textual.filter import LineFilter
 from textual.theme import BUILTIN_THEMES, Theme
 
 _MIN_CONTRAST: Final = 0.35
-"""The difference in brightness from which a background is visible."""
+"""The difference in brightness above which a background stands out from the screen."""
 STENO_DARK: Final = Theme(
     name="steno-dark",
     primary="#82aaff",
@@ -65,12 +65,12 @@ STENO_LIGHT: Final = Theme(
 THEMES: Final = (STENO_DARK, STENO_LIGHT)
 _THEME_BY_SHORT_NAME: Final = {"dark": STENO_DARK.name, "light": STENO_LIGHT.name}
 _LIGHT_BACKGROUNDS: Final = frozenset({"7", "9", "10", "11", "12", "13", "14", "15"})
-"""The light ones of the 16 colours of a terminal. Colour 8 is a dark grey."""
+"""The numbers of the light colours among the 16 colours of a terminal. Colour 8 is dark grey."""
 
 
 @final
 class NoColorFilter(LineFilter):
-    """Removes the colours of all output."""
+    """Removes all colours; a background that stands out becomes reverse video."""
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Return the segments without colours."""
@@ -103,7 +103,7 @@ def all_theme_names() -> Sequence[str]:
 
 
 def theme_named(name: str) -> str | None:
-    """Return the theme of a name; `dark` and `light` are those of steno. None if unknown."""
+    """Return the name of a theme, which `dark` and `light` abbreviate; None if unknown."""
     name = name.strip().lower()
     name = _THEME_BY_SHORT_NAME.get(name, name)
     return name if name in all_theme_names() else None
@@ -112,8 +112,8 @@ def theme_named(name: str) -> str | None:
 def default_theme(environ: Mapping[str, str]) -> str:
     """Return the theme to use if the settings name none.
 
-    It follows COLORFGBG, which some terminals set to their colours (`15;0`: white on black). The
-    default is dark.
+    The choice follows COLORFGBG, which some terminals set to their colours (`15;0` is white on
+    black). If COLORFGBG is not set, the theme is dark.
     """
     background = environ.get("COLORFGBG", "").rpartition(";")[2].strip()
     return _THEME_BY_SHORT_NAME["light" if background in _LIGHT_BACKGROUNDS else "dark"]

@@ -1,4 +1,4 @@
-"""The JSON of the Messages API, as far as steno names it, and its tables."""
+"""The JSON of the Messages API, as far as steno reads it, with tables of stop reasons and usage."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ MAX_TEMPERATURE: Final = 1
 """The highest temperature that Anthropic accepts; other providers accept 2."""
 
 LEGAL_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""The call ids that Anthropic accepts; those of some other models have dots and colons."""
+"""The call ids that Anthropic accepts; some other models use ids with dots and colons."""
 LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 """The tool names that Anthropic accepts."""
 IMAGE_TYPES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 """The types of images that Anthropic accepts."""
 
 UNFINISHED_PREFIX: Final = '{"content_block":'
-"""The start of the JSON of an unknown block that could not be assembled from its deltas."""
+"""The prefix of the JSON of an unknown block that could not be assembled from its deltas."""
 UNSIGNED: Final = "unsigned"
 """The note on thinking without a signature, with its provider and model."""
 VERBATIM: Final = "as_it_was"
-"""The note on recorded content that is written unchanged, although the provider may refuse it."""
+"""The note on recorded content that is written unchanged, even if the provider may reject it."""
 JOINS_PREVIOUS: Final = "joins"
-"""The note that records whether a value was part of the message before it."""
+"""The note on whether a message was recorded as a part of the message before it."""
 IN_MESSAGES: Final = "in_messages"
 """The note on a system message that was recorded in `messages`, not in `system`."""
 
 
 def is_blank(text: str) -> bool:
-    """Return whether text is empty or blank; Anthropic rejects such blocks."""
+    """Return whether a text is empty or only whitespace; Anthropic rejects blank text blocks."""
     return not text or text.isspace()
 
 
@@ -48,35 +48,35 @@ def is_blank(text: str) -> bool:
 
 
 class _Tagged(Struct, tag_field="type", forbid_unknown_fields=True, gc=False):
-    """The base of the payloads of frequent events."""
+    """The base class of the payloads of frequent events."""
 
 
 class TextDeltaPayload(_Tagged, tag="text_delta"):
-    """More text."""
+    """A delta with more text."""
 
     text: str
 
 
 class InputJsonDeltaPayload(_Tagged, tag="input_json_delta"):
-    """More of the input of a call, as JSON text."""
+    """A delta with more of the input of a call, as JSON text."""
 
     partial_json: str
 
 
 class ThinkingDeltaPayload(_Tagged, tag="thinking_delta"):
-    """More thinking."""
+    """A delta with more thinking."""
 
     thinking: str
 
 
 class SignatureDeltaPayload(_Tagged, tag="signature_delta"):
-    """The signature of the thinking before it."""
+    """A delta with the signature of a thinking block."""
 
     signature: str
 
 
 class CitationsDeltaPayload(_Tagged, tag="citations_delta"):
-    """One more source of the text."""
+    """A delta with one more citation of a text block."""
 
     citation: Raw
 
@@ -91,7 +91,7 @@ DeltaPayload = (
 
 
 class ContentBlockDelta(_Tagged, tag="content_block_delta"):
-    """More of the block at `index`."""
+    """An event with a delta for the block at `index`."""
 
     index: int
     delta: DeltaPayload
@@ -119,7 +119,7 @@ USAGE: Final = {
 
 
 def read_usage(tokens: Members) -> Usage:
-    """Read the counts. Anthropic's input tokens do not include the cache, ours do."""
+    """Return the token counts; cached tokens, which Anthropic excludes, are added to the input."""
     counts = read_counts(tokens, USAGE)
     if "input_tokens" in counts:
         counts["input_tokens"] += counts.get("cache_read_tokens", 0)

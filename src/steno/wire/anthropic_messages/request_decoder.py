@@ -1,7 +1,8 @@
 """Decode requests of the Messages API.
 
-One message of this protocol may be several of ours, because tool results are part of a user
-message. A value that was written differently from the encoder's way gets a note in its extras.
+One message of this protocol may become several messages in steno, because user messages contain the
+tool results. If the encoder would write a value in another form, its extras have a note on the
+recorded form.
 """
 
 from __future__ import annotations
@@ -40,14 +41,14 @@ from steno.wire.tolerant import raw_text
 S = TypeVar("S", bound=Sendable)
 B = TypeVar("B")
 _TOOL_CHOICES: Final = {"auto": "auto", "none": "none", "any": "required"}
-"""Our names of the modes of `tool_choice`."""
+"""The names in steno for the modes of `tool_choice`."""
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
-    """Decode a recorded request; unknown members stay in extras and opaque blocks.
+    """Decode a recorded request; unknown members are kept in extras and opaque blocks.
 
-    Seals in it belong to the provider and model that it was sent to. Raises InvalidRequest if it
-    is not a request of this protocol.
+    Seals are bound to `provider` and the model of the request. Raises InvalidRequest if `data` is
+    not a request of this protocol.
     """
     body = ObjectMembers(data, "request")
     messages = base.take_messages(body)
@@ -64,7 +65,7 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
 
 
 def _read_system(body: ObjectMembers) -> tuple[SystemMessage, ...]:
-    """Take the system prompt; one that is blank, or more than text, stays among the extras."""
+    """Take the system prompt; a prompt that is blank or not only text becomes an extra."""
     text = body.peek("system", str)
     try:
         if text is not None:
@@ -88,7 +89,7 @@ def _read_settings(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> Me
 
 
 def _read_tool_choice(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) -> dict[str, str]:
-    """Take the tool choice; an ambiguous one stays among the extras."""
+    """Take the tool choice; an ambiguous or unknown choice becomes an extra."""
     found = dict(body.peek("tool_choice", Members) or {})
     kind = found.pop("type", None)
     names = {tool.original_name or tool.name: tool.name for tool in tools}
@@ -107,7 +108,7 @@ def _read_tool_choice(body: ObjectMembers, tools: tuple[ToolDefinition, ...]) ->
 
 
 def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
-    """Read a tool; None for one that runs at the provider."""
+    """Read a tool; None for a server tool, or if the definition is invalid."""
     if "type" in members and members.peek("type", str) != "custom":
         return None
     name = members.take("name", str) or ""
@@ -134,7 +135,7 @@ def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
 
 
 def _read_messages(raws: list[Raw], target: RequestTarget) -> list[Message]:
-    """Read messages; one that steno has no type for is kept whole."""
+    """Read messages; a message that steno has no type for becomes an opaque block."""
     found: list[Message] = []
     for raw in raws:
         try:
@@ -150,9 +151,10 @@ def _read_messages(raws: list[Raw], target: RequestTarget) -> list[Message]:
 
 
 def _note_placement(messages: list[Message], count: int) -> None:
-    """Note which of the last `count` messages the encoder would place differently.
+    """Add a note to each of the last `count` messages that the encoder would place differently.
 
-    They were one message in the request. The encoder joins a message to results before it only.
+    These messages were one message in the request. The encoder joins a message only to tool results
+    that precede it.
     """
     for at in range(len(messages) - count, len(messages)):
         message, joins = messages[at], at > len(messages) - count
@@ -173,20 +175,20 @@ def _read_message(members: ObjectMembers, target: RequestTarget) -> list[Message
         case "system":
             texts: Any = _read_content(members, _read_text_block) or ()
             members.note_form(payload.IN_MESSAGES, True)
-            # `texts` has None for a block that is not text, which SystemMessage refuses.
+            # `texts` has None for a block that is not text, which SystemMessage rejects.
             return [SystemMessage(texts, extras=members.extras(NAME))]
         case _:
             return None
 
 
 def _read_content(members: ObjectMembers, read: Callable[[Raw], B]) -> tuple[B | Text, ...] | None:
-    """Read the content; note a list, since the encoder writes a single text as a string."""
+    """Read the content, and note a list, since the encoder writes a single text as a string."""
     text = members.take("content", str)
     return base.take_content(members, read) if text is None else (_build_text(text),)
 
 
 def _note_trailing_blanks(message: AssistantMessage) -> AssistantMessage:
-    """Note that the last text ends in whitespace, which the encoder would strip."""
+    """Add a note if the last text ends in whitespace, which the encoder would strip."""
     last = message.content[-1]
     if not isinstance(last, Text) or last.text == last.text.rstrip():
         return message
@@ -195,7 +197,7 @@ def _note_trailing_blanks(message: AssistantMessage) -> AssistantMessage:
 
 
 def _note_repeated_ids(messages: list[Message]) -> list[Message]:
-    """Note the ids that several calls share, which the encoder would make unique."""
+    """Add a note to calls that share an id, since the encoder would make their ids unique."""
     ids = [
         call.id
         for turn in messages
@@ -218,7 +220,7 @@ def _note_repeated_ids(messages: list[Message]) -> list[Message]:
 
 
 def _with_form_note(value: S, name: str, entry: object) -> S:
-    """Return the value with a note on how it was written."""
+    """Return the value with a note on its recorded form."""
     mine: Members = dict((value.extras or {}).get(NAME) or {})
     mine[FORM_KEY] = {**mine.get(FORM_KEY, {}), name: entry}
     return msgspec.structs.replace(value, extras={NAME: mine})
@@ -259,7 +261,7 @@ def _build_user_messages(raws: list[Raw]) -> list[Message]:
         return []
     try:
         return [UserMessage(tuple(map(_read_user_block, raws)))]
-    except InvalidValue:  # UserMessage refuses content that is only blank text
+    except InvalidValue:  # UserMessage rejects content that is only blank text
         return [UserMessage(tuple(map(_read_opaque_block, raws)))]
 
 
@@ -296,7 +298,7 @@ def _read_user_block(raw: Raw) -> UserBlock:
 
 
 def _read_assistant_block(raw: Raw, target: RequestTarget) -> AssistantBlock:
-    """Read a block of the model; its seals belong to the target."""
+    """Read a block of an assistant message; its seal is bound to the target."""
     members = ObjectMembers(raw, "block")
     kind = members.take("type", str)
     block: AssistantBlock | None = None
@@ -316,7 +318,7 @@ def _read_assistant_block(raw: Raw, target: RequestTarget) -> AssistantBlock:
 
 
 def _read_text_block(raw: Raw) -> Text | None:
-    """Read a text block; None if it has another type."""
+    """Read a text block; None for a block of another type."""
     members = ObjectMembers(raw, "block")
     return _read_text(members) if members.take("type", str) == "text" else None
 
@@ -331,7 +333,7 @@ def _read_text(members: ObjectMembers) -> Text | None:
 
 
 def _build_text(text: str) -> Text:
-    """Build the text of content that is a string."""
+    """Build the text block for content that is a string."""
     return _with_form_note(Text(text), payload.VERBATIM, True) if is_blank(text) else Text(text)
 
 
@@ -390,5 +392,5 @@ def _read_opaque_block(raw: Raw) -> Opaque:
 
 
 def _read_block_type(raw: Raw) -> str:
-    """Return the type of a block. Raises InvalidRequest if it is not an object."""
+    """Return the type of a block. Raises InvalidRequest if the block is not an object."""
     return ObjectMembers(raw, "block").take("type", str) or ""

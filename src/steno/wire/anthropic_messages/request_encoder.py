@@ -1,10 +1,10 @@
 """Encode requests for the Anthropic Messages API.
 
-Tool results are content of user messages in this protocol. All results of one turn must be in one
-message, before any text, so the next user message is appended to them. Role comes first and
-content last, so that a message that grows begins with the same bytes. Content that Anthropic would
-reject is left out or replaced, and reported: seals of other models, blank text, image types, ids
-and names. Recorded content is written unchanged.
+In this protocol, tool results are content of user messages. All results of one turn must be in one
+message, before any text, so the next user message is appended to that message. The role is written
+first and the content last, so that an extended message begins with the same bytes. Content that
+Anthropic would reject is left out or replaced, and reported: seals of other models, blank text,
+unsupported image types, and illegal ids and names. Recorded content is written unchanged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from steno.wire.request_encoder import ChangeCollector, PartJson, RequestTarget,
 
 _TOOL_CHOICES: Final = {"auto": "auto", "none": "none", "required": "any"}
 _FORCED_CHOICES: Final = frozenset({"any", "tool"})
-"""Choices that Anthropic rejects together with extended thinking."""
+"""Tool choices that Anthropic rejects together with extended thinking."""
 
 
 def encode_request(
@@ -56,16 +56,16 @@ def encode_request(
     stream: bool | None = None,
     strict_tools: bool = True,
 ) -> base.EncodedRequest:
-    """Encode one request; an `Encoder` does the same for every turn of a conversation."""
+    """Encode one request; use an `Encoder` for the successive requests of a conversation."""
     return Encoder(provider=provider, strict_tools=strict_tools).encode(request, stream=stream)
 
 
 @final
 class Encoder(base.Encoder):
-    """Encodes the requests of a conversation, each message once."""
+    """Encodes the requests of a conversation, and each message only once."""
 
     def __init__(self, *, provider: str = PROVIDER, strict_tools: bool = True) -> None:
-        """Take the provider whose seals are sent, and whether it enforces strict schemas."""
+        """Set the provider whose seals are sent, and whether it enforces strict schemas."""
         super().__init__(provider, NAME, AnthropicMessageWriter)
         self._has_strict_tools = strict_tools
 
@@ -154,7 +154,7 @@ def _write_system(request: Request, values: ValueWriter) -> str | list[PartJson]
 
 @final
 class AnthropicMessageWriter(base.MessageWriter):
-    """Writes one object for each turn."""
+    """Writes messages; tool results and the user message after them become one message."""
 
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
@@ -164,7 +164,7 @@ class AnthropicMessageWriter(base.MessageWriter):
         self._trim_loss: Change | None = None
 
     def add(self, message: Message) -> None:
-        """Write one more message; those of the system prompt are not part of the messages."""
+        """Write the next message, unless it belongs to the system prompt."""
         if self._previous is not None or not _is_system_prompt(message):
             super().add(message)
 
@@ -234,9 +234,9 @@ class AnthropicMessageWriter(base.MessageWriter):
             self._add_raw({"role": role, **extras, "content": content})
 
     def _trim_trailing_blanks(self, message: Members | None) -> Members | None:
-        """Strip whitespace from the end of a last assistant message, where Anthropic rejects it."""
+        """Strip whitespace from the end of a final assistant message, as Anthropic rejects it."""
         if self._trim_loss is not None:
-            self.losses.found.remove(self._trim_loss)  # that message is no longer the last one
+            self.losses.found.remove(self._trim_loss)  # that message is no longer the last
             self._trim_loss = None
         if message is None or message["role"] != "assistant" or self._keeps_trailing_blanks:
             return message
@@ -268,14 +268,14 @@ class ContentBlockWriter(ValueWriter):
     def __init__(self, target: RequestTarget, losses: ChangeCollector) -> None:
         super().__init__(target, losses)
         self._recorded_ids: set[str] = set()
-        """Forbidden ids that were recorded and are therefore sent unchanged."""
+        """Recorded ids that are illegal or repeated, but are sent unchanged."""
         self._uses: Counter[str] = Counter()
         """The number of calls with each id; some servers number calls from 0 in every turn."""
         self._unanswered_ids: dict[str, deque[str]] = {}
-        """The ids under which calls of this turn were sent that have no result yet."""
+        """The sent ids of calls of this turn without a result, by their ids in the log."""
 
     def write_turn(self, blocks: tuple[AssistantBlock, ...]) -> list[PartJson]:
-        """Write blocks of a model, in their order."""
+        """Write the blocks of an assistant message, in order."""
         parts: list[PartJson] = []
         self._unanswered_ids.clear()
         for at, block in self.model_blocks(blocks):
@@ -295,7 +295,7 @@ class ContentBlockWriter(ValueWriter):
         return parts
 
     def is_sendable(self, block: Opaque, at: str) -> bool:
-        """Return whether an opaque block is sent; one that could not be assembled is not."""
+        """Return whether an opaque block can be sent; note one that could not be assembled."""
         is_sendable = super().is_sendable(block, at)
         if (
             block.origin == NAME
@@ -316,7 +316,7 @@ class ContentBlockWriter(ValueWriter):
         return self._sent_id(id, form)
 
     def _call_id(self, id: str, form: Members) -> str:
-        """Return the id to send for one more call; it is unique in the conversation."""
+        """Return the id to send for a call; a repeated id is replaced, unless it was recorded."""
         if "id" in form:
             self._recorded_ids.add(id)
         self._uses[id] += 1
@@ -333,7 +333,7 @@ class ContentBlockWriter(ValueWriter):
         return self.legal_id(id, LEGAL_ID)
 
     def write_text(self, block: Text, at: str) -> list[PartJson]:
-        """Write a text; Anthropic rejects a blank one."""
+        """Write a text block; a blank one, which Anthropic rejects, is left out unless recorded."""
         extras, form = self.read_extras(block, at)
         if block.seal is not None:
             self.losses.note(ChangeCode.SEAL, "no_place_in_text", at=at)
@@ -375,7 +375,7 @@ class ContentBlockWriter(ValueWriter):
         return self.merge(members, extras, at)
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
-        """Write an image of a type that Anthropic accepts."""
+        """Write an image block, if Anthropic accepts the image."""
         extras = base.select_extras(block, NAME, self.losses, at=at)
         match block.source:
             case ImageData() if block.mime_type in payload.IMAGE_TYPES:
@@ -395,6 +395,6 @@ class ContentBlockWriter(ValueWriter):
 
 
 def _collapse_content(parts: list[PartJson], form: Members) -> str | list[PartJson]:
-    """Return the parts; a single plain text as a string, unless it was recorded as a list."""
+    """Return a string for one plain text that was not recorded as a list, else the parts."""
     text = None if form.get("content") == "parts" else base.get_plain_text(parts)
     return parts if text is None else text

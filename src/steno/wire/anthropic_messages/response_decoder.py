@@ -1,8 +1,8 @@
-"""Decode responses of the Messages API: streamed and whole, with the same reader.
+"""Decode responses of the Messages API, streamed or whole, with the same reader.
 
-Nearly all events are more text, thinking or input; they have a separate, fast decoder. All other
-events, and those that this decoder refuses, are read member by member, and unknown members are
-kept.
+Nearly all events are deltas of text, thinking or input, which have a fast, strict decoder. All
+other events, and deltas that the fast decoder rejects, are read member by member, and unknown
+members are kept.
 """
 
 from __future__ import annotations
@@ -70,14 +70,14 @@ _DELTA_TYPES: Final[dict[str, tuple[str, Any]]] = {
 
 @final
 class _OpenBlock:
-    """The state of a block until it ends."""
+    """The state of a block that has not ended."""
 
     __slots__ = ("citations", "input", "is_call", "lacks_signature")
 
     def __init__(self) -> None:
         self.is_call = False
         self.input = ""
-        """The input in the start of the block, which deltas replace."""
+        """The input in the start event of the block, which input deltas replace."""
         self.citations: list[Any] = []
         self.lacks_signature = False
         """Whether the block is thinking without the member `signature`."""
@@ -88,7 +88,7 @@ class StreamDecoder(base.SseStreamDecoder):
     """Decodes a response that is streamed as server-sent events."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a new response. `provider` and `model` own the seals."""
+        """Start a response, whose seals are bound to `provider` and `model`."""
         super().__init__(self._read)
         self._provider = provider
         self._model = model
@@ -108,7 +108,7 @@ class StreamDecoder(base.SseStreamDecoder):
 
     @property
     def usage(self) -> Usage | None:
-        """The token counts so far: those of the input arrive first, those of the output last."""
+        """The token counts so far; input counts arrive first, and output counts last."""
         return None if self._tokens is None else read_usage(self._tokens)
 
     def _read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
@@ -132,7 +132,7 @@ class StreamDecoder(base.SseStreamDecoder):
                 return None
 
     def _read(self, payload: bytes, events: list[WireEvent]) -> None:
-        # Short, because it runs for every token of a response.
+        # A short function, because it runs for every token of a response.
         try:
             more = _decode_delta(payload)
         except DECODE_ERRORS:
@@ -162,7 +162,7 @@ class StreamDecoder(base.SseStreamDecoder):
         self._end_turn(events)
 
     def _end_turn(self, events: list[WireEvent]) -> None:
-        """Add the end of the turn, once."""
+        """Add the events that end the turn, unless they were added before."""
         if self._is_finished:
             return
         self._is_finished = True
@@ -170,7 +170,7 @@ class StreamDecoder(base.SseStreamDecoder):
             self._end_block(index, events)
         container = self._metadata.get("container")
         if isinstance(container, dict) and isinstance(container.get("id"), str):
-            # The next request refers to it, to use the same files. A message has no member for it.
+            # The next request needs the id, to use the same files. A message has no member for it.
             events.append(ExtrasAdded(None, {NAME: {FORM_KEY: {"container": container["id"]}}}))
         reason = base.map_stop_reason(STOP_REASONS, self._stop_reason)
         events.append(Finished(reason, self._stop_reason, self.usage))
@@ -191,7 +191,7 @@ class StreamDecoder(base.SseStreamDecoder):
             raise decode_error(200, payload.data)
         if not payload.startswith(b"[DONE]"):
             self._read_event(payload, events)
-        elif self._stop_reason is not None:  # gateways end a stream in OpenAI's way
+        elif self._stop_reason is not None:  # some gateways end a stream as OpenAI does
             self._end_turn(events)
 
     def _read_event(self, payload: bytes, events: list[WireEvent]) -> None:
@@ -230,7 +230,7 @@ class StreamDecoder(base.SseStreamDecoder):
         events.append(BlockAdded(self._latest_index, block))
 
     def _read_message(self, members: RawMembers, events: list[WireEvent]) -> None:
-        """Read a message: a whole one, or the start of one, which may contain blocks."""
+        """Read a whole message, or the start of a streamed message, which may contain blocks."""
         content = take_member(members, "content", list[Raw])
         self._read_metadata(members)
         for index, raw in enumerate(content or ()):
@@ -238,9 +238,9 @@ class StreamDecoder(base.SseStreamDecoder):
             self._end_block(index, events)
 
     def _read_metadata(self, members: RawMembers) -> None:
-        """Read the metadata of the message; token counts are totals, so the latest count.
+        """Read the metadata of the message; token counts are totals, so the latest ones apply.
 
-        Null does not replace a value: a delta sends null for members that have not changed.
+        Null does not replace a value, because a delta has null for members that did not change.
         """
         tokens = take_member(members, "usage", Members)
         if tokens is not None:
@@ -252,7 +252,7 @@ class StreamDecoder(base.SseStreamDecoder):
     def _read_delta(
         self, raw: Raw, payload: bytes, repaired: bytes, events: list[WireEvent]
     ) -> None:
-        """Read a delta with unknown or missing members."""
+        """Read a delta that has unknown or missing members, or that extends an unknown block."""
         if self._latest_index in self._unknown_blocks:
             self._unknown_blocks[self._latest_index].deltas.append(raw)
             return
@@ -276,7 +276,7 @@ class StreamDecoder(base.SseStreamDecoder):
     # -- blocks ------------------------------------------------------------------------------
 
     def _begin_block(self, index: int, raw: Raw, events: list[WireEvent]) -> None:
-        self._end_block(index, events)  # some servers do not end the block before
+        self._end_block(index, events)  # some servers do not end the previous block
         members = read_members(raw, NAME)
         kind = take_member(members, "type", str) or ""
         block = _OpenBlock()
@@ -286,7 +286,7 @@ class StreamDecoder(base.SseStreamDecoder):
                 if text:
                     events.append(TextDelta(index, text))
             case "thinking":
-                # Also for an empty text, because the signature needs a block.
+                # Even for an empty text, because the signature needs a block.
                 events.append(ThinkingDelta(index, take_member(members, "thinking", str) or ""))
                 block.lacks_signature = "signature" not in members
                 signature = take_member(members, "signature", str)
@@ -373,7 +373,7 @@ def _update_known(known: Members, latest: Members) -> None:
 
 
 def _flush_block(index: int, block: _OpenBlock, events: list[WireEvent]) -> None:
-    """Add the events of content that was held back, because a delta could replace or extend it."""
+    """Add the events of content that was held back while deltas could replace or extend it."""
     if block.input:
         events.append(ToolCallPart(index, arguments=block.input))
     if block.citations:
@@ -385,15 +385,15 @@ def _flush_block(index: int, block: _OpenBlock, events: list[WireEvent]) -> None
 _APPENDED_DELTAS: Final = frozenset(
     {"text_delta", "thinking_delta", "signature_delta", "compaction_delta"}
 )
-"""Deltas whose texts continue those of the block under the same names."""
+"""The types of deltas whose texts are appended to the block members of the same names."""
 
 
 @final
 class _UnknownBlockBuilder:
     """Collects the deltas of one block of an unknown type, which is kept as JSON text.
 
-    Such blocks are calls of tools that run at the provider, their results, or compaction. They
-    arrive like any other block, as a start and deltas, and must be sent back whole.
+    Examples are calls of server tools, their results, and compaction blocks. They arrive as a start
+    event and deltas, like any other block, and must be sent back whole.
     """
 
     __slots__ = ("_kind", "_start", "deltas")
@@ -404,7 +404,7 @@ class _UnknownBlockBuilder:
         self.deltas: list[Raw] = []
 
     def build(self) -> Opaque:
-        """Return the block; a block that cannot be sent back is kept for the log only."""
+        """Return the assembled block; one that cannot be assembled is kept only for the log."""
         if not self.deltas:
             return Opaque(kind=self._kind, raw=raw_text(self._start), origin=NAME)
         members = self._merge_deltas()
@@ -413,12 +413,12 @@ class _UnknownBlockBuilder:
         return Opaque(kind=self._kind, raw=encode_json(members).decode(), origin=NAME)
 
     def build_unfinished(self) -> Opaque:
-        """Return a block with the start and the deltas, for the log; the block is never sent."""
+        """Return a block with the start and the deltas; it is kept for the log and never sent."""
         raw = encode_json({"content_block": self._start, "deltas": self.deltas}).decode()
         return Opaque(kind=f"{STREAM_EVENT_PREFIX}{self._kind}", raw=raw, origin=NAME)
 
     def _merge_deltas(self) -> RawMembers | None:
-        """Merge the deltas into the members of the block; None for a delta of unknown type."""
+        """Return the members of the block with all deltas merged; None if a delta is unusable."""
         members = read_members(self._start, NAME)
         input_parts: list[str] = []
         citations: list[Raw] = read_as(members.get("citations"), list[Raw]) or []
@@ -452,7 +452,7 @@ class _UnknownBlockBuilder:
 
 
 def _parse_values(members: RawMembers) -> Members:
-    """Return members as Python values. Raises ProtocolError if they are nested too deeply."""
+    """Return members as Python values. Raises ProtocolError if a value is nested too deeply."""
     try:
         found = tolerant.parse_members(members)
         check_depth(found)

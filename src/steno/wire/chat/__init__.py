@@ -1,4 +1,4 @@
-"""The flat chat JSON of steno, which belongs to no provider.
+"""The flat chat JSON of steno, which no provider uses.
 
     {"role": "system", "content": "You fix code."}
     {"role": "user", "content": "Is it broken?"}
@@ -7,19 +7,17 @@
     {"role": "tool", "tool_call_id": "c1", "content": "3 passed"}
     {"role": "assistant", "content": "All green."}
 
-Null members are accepted and never written. Roles are accepted in any case, arguments also as a
-string, calls also with OpenAI's `function` inside. A result of a failed call has
-`"is_error": true`.
+Null members are accepted. A role may be in upper or lower case, arguments may be a string, and a
+call may have OpenAI's nested `function`. The result of a failed call has `"is_error": true`.
 
-A request is an object with `messages` and the settings of a `Request` under their own names; a
-bare list of messages is accepted as well. A tool has name, description and parameters, and
-`"strict": false` if it is not strict. A response is one assistant message, which may have
-`stop_reason` and `usage` under our names.
+A request is an object with `messages` and the settings of a `Request` under their field names; a
+bare list of messages is also accepted. A tool has a name, a description and parameters, and
+`"strict": false` if it is not strict. A response is one assistant message, which may have a
+`stop_reason` and a `usage` with the fields of `Usage`.
 
-No server uses this protocol. A stream of it has one JSON object per line, each with more of
-the message (`{"content": "All"}`), or a fragment of a call
-(`{"index": 0, "id": "c1", "name": "run_tests", "arguments_delta": "{"}`); the line with a
-`stop_reason` is the last one.
+A stream has one JSON object per line, with more of the message (`{"content": "All"}`) or a fragment
+of a call (`{"index": 0, "id": "c1", "name": "run_tests", "arguments_delta": "{"}`). The last line
+has a `stop_reason`.
 """
 
 from steno.wire.chat.payload import NAME

@@ -1,4 +1,4 @@
-"""The JSON of a response, as far as steno names it, and its tables."""
+"""The JSON of responses, as far as steno reads it, with tables of stop reasons and usage."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from steno.wire.tolerant import TolerantStruct
 
 NAME: Final = "chat"
 PROVIDER: Final = "steno"
-"""The provider of this protocol, which is our own."""
+"""The provider name for this protocol, which no real provider uses."""
 
 
 class Function(TolerantStruct):
-    """Name and arguments of a call, in OpenAI's form."""
+    """The name and arguments of a call, in OpenAI's nested form."""
 
     name: str | None = None
     arguments: Raw = Raw()
 
 
 class Call(TolerantStruct):
-    """A whole call."""
+    """A complete tool call; its name and arguments may be in `function`."""
 
     id: str | None = None
     type: str | None = None
@@ -32,7 +32,7 @@ class Call(TolerantStruct):
 
 
 class MessageChunk(TolerantStruct):
-    """A message, more of it, or a fragment of one of its calls."""
+    """A whole message, more of its content, or a fragment of one of its calls."""
 
     growing = ("content", "arguments_delta")
     role: str | None = None

@@ -1,4 +1,4 @@
-"""Decode requests: flat lists of messages."""
+"""Decode requests in the flat chat JSON of steno."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from steno.wire.request_decoder import ObjectMembers
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
-    """Decode a request, or a bare list of messages; unknown members stay in extras.
+    """Decode a request, or a bare list of messages; unknown members are kept in extras.
 
-    `provider` is ignored: this protocol has no seals. Raises InvalidRequest if there are no
-    messages.
+    `provider` is ignored, because this protocol has no seals. Raises InvalidRequest if `data` is
+    not a request of this protocol.
     """
     data = base.strip_bom(data, "request")
     if data.lstrip()[:1] in ("[", b"["):
@@ -90,7 +90,7 @@ def _read_message(members: ObjectMembers, new_ids: base.CallIdGenerator) -> Mess
         members.put_back("role", role)
     match kind:
         case "system":
-            texts: Any = _read_content(members)  # SystemMessage refuses any block but text
+            texts: Any = _read_content(members)  # SystemMessage rejects any block but text
             return SystemMessage(texts, extras=members.extras(NAME))
         case "user":
             return UserMessage(_read_content(members), extras=members.extras(NAME))
@@ -106,7 +106,7 @@ def _read_message(members: ObjectMembers, new_ids: base.CallIdGenerator) -> Mess
 
 
 def _read_call(raw: Raw, new_ids: base.CallIdGenerator) -> AnyToolCall:
-    """Read a call, also one with a `function` inside."""
+    """Read a call, with or without a nested `function`."""
     members = function = ObjectMembers(raw, "call")
     if "function" in members and "name" not in members:
         function = ObjectMembers(members.take("function", Raw) or b"null", "call")
@@ -115,7 +115,7 @@ def _read_call(raw: Raw, new_ids: base.CallIdGenerator) -> AnyToolCall:
 
 
 def _read_result(members: ObjectMembers) -> ToolResultMessage:
-    has_failed = members.take_nonempty("is_error", bool)  # false stays
+    has_failed = members.take_nonempty("is_error", bool)  # false becomes an extra
     return ToolResultMessage(
         tool_call_id=members.take("tool_call_id", str) or "",
         content=_read_content(members),
@@ -127,7 +127,7 @@ def _read_result(members: ObjectMembers) -> ToolResultMessage:
 def _read_content(
     members: ObjectMembers, *, is_empty_text: bool = True
 ) -> tuple[Text | Opaque, ...]:
-    """Read text, null or parts; note the form if there are two ways to write the same."""
+    """Read content, and note its form if the encoder would write another."""
     if members.peek("content", str) == "" and not is_empty_text:
         members.take("content", str)
         members.note_form("content", "empty")

@@ -1,4 +1,4 @@
-"""Encode requests as the flat JSON of steno: text, and calls in a member of their own."""
+"""Encode requests as the flat chat JSON of steno, with calls in a separate member."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ from steno.wire.extras import Members, pop_object
 from steno.wire.request_encoder import PartJson, ValueWriter
 
 _TEXT_SEPARATOR: Final = "\n\n"
-"""Separates the texts of a user message or tool result; those of a model are pieces of one text."""
+"""Separates the texts of a prompt or tool result; the texts of a model are joined without it."""
 _EMPTY_CONTENT: Final[dict[str, Members]] = {
     "absent": {},
     "null": {"content": None},
     "empty": {"content": ""},
 }
-"""The member for empty content, by its recorded form."""
+"""The members of a message without content, by the recorded form of the content."""
 
 
 def encode_request(request: Request, *, stream: bool | None = None) -> base.EncodedRequest:
-    """Encode one request; an `Encoder` does the same for every turn of a conversation."""
+    """Encode one request; use an `Encoder` for the successive requests of a conversation."""
     return Encoder().encode(request, stream=stream)
 
 
 @final
 class Encoder(base.Encoder):
-    """Encodes the requests of a conversation, each message once."""
+    """Encodes the requests of a conversation, and each message only once."""
 
     def __init__(self) -> None:
         super().__init__(PROVIDER, NAME, _ChatMessageWriter)

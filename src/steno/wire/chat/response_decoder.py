@@ -1,4 +1,4 @@
-"""Decode responses: one flat message, or lines with parts of one."""
+"""Decode responses in the flat chat JSON of steno: one message, or a stream of lines."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from steno.wire.tolerant import RawMembers, raw_text, read_as
 
 _TEXT_INDEX: Final = -1
 _FIRST_CALL_INDEX: Final = -2
-"""The index of the first whole call; they count down, since fragments of calls count up from 0."""
+"""The index of the first whole call; later calls count down, since fragments use 0 and above."""
 
 _read_chunk: Final = tolerant.build_reader(MessageChunk, NAME)
 
 
 @final
 class StreamDecoder(base.StreamDecoder):
-    """Decodes a response that is streamed as lines of JSON; the last has a `stop_reason`."""
+    """Decodes a response that is streamed as lines of JSON; the last line has a `stop_reason`."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a new response. `provider` and `model` are ignored: this protocol has no seals."""
+        """Start a response; `provider` and `model` are ignored, as this protocol has no seals."""
         super().__init__(LineSplitter(), self._read)
         self._has_message = False
         self._is_finished = False
@@ -41,7 +41,7 @@ class StreamDecoder(base.StreamDecoder):
 
     @property
     def envelope(self) -> dict[str, Any]:
-        """The members other than the message."""
+        """The metadata of the response: all members that are not part of the message."""
         return self._envelope
 
     def _read(self, payload: bytes, events: list[WireEvent]) -> None:
@@ -49,7 +49,7 @@ class StreamDecoder(base.StreamDecoder):
         if not repaired:
             return
         chunk = _read_chunk(repaired)
-        if repaired not in payload:  # it contains lone surrogates
+        if repaired not in payload:  # the payload contains lone surrogates
             tolerant.restore_surrogates(chunk, payload)
         if chunk.rest is not None:
             self._read_unknown(repaired, chunk.rest, events)
@@ -96,7 +96,7 @@ class StreamDecoder(base.StreamDecoder):
             raise base.build_cut_short()
 
     def _read_call(self, call: Call, events: list[WireEvent]) -> None:
-        """Add the events of a whole call, under an index that no fragment has."""
+        """Add the events of a whole call, with an index that no fragment has."""
         index = _FIRST_CALL_INDEX - self._call_count
         self._call_count += 1
         function = call.function or call
@@ -116,7 +116,7 @@ class StreamDecoder(base.StreamDecoder):
             events.append(ExtrasAdded(index, {NAME: extras}))
 
     def _read_unknown(self, payload: bytes, rest: RawMembers, events: list[WireEvent]) -> None:
-        """Raise an error, read content in parts, and keep all other members."""
+        """Raise a reported error, read content that is a list, and keep all other members."""
         if is_error(rest.get("error")):
             raise decode_error(200, payload)
         for part in tolerant.take_member(rest, "content", list[Raw]) or ():
@@ -128,7 +128,7 @@ decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
 
 
 def _read_part(raw: Raw) -> list[WireEvent]:
-    """Read a part of content that is a list; one that is not text is kept unchanged."""
+    """Return the events of a content part; a part that is not text becomes an opaque block."""
     members = read_as(raw, dict[str, Raw]) or {}
     kind = read_as(members.pop("type", None), str) or ""
     text = read_as(members.pop("text", None), str) if kind == "text" else None

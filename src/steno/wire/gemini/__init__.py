@@ -1,4 +1,4 @@
-"""Google's generateContent, of the Gemini API and of Vertex."""
+"""Google's generateContent protocol, which the Gemini API and Vertex AI use."""
 
 from steno.wire.errors import decode_error
 from steno.wire.gemini.payload import NAME

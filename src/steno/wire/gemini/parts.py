@@ -1,6 +1,7 @@
-"""Read parts of a content that are neither calls nor results, in requests and responses.
+"""Read the parts of a content that are neither calls nor results, in requests and responses.
 
-Google accepts `thoughtSignature` and `thought_signature`: both are read, and written as recorded.
+Google accepts names in camel case and in snake case, such as `thought_signature`. Both are read,
+and written as they were recorded.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _PART_METADATA: Final = frozenset(
     {"thought", THOUGHT_SIGNATURE, "thought_signature", "partMetadata"}
 )
 _FILES_API_URL: Final = "https://generativelanguage.googleapis.com/"
-"""The start of URLs of uploaded files, which only the API itself can read."""
+"""The prefix of the URLs of uploaded files, which only the API itself can read."""
 
 
 # -- the case of names -----------------------------------------------------------------------
@@ -48,15 +49,15 @@ _FILES_API_URL: Final = "https://generativelanguage.googleapis.com/"
 
 @final
 class EitherCaseMembers(ObjectMembers):
-    """The members of an object in camel case or snake case; the case that was used is noted.
+    """The members of a JSON object with names in camel case or snake case; the case is noted.
 
-    An inner object shares the notes of the outer one: no name occurs in both.
+    An inner object shares the notes of the outer object, since no name occurs in both.
     """
 
     def __init__(
         self, raw: bytes | str | Raw, place: str, outer: EitherCaseMembers | None = None
     ) -> None:
-        """Read an object. Raises InvalidRequest for other JSON, or for a reserved name in it."""
+        """Decode a JSON object. Raises InvalidRequest for other data, or for a reserved name."""
         super().__init__(raw, place)
         if FORM_KEY in self:
             raise InvalidRequest(
@@ -70,11 +71,11 @@ class EitherCaseMembers(ObjectMembers):
         return self._actual_name(name) in self._remaining
 
     def peek(self, name: str, hint: type[T]) -> T | None:
-        """Return a member if it is present and of that type, without taking it."""
+        """Return a member if it has the type `hint`, without taking it; else None."""
         return super().peek(self._actual_name(name), hint)
 
     def take(self, name: str, hint: type[T]) -> T | None:
-        """Take a member if it is of that type; one of any other type stays among the extras."""
+        """Take a member if it has the type `hint`; a member of another type becomes an extra."""
         actual = self._actual_name(name)
         value = super().take(actual, hint)
         if value is not None and actual != name:
@@ -82,14 +83,14 @@ class EitherCaseMembers(ObjectMembers):
         return value
 
     def take_object(self, name: str) -> EitherCaseMembers | None:
-        """Take an object, to be read member by member; see `keep_rest`."""
+        """Take an inner object to read its members; None if the member is not an object."""
         if self.peek(name, dict[str, Raw]) is None:
             return None
         raw = self.take(name, Raw)
         return None if raw is None else EitherCaseMembers(raw, self._place, self)
 
     def take_list(self, name: str) -> list[Raw] | None:
-        """Take an array, its elements as JSON text; a single object counts as an array of one."""
+        """Take an array, and return its elements as JSON text; a single object is one element."""
         found = self.take(name, list[Raw])
         if found is None and self.peek(name, dict[str, Raw]) is not None:
             self.form[name] = "object"
@@ -98,7 +99,7 @@ class EitherCaseMembers(ObjectMembers):
         return found
 
     def extras(self, wire: str = NAME) -> dict[str, Members] | None:
-        """Return the remaining members and the notes as extras of this wire."""
+        """Return the remaining members and the notes as extras; None if there are none."""
         if self._snake_case_names:
             self.form[SNAKE_CASE_KEY] = sorted(self._snake_case_names)
         return super().extras(wire)
@@ -112,17 +113,17 @@ class EitherCaseMembers(ObjectMembers):
 
 @lru_cache(maxsize=256)
 def to_snake_case(name: str) -> str:
-    """Return a name in snake case."""
+    """Convert a name from camel case to snake case."""
     return re.sub(r"[A-Z]", lambda match: "_" + match.group().lower(), name)
 
 
 def to_camel_case(name: str) -> str:
-    """Return a name in camel case."""
+    """Convert a name from snake case to camel case."""
     return re.sub(r"_([a-z])", lambda match: match.group(1).upper(), name)
 
 
 def restore_case(members: Members, form: Members) -> Members:
-    """Return members in the case in which they were recorded."""
+    """Return members with names in the case in which they were recorded."""
     snake: Collection[str] = form.get(SNAKE_CASE_KEY, ())
     if not snake:
         return members
@@ -135,7 +136,7 @@ def restore_case(members: Members, form: Members) -> Members:
 
 
 def take_seal(part: EitherCaseMembers, target: RequestTarget) -> Seal | None:
-    """Take the signature of a part; a placeholder stays among the extras."""
+    """Take the signature of a part as a seal; a placeholder signature becomes an extra."""
     data = part.peek(THOUGHT_SIGNATURE, str)
     if not data or data in _PLACEHOLDER_SIGNATURES:
         return None
@@ -144,7 +145,7 @@ def take_seal(part: EitherCaseMembers, target: RequestTarget) -> Seal | None:
 
 
 def read_text_or_thinking(raw: Raw, target: RequestTarget) -> Text | Thinking | None:
-    """Read a part of the model that is text or thinking, or only their signature."""
+    """Read a part of the model that is text, thinking or only a signature; None for others."""
     part = EitherCaseMembers(raw, "part")
     is_thought = part.peek("thought", bool) is True
     text = part.take("text", str)
@@ -154,7 +155,7 @@ def read_text_or_thinking(raw: Raw, target: RequestTarget) -> Text | Thinking | 
             return None
         part.form["text"] = "absent"
     elif not text and seal is None:
-        part.form["text"] = "empty"  # without this note, the encoder leaves such a part out
+        part.form["text"] = "empty"  # without this note, the encoder would omit the part
     if is_thought:
         part.take("thought", bool)
         return Thinking(text or "", seal=seal, extras=part.extras())
@@ -162,7 +163,7 @@ def read_text_or_thinking(raw: Raw, target: RequestTarget) -> Text | Thinking | 
 
 
 def read_user_text(raw: Raw) -> Text | None:
-    """Read a text part of a user; None for any other part."""
+    """Read a text part of a user or of the system instruction; None for any other part."""
     part = EitherCaseMembers(raw, "part")
     if part.peek("thought", bool) is True:
         return None
@@ -171,7 +172,10 @@ def read_user_text(raw: Raw) -> Text | None:
 
 
 def read_image_or_opaque(raw: Raw, target: RequestTarget | None = None) -> Image | Opaque:
-    """Read an image, or keep the part as JSON text; `target` owns the signatures."""
+    """Read an image, or build an opaque block for any other part.
+
+    A signature is noted as issued by `target`.
+    """
     try:
         return _read_image(EitherCaseMembers(raw, "part"), target) or read_opaque(raw, target)
     except InvalidRequest:  # a reserved name among the members
@@ -179,7 +183,7 @@ def read_image_or_opaque(raw: Raw, target: RequestTarget | None = None) -> Image
 
 
 def read_opaque(raw: Raw, target: RequestTarget | None = None) -> Opaque:
-    """Keep a part as JSON text. Raises InvalidRequest if it is not an object."""
+    """Build an opaque block for a part. Raises InvalidRequest if the part is not an object."""
     part = ObjectMembers(raw, "part")
     form = _build_signature_note(
         part.peek(THOUGHT_SIGNATURE, str) or part.peek(to_snake_case(THOUGHT_SIGNATURE), str),
@@ -196,14 +200,14 @@ def _read_part_kind(raw: Raw) -> str:
 
 
 def _build_signature_note(signature: str | None, target: RequestTarget | None) -> Members:
-    """Note the owner of the signature of a block that cannot have a seal."""
+    """Return the note on the issuer of a signature, for a block that cannot have a seal."""
     if target is None or not signature or signature in _PLACEHOLDER_SIGNATURES:
         return {}
     return {"signed": [target.provider, target.model]}
 
 
 def _read_image(part: EitherCaseMembers, target: RequestTarget | None) -> Image | None:
-    """Read an image; None if the encoder would write it in another way, or it is a thought."""
+    """Read an image; None for a thought, or if the encoder would not write the same part."""
     if part.peek("thought", bool) is True:
         return None
     inline, file = part.take_object("inlineData"), part.take_object("fileData")
@@ -234,7 +238,7 @@ def _read_image(part: EitherCaseMembers, target: RequestTarget | None) -> Image 
 
 
 def _read_urlsafe_base64(text: str) -> bytes | None:
-    """Read base64 with `-` and `_`, which Google's own client writes."""
+    """Decode URL-safe base64, which Google's own client writes; None if it is invalid."""
     try:
         data = base64.urlsafe_b64decode(text)
     except (binascii.Error, ValueError):

@@ -1,4 +1,4 @@
-"""The JSON of generateContent, as far as steno names it, and its tables."""
+"""The JSON of generateContent, as far as steno reads it, with tables of stop reasons and usage."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ NAME: Final = "gemini"
 PROVIDER: Final = "google"
 """The provider that is assumed unless the caller names one."""
 LEGAL_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_.:-]{0,127}")
-"""The legal names of functions."""
+"""The function names that Google accepts."""
 FUNCTION_CALL: Final = "functionCall"
 FUNCTION_RESPONSE: Final = "functionResponse"
 THOUGHT_SIGNATURE: Final = "thoughtSignature"
 SIGNATURE_SENTINEL: Final = "skip_thought_signature_validator"
-"""Sent in place of a signature on calls of another model: Gemini 3 rejects a call without one."""
+"""Sent as the signature of calls of other models, because Gemini 3 rejects unsigned calls."""
 ABSENT: Final = Raw()
-"""The default of a member that is kept as JSON text; it is false, like any empty bytes."""
+"""The default of a member that is kept as JSON text; it is falsy, like empty bytes."""
 
 
 class _Camel(TolerantStruct, rename="camel"):
-    """A struct whose members are written like `thoughtSignature`."""
+    """A struct whose members have names in camel case in JSON."""
 
 
 class PartialArg(_Camel):
@@ -42,7 +42,7 @@ class PartialArg(_Camel):
 
 
 class FunctionCall(_Camel):
-    """A call; only Vertex sends them in fragments."""
+    """A function call, or a fragment of one, which only Vertex sends."""
 
     id: str | None = None
     name: str | None = None
@@ -62,14 +62,14 @@ class Part(_Camel):
 
 
 class Content(_Camel):
-    """The content of a candidate."""
+    """The content of a candidate, as a list of parts."""
 
     parts: list[Part] | None = None
     role: str | None = None
 
 
 class Candidate(_Camel):
-    """One of the alternatives; all but the first are kept for the log only."""
+    """One of the alternative responses; all but the first are kept only for the log."""
 
     content: Content | None = None
     finish_reason: str | int | None = None
@@ -81,7 +81,7 @@ class Candidate(_Camel):
 
 
 class GenerateContentResponse(_Camel):
-    """A whole response, or one chunk of it."""
+    """A whole response, or one chunk of a streamed response."""
 
     candidates: list[Candidate] = field(default_factory=list)
     usage_metadata: Raw = ABSENT
@@ -105,7 +105,7 @@ class _PromptFeedback(_Camel):
 
 # -- tables -----------------------------------------------------------------------------------
 
-# Clients may ask for enums as numbers. These numbers are the same in the Gemini API and Vertex.
+# Clients may request enums as numbers. These numbers are the same in the Gemini API and Vertex.
 STOP_REASONS: Final = {
     **dict.fromkeys(("STOP", "1"), StopReason.END_TURN),
     **dict.fromkeys(("MAX_TOKENS", "2"), StopReason.LENGTH),
@@ -137,9 +137,9 @@ _read_prompt_feedback: Final = build_reader(_PromptFeedback, NAME)
 
 
 def read_usage(data: Raw) -> Usage | None:
-    """Read the counts. Google's output tokens do not include thinking, ours do.
+    """Return the token counts, with thinking added to the output, where Google omits it.
 
-    `toolUsePromptTokenCount`, the input of tools that run at the provider, is not counted as input.
+    `toolUsePromptTokenCount`, the input of server tools, is not counted as input.
     """
     if bytes(data)[:1] != b"{":
         return None
@@ -150,7 +150,7 @@ def read_usage(data: Raw) -> Usage | None:
 
 
 def read_block_reason(feedback: Raw) -> str | None:
-    """Return the reason why the prompt was blocked; None if it was not."""
+    """Return the reason why the prompt was blocked; None if it was not blocked."""
     if bytes(feedback)[:1] != b"{":
         return None
     reason = _read_prompt_feedback(feedback).block_reason

@@ -1,8 +1,8 @@
 """Decode requests of generateContent.
 
-Ids are optional in this protocol: a result belongs to a call by id, else by name and order within
-the turn before it. Calls in steno always have an id, so calls without one get an id that depends
-only on their number and the ids of the request; the recorded id is noted.
+Ids are optional in this protocol: a result is matched with a call of the turn before it by id, or
+else by name and order. Calls in steno always have an id, so a call without one gets an id that
+depends only on the request; the recorded id is noted.
 """
 
 from __future__ import annotations
@@ -64,11 +64,10 @@ _TOOL_CHOICE_BY_MODE: Final = {"AUTO": "auto", "NONE": "none", "ANY": "required"
 def decode_request(
     data: bytes | str, *, provider: str = PROVIDER, model: str | None = None
 ) -> Request:
-    """Decode a recorded request; unknown members stay in extras and opaque blocks.
+    """Decode a recorded request; unknown members are kept in extras and opaque blocks.
 
-    Seals in it belong to the provider and model that it was sent to. The model is part of the
-    URL, not of the body: pass it as `model`. Raises InvalidRequest if it is not a request of
-    this protocol.
+    Pass the model, which is part of the URL and not of the body, as `model`. Seals are bound to
+    `provider` and the model. Raises InvalidRequest if `data` is not a request of this protocol.
     """
     body = EitherCaseMembers(data, "request")
     contents = take_messages(body, "contents")
@@ -95,7 +94,7 @@ def decode_request(
 
 
 def _read_tool_choice(body: EitherCaseMembers, tools: tuple[ToolDefinition, ...]) -> Members:
-    """Take the tool choice, if steno has the same choice."""
+    """Take the tool choice, if steno has an equivalent; any other choice becomes an extra."""
     config = body.take_object("toolConfig")
     if config is None:
         return {}
@@ -118,7 +117,7 @@ def _read_tool_choice(body: EitherCaseMembers, tools: tuple[ToolDefinition, ...]
 
 
 def _read_system(body: EitherCaseMembers) -> list[Message]:
-    """Take the system instruction; it stays among the extras if it is more than text."""
+    """Take the system instruction; one that is not only text becomes an extra."""
     raw = body.peek("systemInstruction", Raw)
     if raw is None:
         return []
@@ -126,7 +125,7 @@ def _read_system(body: EitherCaseMembers) -> list[Message]:
         instruction = EitherCaseMembers(raw, "systemInstruction")
         texts: Any = tuple(map(read_user_text, instruction.take_list("parts") or ()))
         message = SystemMessage(texts, extras=instruction.extras())
-    except InvalidValue:  # SystemMessage refuses any part that is not text
+    except InvalidValue:  # SystemMessage rejects any part that is not text
         return []
     body.take("systemInstruction", Raw)
     return [message]
@@ -137,10 +136,10 @@ def _read_system(body: EitherCaseMembers) -> list[Message]:
 
 @final
 class _ContentsReader:
-    """Reads contents in order."""
+    """Reads contents in order, and matches each result with its call."""
 
     def __init__(self, target: RequestTarget, new_ids: CallIdGenerator) -> None:
-        """Take the owner of the seals, and the generator of missing ids."""
+        """Set the issuer of the seals, and the generator of missing call ids."""
         self._target = target
         self._new_ids = new_ids
         self._calls_by_id: dict[str, _UnansweredCall] = {}
@@ -150,7 +149,7 @@ class _ContentsReader:
         self._is_unsigned = True
 
     def read(self, raw: Raw, place: str) -> list[Message]:
-        """Return the messages of a content. Raises InvalidRequest if it is not an object."""
+        """Return the messages of a content. Raises InvalidRequest if `raw` is not an object."""
         content = EitherCaseMembers(raw, place)
         role = content.take("role", str)
         parts = content.take_list("parts") or []
@@ -207,10 +206,10 @@ class _ContentsReader:
         messages: list[Message] = []
         after_result = self._ends_in_result
         for number, group in enumerate(_group_parts(parts)):
-            # By default a result joins the results before it, and nothing else joins.
+            # By default, a result joins the results before it, and no other message joins.
             joins, would_join = number > 0, group.is_result and after_result
             form = {} if joins == would_join else {"content": "joined" if joins else "own"}
-            owner = content if number == 0 else None  # the first message keeps the members
+            owner = content if number == 0 else None  # the first message has the members
             if group.is_result:
                 messages.append(self._read_result(group.parts[0], owner, form))
             else:
@@ -277,7 +276,7 @@ def _build_user_message(
 ) -> UserMessage:
     blocks: list[UserBlock] = [read_user_text(raw) or read_image_or_opaque(raw) for raw in parts]
     if all(isinstance(block, Text) and not block.text.strip() for block in blocks):
-        # UserMessage refuses content that is only blank text.
+        # UserMessage rejects content that is only blank text.
         blocks = [read_opaque(raw) for raw in parts]
     if content is not None:
         content.form |= form
@@ -286,7 +285,7 @@ def _build_user_message(
 
 
 def _read_response(result: EitherCaseMembers, form: Members) -> tuple[list[ResultBlock], Outcome]:
-    """Read the output of a tool: by convention under `output`, an error under `error`."""
+    """Read the output of a tool, by convention under `output`, or under `error` if it failed."""
     raw = result.take("response", Raw)
     if raw is None:
         form["response"] = "absent"
@@ -306,7 +305,7 @@ def _read_response(result: EitherCaseMembers, form: Members) -> tuple[list[Resul
 
 
 class _UnansweredCall(NamedTuple):
-    """A call without a result."""
+    """A call without a result: its id in steno, its recorded id and its tool name."""
 
     id: str
     wire_id: str | None
@@ -315,7 +314,7 @@ class _UnansweredCall(NamedTuple):
 
 @final
 class _UnansweredCalls:
-    """The calls without a result; of those with the same key, the first is taken first."""
+    """The calls without a result; calls with the same id or name are taken in order."""
 
     def __init__(self) -> None:
         self._calls: dict[tuple[str, str | None], deque[_UnansweredCall]] = {}
@@ -329,7 +328,7 @@ class _UnansweredCalls:
         self._calls.setdefault(("name", call.name), deque()).append(call)
 
     def take(self, wire_id: str | None, name: str | None) -> _UnansweredCall | None:
-        """Take the call of a result, if there is one: by id, else by name."""
+        """Take the call that a result belongs to, by id or else by name; None if none matches."""
         for key in (("id", wire_id), ("name", name)):
             calls = self._calls.get(key)
             while calls:

@@ -1,9 +1,9 @@
-"""Encode requests for the Gemini API: messages become contents of `user` and `model`.
+"""Encode requests for the Gemini API.
 
-Every block becomes one part, and a seal is sent only to the model that made it. Gemini 3 rejects a
-step whose first call has no signature. A call of another model gets the sentinel that Google
-documents for it. A call that this model made without a signature is sent unchanged, and so is
-recorded content.
+Messages become contents with the roles `user` and `model`, and every block becomes one part. A seal
+is sent only to the model that issued it. Gemini 3 rejects a step whose first call has no signature,
+so a call of another model gets the placeholder that Google documents for this case. A call that the
+target itself made without a signature is sent unchanged, and so is recorded content.
 """
 
 from __future__ import annotations
@@ -54,19 +54,19 @@ _SCHEMA_ENFORCING_MODES: Final = ("ANY", "VALIDATED")
 def encode_request(
     request: Request, *, provider: str = PROVIDER, stream: bool | None = None
 ) -> base.EncodedRequest:
-    """Encode one request; an `Encoder` does the same for every turn of a conversation."""
+    """Encode one request; use an `Encoder` for the successive requests of a conversation."""
     return Encoder(provider=provider).encode(request, stream=stream)
 
 
 @final
 class Encoder(base.Encoder):
-    """Encodes the requests of a conversation, each message once.
+    """Encodes the requests of a conversation, and each message only once.
 
-    Model and streaming are part of the URL, not of the body.
+    The URL, not the body, names the model and selects streaming.
     """
 
     def __init__(self, *, provider: str = PROVIDER) -> None:
-        """Take the name of the provider: seals of other providers are not sent."""
+        """Set the provider; seals of other providers are not sent."""
         super().__init__(provider, NAME, ContentsWriter)
 
     def _body(
@@ -79,7 +79,7 @@ class Encoder(base.Encoder):
         if contents.system is not None:
             members["systemInstruction"] = contents.system
         members = _restore_nested_case(members, form)
-        # Extras are written in the case in which they were recorded, and no name in two cases.
+        # Extras are written in their recorded case, unless a member has the name in another case.
         names = {to_camel_case(name): name for name in members}
         spelled = {names.get(to_camel_case(name), name): value for name, value in extras.items()}
         members = values.merge(members, spelled)
@@ -129,7 +129,7 @@ def _write_tool_choice(request: Request, values: ValueWriter) -> Members:
 
 
 def _merge_nested(ours: Members, kept: Members, values: ValueWriter, at: str) -> Members:
-    """Merge the members of the request and those of the extras, and the nested calling config."""
+    """Merge members of the request with extras, including the nested calling config."""
     if _CALLING_CONFIG in ours:
         both = values.merge(ours[_CALLING_CONFIG], _get_calling_config(kept), at)
         ours, kept = {_CALLING_CONFIG: both}, kept | {_CALLING_CONFIG: both}
@@ -152,7 +152,10 @@ def _restore_nested_case(members: Members, form: Members) -> Members:
 
 @final
 class ContentsWriter(base.MessageWriter):
-    """Writes contents. Results of a turn share one; leading system messages are the instruction."""
+    """Writes messages as contents; the results of a turn share one content.
+
+    Leading system messages become the system instruction.
+    """
 
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
@@ -175,7 +178,7 @@ class ContentsWriter(base.MessageWriter):
         *,
         joins: bool = False,
     ) -> None:
-        """Write parts into a new content, or into the latest."""
+        """Write parts as a new content, or append them to the latest content."""
         joins = form.get("content", "joined" if joins else "own") == "joined"
         if joins and self._latest is not None:
             self._latest["parts"] += parts
@@ -250,7 +253,7 @@ class ContentsWriter(base.MessageWriter):
         self._write("user", [part], content, form, joins=self._follows_result)
 
     def _write_result_content(self, message: ToolResultMessage) -> tuple[list[str], list[PartJson]]:
-        """Return the texts for the member `response`, and the parts next to it."""
+        """Return the texts and the parts of a tool result, which are sent in separate members."""
         texts: list[str] = []
         media: list[PartJson] = []
         for at, block in self._blocks.prompt_blocks(message.content):
@@ -268,7 +271,7 @@ class ContentsWriter(base.MessageWriter):
 
 
 def _write_response(message: ToolResultMessage, text: str, form: Members) -> Any:
-    """Return a result as an object: by convention under `output` or `error`."""
+    """Return the member `response`, with the text by convention under `output` or `error`."""
     match form.get("response"):
         case "absent" if not text:
             return None
@@ -282,7 +285,7 @@ def _write_response(message: ToolResultMessage, text: str, form: Members) -> Any
 
 @final
 class PartWriter(ValueWriter):
-    """Writes blocks for one target."""
+    """Writes blocks as parts for one target."""
 
     def __init__(self, target: RequestTarget, losses: ChangeCollector) -> None:
         super().__init__(target, losses)
@@ -291,13 +294,13 @@ class PartWriter(ValueWriter):
         self.anonymous_calls: base.AnonymousCalls = base.AnonymousCalls(losses)
 
     def write_text(self, block: Text, at: str) -> list[PartJson]:
-        """Write text of a user message or a system prompt."""
+        """Write a text block of a user message or a system prompt."""
         extras, form = self.read_extras(block, at)
         self._write_signature(block.seal, at)
         return [restore_case({"text": block.text}, form) | extras]
 
     def write_assistant_text(self, block: Text | Thinking, at: str) -> list[PartJson]:
-        """Write text or thinking of a model; a block without text and signature is left out."""
+        """Write text or thinking of a model; an empty block without a signature is left out."""
         extras, form = self.read_extras(block, at)
         signature = self._write_signature(block.seal, at)
         if not block.text and not signature and not extras and "text" not in form:
@@ -314,7 +317,7 @@ class PartWriter(ValueWriter):
         is_signed = (
             signature or THOUGHT_SIGNATURE in extras or to_snake_case(THOUGHT_SIGNATURE) in extras
         )
-        # The note alone is not enough: a signature may arrive after the fragment that sets it.
+        # The note alone is not enough: a signature may arrive after the fragment with the note.
         is_as_made = call.seal is None and form.get("unsigned") == self.target.model
         if is_first and not is_signed and not is_as_made:
             signature = {THOUGHT_SIGNATURE: SIGNATURE_SENTINEL}
@@ -374,7 +377,7 @@ class PartWriter(ValueWriter):
         return {}
 
     def _is_signed_for_target(self, form: Members) -> bool:
-        """Return whether a block that cannot have a seal has no signature of another model."""
+        """Return whether the noted signature of a block, if it has one, is of the target."""
         target = [self.target.provider, self.target.model]
         return bool(form.get("signed", target) == target)
 

@@ -1,4 +1,4 @@
-"""Decode responses of generateContent: streamed and whole, with the same reader."""
+"""Decode responses of generateContent, streamed or whole, with the same reader."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from steno.wire.tolerant import DECODE_ERRORS, is_nonempty_json, raw_text
 
 
 class _AllCandidates(msgspec.Struct):
-    """All candidates as JSON text."""
+    """The candidates of a response as JSON text."""
 
     candidates: list[Raw]
 
@@ -57,11 +57,11 @@ _read_by_member: Final = tolerant.build_slow_reader(payloads.GenerateContentResp
 class StreamDecoder(base.StreamDecoder):
     """Decodes a response that is streamed as server-sent events, or as a JSON array.
 
-    Google sends no indexes: the decoder numbers the blocks.
+    Google sends no block indexes, so the decoder numbers the blocks.
     """
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a new response. `provider` and `model` own the seals."""
+        """Start a response, whose seals are bound to `provider` and `model`."""
         self._payloads = SseOrArraySplitter()
         super().__init__(self._payloads, self._read)
         self._provider = provider
@@ -76,7 +76,7 @@ class StreamDecoder(base.StreamDecoder):
         self._identity: dict[str, str] = {}
         """The model, and the id and time of the response."""
         self._has_identity = False
-        """Whether the identity is complete; the first chunk may be about the prompt only."""
+        """Whether the model and the id are known; the first chunk may describe only the prompt."""
         self._has_candidates = False
         self._metadata = tolerant.MergedExtras(repeated={*_SOURCE_FIELDS, _PROMPT_FEEDBACK_FIELD})
         self._ratings: Raw = payloads.ABSENT
@@ -97,7 +97,7 @@ class StreamDecoder(base.StreamDecoder):
 
     @property
     def usage(self) -> Usage | None:
-        """The token counts so far, which every chunk has; None if they cannot be read."""
+        """The latest token counts; None if there are none or they cannot be read."""
         with suppress(ProtocolError):
             return payloads.read_usage(self._usage)
         return None
@@ -108,7 +108,7 @@ class StreamDecoder(base.StreamDecoder):
             response = _decode(payload)
         except DECODE_ERRORS:
             if payload.startswith(b"[DONE]"):
-                return  # some proxies end every stream in OpenAI's way
+                return  # some proxies end every stream as OpenAI does
             response, payload = self._read_unusual(payload)
         if not self._has_identity:
             self._read_identity(response)
@@ -146,7 +146,7 @@ class StreamDecoder(base.StreamDecoder):
                         self._growing_kind = Text
                     events.append(TextDelta(self._index, text))
         if candidate.safety_ratings and is_nonempty_json(candidate.safety_ratings):
-            self._ratings = candidate.safety_ratings  # a complete list: the latest one counts
+            self._ratings = candidate.safety_ratings  # every list is complete
         if (
             candidate.finish_reason is not None
             or candidate.rest is not None
@@ -166,17 +166,17 @@ class StreamDecoder(base.StreamDecoder):
         )
         if not is_response:
             raise ProtocolError(
-                "the response has neither candidates nor a reason why it has none",
+                "the response has no candidates, model version, usage or prompt feedback",
                 code="candidates_missing",
                 place=NAME,
             )
         self._end_turn(events)
 
     def _finish(self, events: list[WireEvent]) -> None:
-        """Add the end of the turn. Raises CutShort if no stop reason has arrived.
+        """Add the end of the turn. Raises CutShort if the response is incomplete.
 
-        The protocol has no last event: a turn has ended if there is a stop reason and no incomplete
-        payload.
+        The protocol has no final event: a response is complete if it has a stop reason, or a reason
+        why the prompt was blocked, and does not end inside a payload.
         """
         is_open = self._stop_reason is None and self._block_reason is None
         if is_open or self._payloads.is_cut:
@@ -188,8 +188,8 @@ class StreamDecoder(base.StreamDecoder):
         reason = base.map_stop_reason(payloads.STOP_REASONS, raw)
         if raw is None and self._block_reason is not None:
             reason, raw = StopReason.CONTENT_FILTER, self._block_reason
-        # The arguments are a tree, so they would be valid JSON at any time. Those of a call that
-        # was cut off are left open, so that the call cannot run.
+        # Arguments in fragments are a tree, which is always valid JSON. The arguments of a call
+        # that was cut off are not closed, so that the call cannot run.
         self._calls.finish(events, is_whole=reason is StopReason.END_TURN)
         sources = self._metadata.merged(_SOURCE_FIELDS)
         if sources:
@@ -203,7 +203,7 @@ class StreamDecoder(base.StreamDecoder):
     # -- metadata ----------------------------------------------------------------------------
 
     def _read_unusual(self, payload: bytes) -> tuple[payloads.GenerateContentResponse, bytes]:
-        """Read a chunk with unknown members; return it with the repaired JSON."""
+        """Decode a chunk that the strict decoder rejects; return it with the repaired JSON."""
         if type(payload) is ErrorPayload:
             raise decode_error(200, payload.data)
         payload = payload.removeprefix(BOM_UTF8)
@@ -230,14 +230,14 @@ class StreamDecoder(base.StreamDecoder):
         self._has_identity = self._identity.keys() >= {"modelVersion", "responseId"}
 
     def _choose(self, candidates: list[Candidate], payload: bytes) -> Candidate | None:
-        """Return the first candidate, if this chunk has it; keep the others for the log."""
+        """Return the first candidate, if the chunk has it; keep other candidates for the log."""
         chosen = next((n for n, found in enumerate(candidates) if found.index == 0), None)
         raws = msgspec.json.decode(payload, type=_AllCandidates).candidates
         self._other_candidates += [raw for n, raw in enumerate(raws) if n != chosen]
         return None if chosen is None else candidates[chosen]
 
     def _read_metadata(self, candidate: Candidate) -> None:
-        """Read the stop reason and the metadata of a candidate: sources, log probabilities."""
+        """Read the stop reason of a candidate, and its metadata, such as log probabilities."""
         if candidate.finish_reason:
             self._stop_reason = str(candidate.finish_reason)
         found = drop_none(
@@ -251,7 +251,7 @@ class StreamDecoder(base.StreamDecoder):
     # -- parts -------------------------------------------------------------------------------
 
     def _target(self) -> RequestTarget:
-        """Return the owner of seals: the model as requested, else as the response names it."""
+        """Return the issuer of seals, with the model of the request or else of the response."""
         model = self._identity.get("modelVersion", "") if self._model is None else self._model
         return RequestTarget(self._provider, NAME, model)
 
@@ -313,7 +313,7 @@ class StreamDecoder(base.StreamDecoder):
 
     def _read_part_extras(self, part: Part) -> Members:
         rest = part.rest or {}
-        if FORM_KEY in rest:  # in extras, it would be read as a note of steno
+        if FORM_KEY in rest:  # in extras, it would be read as notes of steno
             self._metadata.add({FORM_KEY: rest.pop(FORM_KEY)})
         return tolerant.parse_extras(rest)
 
@@ -323,14 +323,14 @@ decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
 
 # -- calls ------------------------------------------------------------------------------------
 #
-# Only Vertex sends calls in fragments. Each is the value of one argument, or a part of it, with
-# the JSON path of that argument.
+# Only Vertex sends calls in fragments. A fragment has the value of one argument, or a part of the
+# value, with the JSON path of that argument.
 
 _ArgumentPath: TypeAlias = tuple[str | int, ...]
-"""Names in objects and positions in lists, the outermost first; the first is always a name."""
+"""Names in objects and positions in lists, outermost first; the first step is always a name."""
 _EMPTY_FRAGMENT: Final = PartialArg()
 _MAX_SKIPPED_POSITIONS: Final = 1024
-"""The number of list positions that fragments may skip; a few bytes could ask for millions."""
+"""The limit for list positions that fragments skip; a few bytes could request millions."""
 _PATH_BLANKS: Final = r"[ \t\r\n]*"
 _PATH_ESCAPE: Final = r"""\\(?:["'/\\bfnrt]|u[0-9a-fA-F]{4})"""
 _PATH_STEP: Final = re.compile(
@@ -350,18 +350,18 @@ _CONTROL_ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"
 
 @final
 class _FunctionCallReader:
-    """Reads the calls of one turn."""
+    """Reads the calls of one response, whole or in fragments."""
 
     def __init__(self) -> None:
         self._ids: set[str] | None = None
-        """The ids so far; None before the first call."""
+        """The call ids so far; None before the first call."""
         self._partial: _PartialCall | None = None
         self._tree = _ArgumentTree()
         self.index: int = -1
         """The index of the latest call."""
 
     def continue_call(self, function: FunctionCall, events: list[WireEvent]) -> Members | None:
-        """Read a fragment of the latest call; return its new extras, None for another call."""
+        """Read a fragment of the open call, and return its extras; None if it is another call."""
         partial = self._partial
         if partial is None:
             return None
@@ -382,7 +382,7 @@ class _FunctionCallReader:
     def begin(
         self, index: int, function: FunctionCall, model: str | None, events: list[WireEvent]
     ) -> Members:
-        """Begin a call; return its extras. `model` is the maker of a call without a signature."""
+        """Begin a call, and return its extras; `model` is None if the call has a signature."""
         self.index = index
         form: Members = {}
         if self._ids is None and model is not None:
@@ -405,31 +405,31 @@ class _FunctionCallReader:
         return _read_call_extras(function) | ({FORM_KEY: form} if form else {})
 
     def add_extras(self, extras: Members) -> Members:
-        """Take extras of the latest call; return those to add now, keep the rest for its end."""
+        """Return the extras to add now; extras of later fragments are held until the call ends."""
         return extras if self._partial is None else self._partial.add_extras(extras)
 
     def end(self, function: FunctionCall, events: list[WireEvent]) -> None:
-        """End the latest call, unless it continues."""
+        """End the latest call, unless more fragments follow."""
         if self._partial is None:
             events.append(ToolCallPart(self.index, ends=True))
         elif not function.will_continue:
             self.finish(events)
 
     def finish(self, events: list[WireEvent], *, is_whole: bool = True) -> None:
-        """End the open call in fragments, if there is one; `is_whole` closes its arguments."""
+        """End the open partial call, if there is one; close its arguments only if `is_whole`."""
         if self._partial is not None:
             self._partial.add_events(events, is_whole=is_whole)
             events.append(ToolCallPart(self._partial.index, ends=True))
             self._partial = None
 
     def abandon(self, events: list[WireEvent]) -> None:
-        """Add the events of an open call in fragments that will not end."""
+        """Add the events of an open partial call that will not be completed."""
         if self._partial is not None:
             self._partial.add_events(events, is_whole=False)
             self._partial = None
 
     def _claim_id(self, id: str | None) -> str | None:
-        """Return the id, or None if another call of this turn has it."""
+        """Reserve an id and return it; None if it is empty or another call has it."""
         if self._ids is None:
             self._ids = set()
         if not id or id in self._ids:
@@ -447,7 +447,7 @@ def _read_call_extras(function: FunctionCall) -> Members:
 
 @final
 class _PartialCall:
-    """The arguments of one call as they grow; they are written after the last fragment."""
+    """A call in fragments; the events of its arguments are added after the last fragment."""
 
     def __init__(self, index: int, opening: FunctionCall, tree: _ArgumentTree) -> None:
         self.index = index
@@ -455,7 +455,7 @@ class _PartialCall:
         self.name = opening.name
         self._tree = tree
         self._extras: Members | None = None
-        """All extras so far; None before those of the first fragment."""
+        """All extras so far; None before the first fragment."""
         self._has_more_extras = False
         """Whether there are extras for which no event was added."""
         self._arguments: Members = {}
@@ -465,7 +465,7 @@ class _PartialCall:
         """Whether all fragments were read without an error."""
 
     def feed(self, function: FunctionCall) -> None:
-        """Take the arguments of one more fragment. Raises ProtocolError."""
+        """Add the arguments of a fragment. Raises ProtocolError if a path or value is invalid."""
         self._is_valid = False
         if bytes(function.args)[:1] == b"{":
             found = msgspec.json.decode(function.args, type=Members)
@@ -476,17 +476,17 @@ class _PartialCall:
         self._is_valid = True
 
     def add_extras(self, extras: Members) -> Members:
-        """Take the extras of a fragment; return them if it is the first one."""
+        """Add the extras of a fragment; return them if it is the first fragment, else {}."""
         if self._extras is None:
             self._extras = extras
             return extras
         if extras:
             self._extras = tolerant.merge_values(self._extras, extras)
-            self._has_more_extras = True  # one event at the end: each replaces all extras before
+            self._has_more_extras = True  # one event at the end, as it replaces earlier ones
         return {}
 
     def add_events(self, events: list[WireEvent], *, is_whole: bool) -> None:
-        """Add the events of the arguments after their first brace, and of the later extras."""
+        """Add the events of held extras, and of the arguments after the opening brace."""
         if self._has_more_extras:
             events.append(ExtrasAdded(self.index, {NAME: self._extras}))
         text = msgspec.json.encode(self._arguments, enc_hook=str).decode()
@@ -514,7 +514,7 @@ class _PartialCall:
 
 @final
 class _GrowingText:
-    """A text in parts, which are joined once, because a surrogate pair may be split over two."""
+    """A text in parts, which are joined at the end, because they may split a surrogate pair."""
 
     def __init__(self, *parts: str) -> None:
         self.parts = list(parts)
@@ -524,7 +524,7 @@ class _GrowingText:
 
 
 def _append_text(before: Any, more: str, *, is_open: bool) -> str | _GrowingText:
-    """Return `more`, appended to the value before if that is a text."""
+    """Return `more`, appended to `before` if `before` is a text."""
     if isinstance(before, _GrowingText):
         before.parts.append(more)
         return before
@@ -556,7 +556,7 @@ def _read_fragment_value(fragment: PartialArg) -> tuple[bool, str | float | None
 
 
 def _read_path(text: str) -> _ArgumentPath:
-    """Read an RFC 9535 path to a single value. Raises ProtocolError for another or deeper path."""
+    """Parse an RFC 9535 path of an argument. Raises ProtocolError if it is invalid or too deep."""
     found: list[str | int] = []
     at = 1 if text.startswith("$") else len(text)
     while len(found) < MAX_DEPTH and (match := _PATH_STEP.match(text, at)) is not None:
@@ -564,7 +564,7 @@ def _read_path(text: str) -> _ArgumentPath:
         at = match.end()
     if at < len(text) or not found or not isinstance(found[0], str):
         raise ProtocolError(
-            "the path of a fragment of a call does not name an argument",
+            "the JSON path of an argument fragment is invalid or too deep",
             code="invalid_argument_path",
             place=NAME,
         )
@@ -588,13 +588,13 @@ def _unescape(escape: re.Match[str]) -> str:
 
 @final
 class _ArgumentTree:
-    """Creates the containers on the paths of one response, within bounds."""
+    """Creates the objects and lists on argument paths, and limits skipped list positions."""
 
     def __init__(self) -> None:
         self._skipped = 0
 
     def enter(self, container: Any, step: str | int, new: Any) -> Any:
-        """Return the container at a step; put `new` there if there is none of its type."""
+        """Return the container at a step; set it to `new` if it is missing or of another type."""
         found = _get_at(container, step)
         if type(found) is not type(new):
             self.set(container, step, new)
@@ -602,7 +602,7 @@ class _ArgumentTree:
         return found
 
     def set(self, container: Any, step: str | int, value: Any) -> None:
-        """Put a value at a step. Raises ProtocolError if too many positions are skipped."""
+        """Set the value at a step. Raises ProtocolError if too many list positions are skipped."""
         if isinstance(container, dict):
             container[str(step)] = value
         elif isinstance(step, int):

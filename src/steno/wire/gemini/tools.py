@@ -1,7 +1,7 @@
-"""Read and write tools: declarations of functions, and tools that run at the provider.
+"""Read and write tools: function declarations, and server tools such as search.
 
-Functions are declared in groups, next to tools such as search. A recorded layout is kept as a
-template, in which the name of a tool replaces its declaration.
+Functions are declared in groups, next to server tools. A recorded layout is kept as a template in
+which the name of a tool replaces its declaration.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from steno.wire.tolerant import DECODE_ERRORS, explain_decode_error, read_as
 _RewriteValue: TypeAlias = Callable[[str | int], str | int]
 
 LAYOUT_NOTE: Final = "layout"
-"""The note on the layout of tools that are all functions."""
+"""The note with the layout of the tools, if all of them are functions."""
 _DECLARATIONS: Final = "functionDeclarations"
 _DECLARATIONS_NAMES: Final = (_DECLARATIONS, to_snake_case(_DECLARATIONS))
 _JSON_SCHEMA_FIELD: Final = "parametersJsonSchema"
-"""The member for any JSON Schema."""
+"""The member for parameters in JSON Schema."""
 _OPENAPI_SCHEMA_FIELD: Final = "parameters"
-"""The member for an OpenAPI schema, with types in upper or lower case."""
+"""The member for parameters in an OpenAPI schema, with types in upper or lower case."""
 
 _SUBSCHEMA_KEYWORDS: Final = frozenset({"items", "additionalProperties", "not"})
 _SUBSCHEMA_LIST_KEYWORDS: Final = frozenset({"anyOf", "any_of", "oneOf", "allOf", "prefixItems"})
@@ -43,7 +43,7 @@ _TYPE_KEYWORDS: Final = frozenset({"type"})
 _COUNT_KEYWORDS: Final = frozenset(
     f"{bound}{what}" for bound in ("min", "max") for what in ("Items", "Length", "Properties")
 )
-"""Keywords whose values have 64 bits; the JSON form of protobuf writes such numbers as text."""
+"""Keywords with 64-bit integers, which the JSON encoding of protobuf writes as strings."""
 _is_count: Final = re.compile("0|[1-9][0-9]{0,17}").fullmatch
 
 _TYPES_BY_NUMBER: Final = ("", "string", "number", "integer", "boolean", "array", "object", "null")
@@ -82,7 +82,7 @@ def _has_object_declarations(entry: dict[str, Raw]) -> bool:
 
 
 def _read_member(name: str, raw: Raw, tools: dict[str, ToolDefinition]) -> Any:
-    """Return the member of a tool, with a name in place of each declaration that could be read."""
+    """Return a member of a tool entry, with each readable declaration replaced by its name."""
     try:
         value = msgspec.json.decode(raw)
     except DECODE_ERRORS as exc:
@@ -120,7 +120,7 @@ def _read_tool(declaration: EitherCaseMembers) -> ToolDefinition | None:
 
 
 def _read_schema(found: Members, form: Members) -> Members:
-    """Return a schema as JSON Schema: types in lower case, an object at the top."""
+    """Convert a schema to JSON Schema, with types in lower case and an object at the top."""
     counted = _rewrite_keywords(found, _COUNT_KEYWORDS, _parse_count)
     if counted != found:
         form["counts"] = "text"
@@ -138,7 +138,7 @@ def _read_schema(found: Members, form: Members) -> Members:
 
 
 def write_tools(request: Request, template: Any, values: ValueWriter) -> list[Any] | None:
-    """Return the tools in the layout of the template; None if there are none."""
+    """Return the tools in the layout of the template; None if there are no tools."""
     written = {
         tool.name: _write_tool(tool, values, f".tools[{number}]")
         for number, tool in enumerate(request.tools)
@@ -204,7 +204,7 @@ def _to_upper_type(name: str | int) -> str | int:
 
 
 _TYPE_STYLES: Final = {"upper": _to_upper_type, "number": _to_type_number}
-"""The other spellings of the types of a schema."""
+"""Functions that convert lower-case type names to other recorded spellings."""
 
 
 def _parse_count(value: str | int) -> str | int:
@@ -212,7 +212,7 @@ def _parse_count(value: str | int) -> str | int:
 
 
 def _rewrite_keywords(schema: Any, keywords: frozenset[str], change: _RewriteValue) -> Any:
-    """Return a schema with other values for some keywords, at all depths."""
+    """Return a schema with `change` applied to the values of the keywords, at all depths."""
     if not isinstance(schema, dict):
         return schema
     found: Members = {}

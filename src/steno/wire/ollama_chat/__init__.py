@@ -1,4 +1,7 @@
-"""Ollama's protocol `/api/chat`: one JSON object per line, calls whole, arguments as objects."""
+"""Ollama's protocol for `/api/chat`, which streams one JSON object per line.
+
+Tool calls always arrive whole, with their arguments as JSON objects.
+"""
 
 from steno.wire.errors import decode_error
 from steno.wire.ollama_chat.payload import NAME

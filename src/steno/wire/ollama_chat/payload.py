@@ -1,4 +1,4 @@
-"""The JSON of a response, as far as steno names it, its tables and its images."""
+"""The JSON of responses, as far as steno reads it, with tables of stop reasons and usage."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ NAME: Final = "ollama_chat"
 PROVIDER: Final = "ollama"
 """The provider that is assumed unless the caller names one."""
 OPAQUE_IMAGE_KIND: Final = "image"
-"""The kind of an Opaque block that is an image of an unknown format."""
+"""The kind of an Opaque block that contains an image of an unknown format."""
 
 
 class Function(TolerantStruct):
-    """Name and arguments of a call."""
+    """The name and arguments of a call."""
 
     name: str | None = None
     arguments: Raw = Raw()
@@ -30,7 +30,7 @@ class Function(TolerantStruct):
 
 
 class Call(TolerantStruct):
-    """A call. Servers before 0.12.10 send no id."""
+    """A complete tool call; Ollama before 0.12.10 sends no id."""
 
     id: str | None = None
     type: str | None = None
@@ -38,7 +38,7 @@ class Call(TolerantStruct):
 
 
 class ResponseMessage(TolerantStruct):
-    """A message or a part of one."""
+    """A whole message, or the part of it in one line."""
 
     growing = ("content", "thinking")
     role: str | None = None
@@ -48,7 +48,7 @@ class ResponseMessage(TolerantStruct):
 
 
 class ChatResponse(TolerantStruct):
-    """One line of a response, or a whole response. The last line has counts and nanoseconds."""
+    """A whole response, or one line of it; the last line has token counts and durations."""
 
     model: str | None = None
     created_at: str | None = None
@@ -64,7 +64,7 @@ class ChatResponse(TolerantStruct):
 
 
 class TextMessage(Struct, forbid_unknown_fields=True, gc=False):
-    """A message with text or thinking, and nothing else."""
+    """A message with only text or thinking."""
 
     role: str | None = None
     content: str | None = None
@@ -72,7 +72,7 @@ class TextMessage(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class TextLine(Struct, forbid_unknown_fields=True, gc=False):
-    """The shape of nearly all lines. The fewer members a struct has, the faster it decodes."""
+    """A line with only text or thinking, as nearly all lines are; a small struct decodes faster."""
 
     model: str | None = None
     created_at: str | None = None
@@ -81,14 +81,14 @@ class TextLine(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class ContentMessage(Struct, forbid_unknown_fields=True, gc=False):
-    """A message with text only."""
+    """A message with only text."""
 
     content: str
     role: str | None = None
 
 
 class ContentLine(Struct, forbid_unknown_fields=True, gc=False):
-    """A line with text only that is not the last."""
+    """A line with only text, other than the last line."""
 
     message: ContentMessage
     done: Literal[False]
@@ -96,7 +96,7 @@ class ContentLine(Struct, forbid_unknown_fields=True, gc=False):
     created_at: str | None = None
 
 
-# The server sends `stop` for a turn with calls, too.
+# The server also sends `stop` for a turn with calls.
 STOP_REASONS: Final = {
     "": StopReason.END_TURN,  # older servers send no reason
     "stop": StopReason.END_TURN,
@@ -109,7 +109,7 @@ USAGE: Final = {"input_tokens": ("prompt_eval_count",), "output_tokens": ("eval_
 
 
 def read_usage(line: ChatResponse) -> Usage | None:
-    """Read the counts of the last line; the server omits those that are 0."""
+    """Return the token counts of the last line; the server omits a count of 0."""
     counts = read_counts(line, USAGE)
     return Usage(**counts) if counts else None
 
@@ -125,7 +125,7 @@ _IMAGE_SIGNATURES: Final = (
 
 
 def read_image(raw: Raw) -> Image | Opaque:
-    """Read an image, which is base64 without a type; one of an unknown format is opaque."""
+    """Read an image in base64 and detect its type; an image of an unknown format is opaque."""
     try:
         data = read_base64(msgspec.json.decode(raw, type=str))
     except msgspec.ValidationError:

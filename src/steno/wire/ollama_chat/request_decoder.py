@@ -25,11 +25,11 @@ from steno.wire.request_decoder import ObjectMembers
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
-    """Decode a recorded request; unknown members stay in extras and opaque blocks.
+    """Decode a recorded request; unknown members are kept in extras and opaque blocks.
 
-    A call without an id gets one. So does its result, which is found by the name of the tool, in
-    order. `provider` is ignored: this protocol has no seals. Raises InvalidRequest if it is not a
-    request of this protocol.
+    A call without an id gets a generated id, and so does its result, which is matched by tool name
+    and order. `provider` is ignored, because this protocol has no seals. Raises InvalidRequest if
+    `data` is not a request of this protocol.
     """
     body = ObjectMembers(data, "request")
     messages = base.take_messages(body)
@@ -71,12 +71,12 @@ def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
 
 @final
 class _OllamaMessageReader:
-    """Reads messages in order, and finds the call of each result."""
+    """Reads messages in order, and matches each result with its call."""
 
     def __init__(self, new_ids: base.CallIdGenerator) -> None:
         self._new_ids = new_ids
         self._pending: list[tuple[str, str]] = []
-        """Id and name of each call of the last turn that has no result yet."""
+        """The id and tool name of each call of the last turn that has no result yet."""
 
     def read(self, members: ObjectMembers) -> Message | None:
         """Read a message; None if steno has no type for it."""
@@ -134,9 +134,10 @@ class _OllamaMessageReader:
         )
 
     def _find_call_id(self, id: str | None, name: str | None) -> str:
-        """Return the id of a result's call: with the same id, else the next with the same name.
+        """Return the id of the call that a result belongs to.
 
-        A result without id and name belongs to the next call.
+        A result without an id belongs to the next call of the same tool, or to the next call if it
+        has no tool name either. If no call matches, the result keeps its id or gets a new one.
         """
         for position, (open_id, open_name) in enumerate(self._pending):
             if open_id == id or (id is None and (not name or open_name == name)):

@@ -1,9 +1,9 @@
 """Encode requests for the chat API of Ollama.
 
-A message is one text, with thinking, images and calls in separate members. The order of these
-cannot be expressed: the server puts images before the text and calls after it. Blocks in another
-order are reported. The server reads a schema into fixed fields and drops other keywords. These are
-sent nevertheless, since newer servers know more of them, and reported.
+A message is one text, with thinking, images and calls in separate members. Their order cannot be
+expressed: the server puts images before the text and calls after it. Blocks in another order are
+reported as a loss. The server parses a schema into fixed fields and drops other keywords. Such
+keywords are sent nevertheless, since newer servers may know them, and reported.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from steno.wire.ollama_chat.payload import NAME, OPAQUE_IMAGE_KIND, PROVIDER
 from steno.wire.request_encoder import RequestTarget, ValueWriter
 
 _TEXT_SEPARATOR: Final = "\n\n"
-"""Separates the texts of a user message or tool result; those of a model are pieces of one text."""
+"""Separates the texts of a prompt or tool result; the texts of a model are joined without it."""
 _ANNOTATION_KEYWORDS: Final = frozenset({"$schema", "$id", "$comment", "title"})
-"""Keywords without an effect on the model."""
+"""Schema keywords that have no effect on the model."""
 # The fields of the server's Go types, at the top of a schema and in its properties.
 _TOP_LEVEL_KEYWORDS: Final = (
     frozenset({"type", "$defs", "items", "required", "properties"}) | _ANNOTATION_KEYWORDS
@@ -52,7 +52,7 @@ _CALLS_POSITION: Final = 3
 
 
 def encode_request(request: Request, *, stream: bool | None = None) -> base.EncodedRequest:
-    """Encode one request; an `Encoder` does the same for every turn of a conversation.
+    """Encode one request; use an `Encoder` for the successive requests of a conversation.
 
     The server streams unless `stream` is False.
     """
@@ -61,7 +61,7 @@ def encode_request(request: Request, *, stream: bool | None = None) -> base.Enco
 
 @final
 class Encoder(base.Encoder):
-    """Encodes the requests of a conversation, each message once."""
+    """Encodes the requests of a conversation, and each message only once."""
 
     def __init__(self) -> None:
         super().__init__(PROVIDER, NAME, _OllamaMessageWriter)
@@ -89,7 +89,7 @@ class Encoder(base.Encoder):
 
 
 def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> Members:
-    """Write a definition, and note the keywords that the server ignores."""
+    """Write a tool definition, and note the schema keywords that the server ignores."""
     extras, form = values.read_extras(tool, at)
     function = base.write_function(tool, values.tool_name(tool, base.ANY_NAME, at))
     ignored = sorted(set(_find_ignored_keywords(function["parameters"], _TOP_LEVEL_KEYWORDS)))
@@ -100,7 +100,7 @@ def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> Members:
 
 
 def _find_ignored_keywords(schema: object, known: frozenset[str]) -> Iterator[str]:
-    """Yield the keywords without effect; the server passes on `$defs` and `items` unchanged."""
+    """Yield the keywords that the server ignores; it passes on `$defs` and `items` unchanged."""
     if not isinstance(schema, Mapping):
         return
     yield from schema.keys() - known
@@ -118,9 +118,9 @@ class _OllamaMessageWriter(base.MessageWriter):
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
         self._names: dict[str, tuple[str, str]] = {}
-        """The names of each tool by the id of the call: the one in the log, and the one sent."""
+        """The tool name of each call in the log, and the name that was sent, by call id."""
         self._generated_ids: set[str] = set()
-        """Ids that steno generated, which are not sent."""
+        """Call ids that steno generated, which are not sent."""
         self._anonymous_calls = base.AnonymousCalls(self.losses)
 
     def _add_prompt(self, message: SystemMessage | UserMessage) -> None:
@@ -193,7 +193,7 @@ class _MessageParts:
     """Collects the parts of one message, block by block."""
 
     def __init__(self, values: ValueWriter, separator: str) -> None:
-        """Start empty. `separator` is put between the texts."""
+        """Start without parts; `separator` is inserted between texts."""
         self._values = values
         self._losses = values.losses
         self._separator = separator
@@ -228,7 +228,7 @@ class _MessageParts:
                 assert_never(block)
 
     def _add_image(self, block: Image, at: str) -> None:
-        """Add an image whose bytes are in the block; the API accepts no URLs."""
+        """Add an image whose bytes are in memory; note any other image as a loss."""
         match block.source:
             case ImageData():
                 self._note_position(_IMAGES_POSITION)
@@ -242,14 +242,14 @@ class _MessageParts:
                 assert_never(block.source)
 
     def add_call(self, call: Members) -> None:
-        """Add a call, as JSON."""
+        """Add a call that is already converted to JSON."""
         self._note_position(_CALLS_POSITION)
         self._calls.append(call)
 
     def members(self, form: Members, *, default_text: str = "") -> Members:
         """Return the members of a message, and note parts that were moved or joined.
 
-        `form` has the recorded form of a message without text.
+        `form` has the notes on how a message without text was recorded.
         """
         if self._is_reordered:
             self._losses.note(ChangeCode.ORDER, "parts_reordered")
@@ -275,6 +275,6 @@ class _MessageParts:
             self._losses.note(ChangeCode.EXTRAS, "no_place_in_blocks", at=at)
 
     def _note_position(self, place: int) -> None:
-        """Note whether the server will move this part before an earlier part."""
+        """Remember whether the server will move this part before an earlier part."""
         self._is_reordered = self._is_reordered or place < self._latest_position
         self._latest_position = max(place, self._latest_position)

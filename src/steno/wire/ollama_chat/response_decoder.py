@@ -36,7 +36,7 @@ _FIRST_CALL_INDEX: Final = 2
 _WRITTEN_FIELDS: Final = frozenset(
     {"role", "content", "thinking", "tool_calls", "images", FORM_KEY}
 )
-"""Members of a message that the encoder writes."""
+"""Members of a message that the encoder writes and that are therefore not kept as extras."""
 _decode_text_line: Final = msgspec.json.Decoder(TextLine).decode
 _decode_content_line: Final = msgspec.json.Decoder(ContentLine).decode
 _read_chat_response: Final = tolerant.build_reader(ChatResponse, NAME)
@@ -44,13 +44,13 @@ _read_chat_response: Final = tolerant.build_reader(ChatResponse, NAME)
 
 @final
 class StreamDecoder(base.StreamDecoder):
-    """Decodes a response that is streamed as lines of JSON, the last of them with `done`.
+    """Decodes a response that is streamed as lines of JSON; the last line has `done`.
 
-    It also accepts a whole response over many lines.
+    A whole response that spans many lines is also accepted.
     """
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a new response. `provider` and `model` are ignored: this protocol has no seals."""
+        """Start a response; `provider` and `model` are ignored, as this protocol has no seals."""
         super().__init__(LineOrObjectSplitter(), self._read)
         self._first: ChatResponse | None = None
         self._last: ChatResponse | None = None
@@ -58,12 +58,12 @@ class StreamDecoder(base.StreamDecoder):
         self._ids: set[str] = set()
         self._unknown: RawMembers = {}
         self._message_members: RawMembers = {}
-        """Unknown members of the message itself, which are sent back."""
+        """Unknown members of the message itself, which later requests send back."""
         self._logprobs: list[Raw] = []
 
     @property
     def envelope(self) -> dict[str, Any]:
-        """The metadata of the response; durations in nanoseconds."""
+        """The metadata of the response; durations are in nanoseconds."""
         found: Members = {}
         for line in (self._last, self._first):  # members of the first line take precedence
             found |= tolerant.to_builtins(line) if line is not None else {}
@@ -83,7 +83,7 @@ class StreamDecoder(base.StreamDecoder):
                 self._read(payload, events)
 
     def _read_content_lines(self, payloads: list[bytes], events: list[WireEvent]) -> bool:
-        """Add the events of lines that contain only text; return False if one contains more."""
+        """Add the events of lines that contain only text; return False if a line contains more."""
         if self._first is None:
             return False
         try:
@@ -117,7 +117,7 @@ class StreamDecoder(base.StreamDecoder):
             return
         line = _read_chat_response(repaired)
         message = line.message
-        if repaired not in payload:  # it contains lone surrogates
+        if repaired not in payload:  # the payload contains lone surrogates
             tolerant.restore_surrogates(line, payload)
         if line.rest is not None:
             if is_error(line.rest.get("error")):
@@ -159,7 +159,7 @@ class StreamDecoder(base.StreamDecoder):
             raise base.build_cut_short()
 
     def _add_message_extras(self, events: list[WireEvent]) -> None:
-        """Add the unknown members of the message, without known ones of a wrong type."""
+        """Add the members of the message that the encoder does not write, as extras."""
         extras = {
             name: value
             for name, value in tolerant.parse_extras(self._message_members).items()
@@ -169,7 +169,7 @@ class StreamDecoder(base.StreamDecoder):
             events.append(ExtrasAdded(None, {NAME: extras}))
 
     def _read_call(self, call: Call, events: list[WireEvent]) -> None:
-        """Add the events of a call, which is always whole. The server's index is ignored."""
+        """Add the events of a call, which is always whole; the server's index is only noted."""
         index = _FIRST_CALL_INDEX + self._call_count
         self._call_count += 1
         id = call.id if call.id not in self._ids else None

@@ -1,6 +1,6 @@
 """OpenAI's Chat Completions API, which vLLM, llama.cpp, OpenRouter and many others implement.
 
-The differences between them are rows in `DIALECTS`.
+`DIALECTS` describes the differences between these servers.
 """
 
 from steno.wire.errors import decode_error

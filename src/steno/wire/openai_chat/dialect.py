@@ -1,4 +1,4 @@
-"""The differences between servers of this protocol: a row for each, so that no code tests names."""
+"""The differences between servers of this protocol, so that no code tests their names."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from steno.values import RedactedRepr
 DEFAULT_CALL_ID: Final = re.compile(r"[\x21-\x7e]{1,64}")
 """The call ids that are sent unchanged to servers without a rule of their own."""
 MAX_TOKENS_FIELDS: Final = ("max_completion_tokens", "max_tokens")
-"""The names of the token limit, the newest first."""
+"""The names of the token limit, the newer one first."""
 USAGE_STREAM_OPTIONS: Final = {"include_usage": True}
-"""The options that request usage at the end of a stream; other protocols always send it."""
+"""The options that request usage at the end of a stream; other protocols always send usage."""
 FUNCTION_EXTRAS: Final = "inner"
-"""The note with the unknown members of the function of a call, apart from those of the call."""
+"""The note with the unknown members of the function of a call."""
 LEGACY_CALL: Final = "function_call"
-"""The member for the only call of a turn, from before calls had ids.
+"""The legacy member for the only call of a turn, from before calls had ids.
 
-It is also the name of a note: on a call in this form, and on its result, with the tool's name.
+It is also the name of the note on such a call, and of the note with the tool name on its result.
 """
 _MISTRAL_ID: Final = re.compile(r"[A-Za-z0-9]{9}")
-"""Mistral rejects any other call id."""
+"""The call ids that Mistral accepts."""
 
 
 @final
 class Dialect(RedactedRepr, frozen=True, kw_only=True):
-    """The features and rules of a server."""
+    """The features and rules of one server of this protocol."""
 
     provider: str
-    """The owner of the seals."""
+    """The name of the provider in seals."""
     max_tokens_field: str = "max_tokens"
-    """The name of the token limit; many servers know only the one that OpenAI has deprecated."""
+    """The name of the token limit; many servers know only `max_tokens`, which OpenAI deprecates."""
     system_role: str = "system"
     thinking_field: str | None = None
     """The member of a message in which the server accepts thinking; None if it accepts none."""
@@ -40,19 +40,19 @@ class Dialect(RedactedRepr, frozen=True, kw_only=True):
     has_stream_options: bool = True
     """Whether the server accepts `stream_options`."""
     merges_neighbours: bool = False
-    """Whether adjacent messages of one role are merged, and later system messages sent as user.
+    """Whether to merge adjacent messages of one role, and to send later system messages as user.
 
-    Chat templates of many models require user and assistant in turn, and one system message,
-    first; vLLM responds with status 400 otherwise.
+    The chat templates of many models require alternating user and assistant messages, after at
+    most one system message; vLLM responds with status 400 otherwise.
     """
     parses_arguments: bool = False
-    """Whether the server parses the arguments in the history, and fails if they are not JSON."""
+    """Whether the server parses the arguments of earlier calls, and fails if they are not JSON."""
     has_custom_tools: bool = False
-    """Whether the server has tools whose input is any text, not only JSON."""
+    """Whether the server supports custom tools, whose input is any text."""
     call_id: re.Pattern[str] = DEFAULT_CALL_ID
-    """The call ids that the server accepts; any other is replaced by a hash."""
+    """The call ids that the server accepts; any other id is replaced by a hash."""
     call_id_length: int = 24
-    """The length of that hash."""
+    """The length of the hash that replaces a call id."""
 
 
 DIALECTS: Final = {
@@ -84,6 +84,6 @@ DIALECTS: Final = {
         Dialect(provider="google", has_strict_tools=False),
     )
 }
-"""The known servers. For another one, create your own `Dialect`."""
+"""The dialects of known servers by provider. For another server, create your own `Dialect`."""
 
 OPENAI: Final = DIALECTS["openai"]

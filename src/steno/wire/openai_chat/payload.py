@@ -1,4 +1,4 @@
-"""The JSON of a chat completion, as far as steno names it, and its tables."""
+"""The JSON of chat completions, as far as steno reads it, with tables of stop reasons and usage."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ NAME: Final = "openai_chat"
 PROVIDER: Final = "openai"
 """The provider that is assumed unless the caller names one."""
 LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""The tool names that OpenAI accepts; not every server enforces its rule."""
+"""The tool names that OpenAI accepts; not every server enforces this rule."""
 
 
 class Function(TolerantStruct):
-    """Name and arguments of a call."""
+    """The name and arguments of a call, or a fragment of them."""
 
     growing = ("arguments",)
     name: str | None = None
@@ -27,7 +27,7 @@ class Function(TolerantStruct):
 
 
 class Call(TolerantStruct):
-    """A call, or a fragment of one."""
+    """A tool call, or a fragment of one."""
 
     index: int | None = None
     id: str | None = None
@@ -36,7 +36,7 @@ class Call(TolerantStruct):
 
 
 class ChoiceMessage(TolerantStruct):
-    """A message or a part of one."""
+    """A whole message, or the delta of one chunk."""
 
     growing = ("content", "reasoning_content", "reasoning")
     role: str | None = None
@@ -44,13 +44,13 @@ class ChoiceMessage(TolerantStruct):
     reasoning_content: str | None = None
     """DeepSeek's member for thinking, which many servers copied."""
     reasoning: str | None = None
-    """The newer name of the same member, in vLLM, OpenRouter and Ollama."""
+    """The newer name of `reasoning_content`, in vLLM, OpenRouter and Ollama."""
     refusal: str | None = None
     tool_calls: list[Call] | None = None
 
 
 class Choice(TolerantStruct):
-    """One of the alternatives; all but the first are kept for the log only."""
+    """One of the alternative responses; all but the first are kept only for the log."""
 
     index: int = 0
     delta: ChoiceMessage | None = None
@@ -58,13 +58,13 @@ class Choice(TolerantStruct):
     finish_reason: str | None = None
     logprobs: None = None
     token_ids: None = None
-    """vLLM sends null with every token unless the request asks for them."""
+    """vLLM sends null with every chunk unless the request asks for token ids."""
     native_finish_reason: None = None
-    """OpenRouter sends null until the end."""
+    """OpenRouter sends null in every chunk but the last."""
 
 
 class PromptTokensDetails(TolerantStruct):
-    """The parts of the prompt tokens."""
+    """The breakdown of the prompt tokens."""
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
@@ -73,13 +73,13 @@ class PromptTokensDetails(TolerantStruct):
 
 
 class CompletionTokensDetails(TolerantStruct):
-    """The parts of the completion tokens."""
+    """The breakdown of the completion tokens."""
 
     reasoning_tokens: int | None = None
 
 
 class CompletionUsage(TolerantStruct):
-    """The tokens of a response."""
+    """The token counts of a response."""
 
     prompt_cache_hit_tokens: int | None = None
     """DeepSeek's name for cached tokens."""
@@ -91,7 +91,7 @@ class CompletionUsage(TolerantStruct):
 
 
 class ChatCompletion(TolerantStruct):
-    """A whole response, or one chunk of it."""
+    """A whole response, or one chunk of a streamed response."""
 
     choices: list[Choice] = field(default_factory=list)
     id: str | None = None
@@ -111,7 +111,7 @@ class ChatCompletion(TolerantStruct):
 
 # -- tables -----------------------------------------------------------------------------------
 
-# Some of these are of other servers than OpenAI's: eos (Together), model_length (Mistral),
+# Some of these reasons are sent by other servers: eos (Together), model_length (Mistral),
 # abort (vLLM), and the names of Anthropic's API.
 STOP_REASONS: Final = {
     **dict.fromkeys(("stop", "eos", "end_turn"), StopReason.END_TURN),
@@ -134,7 +134,10 @@ USAGE: Final[UsageTable] = {
 
 
 def read_usage(tokens: CompletionUsage) -> Usage:
-    """Read the counts. Some servers do not include thinking in the output; their total shows it."""
+    """Return the token counts, with thinking included in the output.
+
+    Some servers exclude thinking from the output tokens, as a comparison with the total shows.
+    """
     counts = read_counts(tokens, USAGE)
     if tokens.prompt_tokens is not None and counts.keys() >= {"output_tokens", "thinking_tokens"}:
         together = counts["output_tokens"] + counts["thinking_tokens"]

@@ -1,4 +1,4 @@
-"""Decode requests of Chat Completions."""
+"""Decode requests of the Chat Completions API."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from steno.wire.tolerant import raw_text
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
-    """Decode a recorded request; unknown members stay in extras and opaque blocks.
+    """Decode a recorded request; unknown members are kept in extras and opaque blocks.
 
-    Seals in it belong to the provider and model that it was sent to. Raises InvalidRequest if it
-    is not a request of this protocol.
+    Seals are bound to `provider` and the model of the request. Raises InvalidRequest if `data` is
+    not a request of this protocol.
     """
     body = ObjectMembers(data, "request")
     messages = base.take_messages(body)
@@ -87,7 +87,7 @@ def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
     if strict is False:
         kept["strict"] = False
     if description is not None and not description.strip():
-        kept["description"], description = description, None  # ToolDefinition refuses a blank one
+        kept["description"], description = description, None  # ToolDefinition rejects a blank one
     if parameters is not None and parameters.get("type") != "object":
         kept["parameters"] = parameters  # recorded without the type, which is added below
     if name and LEGAL_NAME.fullmatch(name) is None:
@@ -106,13 +106,13 @@ def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
 
 @final
 class _CompletionMessageReader:
-    """Reads messages in order, and finds the call of a legacy result."""
+    """Reads messages in order, and matches legacy results with their calls."""
 
     def __init__(self, target: RequestTarget, new_ids: base.CallIdGenerator) -> None:
         self._target = target
         self._new_ids = new_ids
         self._pending_legacy_call: tuple[str, str] | None = None
-        """Id and name of the latest legacy call, until it has its result."""
+        """The id and tool name of the latest legacy call, until its result is read."""
 
     def read(self, members: ObjectMembers) -> Message | None:
         """Read a message; None if steno has no type for it."""
@@ -163,7 +163,7 @@ class _CompletionMessageReader:
     # -- legacy calls ------------------------------------------------------------------------
 
     def _read_legacy_call(self, members: ObjectMembers) -> AnyToolCall | None:
-        """Read the legacy call of a turn; it has no id, so one is generated that is never sent."""
+        """Read the legacy call of a turn, if any; its generated id is never sent."""
         if not (members.peek(LEGACY_CALL, Members) or {}).get("name"):
             return None  # some servers send the member empty
         function = ObjectMembers(members.take(LEGACY_CALL, Raw) or b"{}", "call")
@@ -172,7 +172,7 @@ class _CompletionMessageReader:
         return _read_function_call(self._new_ids.make(), call, function, "arguments")
 
     def _read_legacy_result(self, members: ObjectMembers) -> ToolResultMessage:
-        """Read the result of a legacy call: it refers to the call by name."""
+        """Read the result of a legacy call, which refers to the call by its tool name."""
         name = members.take("name", str)
         members.note_form(LEGACY_CALL, name)
         id, called = self._pending_legacy_call or ("", "")
@@ -204,7 +204,7 @@ def _read_call(raw: Raw) -> AnyToolCall:
 def _read_function_call(
     id: str, call: ObjectMembers, function: ObjectMembers, field: str
 ) -> AnyToolCall:
-    """Read name and arguments, and note their recorded form if it is unusual."""
+    """Read the name and arguments of a call, and note their recorded form if it is unusual."""
     absent = [member for member in ("name", field) if member not in function]
     if absent:
         call.note_form("absent", absent)
@@ -231,7 +231,7 @@ def _note_unusual_id(members: ObjectMembers, id: str | None) -> None:
 
 
 def _read_content(members: ObjectMembers) -> tuple[Any, ...]:
-    """Read the content; note its form if there are two ways to write the same."""
+    """Read the content, and note its form if the encoder would write another."""
     content = base.take_content(members, _read_part)
     if content is None and "content" not in members:
         members.note_form("content", "absent")
@@ -248,7 +248,7 @@ def _read_result_content(members: ObjectMembers) -> tuple[ResultBlock, ...]:
         members.note_form("content", "null")
     content: tuple[ResultBlock, ...] = _read_content(members)
     if any(isinstance(block, Image) for block in content):
-        members.note_form("images", "inside")  # OpenAI allows only text here, some servers images
+        members.note_form("images", "inside")  # OpenAI allows only text here
     return content
 
 

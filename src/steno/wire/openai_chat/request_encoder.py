@@ -1,6 +1,6 @@
-"""Encode requests for the OpenAI chat completions API, in the dialect of a server.
+"""Encode requests for the Chat Completions API, in the dialect of a server.
 
-Some servers require user and assistant to alternate: for them, adjacent messages of one role are
+For servers that require user and assistant messages to alternate, adjacent messages of one role are
 merged.
 """
 
@@ -35,16 +35,16 @@ from steno.wire.tolerant import read_as
 def encode_request(
     request: Request, *, dialect: Dialect = OPENAI, stream: bool | None = None
 ) -> base.EncodedRequest:
-    """Encode one request; an `Encoder` does the same for every turn of a conversation."""
+    """Encode one request; use an `Encoder` for the successive requests of a conversation."""
     return Encoder(dialect).encode(request, stream=stream)
 
 
 @final
 class Encoder(base.Encoder):
-    """Encodes the requests of a conversation, each message once."""
+    """Encodes the requests of a conversation, and each message only once."""
 
     def __init__(self, dialect: Dialect = OPENAI) -> None:
-        """Take the dialect of the server."""
+        """Start a conversation with a server of this dialect."""
         super().__init__(dialect.provider, NAME, partial(CompletionMessageWriter, dialect=dialect))
         self._dialect = dialect
 
@@ -76,7 +76,7 @@ def _write_settings(request: Request, dialect: Dialect, values: ValueWriter) -> 
         request, lambda tool: base.wrap_function({"name": values.tool_name(tool, LEGAL_NAME)})
     )
     if "max_tokens" not in form and limit in members:
-        # Servers accept one name of the limit, not both; a recording with both is kept.
+        # Servers accept only one name of the limit; a recorded request with both is kept.
         extras = {
             limit if name in dialects.MAX_TOKENS_FIELDS else name: value
             for name, value in extras.items()
@@ -105,14 +105,14 @@ class CompletionMessageWriter(base.MessageWriter):
         self._parsed_fields = {"arguments"} if dialect.parses_arguments else set[str]()
         """The fields that the server parses as JSON; the input of a custom tool is any text."""
         self._images: list[PartJson] = []
-        """Images of tool results, which follow the last result: OpenAI allows only text in one."""
+        """Images of tool results, sent after the last result, as a result may have only text."""
         self._moves_images = False
-        """Whether images are moved there."""
+        """Whether images of the current tool result are moved to a user message."""
         self._legacy_names: dict[str, str | None] = {}
-        """The name of each legacy call, by the id that steno generated for it."""
+        """The tool name of each legacy call, by the id that steno generated for the call."""
 
     def add(self, message: Message) -> None:
-        """Write one more message."""
+        """Write the next message, after any images of the tool results before it."""
         if self._images and not isinstance(message, ToolResultMessage):
             self._add_raw({"role": "user", "content": self._images})
             self._images = []
@@ -200,7 +200,7 @@ class CompletionMessageWriter(base.MessageWriter):
         return []
 
     def _write_details(self, block: Thinking, at: str) -> list[msgspec.Raw]:
-        """Return the reasoning details in the seal of thinking, if the target made it."""
+        """Return the reasoning details in the seal of a block, if the target issued the seal."""
         if block.seal is None or not self.target.accepts(block.seal):
             return []
         details = read_as(block.seal.data.encode(), list[msgspec.Raw])
@@ -259,7 +259,7 @@ class CompletionMessageWriter(base.MessageWriter):
         self._add_raw(self.merge(members, extras))
 
     def _write_call_reference(self, message: ToolResultMessage, form: Members) -> Members:
-        """Return the members that refer to the call of a result: by id, or by name if legacy."""
+        """Return the role of a result, with its call id or, for a legacy call, its tool name."""
         id = message.tool_call_id
         if LEGACY_CALL in form or id in self._legacy_names:
             name = form.get(LEGACY_CALL, self._legacy_names.get(id))
@@ -267,7 +267,7 @@ class CompletionMessageWriter(base.MessageWriter):
         return {"role": "tool", "tool_call_id": self._write_call_id(id, form)}
 
     def _write_call_id(self, id: str, form: Members) -> str:
-        """Return the id to send; a recorded id that breaks the default rule is kept."""
+        """Return the call id to send; a recorded id that breaks the default rule is kept."""
         legal, length = self._dialect.call_id, self._dialect.call_id_length
         if "id" in form and legal is dialects.DEFAULT_CALL_ID:
             return id
@@ -276,7 +276,7 @@ class CompletionMessageWriter(base.MessageWriter):
     # -- parts -------------------------------------------------------------------------------
 
     def _with_content(self, members: Members, parts: list[PartJson], form: Members) -> Members:
-        """Add the content; a single plain text is a string, unless it was recorded as a list."""
+        """Add content, as a string if it is one plain text that was not recorded as a list."""
         content: Any = parts
         if not parts:
             content = [] if form.get("content") == "parts" else None
@@ -287,13 +287,13 @@ class CompletionMessageWriter(base.MessageWriter):
         return members | {"content": content}
 
     def write_text(self, block: Text, at: str) -> list[PartJson]:
-        """Write a text."""
+        """Write a text block."""
         self.note_foreign_seal(block, at)
         extras = base.select_extras(block, NAME, self.losses, at=at)
         return [self.merge({"type": "text", "text": block.text}, extras, at)]
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
-        """Write an image; that of a tool result is moved, unless it was recorded inside."""
+        """Write an image; one of a tool result is moved, unless it was recorded in the result."""
         if self._moves_images:
             self.losses.note(ChangeCode.IMAGE, "moved_to_user_message", at=at)
         url = base.image_url(block)
@@ -310,7 +310,7 @@ class CompletionMessageWriter(base.MessageWriter):
 
 
 def _omit(absent: list[str], members: Members) -> Members:
-    """Return the members without those that the recording did not have."""
+    """Return the members without those in `absent`, which the recorded request did not have."""
     return {name: value for name, value in members.items() if name not in absent}
 
 

@@ -1,4 +1,4 @@
-"""Decode chat completions: streamed and whole, with the same reader."""
+"""Decode chat completions, streamed or whole, with the same reader."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _TEXT_INDEX: Final = 0
 _THINKING_INDEX: Final = 1
 _OTHER_INDEX: Final = 2
 _FIRST_CALL_INDEX: Final = 3
-"""The number of the first call; texts and calls have different numbers, to which extras refer."""
+"""The index of the first call; texts and calls have distinct indexes, to which extras refer."""
 _FIRST_UNINDEXED_CALL: Final = 1 << 20
-"""The number of the first call without an index, which Gemini's endpoint and proxies omit."""
+"""The index for the first call without one; Gemini's endpoint and some proxies omit indexes."""
 _MAX_FUNCTION_EXTRAS: Final = 16
-"""The largest number of unknown members of a function; servers have one or two at most."""
+"""The limit for unknown members of a function; real servers send one or two at most."""
 _ANNOTATIONS: Final = "annotations"
 """The member with the sources of the text; it is sent back to the server."""
 _AUDIO_FRAGMENT_FIELDS: Final = frozenset({"data", "transcript"})
@@ -71,7 +71,7 @@ class StreamDecoder(base.SseStreamDecoder):
     """Decodes a response that is streamed as server-sent events, with or without a `[DONE]`."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a new response. `provider` and `model` own the seals."""
+        """Start a response, whose seals are bound to `provider` and `model`."""
         super().__init__(self._read)
         self._provider = provider
         self._model = model
@@ -80,7 +80,7 @@ class StreamDecoder(base.SseStreamDecoder):
         self._is_whole = False
         self._first_chunk: ChatCompletion | None = None
         self._has_identity = False
-        """Whether that chunk names the model; Azure's first chunk is about the prompt only."""
+        """Whether `_first_chunk` names the model; Azure's first chunk describes only the prompt."""
         self._tokens: payloads.CompletionUsage | None = None
         self._unknown: RawMembers = {}
         self._other_choices: list[Choice] = []
@@ -91,7 +91,7 @@ class StreamDecoder(base.SseStreamDecoder):
         self._details: list[Members] = []
         self._has_thought = False
         self._text_index = _TEXT_INDEX
-        """The block that the next text continues."""
+        """The index of the block that the next text continues."""
         self._other_thinking: list[str] = []
         self._calls = _ToolCallReader(self._metadata)
 
@@ -112,7 +112,7 @@ class StreamDecoder(base.SseStreamDecoder):
 
     @property
     def usage(self) -> Usage | None:
-        """The counts so far: some servers send them with every chunk."""
+        """The token counts so far; some servers send them with every chunk."""
         return payloads.read_usage(self._tokens) if self._tokens is not None else None
 
     def _read_text_only(self, payload: bytes) -> TextOnlyEvent | None:
@@ -199,7 +199,7 @@ class StreamDecoder(base.SseStreamDecoder):
         self._end_turn(events)
 
     def _end_turn(self, events: list[WireEvent]) -> None:
-        """Add the end of the turn, once."""
+        """Add the events that end the turn, unless they were added before."""
         if self._is_finished:
             return
         self._is_finished = True
@@ -209,7 +209,7 @@ class StreamDecoder(base.SseStreamDecoder):
             if not self._has_thought:
                 events.append(ThinkingDelta(_THINKING_INDEX, "", redacted=True))
             model = self._model
-            if model is None:  # the request is not known
+            if model is None:  # the caller does not know the request
                 model = (self._first_chunk.model if self._first_chunk else None) or ""
             target = RequestTarget(self._provider, NAME, model)
             details = msgspec.json.encode([_join_detail(detail) for detail in self._details])
@@ -225,7 +225,7 @@ class StreamDecoder(base.SseStreamDecoder):
         events.append(Finished(reason, self._stop_reason, self.usage))
 
     def _read_identity(self, completion: ChatCompletion) -> None:
-        """Keep model and id of the first chunk with a model; later chunks add missing fields."""
+        """Keep the metadata of the first chunk with a model; later chunks add missing fields."""
         first = self._first_chunk
         if first is None or (completion.model and not self._has_identity):
             self._first_chunk = completion
@@ -240,15 +240,15 @@ class StreamDecoder(base.SseStreamDecoder):
             self._first_chunk = replace(first, **added)
 
     def _choose(self, choice: Choice) -> ChoiceMessage | None:
-        """Return the message of the first choice; keep the others for the log."""
+        """Return the message of the first choice; keep any other choice for the log only."""
         if choice.index != 0:
             self._other_choices.append(choice)
             return None
         if choice.rest is not None:
             _raise_error(choice.rest)
             self._metadata.add(choice.rest)
-        # Perplexity sends both: the message of a chunk repeats the whole text so far, and the
-        # delta of a whole response is empty.
+        # Perplexity sends both members: the message of a chunk repeats the whole text so far, and
+        # the delta of a whole response is empty.
         if not self._is_whole:
             return choice.delta or choice.message
         return choice.message or choice.delta
@@ -274,7 +274,7 @@ class StreamDecoder(base.SseStreamDecoder):
         return completion
 
     def _read_known(self, payload: bytes) -> ChatCompletion:
-        """Read a chunk whose unknown members have not changed; return an empty one otherwise."""
+        """Decode a chunk whose unknown members have not changed; else return an empty chunk."""
         try:
             completion = _read_by_member(payload)
         except ProtocolError:
@@ -305,7 +305,7 @@ class StreamDecoder(base.SseStreamDecoder):
         self, message: ChoiceMessage, rest: RawMembers, events: list[WireEvent]
     ) -> None:
         self._read_thinking(message, events, _read_details_text(rest))
-        # Members of other types than these stay in `rest`.
+        # Members of unexpected types stay in `rest`.
         for part in tolerant.take_member(rest, "content", _PART_LIST) or ():
             self._read_part(part, events)
         if read_as(rest.get(LEGACY_CALL), RawMembers) is not None:
@@ -318,7 +318,7 @@ class StreamDecoder(base.SseStreamDecoder):
         self._metadata.add(rest)
 
     def _read_part(self, raw: Raw, events: list[WireEvent]) -> None:
-        """Read a part of content that is a list, as Mistral sends it."""
+        """Read one part of content that is a list, which Mistral sends."""
         part = read_as(raw, Members) or {}
         kind, text, thoughts = part.get("type"), part.get("text"), part.get("thinking")
         if kind == "text" and isinstance(text, str):
@@ -359,7 +359,7 @@ def _is_text_part(thought: object) -> bool:
 
 @final
 class _ToolCallReader:
-    """Reads the calls of one response: of functions, of custom tools, or the legacy form."""
+    """Reads the calls of one response: function calls, custom tool calls and legacy calls."""
 
     def __init__(self, metadata: tolerant.MergedExtras) -> None:
         """Start without calls; members that belong to no call are added to `metadata`."""
@@ -368,13 +368,13 @@ class _ToolCallReader:
         """Whether the response is not streamed, so that every call in it is whole."""
         self._count = 0
         self._indexes_by_id: dict[str, int] = {}
-        """The indexes assigned to calls that arrived without one, by their ids."""
+        """The indexes of calls by id, for calls without an index and for whole responses."""
         self._latest_index: int | None = None
-        """The index assigned to the latest such call; None before it has one."""
+        """The index assigned to the latest call without one; None before it is assigned."""
         self._unindexed_count = 0
         self._function_extras: dict[int, Members] = {}
         self._blank_inputs: dict[int, str | None] = {}
-        """The inputs of custom tools by index; None for one that is not blank."""
+        """The blank inputs of custom tools by index; None for an input that is not blank."""
 
     def read(self, call: Call, events: list[WireEvent]) -> None:
         """Add the events of a call, or of a fragment of it."""
@@ -414,7 +414,7 @@ class _ToolCallReader:
             events.append(ExtrasAdded(index, {NAME: extras}))
 
     def read_legacy(self, call: Function, events: list[WireEvent]) -> None:
-        """Read the legacy call of a turn, or a fragment of it; no id is received or sent back."""
+        """Add the events of a legacy call, or of a fragment of it; legacy calls have no ids."""
         arguments, inner = _read_arguments(call), call.rest or {}
         if call.name or arguments:
             events.append(ToolCallPart(_FIRST_CALL_INDEX, None, call.name, arguments))
@@ -426,7 +426,7 @@ class _ToolCallReader:
             self._metadata.add(inner)
 
     def finish(self, events: list[WireEvent]) -> None:
-        """Add the extras of calls that are complete only at the end."""
+        """Add the notes on blank inputs, which are known only at the end."""
         for index, text in self._blank_inputs.items():
             if text is not None:
                 inner = self._function_extras.get(index)
@@ -434,7 +434,10 @@ class _ToolCallReader:
                 events.append(ExtrasAdded(index, {NAME: {FORM_KEY: form}}))
 
     def _add_function_extras(self, index: int, inner: RawMembers) -> Members:
-        """Return extras with the unknown members of a function so far; empty above the limit."""
+        """Return extras with the unknown members of a function so far.
+
+        The result is empty if no member is new, or if there are too many.
+        """
         known = self._function_extras.setdefault(index, {})
         if len(known) >= _MAX_FUNCTION_EXTRAS or known.keys() >= inner.keys():
             self._metadata.add(inner)
@@ -443,7 +446,7 @@ class _ToolCallReader:
         return {FORM_KEY: {FUNCTION_EXTRAS: dict(known)}}
 
     def _find_index(self, id: str | None, name: str | None) -> int:
-        """Return an index for a call without one, to which its extras refer."""
+        """Return the index to assign to a call without one, so that extras can refer to it."""
         if id or name:
             self._latest_index = self._indexes_by_id.get(id or "")
         if self._latest_index is None:
@@ -461,7 +464,7 @@ def _read_arguments(call: Function) -> str | None:
 
 
 def _take_text(members: RawMembers, name: str) -> str | None:
-    """Take a text out of members; a value of another type is returned as JSON text."""
+    """Remove and return a text member; a value of another type is returned as JSON text."""
     raw = members.pop(name, NULL)
     text = read_as(raw, str)
     return raw_text(raw) if text is None and raw != NULL else text
@@ -475,14 +478,14 @@ class _TextFragments(list[str]):
 
 
 def _read_details_text(rest: RawMembers) -> str:
-    """Return the text of reasoning details, for servers that send it only there."""
+    """Return the text of reasoning details; some servers send thinking in no other member."""
     details = read_as(rest.get("reasoning_details"), _DETAIL_OBJECTS) or ()
     texts = [detail.get("text") or detail.get("summary") for detail in details]
     return "".join([text for text in texts if isinstance(text, str)])
 
 
 def _add_detail(details: list[Members], fragment: Members) -> None:
-    """Add a fragment to the detail it continues: the last one, if type and index are the same."""
+    """Add a fragment to the last detail if it continues that detail, else as a new detail."""
     last = details[-1] if details else {}
     ids = (last.get("id"), fragment.get("id"))  # later fragments may lack the id
     is_other = (None not in ids and ids[0] != ids[1]) or any(

@@ -32,7 +32,7 @@ _TEXT_PART_TYPES: Final = frozenset({"output_text", "input_text", "text"})
 
 
 class OutputTextPiece(NamedTuple):
-    """A part of a message: text."""
+    """A text part of a message item."""
 
     text: str
     extras: ExtrasByWire | None
@@ -47,7 +47,7 @@ class ReasoningPiece(NamedTuple):
 
 
 class CallPiece(NamedTuple):
-    """A call of a function or of a custom tool; an absent id or name is empty."""
+    """A call of a function or custom tool; an absent id or name is an empty string."""
 
     id: str
     name: str
@@ -56,11 +56,11 @@ class CallPiece(NamedTuple):
 
 
 ItemPiece: TypeAlias = OutputTextPiece | ReasoningPiece | CallPiece | Opaque
-"""An item, or a part of a message; one of an unknown type is opaque."""
+"""An item, or a part of a message item; an item or part of an unknown type is opaque."""
 
 
 def read_item(raw: Raw, place: str) -> list[ItemPiece]:
-    """Read an item of the model. Raises InvalidRequest for other or too deep JSON."""
+    """Return the pieces of an item. Raises InvalidRequest if it is not an object or is too deep."""
     item = ObjectMembers(raw, place)
     _check_item_depth(item.raw, place)
     kind = item.peek("type", str)
@@ -77,18 +77,20 @@ def read_item(raw: Raw, place: str) -> list[ItemPiece]:
 
 
 def build_opaque(kind: str, raw: str, extras: ExtrasByWire | None = None) -> Opaque:
-    """Keep an item, or a part of a message, of an unknown type."""
+    """Build an opaque block for an item, or a part of a message, of an unknown type."""
     return Opaque(kind=kind, raw=raw, origin=NAME, extras=extras)
 
 
 def _check_item_depth(text: str, place: str) -> None:
-    """Raise InvalidRequest for an item that is too deep to be kept in extras."""
+    """Raise InvalidRequest if an item is nested too deeply to be kept in extras."""
     if text.count("{") + text.count("[") < MAX_DEPTH - _EXTRA_LEVELS:
         return
     try:
         check_depth({NAME: {payload.ITEM_EXTRAS: {FORM_KEY: msgspec.json.decode(text)}}})
     except RecursionError:
-        raise InvalidRequest("nested too deeply", code="nested_too_deeply", place=place) from None
+        raise InvalidRequest(
+            "the item is nested too deeply", code="nested_too_deeply", place=place
+        ) from None
 
 
 def _read_message(item: ObjectMembers) -> list[ItemPiece]:
@@ -111,7 +113,7 @@ def _read_message(item: ObjectMembers) -> list[ItemPiece]:
 
 
 def _read_part(raw: Raw, mark: Members) -> OutputTextPiece | Opaque:
-    """Read a part; `mark` is the extra for its position: first in its item, or after another."""
+    """Read a part; `mark` has the extras that mark it as the first part or a later one."""
     part = ObjectMembers(raw, "part")
     kind = part.peek("type", str)
     text = part.peek("text", str)
@@ -127,7 +129,7 @@ def _read_reasoning(item: ObjectMembers) -> ReasoningPiece:
     item.take("type", str)
     sealed = item.take_nonempty("encrypted_content", str)
     summary, content = _join_texts(item, "summary"), _join_texts(item, "content")
-    # Some servers send the same text in both.
+    # Some servers send the same text in both members.
     text = summary if summary == content else summary + content
     if "summary" not in item:
         item.note_form("summary", "absent")
@@ -144,7 +146,7 @@ def _join_texts(item: ObjectMembers, name: str) -> str:
 
 
 def build_summary(text: str) -> list[Members]:
-    """Return a summary of one part, or of none if the text is empty: the usual form."""
+    """Return the usual form of a summary: one part, or no part if the text is empty."""
     return [{"type": "summary_text", "text": text}] if text else []
 
 
@@ -168,7 +170,7 @@ def _read_call(item: ObjectMembers, field: str) -> CallPiece:
 
 
 def build_block(piece: ItemPiece, target: RequestTarget) -> AssistantBlock:
-    """Build the block of a piece. Raises InvalidMessage if it breaks the rules of its type."""
+    """Build the block for a piece. Raises InvalidMessage if the block would be invalid."""
     match piece:
         case OutputTextPiece():
             return Text(piece.text, extras=piece.extras)
@@ -186,7 +188,7 @@ def build_block(piece: ItemPiece, target: RequestTarget) -> AssistantBlock:
 
 
 def _build_call_extras(call: CallPiece) -> ExtrasByWire | None:
-    """Note the name and blank arguments as recorded, if the encoder would write others."""
+    """Return the extras of a call, with its recorded name and arguments if they are unusual."""
     members = (call.extras or {}).get(NAME, {})
     form = members.get(FORM_KEY, {})
     if not call.arguments.strip() and form.keys().isdisjoint({"absent", "blank"}):
@@ -197,14 +199,14 @@ def _build_call_extras(call: CallPiece) -> ExtrasByWire | None:
 
 
 def find_custom_call_ids(blocks: Iterable[AssistantBlock]) -> set[str]:
-    """Return the ids of the calls of custom tools, whose results have another item type."""
+    """Return the ids of custom tool calls, whose results have a different item type."""
     return {
         block.id for block in blocks if isinstance(block, AnyToolCall) and is_custom_call(block)
     }
 
 
 def is_custom_call(call: AnyToolCall) -> bool:
-    """Return whether a call is of a custom tool."""
+    """Return whether a call is a custom tool call."""
     return get_extras(call, NAME).get("type") == CUSTOM_TOOL_CALL
 
 
@@ -213,24 +215,24 @@ def is_custom_call(call: AnyToolCall) -> bool:
 # Servers use ids and indexes inconsistently. An item is found by its id first, since some servers
 # count the output from 0 for each kind of item. If the id is new, the item is found by its index,
 # since other servers generate a new id for every event. Two items may share an id or index: an
-# event that cannot belong to the item found starts a new one.
+# event that cannot belong to the item found starts a new item.
 #
 # A stream sends the content of an item several times: in deltas, when a part is done, when the
 # item is done, and at the end. The first version counts; a later one only adds missing content.
 
 PartKey: TypeAlias = tuple[str, int | None]
-"""The delta type of reasoning, and the number of its part, if it has one."""
+"""The type of a reasoning delta, and the number of its part, if it has one."""
 SINGLE_PART: Final[PartKey] = ("", None)
 """The key of content that is not reasoning."""
 _GROWING_FIELDS: Final = frozenset({"text", "content", "arguments", "input"})
-"""Members that grow: a longer later value replaces the earlier one."""
+"""Members that grow: a later value that extends the earlier one replaces it."""
 _LATEST_WINS_FIELDS: Final = frozenset({"status"})
 """Members of which the latest value counts."""
 
 
 @final
 class ItemTracker:
-    """All items of one response, and the numbers of their blocks."""
+    """Finds the item of each event of one response, and numbers the blocks of the items."""
 
     def __init__(self) -> None:
         self.items: list[OutputItem] = []
@@ -240,7 +242,7 @@ class ItemTracker:
         self._block_count = 0
 
     def begin(self, head: ItemHead, index: int | None) -> OutputItem:
-        """Return a new item, unless an earlier event referred to it."""
+        """Return the item that begins: a new one, unless an earlier event referred to it."""
         item = self._find_by_id(head.id, index)
         if item is None or item.is_done or item.is_another(head, index):
             item = self.add(head.id, index)
@@ -251,7 +253,7 @@ class ItemTracker:
         return item
 
     def find(self, id: str | None, index: int | None) -> OutputItem:
-        """Return the item of an event; a new one if it is unknown."""
+        """Return the item that an event refers to, or a new item if there is none."""
         item = self._find_by_id(id, index)
         if item is None:
             item = self._by_index.get(index)
@@ -259,13 +261,13 @@ class ItemTracker:
         return item or self.add(id, index)
 
     def find_growing(self, id: str | None, index: int | None, kind: str) -> OutputItem:
-        """Return the item that a delta continues; a new one if the known item cannot continue."""
+        """Return the item that a delta extends, or a new item if the known one cannot continue."""
         item = self.find(id, index)
         is_over = item.is_done and (item.is_elsewhere(index) or not item.may_have(kind))
         return self.add(id, index) if is_over else item
 
     def find_again(self, id: str | None, index: int | None, kind: str) -> tuple[OutputItem, bool]:
-        """Return the item whose content an event repeats, and whether that is certain."""
+        """Return the item whose content an event repeats, and whether the match is certain."""
         item = self._find_by_id(id, index)
         if item is not None:
             return item, True
@@ -278,7 +280,7 @@ class ItemTracker:
         return self.add(id, index), True
 
     def find_in_output(self, position: int, id: str | None) -> Iterator[OutputItem]:
-        """Return the items that may be the one in the final output, the likeliest first."""
+        """Yield known items that may match an item of the final output, the likeliest first."""
         for item in (self._find_by_id(id, position), self._by_index.get(position)):
             if item is not None:
                 yield item
@@ -288,7 +290,7 @@ class ItemTracker:
         return self.get_block_text(item, self.get_block(item, part), kind)
 
     def get_block_text(self, item: OutputItem, block: int, kind: str) -> BlockText:
-        """Return the text of a block."""
+        """Return the text of a block, which is created if it does not exist."""
         item.latest[kind] = block
         self._by_kind[kind] = item
         text = item.texts.get((block, kind))
@@ -297,7 +299,7 @@ class ItemTracker:
         return text
 
     def get_block(self, item: OutputItem, part: int | None) -> int:
-        """Return the block number of a part of an item."""
+        """Return the block number of a part of an item; a new part gets a new number."""
         block = item.parts.get(part)
         if block is None:
             block = item.parts[part] = self.new_block()
@@ -319,7 +321,7 @@ class ItemTracker:
         return self._block_count - 1
 
     def add(self, id: str | None, index: int | None) -> OutputItem:
-        """Return a new item, which is found by this id and index from now on."""
+        """Create an item, which is found by this id and index from now on."""
         item = OutputItem(id, index)
         self.items.append(item)
         if id:
@@ -329,14 +331,14 @@ class ItemTracker:
         return item
 
     def _find_by_id(self, id: str | None, index: int | None) -> OutputItem | None:
-        """Return the item with that id; if there are two, the one at that index."""
+        """Return the item with this id; if several have it, the one at this index."""
         item = self._by_index.get(index)
         return item if item is not None and id and item.id == id else self._by_id.get(id)
 
 
 @final
 class OutputItem:
-    """An item of the output, as far as it has arrived."""
+    """The state of one output item, as far as it has arrived."""
 
     __slots__ = (
         *("done_count", "done_texts", "has_begun", "head", "id", "index", "is_done", "latest"),
@@ -349,13 +351,13 @@ class OutputItem:
         self.head: ItemHead = ItemHead()
         """The first head that arrived."""
         self.parts: dict[int | None, int] = {}
-        """Its block numbers by the index of the part, in order of arrival."""
+        """The block numbers by the index of the part, in order of arrival."""
         self.texts: dict[tuple[int, str], BlockText] = {}
-        """The texts of its blocks, by number and kind."""
+        """The texts of the blocks, by block number and kind."""
         self.latest: dict[str, int] = {}
         """The number of the latest block of each kind."""
         self.has_begun = False
-        """Whether an event with id and name of the call was added."""
+        """Whether the item is a call whose id and name were added as an event."""
         self.is_done = False
         self.done_count = 0
         """The number of different versions of the done item that have arrived."""
@@ -367,22 +369,22 @@ class OutputItem:
         """Texts of done events without deltas, kept in case the done item does not repeat them."""
 
     def find_text(self, kind: str, part: int | None) -> BlockText | None:
-        """Return the text of a part; of the latest one if the part is not known."""
+        """Return the text of a part, or of the latest part if `part` is None; None if unknown."""
         block = self.parts.get(part, self.parts.get(None))
         if block is None and part is None:
             block = self.latest.get(kind)
         return None if block is None else self.texts.get((block, kind))
 
     def may_have(self, kind: str) -> bool:
-        """Return whether the item may have content of a kind."""
+        """Return whether the item may have content of this kind."""
         return kind in self.latest or not (self.latest or self.is_done)
 
     def is_elsewhere(self, index: int | None) -> bool:
-        """Return whether the item has another index."""
+        """Return whether the item is known to have another index."""
         return None not in (index, self.index) and index != self.index
 
     def is_another(self, head: ItemHead, index: int | None) -> bool:
-        """Return whether this head belongs to another item, even if they share an id."""
+        """Return whether `head` belongs to another item, even if both have the same id."""
         if _are_different(self.head.type, head.type):
             return True
         is_over = self.is_done or self.is_elsewhere(index)
@@ -391,14 +393,14 @@ class OutputItem:
 
 @final
 class BlockText:
-    """The text of one block that was sent as events so far.
+    """The text of one block that was added as events so far.
 
-    The kinds of text are output, reasoning, arguments and refusals. A repetition that continues
-    the text adds its end; one that differs is ignored.
+    The kinds of text are output, reasoning, arguments and refusals. If a repetition extends the
+    text, its end is added; a repetition that differs is ignored.
 
     Reasoning has two places in its item, the summary and the content. Some servers send the same
-    text in both, which must not appear twice. So text in the second place is held back as long as
-    it may be a repetition of the first.
+    text in both, but it must appear only once. So text in the second place is held back as long as
+    it may be a repetition of the text in the first place.
     """
 
     __slots__ = (
@@ -412,17 +414,17 @@ class BlockText:
         self.sent: list[str] = []
         """The texts of the events so far; none of them is empty."""
         self._seen_parts: set[PartKey | str] = {"", SINGLE_PART}
-        """The parts that had deltas, and their places."""
+        """The parts that had deltas, and the places of these parts."""
         self._first_place: str | None = None
         self._latest = SINGLE_PART
-        self._latest_start = 0  # the position in `sent` of the latest part
+        self._latest_start = 0  # where the latest part starts in `sent`
         self._held: list[str] = []
         self._is_different = False
-        # Where the comparison of `sent` and `_held` stopped: in the list, and in its element.
+        # Where the comparison of `sent` and `_held` stopped: the element, and the position in it.
         self._sent_at = self._held_at = (0, 0)
 
     def add_delta(self, text: str, part: PartKey = SINGLE_PART) -> str:
-        """Add more text of a part; return the text to send now."""
+        """Add more text of a part; return the text for the next event, which may be empty."""
         place, _ = part
         if part != self._latest:
             self._latest, self._latest_start = part, len(self.sent)
@@ -439,9 +441,9 @@ class BlockText:
         return text
 
     def find_part_end(self, text: str, part: PartKey = SINGLE_PART) -> str | None:
-        """Return the end of a done part that was not sent; None if none of the part was sent.
+        """Return the missing end of a done part; None if the part had no deltas.
 
-        A part without a number is the latest.
+        A part without a number is taken to be the latest part.
         """
         place, number = part
         parts = {place} if number is None else {part, (place, None)}
@@ -452,7 +454,7 @@ class BlockText:
         return self._find_unsent_end(text) if is_latest and not self._held else ""
 
     def take_remaining(self, text: str | None = None) -> str:
-        """Return the text that remains to be sent: of the done item, else the text held back."""
+        """Return the text that was not added yet, of the done item or else of the held text."""
         sent, held = "".join(self.sent), "".join(self._held)
         if text is not None and text.startswith(sent):
             left = text[len(sent) :]
@@ -477,8 +479,8 @@ class BlockText:
             self.sent.append(text)
 
     def _find_unsent_end(self, text: str) -> str:
-        """Return the end of the latest part that was not sent; empty if its start differs."""
-        # Without joining, so that the cost depends on this part and not on the whole text.
+        """Return the end of `text` that the latest part lacks; empty if `text` differs from it."""
+        # The texts are not joined, so that the cost depends only on this part.
         at = 0
         for number in range(self._latest_start, len(self.sent)):
             fragment = self.sent[number]
@@ -488,9 +490,9 @@ class BlockText:
         return text[at:]
 
     def _may_repeat(self) -> bool:
-        """Return whether the held text equals the sent text so far.
+        """Return whether the held text so far repeats the sent text.
 
-        Each call continues the comparison of the one before, so that no character is read twice.
+        Each call continues the previous comparison, so that no character is compared twice.
         """
         (sent, sent_from), (held, held_from) = self._sent_at, self._held_at
         while sent < len(self.sent) and held < len(self._held):
@@ -511,7 +513,7 @@ class BlockText:
 
 
 def is_same_item(before: list[ItemPiece], after: list[ItemPiece]) -> bool:
-    """Return whether pieces may be a later version of an item; ids and indexes do not prove it."""
+    """Return whether `after` may be a later version of `before`; equal ids do not prove it."""
     return len(after) >= len(before) and all(map(_is_same_piece, before, after))
 
 
@@ -532,7 +534,7 @@ def _is_same_piece(before: ItemPiece, after: ItemPiece) -> bool:
 
 
 def get_piece_text(piece: ItemPiece) -> str:
-    """Return the text or the arguments of a piece."""
+    """Return the text or the arguments of a piece, or the JSON of an opaque one."""
     match piece:
         case CallPiece():
             return piece.arguments
@@ -543,7 +545,7 @@ def get_piece_text(piece: ItemPiece) -> str:
 
 
 def merge_repeated(before: Raw, after: Raw, name: str = "") -> Raw:
-    """Return the first version of a value, with the members that only the later one has."""
+    """Return the first version of a value, with the members that only the later version has."""
     if before == after or not is_nonempty_json(before):
         return after
     members, more = read_as(before, RawMembers), read_as(after, RawMembers)
@@ -571,12 +573,12 @@ def _replaces(before: Raw, after: Raw, name: str) -> bool:
 
 
 def _are_different(before: str | None, after: str | None) -> bool:
-    """Return whether both names are present and differ."""
+    """Return whether both values are present and differ."""
     return bool(before and after) and before != after
 
 
 def find_new_extras(piece: ItemPiece, before: ItemPiece | None) -> ExtrasByWire | None:
-    """Return the extras of a piece that its earlier version did not have."""
+    """Return the extras of a piece that differ from those of its earlier version."""
     if isinstance(piece, Opaque) or isinstance(before, Opaque):
         return None  # an empty message was kept with all its members, so its id must not repeat
     if before is None or piece.extras is None:

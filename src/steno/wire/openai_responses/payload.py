@@ -1,4 +1,4 @@
-"""The JSON of the Responses API, as far as steno names it, and its tables."""
+"""The JSON of the Responses API, as far as steno reads it, with tables of events and usage."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ PROVIDER: Final = "openai"
 
 LEGAL_ID: Final = re.compile(r"[\x21-\x7e]{1,64}")
 LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""The legal names of functions."""
+"""The function names that OpenAI accepts."""
 
 ITEM_EXTRAS: Final = "$item"
-"""The extra of the first part of a message item that has the unknown members of the item itself."""
+"""The extra on the first part of a message item, with the unknown members of the item itself."""
 ITEM_TYPE_NOTE: Final = "item"
-"""The note on an item that was written with its type, which is optional for a message."""
+"""The note on a message item that was recorded with its type, which is optional."""
 PART_NOTE: Final = "part"
 """The note on a part that belongs to the item of the part before it."""
 PROVIDER_NOTE: Final = "provider"
-"""The note with the provider of a turn, if not `PROVIDER`; only that provider knows the ids."""
+"""The note with the provider of a turn, if it is not `PROVIDER`; only it knows the item ids."""
 
 CUSTOM_TOOL_CALL: Final = "custom_tool_call"
 """The type of a call whose arguments are any text."""
@@ -48,7 +48,7 @@ DELTA_KINDS: Final = (
     | dict.fromkeys(REASONING_DELTAS, REASONING_KIND)
     | dict.fromkeys(ARGUMENTS_DELTAS, CALL_KIND)
 )
-"""The kinds of content, by the events that continue it."""
+"""The kind of content that each type of delta event extends."""
 DONE_EVENT_FIELDS: Final = {
     "response.output_text.done": "text",
     "response.refusal.done": "refusal",
@@ -57,11 +57,11 @@ DONE_EVENT_FIELDS: Final = {
     "response.reasoning_text.done": "text",
     "response.reasoning_summary_text.done": "text",
 }
-"""The events that repeat all deltas of a content, each with the member that has the text."""
+"""The events that repeat all deltas of a text, each with the member that has the whole text."""
 RESPONSE_STATUSES: Final = frozenset(
     {"completed", "failed", "in_progress", "cancelled", "queued", "incomplete"}
 )
-"""The statuses of a response; other JSON may have a member `status`, too."""
+"""The statuses of a response, to distinguish it from other JSON with a member `status`."""
 END_EVENTS: Final = frozenset(
     f"response.{end}" for end in ("completed", "incomplete", "failed", "cancelled", "done")
 )
@@ -69,7 +69,7 @@ START_EVENTS: Final = frozenset({"response.created", "response.queued", "respons
 
 
 class DeltaEvent(TolerantStruct):
-    """A few more characters of a content; nearly all events are of this type."""
+    """An event with more text of an item; nearly all events are of this type."""
 
     growing = ("delta",)
     type: str
@@ -93,7 +93,7 @@ class ItemHead(TolerantStruct, forbid_unknown_fields=False):
 
 
 class Response(TolerantStruct, forbid_unknown_fields=False):
-    """The members of a response that become a message; the envelope has all of them."""
+    """The members of a response that the decoder needs to build a message."""
 
     model: str | None = None
     status: str | None = None
@@ -112,13 +112,13 @@ STOP_REASONS: Final = {
     "queued": StopReason.PAUSE,
     "in_progress": StopReason.PAUSE,
 }
-"""Stop reasons by the status of a response, which does not show whether there are calls."""
+"""Stop reasons by the status of a response, which does not show whether it has calls."""
 INCOMPLETE_REASONS: Final = {
     "max_output_tokens": StopReason.LENGTH,
     "max_tokens": StopReason.LENGTH,
     "content_filter": StopReason.CONTENT_FILTER,
 }
-"""Stop reasons by the reason of a response with the status `incomplete`."""
+"""Stop reasons by the reason in the details of an incomplete response."""
 USAGE: Final = {
     "input_tokens": ("input_tokens",),
     "output_tokens": ("output_tokens",),
@@ -166,4 +166,4 @@ REPEATED_FIELDS: Final = frozenset(
         *("partial_image_b64", "partial_image_index"),
     ]
 )
-"""Members of progress events that the done item repeats, and that are not kept."""
+"""Members of progress events that are not kept, because the done item repeats them."""

@@ -1,6 +1,6 @@
 """Decode requests of the Responses API.
 
-All items of the model between two other items are one turn.
+Consecutive items of the model become one assistant message.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _MODEL_ITEM_TYPES: Final = frozenset(
 
 
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
-    """Decode a recorded request; unknown members stay in extras and opaque blocks.
+    """Decode a recorded request; unknown members are kept in extras and opaque blocks.
 
-    Seals in it belong to the provider and model that it was sent to. Raises InvalidRequest if it
-    is not a request of this protocol.
+    Seals are bound to `provider` and the model of the request. Raises InvalidRequest if `data` is
+    not a request of this protocol.
     """
     body = ObjectMembers(data, "request")
     if "input" not in body and "instructions" not in body:
@@ -82,7 +82,7 @@ def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
         members.note_form("absent", absent)
     if name and not LEGAL_NAME.fullmatch(name):
         members.note_form("name", name)
-    # An empty description, or a schema without a type, stays: ToolDefinition refuses it.
+    # An empty description, or a schema without a type, stays: ToolDefinition rejects it.
     if description and description.strip():
         members.take("description", str)
     else:
@@ -153,7 +153,7 @@ def _build_turn(blocks: list[AssistantBlock], target: RequestTarget) -> Assistan
 
 
 def _read_message(item: ObjectMembers, custom: set[str]) -> Message | None:
-    """Read an item that is not of the model; `custom` are the ids of calls of custom tools."""
+    """Read an item that is not of the model; `custom` has the ids of custom tool calls."""
     kind, role = item.peek("type", str), item.peek("role", str)
     if kind in (payload.FUNCTION_CALL_OUTPUT, payload.CUSTOM_TOOL_CALL_OUTPUT):
         return _read_result(item, custom)
@@ -168,7 +168,7 @@ def _read_message(item: ObjectMembers, custom: set[str]) -> Message | None:
         return None
     if role == "system":
         item.take("role", str)
-    texts: Any = _read_content(item, "content")  # SystemMessage refuses any block but text
+    texts: Any = _read_content(item, "content")  # SystemMessage rejects any block but text
     return SystemMessage(texts, extras=item.extras(NAME) or {NAME: {}})
 
 
@@ -188,7 +188,7 @@ def _read_result(item: ObjectMembers, custom: set[str]) -> ToolResultMessage:
 
 
 def _read_content(item: ObjectMembers, name: str) -> tuple[UserBlock, ...]:
-    """Read the content; note its form if there are two ways to write the same."""
+    """Read the content, and note its form if the encoder would write another."""
     content = base.take_content(item, _read_part, name)
     if content is None:
         raise InvalidRequest(

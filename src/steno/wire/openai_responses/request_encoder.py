@@ -1,7 +1,7 @@
 """Encode requests for the OpenAI Responses API.
 
-A user message or a tool result is one item; a turn of the model has as many items as it had in the
-response. The text of a single leading system message is sent as `instructions`.
+A user message or a tool result is one item; an assistant message has as many items as it had in the
+response. If the first message is a system message with one text, it is sent as `instructions`.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ _CUT_OFF_REASONS: Final = frozenset(
 def encode_request(
     request: Request, *, provider: str = PROVIDER, stream: bool | None = None
 ) -> base.EncodedRequest:
-    """Encode one request; an `Encoder` does the same for every turn of a conversation."""
+    """Encode one request; use an `Encoder` for the successive requests of a conversation."""
     return Encoder(provider).encode(request, stream=stream)
 
 
 @final
 class Encoder(base.Encoder):
-    """Encodes the requests of a conversation, each message once."""
+    """Encodes the requests of a conversation, and each message only once."""
 
     def __init__(self, provider: str = PROVIDER) -> None:
-        """Take the name of the provider: seals of other providers are not sent."""
+        """Set the provider; seals of other providers are not sent."""
         super().__init__(provider, NAME, InputItemWriter)
 
     def _body(
@@ -105,7 +105,7 @@ def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> Members:
 
 
 def _get_instructions(message: Message) -> str | None:
-    """Return the text of a message that is sent as `instructions` if it is the first; else None."""
+    """Return the text to send as `instructions` if the message is the first; None if unsuitable."""
     if not isinstance(message, SystemMessage) or len(message.content) != 1:
         return None
     mine = (message.extras or {}).get(NAME)
@@ -116,17 +116,17 @@ def _get_instructions(message: Message) -> str | None:
 
 @final
 class InputItemWriter(base.MessageWriter):
-    """Writes the items of messages, without the one that is sent as `instructions`."""
+    """Writes messages as items, except for the message that is sent as `instructions`."""
 
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
         self._sent_ids: dict[str, str] = {}
         """The ids under which calls were sent, by their ids in the log."""
         self._custom_call_ids: set[str] = set()
-        """The ids of calls of custom tools."""
+        """The ids of custom tool calls."""
 
     def _is_whole(self, message: UserMessage, first: Opaque) -> bool:
-        # A part may have the type "message", too; then the message has a note in its extras.
+        # A part may also have the type "message"; its message then has a note in its extras.
         return super()._is_whole(message, first) and message.extras is None
 
     def _add_system(self, message: SystemMessage) -> None:
@@ -166,7 +166,7 @@ class InputItemWriter(base.MessageWriter):
     def _write_content(
         self, blocks: tuple[UserBlock | ResultBlock, ...], name: str, form: Members
     ) -> Members:
-        """Write content; a single plain text is a string, unless it was recorded as a list."""
+        """Write content, as a string if it is one plain text that was not recorded as a list."""
         parts = self.write_prompt(blocks)
         if name not in form and not parts:
             return {name: ""}
@@ -174,27 +174,27 @@ class InputItemWriter(base.MessageWriter):
         return {name: parts if text is None else text}
 
     def write_text(self, block: Text, at: str) -> list[PartJson]:
-        """Write a text."""
+        """Write a text block."""
         if block.seal is not None:
             self.losses.note(ChangeCode.SEAL, "no_place_in_prompt", at=at)
         extras = base.select_extras(block, NAME, self.losses, at=at)
         return [{"type": "input_text", "text": block.text} | extras]
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
-        """Write an image."""
+        """Write an image block, if the URL or the bytes of the image are known."""
         url = base.image_url(block)
         if url is None:
             self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
             return []
         extras, form = self.read_extras(block, at)
-        # OpenAI's SDK requires `detail`; requests to other servers were recorded without it.
+        # OpenAI's SDK requires `detail`; recorded requests to other servers may lack it.
         detail = {} if form else {"detail": "auto"}
         return [{"type": "input_image", "image_url": url} | detail | extras]
 
 
 @final
 class TurnItemWriter(ValueWriter):
-    """Writes one turn of the model."""
+    """Writes one assistant message as items."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class TurnItemWriter(ValueWriter):
         )
 
     def write_items(self) -> list[PartJson]:
-        """Return the items of the turn."""
+        """Return the items of the message."""
         items: list[PartJson] = []
         for at, block in self.model_blocks(self._message.content):
             match block:
@@ -235,7 +235,7 @@ class TurnItemWriter(ValueWriter):
                 case _:
                     assert_never(block)
         # OpenAI rejects a reasoning item without the item that followed it. A truncated response
-        # may end in one.
+        # may end in a reasoning item.
         while items and self._message.stop_reason in _CUT_OFF_REASONS:
             last = items[-1]
             if not isinstance(last, dict) or last.get("type") != "reasoning":
@@ -312,7 +312,7 @@ class TurnItemWriter(ValueWriter):
         return [item | self._write_members(extras)]
 
     def _is_from_target(self, block: Thinking) -> bool:
-        """Return whether the target made the thinking: by its seal, or as an item it knows."""
+        """Return whether thinking is from the target, by its seal or by its recorded item."""
         if block.seal is not None:
             return self.target.accepts(block.seal)
         return not self._is_foreign and NAME in (block.extras or {})
@@ -340,14 +340,14 @@ class TurnItemWriter(ValueWriter):
         elif "blank" in form and call.arguments == NO_ARGUMENTS:
             item[field] = form["blank"]
         for name in form.get("absent", ()):
-            if name != "name" or name in form:  # required, unless the recording has no name
+            if name != "name" or name in form:  # a name is required, unless none was recorded
                 del item[name]
         return item | self._write_members(extras)
 
     # -- members that only the target knows --------------------------------------------------
 
     def _select_own_extras(self, block: Text | ToolCall | InvalidToolCall, at: str) -> Members:
-        """Return the extras of a block, if the target's provider made it."""
+        """Return the extras of a block, if the block is from the target's provider."""
         extras = base.select_extras(block, NAME, self.losses, at=at)
         if not self._is_foreign or not extras:
             return extras

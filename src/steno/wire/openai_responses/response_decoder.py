@@ -1,8 +1,8 @@
-"""Decode responses of the Responses API: streamed and whole, with the same reader.
+"""Decode responses of the Responses API, streamed or whole, with the same reader.
 
-A stream sends the content of an item more than once: in deltas, when a part of it is done, when
-the item is done, and at the end. Each content becomes events once; content that only a later
-version has is added then.
+A stream sends the content of an item several times: in deltas, when a part of it is done, when the
+item is done, and at the end. The decoder adds each text only once; text that only a later version
+has is added when that version arrives.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from steno.wire.request_encoder import STREAM_EVENT_PREFIX, RequestTarget
 from steno.wire.tolerant import DECODE_ERRORS, NULL, RawMembers, raw_text, read_as, read_members
 
 _MAX_REPEATS: Final = 4
-"""The number of versions of a done item that are merged; each costs as much as the item."""
+"""The limit for merged versions of a done item, since merging costs as much as the item."""
 _NO_ITEM: Final = "\0"
 """An item id that no server sends."""
 _decode: Final = msgspec.json.Decoder(DeltaEvent).decode
@@ -57,16 +57,16 @@ _read_response: Final = tolerant.build_reader(Response, NAME)
 
 @final
 class StreamDecoder(base.StreamDecoder):
-    """Decodes a response that is streamed as server-sent events, with or without their names."""
+    """Decodes a response that is streamed as server-sent events, with or without event names."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a new response. `provider` and `model` own the seals."""
+        """Start a response, whose seals are bound to `provider` and `model`."""
         super().__init__(SseSplitter(), self._read)
         self._output = _OutputEventBuilder(provider, model)
         self._unknown: RawMembers = {}
         self._pending_error: bytes | None = None
         self._is_finished = False
-        # The block of the latest text, because most deltas continue the block of the one before.
+        # The block of the latest text is cached, because most deltas continue the same block.
         self._text_item: str | None = _NO_ITEM
         self._text_output: int | None = None
         self._text_part: int | None = None
@@ -170,7 +170,7 @@ class StreamDecoder(base.StreamDecoder):
         elif kind == "response.output_item.done":
             self._output.end_item(members.get("item", NULL), index, events)
         elif kind in payloads.DELTA_KINDS:
-            # A delta with unknown members or a lone surrogate, which the strict decoder refuses.
+            # A delta with unknown members or a lone surrogate, which the strict decoder rejects.
             delta = _read_delta_by_member(repaired)
             self._unknown |= delta.rest or {}
             if repaired != payload:
@@ -188,7 +188,7 @@ class StreamDecoder(base.StreamDecoder):
             id = read_as(members.get("item_id"), str)
             item = self._output.tracker.find(id, read_as(members.get("output_index"), int))
             part = read_as(members.get("part"), Members) or {}
-            # An empty part needs a number, too. vLLM sends a text part for reasoning.
+            # An empty part also needs a number. vLLM sends a text part for reasoning.
             if part.get("type") in ("output_text", "refusal") and None not in item.parts:
                 self._output.tracker.get_block(item, read_as(members.get("content_index"), int))
         elif kind in payloads.DONE_EVENT_FIELDS:
@@ -221,7 +221,7 @@ class StreamDecoder(base.StreamDecoder):
         self._unknown |= {name: members[name] for name in members.keys() - payloads.REPEATED_FIELDS}
         status = kind.removeprefix("response.")
         if response.status is not None and response.status != "in_progress":
-            status = response.status  # vLLM sends response.completed for incomplete ones
+            status = response.status  # vLLM also ends an incomplete response with completed
         self._end_turn(response, status, events)
         if is_error(response.error):
             raise decode_error_member(response.error)
@@ -230,7 +230,7 @@ class StreamDecoder(base.StreamDecoder):
             raise decode_error(200, b'{"error":{"type":"server_error"}}')
 
     def _end_turn(self, response: Response, status: str | None, events: list[WireEvent]) -> None:
-        """Add the output that has no events yet, and the end of the turn, once."""
+        """Add the remaining output and the end of the turn, unless they were added before."""
         if self._is_finished:
             return
         self._is_finished = True
@@ -255,12 +255,12 @@ decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
 
 @final
 class _OutputEventBuilder:
-    """Turns the items of one response into events."""
+    """Builds events from the output items of one response."""
 
     def __init__(self, provider: str, model: str | None) -> None:
         self.tracker = ItemTracker()
         self.description: Raw | None = None
-        """The latest JSON of the response itself, with or without its output."""
+        """The latest JSON of the response object, with or without its output."""
         self.has_refusal = False
         self.is_whole = False
         """Whether the response is not streamed, so that no content in it is repeated."""
@@ -268,11 +268,11 @@ class _OutputEventBuilder:
         self._model = model
         self._has_provider_note = provider == PROVIDER
         self._refusals: dict[int, items.BlockText] = {}
-        """The texts of refusals that are not done, by block."""
+        """The texts of refusals that are not done, by block number."""
         self._blocks_by_call_id: dict[str, int] = {}
 
     def add_delta(self, delta: DeltaEvent, events: list[WireEvent]) -> None:
-        """Add more of an item: text, thinking, arguments or a refusal."""
+        """Add the events of a delta of text, reasoning, arguments or a refusal."""
         kind = payloads.DELTA_KINDS[delta.type]
         item = self.tracker.find_growing(delta.item_id, delta.output_index, kind)
         block_text = self.tracker.get_part_text(item, _get_block_part(delta), kind)
@@ -293,9 +293,9 @@ class _OutputEventBuilder:
             self._refusals[block_text.block] = block_text
 
     def end_part(self, delta: DeltaEvent, events: list[WireEvent]) -> None:
-        """Add the end of a text that is done. A text without deltas is kept until its item is done.
+        """Add the end of a done text that its deltas did not contain.
 
-        The done item may or may not repeat it.
+        A text without deltas is held back until its item is done, since the item may repeat it.
         """
         kind = payloads.DELTA_KINDS[delta.type]
         item, is_certain = self.tracker.find_again(delta.item_id, delta.output_index, kind)
@@ -307,7 +307,7 @@ class _OutputEventBuilder:
             item.done_texts.append(delta)
 
     def _end_part(self, item: OutputItem, delta: DeltaEvent, events: list[WireEvent]) -> bool:
-        """Add the end of a part that is done; return False if none of the part was sent."""
+        """Add the missing end of a done part; return False if the part had no deltas."""
         block_text = item.find_text(payloads.DELTA_KINDS[delta.type], _get_block_part(delta))
         if block_text is None:
             return False
@@ -317,7 +317,7 @@ class _OutputEventBuilder:
         return end is not None
 
     def begin_item(self, raw: Raw, index: int | None, events: list[WireEvent]) -> None:
-        """Begin an item; add id and name of a call."""
+        """Begin an item; if it is a call, add its id and name."""
         if raw == NULL:
             return  # some servers announce an item without its JSON
         head = _read_head(raw)
@@ -331,7 +331,7 @@ class _OutputEventBuilder:
                 events.append(ExtrasAdded(block, {NAME: {"type": payloads.CUSTOM_TOOL_CALL}}))
 
     def end_item(self, raw: Raw, index: int | None, events: list[WireEvent]) -> None:
-        """Add the rest of an item that is done."""
+        """Add the content of a done item that was not added before."""
         head = _read_head(raw)
         item = self.tracker.find(head.id, index)
         was_done = bool(item.pieces) and item.is_elsewhere(index)
@@ -342,7 +342,7 @@ class _OutputEventBuilder:
         self._end_known_item(item, head, raw, events)
 
     def end_output(self, output: list[Raw], events: list[WireEvent]) -> None:
-        """Add the rest of all items of the final output."""
+        """Add the content of the final output that was not added before."""
         seen: set[OutputItem] = set()
         for position, raw in enumerate(output):
             head = _read_head(raw)
@@ -358,7 +358,7 @@ class _OutputEventBuilder:
         self.flush_held(events)
 
     def flush_held(self, events: list[WireEvent]) -> None:
-        """Add the content of items that were never done, which was held back until then."""
+        """Add the content that was held back for items that were never done."""
         for item in self.tracker.items:
             self._flush_done_texts(item, events)
             for block_text in item.texts.values():
@@ -374,7 +374,7 @@ class _OutputEventBuilder:
         self._refusals.clear()
 
     def _flush_done_texts(self, item: OutputItem, events: list[WireEvent]) -> None:
-        """Add the texts of done events, unless deltas have sent them."""
+        """Add the texts of done events that had no deltas."""
         for delta in item.done_texts:
             if not self._end_part(item, delta, events):
                 kind = payloads.DELTA_KINDS[delta.type]
@@ -383,9 +383,9 @@ class _OutputEventBuilder:
         item.done_texts.clear()
 
     def keep_unknown_event(self, kind: str, payload: bytes, events: list[WireEvent]) -> None:
-        """Keep an event of an unknown type."""
-        # The payload of a plain delta is not checked: msgspec accepts other bytes than UTF-8 in
-        # members that it does not decode.
+        """Add an event of an unknown type as an opaque block, for the log."""
+        # The payload of a plain delta is not checked yet: msgspec accepts invalid UTF-8 in members
+        # that it does not decode.
         raw = raw_text(tolerant.repair_json(payload, NAME))
         block = items.build_opaque(f"{STREAM_EVENT_PREFIX}{kind}", raw)
         events.append(BlockAdded(self.tracker.new_block(), block))
@@ -471,7 +471,7 @@ class _OutputEventBuilder:
             events.append(ToolCallPart(block, piece.id or None, ends=True))
 
     def _target(self) -> RequestTarget:
-        """Return the owner of seals: the model as requested, else as the response names it."""
+        """Return the issuer of seals, with the model of the request or else of the response."""
         model = self._model
         if model is None:
             description = self.description
@@ -480,12 +480,12 @@ class _OutputEventBuilder:
 
 
 def _get_block_part(delta: DeltaEvent) -> int | None:
-    """Return the part of a delta of text or a refusal, whose parts are separate blocks."""
+    """Return the part of a text or refusal delta, whose parts are separate blocks; else None."""
     return delta.content_index if delta.type in (TEXT_DELTA, payloads.REFUSAL_DELTA) else None
 
 
 def _get_part_key(delta: DeltaEvent) -> items.PartKey:
-    """Return the part of a delta of reasoning, whose parts are one block."""
+    """Return the part of a reasoning delta; all parts of reasoning share one block."""
     if delta.type not in payloads.REASONING_DELTAS:
         return items.SINGLE_PART
     number = delta.content_index if delta.summary_index is None else delta.summary_index

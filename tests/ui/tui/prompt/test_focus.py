@@ -8,7 +8,7 @@ from textual.widgets import Static
 
 from tests.ui.tui.prompt.prompt_app import PromptApp, run_steps, type_in
 
-_BACK = "keys apply above · Esc back to the prompt"
+_BACK = "focus is above · Esc back to the prompt"
 
 
 def hint(app: PromptApp) -> str:

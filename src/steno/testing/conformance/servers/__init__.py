@@ -1,4 +1,4 @@
-"""Scripted servers of the protocols that steno has wires for."""
+"""Scripted servers for the protocols of steno's wires."""
 
 from typing import Final
 

@@ -1,6 +1,6 @@
-"""Scripted servers of protocols in which blocks begin, grow and end: Messages and Responses.
+"""Scripted servers for protocols with start, delta and end events: Messages and Responses.
 
-Each has a request as clients of its protocol write it, with members that no wire knows.
+Each server has a sample request of a client of its protocol, with members that no wire knows.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _MESSAGES_STOP_REASONS: Final = {
 
 
 class AnthropicMessagesServer(ScriptedServer):
-    """A server with signed thinking, tools, and blocks of unknown types."""
+    """A server for Anthropic's Messages API, with signed thinking and unknown blocks."""
 
     legal_call_id: re.Pattern[str] | None = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -78,14 +78,14 @@ class AnthropicMessagesServer(ScriptedServer):
     requests: tuple[bytes, ...] = (_ANTHROPIC_MESSAGES_REQUEST.encode(),)
 
     def frames(self, script: Script) -> list[bytes]:
-        """Return the events of a stream."""
+        """Return the bytes of each event in a stream of the script."""
         stream = _MessagesStream()
         for line in script:
             stream.write_line(line)
         return stream.frames
 
     def response(self, script: Script) -> bytes:
-        """Return one whole response."""
+        """Return the bytes of the script as a response that is not streamed."""
         answer = build_whole_response(script)
         blocks: list[dict[str, Any]] = []
         for part in answer.parts:
@@ -113,7 +113,7 @@ class AnthropicMessagesServer(ScriptedServer):
 
 
 class _MessagesStream:
-    """The stream of one response: blocks that begin and end, one after the other."""
+    """Writes the events of one response of the Messages API."""
 
     def __init__(self) -> None:
         usage = {"input_tokens": 1, "output_tokens": 1}
@@ -181,7 +181,7 @@ class _MessagesStream:
             block = {"type": "tool_use", "id": part.id, "name": part.name, "input": {}}
             self._begin(index, block)
         elif part.id is not None or part.name is not None or index not in self._calls:
-            raise NotExpressible("an id or a name that is late, empty or repeated")
+            raise NotExpressible("a late, empty or repeated id or name")
         if part.arguments is not None:
             self._delta(index, type="input_json_delta", partial_json=part.arguments)
 
@@ -227,7 +227,7 @@ def _messages_event(kind: str, **members: Any) -> bytes:
 
 
 def _messages_usage(usage: Usage | None) -> dict[str, Any]:
-    """Return the counts of this protocol, in which input tokens do not include the cache."""
+    """Return the token counts in Anthropic's form, where input tokens exclude the cache."""
     if usage is None:
         return {}
     cached = (usage.cache_read_tokens or 0) + (usage.cache_write_tokens or 0)
@@ -251,7 +251,7 @@ _MESSAGES_EMPTY_MESSAGE: Final = {
 }
 
 
-# -- OpenAI's Responses API: items begin, grow, end, and are sent again ------------------------
+# -- OpenAI's Responses API: the last event repeats all items ----------------------------------
 
 _OPENAI_RESPONSES_REQUEST: Final = r"""
 {"model": "model-1", "instructions": "Be brief.",
@@ -279,21 +279,21 @@ _RESPONSES_INCOMPLETE: Final = {
 
 
 class OpenAIResponsesServer(ScriptedServer):
-    """A server with encrypted reasoning, parallel calls, and items of unknown types."""
+    """A server for OpenAI's Responses API, with encrypted reasoning and unknown items."""
 
     legal_call_id: re.Pattern[str] | None = re.compile(r".{1,64}")
     wire: Wire = openai_responses
     requests: tuple[bytes, ...] = (_OPENAI_RESPONSES_REQUEST.encode(),)
 
     def frames(self, script: Script) -> list[bytes]:
-        """Return the events of a stream."""
+        """Return the bytes of each event in a stream of the script."""
         stream = _ResponsesStream()
         for line in script:
             stream.write_line(line)
         return stream.frames
 
     def response(self, script: Script) -> bytes:
-        """Return one whole response."""
+        """Return the bytes of the script as a response that is not streamed."""
         stream = _ResponsesStream()
         for line in script:
             stream.write_line(line)
@@ -309,10 +309,11 @@ class _ResponsesStream:
         """The whole response, which the last event repeats."""
         self._output: list[dict[str, Any]] = []
         self._open: dict[str, Any] | None = None
-        """The message or the reasoning that grows."""
+        """The message or reasoning item that is not complete yet."""
         self._calls: list[dict[str, Any]] = []
-        """The calls that grow, with the index that is sent for each."""
+        """The calls that are sent in fragments."""
         self._indexes: list[int | None] = []
+        """The index that is sent for each of `_calls`."""
         self._first_call: int | None = None
         about = _RESPONSES_ENVELOPE | {"status": "in_progress", "output": []}
         self._send("response.created", response=about)
@@ -416,7 +417,7 @@ class _ResponsesStream:
 
     def _call_part(self, part: CallFragment) -> None:
         if part.id == "" or part.name == "":
-            raise NotExpressible("an id or a name in a fragment")
+            raise NotExpressible("an empty id or name")
         self._close()
         if self._first_call is None:
             self._first_call = self._next_number
@@ -458,7 +459,7 @@ class _ResponsesStream:
 
     def _end(self, end: TurnEnd) -> None:
         if not end.has_end_marker:
-            raise NotExpressible("an end without its marker: the marker has the stop reason")
+            raise NotExpressible("a missing end marker, because it has the stop reason")
         self._close()
         for call, index in zip(self._calls, self._indexes, strict=True):
             self._done(call, index)

@@ -1,6 +1,6 @@
-"""Scripted servers whose lines or chunks are independent: chat, Gemini, Ollama, chat completions.
+"""Scripted servers whose chunks are independent: flat chat, Gemini, Ollama, chat completions.
 
-Each has a request as clients of its protocol write it, with members that no wire knows.
+Each server has a sample request of a client of its protocol, with members that no wire knows.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _CHAT_REQUEST: Final = """\
 
 
 class ChatServer(ScriptedServer):
-    """A server of the chat wire, which no vendor uses."""
+    """A server for the `chat` wire, a protocol that no vendor uses."""
 
     wire: Wire = chat
     requests: tuple[bytes, ...] = (
@@ -70,11 +70,11 @@ class ChatServer(ScriptedServer):
     )
 
     def frames(self, script: Script) -> list[bytes]:
-        """Return the events of a stream."""
+        """Return the bytes of each event in a stream of the script."""
         return [_chat_encode_line(line) + b"\n" for line in script]
 
     def response(self, script: Script) -> bytes:
-        """Return one whole response."""
+        """Return the bytes of the script as a response that is not streamed."""
         answer = build_whole_response(script)
         parts: list[dict[str, Any]] = []
         for part in answer.parts:
@@ -104,7 +104,7 @@ def _chat_encode_line(line: ScriptLine) -> bytes:
                 index=line.index, id=line.id, name=line.name, arguments_delta=line.arguments
             )
             if not part.keys() & {"index", "arguments_delta"}:
-                raise NotExpressible("a fragment without index and arguments")
+                raise NotExpressible("a fragment without an index and without arguments")
             return encode_json(part)
         case WholeCall():
             return encode_json({"tool_calls": [_chat_call(line)]})
@@ -118,7 +118,7 @@ def _chat_encode_line(line: ScriptLine) -> bytes:
             return b""
         case TurnEnd():
             if not line.has_end_marker:
-                raise NotExpressible("an end without its marker: the stop reason is the marker")
+                raise NotExpressible("a missing end marker, because the stop reason is the marker")
             return encode_json(_chat_end_fields(line))
         case ServerFailure():
             return encode_json({"error": {"message": line.message}})
@@ -132,7 +132,7 @@ def _chat_call(call: WholeCall) -> dict[str, Any]:
 
 
 def _chat_arguments(text: str) -> JsonText | str:
-    """Return an object unchanged, and any other text as a string, which the wire also accepts."""
+    """Return an object as JSON and any other text as a string, because the wire accepts both."""
     return JsonText(text) if text.startswith("{") and text.endswith("}") else text
 
 
@@ -165,19 +165,19 @@ _GEMINI_REQUEST: Final = """\
 _GEMINI_STOP_REASONS: Final = {
     StopReason.END_TURN: "STOP",
     StopReason.LENGTH: "MAX_TOKENS",
-    StopReason.TOOL_USE: "STOP",  # only the calls show it
+    StopReason.TOOL_USE: "STOP",  # the calls are the only difference
     StopReason.CONTENT_FILTER: "SAFETY",
 }
 
 
 class GeminiServer(ScriptedServer):
-    """A server that sends whole calls, and each signature with the part that it seals."""
+    """A Gemini server, which sends whole calls, and each signature with the part it belongs to."""
 
     wire: Wire = gemini
     requests: tuple[bytes, ...] = (_GEMINI_REQUEST.encode(),)
 
     def frames(self, script: Script) -> list[bytes]:
-        """Return the events of a stream."""
+        """Return the bytes of each event in a stream of the script."""
         frames: list[bytes] = []
         for line, follower in zip_longest(script, script[1:]):
             token = follower.token if isinstance(follower, ThinkingSeal) else None
@@ -190,7 +190,7 @@ class GeminiServer(ScriptedServer):
         return frames
 
     def response(self, script: Script) -> bytes:
-        """Return one whole response."""
+        """Return the bytes of the script as a response that is not streamed."""
         answer = build_whole_response(script)
         return encode_json(_gemini_last_response(map(_gemini_part, answer.parts), answer.end))
 
@@ -209,7 +209,7 @@ def _gemini_encode_line(line: ScriptLine) -> bytes:
             return encode_sse_event(_gemini_usage(line.usage) | _GEMINI_ENVELOPE)
         case TurnEnd():
             if not line.has_end_marker:
-                raise NotExpressible("an end without its marker: the protocol has no marker")
+                raise NotExpressible("a missing end marker, because the protocol has none")
             return encode_sse_event(_gemini_last_response([{"text": ""}], line))
         case ServerFailure():
             error = {"code": 503, "message": line.message, "status": "UNAVAILABLE"}
@@ -248,7 +248,7 @@ def _gemini_last_response(parts: Iterable[dict[str, Any]], end: TurnEnd) -> dict
 
 
 def _gemini_usage(usage: Usage | None) -> dict[str, Any]:
-    """Return the counts of this protocol, in which candidates do not include thinking."""
+    """Return the token counts in Gemini's form, where candidate tokens exclude thinking."""
     if usage is None:
         return {}
     if usage.cache_write_tokens is not None:
@@ -286,22 +286,22 @@ _OLLAMA_CHAT_REQUEST: Final = """\
 _OLLAMA_STOP_REASONS: Final = {
     StopReason.END_TURN: "stop",
     StopReason.LENGTH: "length",
-    StopReason.TOOL_USE: "stop",  # only the calls show it
+    StopReason.TOOL_USE: "stop",  # the calls are the only difference
 }
 
 
 class OllamaChatServer(ScriptedServer):
-    """A server that sends whole calls, and token counts in its last line."""
+    """An Ollama server, which sends whole calls, and the token counts in its last line."""
 
     wire: Wire = ollama_chat
     requests: tuple[bytes, ...] = (_OLLAMA_CHAT_REQUEST.encode(),)
 
     def frames(self, script: Script) -> list[bytes]:
-        """Return the events of a stream."""
+        """Return the bytes of each event in a stream of the script."""
         return [_ollama_encode_line(line) for line in script]
 
     def response(self, script: Script) -> bytes:
-        """Return one whole response."""
+        """Return the bytes of the script as a response that is not streamed."""
         answer = build_whole_response(script)
         message: dict[str, Any] = {"role": "assistant", "content": answer.text or ""}
         for part in answer.parts:
@@ -330,7 +330,7 @@ def _ollama_encode_line(line: ScriptLine) -> bytes:
             return b"\n"
         case TurnEnd():
             if not line.has_end_marker:
-                raise NotExpressible("an end without its marker: the marker has the stop reason")
+                raise NotExpressible("a missing end marker, because it has the stop reason")
             message = {"message": {"role": "assistant", "content": ""}}
             return encode_json(_OLLAMA_ENVELOPE | message | _ollama_end_fields(line)) + b"\n"
         case ServerFailure():
@@ -405,14 +405,14 @@ class OpenAIChatServer(ScriptedServer):
     requests: tuple[bytes, ...] = (_OPENAI_CHAT_REQUEST.encode(),)
 
     def frames(self, script: Script) -> list[bytes]:
-        """Return the events of a stream."""
+        """Return the bytes of each event in a stream of the script."""
         frames = [_openai_encode_line(line) for line in script]
         if any(isinstance(line, TurnEnd) and line.has_end_marker for line in script):
             frames.append(b"data: [DONE]\n\n")
         return frames
 
     def response(self, script: Script) -> bytes:
-        """Return one whole response."""
+        """Return the bytes of the script as a response that is not streamed."""
         answer = build_whole_response(script)
         message: dict[str, Any] = {"role": "assistant", "content": answer.text}
         for part in answer.parts:

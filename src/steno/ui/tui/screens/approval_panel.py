@@ -1,6 +1,7 @@
 """The approval panel between the transcript and the prompt: the call, the choices, and an input.
 
-`ui.approval_state` keeps the state and decides which keys count; `render.call_text` describes a call.
+`ui.approval_state` holds the state and decides which keys are accepted; `render.call_text` describes
+a call.
 This module draws them and forwards the keys.
 """
 
@@ -116,7 +117,7 @@ class _CallText(ScrollView, can_focus=False):
         return len(self._rows)
 
     def limit_rows(self, max_rows: int) -> None:
-        """Limit the height; the other rows are scrolled."""
+        """Limit the height; rows that do not fit are reached by scrolling."""
         self._visible_rows = min(len(self._rows), max_rows)
         self.styles.height = self._visible_rows
 
@@ -130,7 +131,7 @@ class _CallText(ScrollView, can_focus=False):
 
 
 def _wrap_call_line(line: CallLine, columns: int) -> Iterator[_WrappedRow]:
-    """Yield the rows of a line; the counts follow the name of a file."""
+    """Yield the rows of a line; the counts of a diff stay next to the file name."""
     parts = [(part.text.expandtabs(TAB_SIZE), part.tone) for part in (line, *line.counts)]
     bar = () if line.tone is LineTone.HEADING else ((_QUOTE_BAR, "bar"),)
     start = 0
@@ -153,8 +154,8 @@ def _slice_parts(
 def _wrap_text(line: str, columns: int) -> Iterator[str]:
     """Yield a line in parts that fit, broken after blanks; no character is omitted.
 
-    A word that fills most of a row is broken, and so is a word after an indent: with almost empty
-    rows, less of the call would be visible.
+    A word that fills most of a row is broken, and so is a word after an indent: otherwise
+    rows would be almost empty, and less of the call would be visible.
     """
     start = 0
     while display_width(line[start : start + columns + 1]) > columns:
@@ -242,7 +243,7 @@ class _AnswerInput(LineInput):
         super().__init__(select_on_focus=False)
         self._key_guard = key_guard
         self.allows_quick_enter = False
-        """Whether Enter counts right after a key, unless it was pasted: for a denial, it may."""
+        """Whether Enter is accepted immediately after another key, as for a denial; never in a paste."""
 
     def on_key(self, event: Key) -> None:
         if event.key != "enter":  # see action_submit
@@ -448,7 +449,7 @@ class ApprovalPanel(Widget, can_focus=True):
     # -- keys --------------------------------------------------------------------------------
 
     def on_key(self, event: Key) -> None:
-        """Select a choice by its letter, if the key counts."""
+        """Select a choice by its letter, if keys are accepted now."""
         if not self.has_focus or not event.is_printable or "+" in event.key:
             return
         event.stop()
@@ -463,7 +464,7 @@ class ApprovalPanel(Widget, can_focus=True):
         self._draw()
 
     def on_paste(self, event: Paste) -> None:
-        """Ignore a paste: it must not decide about a call."""
+        """Ignore a paste, because pasted text must not decide about a call."""
         if self.has_focus:
             event.stop()
             self._state.paste()
@@ -518,14 +519,14 @@ class ApprovalPanel(Widget, can_focus=True):
         self.show_pending(self._session.pending_calls)
 
     def on_focus(self) -> None:
-        """Handle the focus; an open input gets it."""
+        """Pass the focus to the input if it is open."""
         self._awaits_focus = False  # after the user leaves the panel, it does not take the focus
         if self._state.edited_choice is not None:
             self._answer_input.focus()
         self._draw()
 
     def on_blur(self) -> None:
-        """Drop the highlight."""
+        """Remove the highlight from the choices."""
         self._state.highlight(None, self._state.message)
         self._draw()
 
@@ -594,7 +595,7 @@ class ApprovalPanel(Widget, can_focus=True):
             self.screen.set_focus(self._answer_input)
 
     def _fit(self, _: object = None) -> None:
-        """Give the call the rows that the other parts do not need, up to the share."""
+        """Set the height of the call to the rows that remain, up to its share of the screen."""
         screen = self.app.size
         width = self.content_size.width or screen.width - 2
         parts = (self._calls, self._note, self._choices, self._answer_input, self._hint)

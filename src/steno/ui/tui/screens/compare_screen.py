@@ -29,7 +29,7 @@ from steno.ui.tui.screens.widgets import CURSOR_KEYS, TitledScreen
 _TWO_COLUMN_WIDTH: Final = 80
 """The minimal width for two columns."""
 _SIDE_MARKS: Final = ("1 ", "2 ")
-"""The marks of the branches if one is below the other."""
+"""The marks of the two branches when one is drawn below the other."""
 _WHEEL_LINES: Final = 3
 _STYLE_NAMES: Final = ("head", "text", "differs", "rule", "cursor", "name", "chosen")
 _COMPARE_KEYS: Final = (
@@ -73,7 +73,7 @@ class CompareView(Widget, can_focus=True):
         super().__init__()
         self.state = state
         self._top = (0, 0)
-        """The item and the line of it at the top of the view."""
+        """The item and the line within it at the top of the view."""
         self._drawn: LRUCache[int, list[Strip]] = LRUCache(256)
         self._window: list[Strip] | None = None
 
@@ -86,7 +86,7 @@ class CompareView(Widget, can_focus=True):
         self._reveal()
 
     def on_resize(self) -> None:
-        """Lay out again."""
+        """Update the layout for the new size."""
         self.redraw()
 
     def notify_style_update(self) -> None:
@@ -132,7 +132,7 @@ class CompareView(Widget, can_focus=True):
         self.refresh()
 
     def _reveal(self) -> None:
-        """Scroll to the cursor; of a long item, to its beginning."""
+        """Scroll to the item under the cursor, or to the beginning of it if it is long."""
         if self.size.width and self.size.height:
             lowest = self._ending_with(self.cursor)
             self._show_from(min(max(self._top, lowest), (self.cursor, 0)))
@@ -235,7 +235,7 @@ class CompareView(Widget, can_focus=True):
         return Strip(segments).crop_extend(0, self.size.width, self._style("name"))
 
     def _strips(self, item: int) -> list[Strip]:
-        """Return an item as lines, followed by an empty one."""
+        """Return the lines of an item, followed by an empty line."""
         if item not in self._drawn:
             margin = Segment("▌" if item == self.cursor else " ", self._style("cursor"))
             lines = self._item_lines(item)
@@ -287,7 +287,7 @@ class CompareView(Widget, can_focus=True):
 
 @final
 class CompareScreen(TitledScreen[bool | None]):
-    """Two branches; the result is True if the active branch has changed."""
+    """A comparison of two branches; the result is True if the active branch has changed."""
 
     DEFAULT_CSS: ClassVar[str] = "CompareScreen { background: $background; }"
     AUTO_FOCUS: ClassVar[str | None] = "CompareView"

@@ -38,7 +38,7 @@ from steno.ui.tui.transcript.text_lines import (
 )
 
 _MAX_MARKDOWN: Final = 200_000
-"""The number of characters from which Markdown is shown as source: rendering would be slow."""
+"""The length from which Markdown is shown as source, because rendering it would be slow."""
 
 
 def _render_text(content: Report, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
@@ -106,7 +106,7 @@ class _PagerText(ScrollView, can_focus=True):
         self._lay_out_text()
 
     def _lay_out_text(self) -> None:
-        """Lay out again, if the width or the theme has changed."""
+        """Lay out the text again if the width or the theme has changed."""
         width = self.scrollable_content_region.width
         layout_key = (width, self.app.theme)
         if not width or layout_key == self._laid_out_for:
@@ -145,7 +145,7 @@ class _PagerText(ScrollView, can_focus=True):
     # -- search -----------------------------------------------------------------------------
 
     def search_for(self, text: str) -> None:
-        """Search for a text, ignoring case, and mark it; an empty one ends the search."""
+        """Search for a text, ignoring case, and mark the matches; an empty text ends the search."""
         self._pattern = re.compile(re.escape(text), re.IGNORECASE) if text else None
         self._find_matches()
 
@@ -234,7 +234,7 @@ class PagerScreen(TitledScreen[None]):
         self._text.go_to_match(step)
 
     def action_back(self) -> None:
-        """End the search; without one, close the screen."""
+        """End the search, or close the screen if there is no search."""
         if not self._input.has_class("-open") and not self._input.value:
             self.dismiss(None)
             return

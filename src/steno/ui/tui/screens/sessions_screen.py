@@ -31,7 +31,7 @@ from steno.ui.tui.screens.widgets import FilteredList, InputScreen, ListRow, Tit
 _TYPING_PAUSE_S: Final = 0.15
 """The pause after typing that starts the search."""
 _ROW_MARGIN: Final = 3
-"""Columns of a row around its cells: the mark before them, and a blank after."""
+"""The columns of a row for the mark before its cells and the blank after them."""
 _SESSION_KEYS: Final = (
     *("Enter resume", "F2 rename", "Del delete"),
     *("Ctrl+N new", "Tab folder/all", "Esc close"),
@@ -144,7 +144,7 @@ class SessionsScreen(TitledScreen[None]):
         self._note = Static(markup=False, classes="sessions--note")
 
     def compose_content(self) -> ComposeResult:
-        """Yield the list and a note about it."""
+        """Yield the list and the note below it."""
         yield from (self._list, self._note)
 
     def on_mount(self) -> None:
@@ -164,7 +164,7 @@ class SessionsScreen(TitledScreen[None]):
         self.run_worker(self._fetch(self._list.typed), group="fetch", exclusive=True)
 
     async def _fetch(self, search: str, selected_id: str | None = None) -> None:
-        """Read the sessions. A later search cancels this one: no outdated result is shown."""
+        """Read the sessions; a later search cancels this one, so that no outdated result is shown."""
         try:
             summaries = await self._session.session_list.summaries(search)
         except StenoError as exc:
@@ -175,7 +175,7 @@ class SessionsScreen(TitledScreen[None]):
         self._show_sessions(selected_id)
 
     def _show_sessions(self, selected_id: str | None = None, *, index: int = 0) -> None:
-        """Show the result, with the cursor on a session, else on a row."""
+        """Show the result, with the cursor on the given session or else on the given row."""
         in_this_folder = [summary for summary in self._results if summary.is_in_this_folder]
         self._shown = in_this_folder if self._only_this_folder else self._results
         ids = [summary.id for summary in self._shown]
@@ -214,7 +214,7 @@ class SessionsScreen(TitledScreen[None]):
         self._show_sessions(None if summary is None else summary.id)
 
     def action_new(self) -> None:
-        """Start another session."""
+        """Start a new session."""
         operation = self._session.session_list.new()
         self._start_operation(self._run_and_close("starting a session …", operation))
 

@@ -1,6 +1,6 @@
 """The branch tree of a session: switch, fork, label, compare, and edit an earlier prompt.
 
-An error is shown at the bottom; a failed action changes nothing. `ui.tree_state` keeps the tree.
+An error is shown at the bottom; a failed action changes nothing. `ui.tree_state` holds the tree.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ class TreeView(ScrollView, can_focus=True):
 
     @property
     def index(self) -> int:
-        """The row that the cursor is at; of a folded run, the first one."""
+        """The index of the row under the cursor, or of the first row of a folded run."""
         return 0 if self.line is None else self.line.first
 
     @property
@@ -140,7 +140,7 @@ class TreeView(ScrollView, can_focus=True):
         return None if line is None or line.is_run else self.lines.rows[line.first]
 
     def toggle_all(self) -> None:
-        """Give every row a line, or fold them again."""
+        """Unfold all rows, or fold them again."""
         index = self.index
         self.lines.toggle_all()
         self._lay_out_tree(index)
@@ -265,7 +265,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
         self._empty_text = _LOADING_TEXT
 
     def compose_content(self) -> ComposeResult:
-        """Yield the tree with an entry."""
+        """Yield the tree, and the pane that shows an entry."""
         yield Container(self._view, self._detail, id="panes")
 
     def on_mount(self) -> None:
@@ -279,7 +279,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
         self.run_worker(self._load(), exclusive=True)
 
     async def _load(self) -> None:
-        """Read the tree and show it; a long one takes a while."""
+        """Read the tree and show it."""
         with self.showing_errors():
             rows = await self._session.branches.rows()
             status, names = self._session.status, self._session.branches.names()
@@ -327,7 +327,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
     def _choose(
         self, question: str, names: Sequence[str], on_choice: Callable[[str], None]
     ) -> None:
-        """Call a function with the branch that the user picks; do not ask if there is only one."""
+        """Call a function with the branch that the user picks, or with the only branch."""
         if len(names) == 1:
             on_choice(names[0])
         else:
@@ -450,7 +450,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
     # -- comparison --------------------------------------------------------------------------
 
     def action_compare(self) -> None:
-        """Compare the two branches; of more, mark one, and compare it with the next one."""
+        """Compare the two branches; if there are more, mark one to compare with the next choice."""
         names = self._session.branches.names()
         if len(names) == 1:
             self.show_message("this session has only one branch; press f to fork another")

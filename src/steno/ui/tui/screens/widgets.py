@@ -1,8 +1,8 @@
-"""Widgets that screens share, and two dialogs: one for a line of text, and one to pick from a list.
+"""Widgets that screens share, a dialog for a line of text, and a dialog to pick from a list.
 
 `TitledScreen` stacks a title, messages and key hints around the content of a screen. In a
 `FilteredList`, typed text filters the list while the arrow keys move the cursor. Rows are drawn when
-they become visible, so that thousands of rows cost little.
+they become visible, so that a list of thousands of rows is fast.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _BANNER_TEXT: Final = "A tool call needs your approval · Esc back to it"
 
 
 def balance_rows(widths: Sequence[int], total: int, *, gap: int = 0) -> list[slice]:
-    """Return the slice of each row, by widths: as few rows as possible, filled evenly."""
+    """Return the slice of each row, so that as few rows as possible are filled evenly."""
     rows = _fill_rows(widths, total, gap)
     # An almost empty last row looks like a mistake.
     while total > 1 and len(narrower := _fill_rows(widths, total - 1, gap)) == len(rows):
@@ -70,7 +70,7 @@ def balance_rows(widths: Sequence[int], total: int, *, gap: int = 0) -> list[sli
 
 
 def _fill_rows(widths: Sequence[int], total: int, gap: int) -> list[slice]:
-    """Return rows that each contain as many widths as fit, and at least one."""
+    """Return rows that each contain as many parts as fit, and at least one."""
     rows: list[slice] = []
     remaining = 0
     for index, width in enumerate(widths):
@@ -170,7 +170,7 @@ class LineInput(Input):
     """
 
     def validate_value(self, value: str) -> str:
-        """Replace pasted control characters, which a terminal would act on."""
+        """Replace pasted control characters, which a terminal would interpret."""
         return terminal_text(value).replace("\n", " ")
 
 
@@ -200,7 +200,7 @@ class ApprovalBanner(Static):
 
 
 class TitledScreen(ModalScreen[T]):
-    """A screen with a title, a content, a message about the last action, and key hints."""
+    """A screen with a title, content, a message about the last action, and key hints."""
 
     def __init__(self, title: str = "", keys: Sequence[str] = ()) -> None:
         super().__init__()
@@ -329,7 +329,7 @@ class ListRow(Visual):
 
 @final
 class _ColumnHeader(Widget):
-    """The header above the rows of a list, as wide as they are."""
+    """The header above the rows of a list, with the same width."""
 
     def __init__(self, draw: DrawRow, rows: OptionList) -> None:
         super().__init__()
@@ -408,7 +408,7 @@ class FilteredList(Vertical):
         return self._list.highlighted
 
     def show(self, rows: Iterable[ListRow], index: int = 0) -> None:
-        """Show other rows, with the cursor on one of them."""
+        """Replace the rows, and move the cursor to one of them."""
         self._list.set_options([Option(row) for row in rows])
         self._list.highlighted = index if self._list.option_count else None
 

@@ -24,7 +24,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 MAX_DRAWN_PIXELS: Final = 64_000_000
-"""The maximal number of pixels of an image that is drawn; large cameras have as many."""
+"""The maximal number of pixels of an image that is drawn; photos of large cameras fit."""
 MAX_SCANS: Final = 100
 """The maximal number of scans of a JPEG; each scan takes as long as the first."""
 MAX_ROWS: Final = 24
@@ -36,7 +36,7 @@ _READERS: Final[Mapping[bytes, tuple[str, Callable[[BytesIO], ImageFile]]]] = {
     b"GIF8": ("gif", GifImageFile),
     b"RIFF": ("webp", WebPImageFile),
 }
-"""The decoders by their first bytes. Not `Image.open`, which warns on standard error."""
+"""The decoders by the first bytes of a file; `Image.open` would print warnings on stderr."""
 _DECODER_ERRORS: Final = (
     *(OSError, SyntaxError, ValueError, TypeError, ArithmeticError, LookupError, EOFError),
     *(AssertionError, MemoryError, struct.error, zlib.error, Warning),

@@ -1,6 +1,6 @@
 """An item of the transcript as lines on the screen.
 
-`ItemDrawing` keeps its lines, and draws them again only after a change. This module knows no view
+`ItemDrawing` caches its lines, and draws them again only after a change. This module knows no view
 and no scrolling.
 
 Rich's Markdown and Pygments take longer to import than the rest of the first paint, so the first
@@ -56,7 +56,7 @@ _STATE_MARKS: Final[Mapping[CallState | None, tuple[str, str]]] = {
     CallState.DENIED: ("⊘", "failed"),
     CallState.STOPPED: ("■", "stopped"),
 }
-"""The mark of each state, which also terminals without colours show, and the name of its style."""
+"""The mark of each state, which is visible without colours, and the name of its style."""
 
 DrawImage: TypeAlias = Callable[[TranscriptItem, ImageLocation, int], Sequence[Strip]]
 """Returns an image of an item as lines of a width, or a placeholder until it is drawn."""
@@ -84,12 +84,12 @@ def estimate_height(item: TranscriptItem, width: int) -> int:
 
 
 def is_folded(item: TranscriptItem) -> bool:
-    """Return whether an item is folded: to its head, or to the first lines of a prompt or shell."""
+    """Return whether an item is folded to its head or, for a prompt or shell, to its first lines."""
     return item.is_folded and item.can_fold
 
 
 def copied_text(item: TranscriptItem) -> str:
-    """Return the text of an item with its hint; of a prompt, the text as it was typed."""
+    """Return the text of an item with its hint, or the typed text of a prompt."""
     text = item.join_chunks() or item.head
     return text if item.kind is ItemKind.USER else f"{text}{HINT_TEXTS[item.hint]}"
 
@@ -222,7 +222,7 @@ class ItemDrawing:
         return lines + self._images(self._width)
 
     def _reply(self, body: str) -> list[Strip]:
-        """Return the report of a command in a frame, with its head in the upper line."""
+        """Return the report of a command in a frame, with its head in the top line of the frame."""
         styles, inner = self._styles, self._width - 4
         title = fit_head(self._item.head, inner - 2)
         title = f" {title} " if title else ""
@@ -278,7 +278,7 @@ class ItemDrawing:
         return lines + self._omission_line(shown.omission)
 
     def _output_lines(self, body: str, width: int) -> list[Strip]:
-        """Return the output of a program; of long output, the beginning and the end."""
+        """Return the output of a program, or the beginning and the end of long output."""
         beginning, omission, end = head_and_tail(body)
         first, last = [
             styled_strips(break_lines(text, width) if text else (), self._styles.output)

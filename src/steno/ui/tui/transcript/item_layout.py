@@ -18,11 +18,11 @@ from steno.ui.tui.transcript.item_drawing import DrawImage, ItemDrawing, estimat
 from steno.ui.tui.transcript.text_lines import TranscriptStyles
 
 MAX_DRAWN_ITEMS: Final = 1_000
-"""The number of drawings to keep; other items are drawn again when the user scrolls there."""
+"""The number of cached drawings; other items are drawn again when the user scrolls to them."""
 
 
 class LinePosition(NamedTuple):
-    """An item and a line of it."""
+    """The index of an item, and of a line in it."""
 
     item: int
     line: int
@@ -78,7 +78,7 @@ class HeightIndex:
         return total
 
     def find(self, line: int) -> LinePosition:
-        """Return the item and the line at a position; below the end, the end of the last item."""
+        """Return the item and its line at a position; the end of the last item for a later position."""
         if line >= (total := self.total):
             return LinePosition(len(self) - 1, self._heights[-1] - 1 if total else 0)
         position = 0
@@ -152,7 +152,7 @@ class ItemLayout:
                 self._drawings.discard(position)
 
     def index_of(self, item: TranscriptItem) -> int | None:
-        """Return the index of an item; None if it is not here."""
+        """Return the index of an item; None if the layout does not contain it."""
         return self._index_by_item.get(item)
 
     def fit(self, width: int, styles: TranscriptStyles) -> None:
@@ -169,7 +169,7 @@ class ItemLayout:
             drawing.is_stale = True
 
     def invalidate_heights(self) -> None:
-        """Replace all heights with estimates: most of them have changed."""
+        """Replace all heights with estimates, after a change that affects most of them."""
         self._heights = HeightIndex(estimate_height(item, self._width) for item in self._items)
         self._measured_widths = [0] * len(self._items)
         for index in [*self._drawings.keys()]:

@@ -1,10 +1,10 @@
-"""Markdown and code as lines on the screen, also while the text is still streaming.
+"""Markdown and code as lines on the screen, even while the text is still streaming.
 
 Rich draws the Markdown. No text is hidden: parts that Rich would omit (HTML, link definitions, the
 source of an image) are shown as source. Pygments colours code.
 
 `StreamedMarkdown` draws a growing text. Its blocks (paragraphs, lists, code) before the last one
-cannot change any more; they are drawn once.
+cannot change any more, so they are drawn once.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class StreamedMarkdown:
 
 @final
 class _HighlightedCode(CodeBlock):
-    """Code in the colours of the theme; Rich's own element knows only the name of a theme."""
+    """Code in the colours of the app's theme; Rich's own element accepts only a theme name."""
 
     def __init__(self, lexer_name: str, styles: TranscriptStyles) -> None:
         super().__init__(lexer_name, "")

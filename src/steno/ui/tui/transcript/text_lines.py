@@ -108,7 +108,7 @@ class Excerpt(NamedTuple):
 
     text: str
     omission: str
-    """A line about the rest; empty if there is none."""
+    """A line about the omitted part; empty if nothing is omitted."""
 
 
 def take_excerpt(body: str) -> Excerpt:
@@ -156,12 +156,12 @@ def last_lines(body: str, count: int) -> tuple[str, int]:
 
 
 def break_lines(text: str, width: int) -> list[str]:
-    """Return a text as lines that fit, broken between any characters: for output of programs."""
+    """Return a text as lines that fit, broken between any characters, for the output of programs."""
     return _fit_lines(text, width, lambda line: chop_cells(line, max(width, 2)) or [""])
 
 
 def wrap_lines(text: str, width: int) -> list[str]:
-    """Return a text as lines that fit, broken between words: for text of users and models."""
+    """Return a text as lines that fit, broken between words, for the text of users and models."""
 
     def wrap(line: str) -> list[str]:
         wrapped = Text(line).wrap(plain_console(), max(width, 2), overflow="fold")
@@ -199,7 +199,7 @@ def styled_strips(lines: Iterable[str], style: Style) -> list[Strip]:
 def safe_strips(lines: Iterable[Iterable[Segment]]) -> list[Strip]:
     """Return rendered lines as strips, without control characters and links.
 
-    A renderer may restore removed characters: Markdown has several ways to write a character.
+    A renderer may restore removed characters, because Markdown can write a character in several ways.
     """
     return [
         Strip([_safe_segment(segment) for segment in line if not segment.control]) for line in lines

@@ -59,7 +59,7 @@ LEFT_MARGIN: Final = 2
 
 
 def find_no_image(entry: str, number: int) -> ReadImageBytes | None:
-    """Return None: there are no images."""
+    """Return None, for a transcript without images."""
     return None
 
 
@@ -232,7 +232,7 @@ class Transcript(ScrollView, can_focus=True):
         self._pause_s = max(REDRAW_PAUSE_S, 3 * (process_time() - started_at))
 
     def _anchor(self) -> ScrollAnchor | None:
-        """Return the anchor at the top, which stays there; None while the end is followed."""
+        """Return the anchor that holds the top line in place; None while the view follows the end."""
         if not self.items or (self.is_at_end and self.selected is None):
             return None
         return ScrollAnchor(*self._item_layout.position_at(self.scroll_offset.y))
@@ -294,7 +294,7 @@ class Transcript(ScrollView, can_focus=True):
         self._lay_out_visible(anchor)
 
     def watch_show_vertical_scrollbar(self, is_shown: bool) -> None:
-        """Set the position of a scrollbar that appears: it did not exist before."""
+        """Set the position of a scrollbar that has just appeared."""
         if is_shown:
             self.vertical_scrollbar.position = self.scroll_y
 
