@@ -114,6 +114,19 @@ def test_no_module_has_a_vague_name() -> None:
     assert [name_of(path) for path in FILES if path.stem in vague] == []
 
 
+def test_only_one_module_starts_tasks() -> None:
+    """A task that an eager factory starts can run, and end, before its caller has stored it."""
+    starts = re.compile(r"\b(create_task|ensure_future|TaskGroup)\b")
+    lines = [
+        f"{name_of(path)}:{number}"
+        for path in FILES
+        if name_of(path) != "lazy_task.py"
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if starts.search(line)
+    ]
+    assert lines == []
+
+
 def test_source_has_no_todo_comments() -> None:
     unfinished = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
     assert [name_of(path) for path in FILES if unfinished.search(path.read_text("utf-8"))] == []

@@ -10,7 +10,9 @@ import pytest
 from steno import ChatMessage
 from steno.agent import EndReason, SteeringPolicy
 from steno.errors import InvalidValue, StenoError
+from steno.log.conversation import Conversation
 from steno.messages.message import UserMessage
+from steno.ports import Tool
 from steno.store import MemoryStore
 from tests.agent.agent_setup import AgentHarness, read_tool, run
 
@@ -87,6 +89,79 @@ def test_a_cancelled_wait_records_the_prompt_and_the_messages_after_it() -> None
         assert user_texts(harness) == ["Go.", "And be brief."]
         assert not harness.agent.is_running
         harness.check()
+
+    run(main())
+
+
+@pytest.mark.parametrize("is_coroutine", [False, True])
+def test_before_run_can_interrupt_the_run_before_it_waits(is_coroutine: bool) -> None:
+    class InterruptingAgent(AgentHarness):
+        def __init__(self) -> None:
+            before_run = self.interrupt_and_wait if is_coroutine else self.interrupt
+            super().__init__(["Done."], before_run=before_run)
+
+        def interrupt(self) -> asyncio.Future[None]:
+            assert self.agent.is_running
+            self.agent.interrupt()
+            done = asyncio.get_running_loop().create_future()
+            done.set_result(None)
+            return done
+
+        async def interrupt_and_wait(self) -> None:
+            await self.interrupt()
+
+    async def main() -> None:
+        harness = InterruptingAgent()
+        with pytest.raises(StenoError) as caught:
+            await harness.run("Go.")
+        assert caught.value.code == "interrupted"
+        assert user_texts(harness) == []
+        assert not harness.agent.is_running
+
+    run(main())
+
+
+def test_an_error_of_before_run_leaves_the_agent_idle() -> None:
+    def fail() -> Any:
+        raise RuntimeError("no servers")
+
+    async def main() -> None:
+        harness = AgentHarness(["Done."], before_run=fail)
+        with pytest.raises(RuntimeError):
+            await harness.run("Go.")
+        assert not harness.agent.is_running
+
+    run(main())
+
+
+def test_begin_run_can_interrupt_the_run() -> None:
+    class InterruptingAgent(AgentHarness):
+        def __init__(self) -> None:
+            super().__init__(["Done.", "Done."], begin_run=self.begin)
+            self.interrupts = True
+
+        def begin(self) -> tuple[Conversation, list[Tool]]:
+            if self.interrupts:
+                self.agent.interrupt()
+            return self.conversation, []
+
+    async def main() -> None:
+        harness = InterruptingAgent()
+        result = await harness.run("Go.")
+        assert result.end_reason is EndReason.INTERRUPTED
+        assert harness.provider.requests == []
+        assert user_texts(harness) == ["Go."]
+        harness.interrupts = False
+        assert (await harness.run("Again.")).end_reason is EndReason.DONE
+
+    run(main())
+
+
+def test_an_interrupt_of_an_idle_agent_does_not_stop_the_next_run() -> None:
+    async def main() -> None:
+        harness = AgentHarness(["Done."])
+        harness.agent.interrupt()
+        assert (await harness.run("Go.")).end_reason is EndReason.DONE
 
     run(main())
 

@@ -2,7 +2,7 @@
 
 The constructor checks its arguments, and its errors name the value to pass instead. Without the
 check, a wrong argument would fail in the middle of a run with an AttributeError. Where a protocol
-is expected, the check looks only for its methods, so that other programs can implement it.
+is expected, only the presence of its methods is checked, so that other programs can implement it.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from steno.agent.steering import (
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
 from steno.context import ContextBuilder, CountTokens, ModelTarget, estimate_tokens
 from steno.errors import InvalidMessage, InvalidValue, StenoError
+from steno.lazy_task import start_task
 from steno.log.conversation import Conversation
 from steno.log.queries import Price
 from steno.messages.message import ChatMessage, UserMessage
@@ -123,10 +124,11 @@ class Agent:
         self._steering = SteeringQueue()
         self._before_run = before_run
         self._begin_run = begin_run
-        self._waiting: asyncio.Future[object] | None = None
+        self._waiting: asyncio.Task[object] | None = None
         """The pending call of `before_run`; None if no run is waiting for it."""
-        self._is_wait_interrupted = False
         self._run: AgentRun | None = None
+        self._is_interrupted_early = False
+        """Whether `interrupt` was called while `_run` was None."""
 
     @property
     def is_running(self) -> bool:
@@ -156,8 +158,8 @@ class Agent:
         the prompt, and later prompts stay queued until `withdraw` or the next run.
 
         Raises LogError if the log cannot be written, StenoError (`agent_busy`) while another run is
-        in progress, and StenoError (`interrupted`) if the run is interrupted before anything is
-        recorded. If the task is cancelled, a later run can continue the conversation.
+        in progress, and StenoError (`interrupted`) if `interrupt` is called while the run waits for
+        `before_run`; nothing is recorded then. If the task is cancelled, a later run can continue the conversation.
         """
         prompt_input = None if prompt is None else _build_prompt_input(prompt)
         await self._wait_to_begin()
@@ -195,18 +197,19 @@ class Agent:
         task = asyncio.current_task()
         assert task is not None
         cancel_count = task.cancelling()
-        self._waiting = asyncio.ensure_future(self._before_run())
+        self._is_interrupted_early = False
+        # The task also calls the function, which may call `interrupt` before it returns.
+        self._waiting = start_task(_call_and_await(self._before_run))
         try:
             await self._waiting
         except asyncio.CancelledError:
             if task.cancelling() > cancel_count:
                 task.cancel()  # begin the run to record its prompt; the cancellation then ends it
                 return
-            self._is_wait_interrupted = True
+            self._is_interrupted_early = True
         finally:
-            is_interrupted, self._is_wait_interrupted = self._is_wait_interrupted, False
             self._waiting = None
-        if is_interrupted:
+        if self._is_interrupted_early:
             raise interrupted_before_start()
 
     @contextmanager
@@ -215,12 +218,15 @@ class Agent:
 
         Raises InvalidValue if the tools that `begin_run` returns are invalid.
         """
+        self._is_interrupted_early = False
         if self._begin_run is not None:
             self.conversation, tools = self._begin_run()
             if (collected := _collect_tools(tools)) != self._config.dispatcher.tools:
                 self._config = self._config._replace(dispatcher=self._create_dispatcher(collected))
         recorder = RunRecorder(self.conversation, on_event)
         self._run = AgentRun(self._config, recorder, self._steering)
+        if self._is_interrupted_early:  # by `begin_run`
+            self._run.interrupt()
         try:
             yield self._run
         finally:
@@ -235,7 +241,7 @@ class Agent:
         Leaving the loop early stops the run; use `contextlib.aclosing` to stop it at once.
         """
         events: asyncio.Queue[LoopEvent | None] = asyncio.Queue()
-        task = asyncio.create_task(self.run(prompt, on_event=events.put_nowait))
+        task = start_task(self.run(prompt, on_event=events.put_nowait))
         task.add_done_callback(lambda _: events.put_nowait(None))
         try:
             while (event := await events.get()) is not None:
@@ -275,14 +281,20 @@ class Agent:
     def interrupt(self) -> None:
         """Stop the response and the tools, and record their partial output. No-op if idle.
 
-        A tool that ignores its cancellation is abandoned after ten seconds, or at once if
-        `interrupt` is called again. A run that is waiting for `before_run` does not begin.
+        The run then ends, unless a prompt is queued. A tool that ignores its cancellation is
+        abandoned after ten seconds, or at once if `interrupt` is called again. A run that is
+        waiting for `before_run` does not begin.
         """
-        if self._waiting is not None:
-            self._is_wait_interrupted = True
-            self._waiting.cancel()
         if self._run is not None:
             self._run.interrupt()
+            return
+        self._is_interrupted_early = True
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+
+async def _call_and_await(function: Callable[[], Awaitable[object]]) -> object:
+    return await function()
 
 
 def _build_prompt_input(prompt: AnyPrompt) -> PromptInput:
@@ -292,7 +304,10 @@ def _build_prompt_input(prompt: AnyPrompt) -> PromptInput:
         case PromptInput(images=(), piped=""):
             return prompt._replace(message=ChatMessage.user(prompt.text))
         case PromptInput():
-            message = "the prompt has images or piped input; set a message that contains them"
+            message = (
+                "the prompt has images or piped input but no message; set a message that contains"
+                " them"
+            )
             raise InvalidMessage(message, place="agent", code="invalid_prompt")
         case UserMessage():
             return PromptInput(prompt.text or "", message=prompt)

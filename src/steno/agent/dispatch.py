@@ -43,6 +43,7 @@ from steno.agent.telemetry.spans import Telemetry
 from steno.bounded_text import BoundedText
 from steno.errors import InvalidValue, Missing, OutOfOrder, ToolFailed
 from steno.ids import utc_now
+from steno.lazy_task import start_task
 from steno.log.conversation import Conversation
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import Text
@@ -200,7 +201,7 @@ class Dispatcher:
         self, call: AnyToolCall, decided: _ApprovedCall | ToolResultMessage, recorder: RunRecorder
     ) -> _RunningCall:
         output = ReportedOutput(lambda text: recorder.emit_from_callback(CallOutput(call.id, text)))
-        task = asyncio.ensure_future(self._run_call(decided, recorder, output))
+        task = start_task(self._run_call(decided, recorder, output))
         return _RunningCall(call, output, task)
 
     async def _run_call(
@@ -241,7 +242,10 @@ class Dispatcher:
 
 
 def _current_subjects(tool: Tool, call: ToolCall) -> tuple[str, ...] | None:
-    """Return the current subjects of a call; a symlink may have changed since the decision."""
+    """Return the current subjects of a call; None if the tool raises an exception.
+
+    A symlink may have changed since the decision.
+    """
     try:
         return tool.subjects(call)
     except Exception:  # noqa: BLE001 - the same call succeeded when the gate decided
@@ -266,7 +270,11 @@ def _result_after_stop(running: _RunningCall) -> ToolResultMessage:
 
 
 async def finish_orphaned_calls(dispatcher: Dispatcher, recorder: RunRecorder) -> None:
-    """Record a result for every call on the active branch that has no result."""
+    """Record a result for every outstanding call; calls that are safe to run are handled as usual.
+
+    A call is not safe to run if it may have run already and its tool does not only read, or if a
+    result of its turn was redacted. Such a call is recorded as cancelled.
+    """
     conversation = recorder.conversation
     for call_id in conversation.outstanding:
         call = conversation.outstanding_call(call_id)

@@ -43,6 +43,7 @@ from steno.errors import (
     StenoError,
     Unresolved,
 )
+from steno.lazy_task import start_task
 from steno.log.queries import cost_of, entry_usage
 from steno.messages.change import Change, ChangeCode, explain_repair
 from steno.messages.message import AssistantMessage
@@ -239,9 +240,7 @@ class AgentRun:
         task = asyncio.current_task()
         assert task is not None
         cancel_count = task.cancelling()
-        self._step = asyncio.create_task(step())
-        if self._is_interrupted:  # by a listener, while an eager task ran its first part
-            self._step.cancel()
+        self._step = start_task(step())
         try:
             continues = await self._step
         except asyncio.CancelledError:
@@ -368,6 +367,7 @@ class AgentRun:
         envelope: dict[str, Any] = getattr(stream, "envelope", {})
         members = {
             "model": self._config.model,
+            # Gemini names these fields `modelVersion` and `responseId`.
             "response_model": envelope.get("model") or envelope.get("modelVersion"),
             "response_id": envelope.get("id") or envelope.get("responseId"),
         }

@@ -26,6 +26,7 @@ from steno.errors import InvalidValue, Missing, StenoError
 from steno.inputs.images.prepare import MAX_IMAGE_FILE_BYTES, BadImage, check_image_type
 from steno.inputs.mcp.prompts import expand_prompt, parse_prompt_command
 from steno.inputs.mentions import is_url
+from steno.lazy_task import start_task
 from steno.log.conversation import Conversation
 from steno.log.queries import last_message
 from steno.messages.content import Image, ImageData, RecognitionMode
@@ -60,12 +61,12 @@ def _report_end(started: asyncio.Future[StenoError | None], run: asyncio.Task[Ru
     """Report a run that ended before it started; listeners receive its error."""
     _report_start(started, interrupted_before_start())
     if not run.cancelled():
-        run.exception()
+        run.exception()  # mark the error as retrieved, or asyncio would log it
 
 
 @final
 class ActiveRun:
-    """Runs the agent, once at a time, and stops it together with the user's shell command."""
+    """Runs the agent, one run at a time, and stops it together with the user's shell command."""
 
     def __init__(self, state: SessionState) -> None:
         self._state = state
@@ -74,9 +75,9 @@ class ActiveRun:
         """The last run."""
         self._compaction: asyncio.Task[Entry | None] | None = None
         self._started: asyncio.Future[StenoError | None] | None = None
-        """Of the last run: None once the run has accepted its prompt, else the reason why not."""
+        """Resolves to None when the last run has accepted its prompt, or else to the error."""
         self._is_starting = False
-        """Whether the task of the last run is about to begin; an interrupt resets it."""
+        """Whether the task of a run or a compaction has not begun yet; an interrupt resets it."""
         self._has_events = False
         """Whether the last run has sent an event."""
         self._prompt: PromptInput | None = None
@@ -86,7 +87,7 @@ class ActiveRun:
 
     @property
     def is_running(self) -> bool:
-        """Whether anything runs."""
+        """Whether the agent or a shell command runs."""
         return self._state.is_agent_running or self._state.is_shell_running
 
     @property
@@ -143,7 +144,12 @@ class ActiveRun:
             ) from exc
 
     async def retry(self, image_mode: RecognitionMode | None = None) -> None:
-        """Send an unsent prompt and those that returned with it again, or continue the log."""
+        """Send an unsent prompt again, or continue the last turn.
+
+        The prompts that were returned with the unsent prompt are sent again too; `image_mode`
+        replaces the mode of its images. If the last response was cut off, the branch is rewound to
+        the entry before it. Raises Missing if there is nothing to retry.
+        """
         state = self._state
         async with state.lock:
             state.check_idle()
@@ -180,14 +186,14 @@ class ActiveRun:
         self._state.emit_branch_changed()
 
     async def compact(self) -> Entry | None:
-        """Let the model summarize the conversation; return the entry, None if nothing was recorded."""
+        """Let the model summarize the conversation; return the recorded entry, or None."""
         state = self._state
         async with state.lock:
             state.check_idle()
             if not state.is_recorded:
                 return None
             state.is_agent_running = self._is_starting = True
-            self._compaction = asyncio.create_task(self._summarize())
+            self._compaction = start_task(self._summarize())
             try:
                 with state.explain_conflicts():
                     return await self._compaction
@@ -203,11 +209,11 @@ class ActiveRun:
     async def _start(
         self, prompt: PromptInput | None, followers: Sequence[PromptInput] = ()
     ) -> None:
-        """Start a run, followed by other prompts; it can be steered when this returns.
+        """Start a run, and queue `followers` after its prompt; on return, the run can be steered.
 
-        Raises StenoError if the run fails before its first event: the prompt was not recorded then.
-        It does not wait for MCP servers: a prompt that waits for them and is not sent returns as an
-        event.
+        Raises StenoError if the run fails before its first event; its prompt is not recorded in
+        that case. This method does not wait for MCP servers: if the prompt waits for them and is
+        then not sent, an `InputReturned` event returns it.
         """
         await self._state.lock.run_cancellable(self._state.open_store())
         self._state.check_open()
@@ -218,7 +224,7 @@ class ActiveRun:
         for follower in followers:
             agent.enqueue(follower, self._state.environment.settings.steering)
         self._started = started = asyncio.get_running_loop().create_future()
-        self._run = asyncio.create_task(self._run_agent(prompt, started))
+        self._run = start_task(self._run_agent(prompt, started))
         self._run.add_done_callback(partial(_report_end, started))
         if (error := await started) is not None:
             raise error
@@ -228,8 +234,9 @@ class ActiveRun:
     ) -> RunResult:
         error: StenoError | None = None
         try:
+            is_waiting = self._state.start_mcp()  # its notices may lead to an interrupt
             is_interrupted, self._is_starting = not self._is_starting, False
-            if self._state.start_mcp():
+            if is_waiting:
                 _report_start(started, None)
             if is_interrupted:
                 raise interrupted_before_start()
@@ -243,9 +250,7 @@ class ActiveRun:
             raise
         finally:
             returned: list[PromptInput] = []
-            # Compare the future, not the task: under an eager task factory, which Textual sets on
-            # Python 3.12, a run can end before `self._run` is assigned.
-            if self._started is started:  # else the next run has started already
+            if self._run is asyncio.current_task():  # else the next run has started already
                 first = () if self._has_events or prompt is None else (prompt,)
                 returned = [*first, *self._state.agent.withdraw()]
                 self._set_idle()
@@ -279,7 +284,7 @@ class ActiveRun:
                 self._state.emit(hint)
 
     def _finish_run(self) -> None:
-        """Return a prompt with an unresolved reference, and those sent after it."""
+        """Send `InputReturned` for a prompt with an unresolved reference and for later prompts."""
         unsent, followers = self._unsent_prompt, self._state.agent.withdraw()
         first = () if unsent is None or self._prompt is None else (self._prompt,)
         if unsent is not None:
@@ -308,7 +313,7 @@ class ActiveRun:
     # -- the end -----------------------------------------------------------------------------
 
     def interrupt(self) -> None:
-        """Interrupt the run and the shell command; a second call does not wait for anything.
+        """Interrupt the run and the shell command; a second call abandons tools that do not stop.
 
         Prompts that no model has read are withdrawn first, or the run would continue with them.
         Prompts that are still being prepared, or wait for their turn, are refused.
@@ -340,7 +345,10 @@ class ActiveRun:
 async def _prepare_prompt(
     prompt: PromptInput, environment: AgentEnvironment
 ) -> tuple[PromptInput, tuple[SetupNotice, ...]]:
-    """Return a prompt with its message, or as a server expands it. Raises OSError, StenoError."""
+    """Return a prompt with its message, which an MCP server may have expanded, and notices.
+
+    Raises OSError, StenoError.
+    """
     mode = environment.settings.image_mode
     images = await asyncio.to_thread(
         lambda: [_load_image(image, environment.workspace) for image in prompt.images]
@@ -393,7 +401,7 @@ def _load_image(image: str | bytes, workspace: Workspace) -> str | ImageData:
             place="image",
         ) from None
     except OSError as exc:
-        exc.filename = image  # versions of Python name different parts of it
+        exc.filename = image  # which part of the path Python reports depends on its version
         raise
     if any(real_path.is_relative_to(root) for root in workspace.roots):
         return workspace.relative_of_real_path(str(real_path))

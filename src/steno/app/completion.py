@@ -1,8 +1,8 @@
 """Completion of typed text: `@...` is a file, folder or resource, `/...` a prompt of a server.
 
-Files that models do not search are omitted: hidden ones, those in `.gitignore` and similar files,
-and compiler output. A suggestion is read in a prompt as exactly that file
-(`steno.inputs.mentions`).
+Files that the search tools ignore are omitted: hidden ones, unless the typed text contains a hidden
+name, and those in `.gitignore` and similar files. Compiler output is omitted too. In a prompt, a
+suggestion refers to exactly the suggested file (`steno.inputs.mentions`).
 
 The lists of servers are cached for a while; a slow server is omitted until it responds. No error of
 a server or a file is raised here.
@@ -15,11 +15,11 @@ import os
 import posixpath
 import re
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from heapq import nsmallest
 from pathlib import Path
-from typing import Final, Generic, NamedTuple, TypeVar, final
+from typing import Any, Final, Generic, NamedTuple, TypeVar, final
 from weakref import WeakKeyDictionary
 
 from steno.app.commands.table import Suggestion
@@ -29,6 +29,7 @@ from steno.errors import ServerFailed, ToolFailed
 from steno.inputs.mcp.connection import McpConnection
 from steno.inputs.mcp.prompts import McpPrompt, list_mcp_prompts
 from steno.inputs.mcp.protocol import ListedResource
+from steno.lazy_task import start_task
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.tools.path_patterns import IgnoreRules, asks_for_hidden_names
 from steno.tools.search import choose_search_engine
@@ -57,7 +58,7 @@ _TYPEABLE_URI: Final = re.compile(r"""[A-Za-z][A-Za-z0-9+.-]*://[^\s`"'<>|@]*[\w
 
 
 class _CachedTask(NamedTuple, Generic[T]):
-    task: asyncio.Future[tuple[T, ...]]
+    task: asyncio.Task[tuple[T, ...]]
     since: float
 
 
@@ -65,13 +66,13 @@ class _CachedTask(NamedTuple, Generic[T]):
 class TimedCache(Generic[K, T]):
     """A cache of the results of a loader, which are loaded again after `max_age_s`.
 
-    A slow load is not awaited; its result is returned by a later call. A result is dropped when its
-    key is garbage collected.
+    A load is awaited for at most `max_wait_s`; the result of a slower one is returned by a later
+    call. A result is dropped when its key is garbage collected.
     """
 
     def __init__(
         self,
-        loader: Callable[[K], Awaitable[tuple[T, ...]]],
+        loader: Callable[[K], Coroutine[Any, Any, tuple[T, ...]]],
         *,
         max_age_s: float,
         max_wait_s: float,
@@ -85,10 +86,10 @@ class TimedCache(Generic[K, T]):
         self._tasks: WeakKeyDictionary[K, _CachedTask[T]] = WeakKeyDictionary()
 
     async def get(self, key: K) -> tuple[T, ...]:
-        """Return the cached result; an empty tuple until the first load is done."""
+        """Return the cached or newly loaded result; an empty tuple while a slow load continues."""
         cached = self._tasks.get(key)
         if cached is None or not self._is_fresh(cached):
-            task = asyncio.ensure_future(self._loader(key))
+            task = start_task(self._loader(key))
             cached = self._tasks[key] = _CachedTask(task, self._now())
         # A cancelled wait does not cancel the load.
         await asyncio.wait({cached.task}, timeout=self._max_wait_s)
@@ -103,7 +104,7 @@ class TimedCache(Generic[K, T]):
 
 class _PathName(NamedTuple):
     text: str
-    """Relative to the workspace; a folder ends with a slash."""
+    """The path, relative to the workspace unless typed otherwise; a folder ends with a slash."""
     folded: str
     steps: tuple[str, ...]
     """The parts of the path, case folded."""
@@ -131,7 +132,7 @@ def _best_matches(workspace: Workspace, names: Sequence[_PathName], wanted: str)
 
 
 async def _list_paths(workspace: Workspace, *, hidden: bool) -> tuple[_PathName, ...]:
-    """Return all files and folders; empty if listing takes too long."""
+    """Return all files and folders; empty if listing fails or takes too long."""
     try:
         async with asyncio.timeout(_LISTING_TIMEOUT_S):
             files = await choose_search_engine(workspace).files(".", hidden=hidden)
@@ -205,7 +206,7 @@ def _match_rank(name: _PathName, wanted: str, steps: Sequence[str]) -> int | Non
     if name.folded.startswith(wanted):
         return None if name.folded == wanted and wanted.endswith("/") else 0
     if name.steps[-1].startswith(steps[-1]):
-        # The steps of the path start like the typed ones, in order, the last one last: s/st/cl.
+        # Each typed step is the start of a step of the path, in order: s/st/cl is src/steno/cli.
         left = iter(name.steps[:-1])
         if all(any(folder.startswith(step) for folder in left) for step in steps[:-1]):
             return 1
@@ -220,12 +221,12 @@ def _path_suggestion(text: str) -> Suggestion | None:
     quote = next((character for character in "\"'" if character not in text), None)
     if quote is None or not text.isprintable():
         return None
-    # A folder stays open: more text follows, or the quote.
+    # The quote of a folder stays open, because more of the path may follow.
     return Suggestion(f"@{quote}{text}{'' if is_folder else quote}", expects_more=is_folder)
 
 
 async def find_completions(environment: AgentEnvironment, typed: str) -> Sequence[Suggestion]:
-    """Return completions, the best match first; empty for other text."""
+    """Return completions of text that starts with `@` or `/`, the best match first; else none."""
     servers = tuple(environment.servers)
     sign, rest = typed[:1], typed[1:]
     if sign == "@":
@@ -254,7 +255,7 @@ _RESOURCE_CACHE: Final = TimedCache(
 
 
 async def _match_resources(servers: Sequence[McpConnection], typed: str) -> list[Suggestion]:
-    """Return the resources of the servers whose names start with the text before a colon."""
+    """Return the resources whose name `server:uri` starts with the typed text."""
     name, colon, _ = typed.partition(":")
     matching = [
         server
@@ -274,7 +275,10 @@ async def _match_resources(servers: Sequence[McpConnection], typed: str) -> list
 
 
 def _resource_suggestion(server: str, resource: ListedResource) -> Suggestion | None:
-    """Return a resource as the user types it; for a template, the part before its first brace."""
+    """Return a resource as the user types it; None if it cannot be typed.
+
+    The suggestion for a template ends before its first brace.
+    """
     uri = resource.uri.partition("{")[0] if resource.is_template else resource.uri
     if not uri.isprintable() or (not resource.is_template and not _TYPEABLE_URI.fullmatch(uri)):
         return None

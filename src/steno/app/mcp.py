@@ -1,13 +1,14 @@
 """The MCP servers of a session: their configuration, status and start in the background.
 
 Servers are configured in the settings, in `.mcp.json`, and in files that the user names. The
-servers of an untrusted project are listed but not started. The user's own servers are not started
-in the folder of an untrusted project either, because most programs load settings, and some load
-code, from their working directory.
+servers of an untrusted project are listed but not started. In an untrusted project, the user's own
+servers are started in the home folder unless they have a `cwd`, because most programs load
+settings, and some load code, from their working directory.
 
-A separate task lists the tools of each server. A slow server delays only the first prompt, for a
-limited time, and its tools are available to later prompts. A server that failed is not restarted
-here; its tools are listed again if it connects later.
+A separate task lists the tools of each server. In an interactive session, a slow server delays the
+first prompt for a limited time and later prompts for at most a second; once it is ready, its tools
+are available to the next prompt. A server that failed is not restarted here; its tools are listed
+again if it connects later.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from steno.inputs.mcp.tools import (
     mcp_server_name,
     merge_mcp_tools,
 )
+from steno.lazy_task import start_task
 from steno.messages.call import MCP_TOOL_PREFIX
 from steno.ports import PrepareImage, SetupNotice, strip_url_secrets
 from steno.render.quantities import format_count
@@ -50,7 +52,7 @@ _SILENT_WAIT_S: Final = 1.0
 MAX_SERVER_WAIT_S: Final = 10.0
 """The maximum time that a prompt waits after the wait is reported; most servers need less."""
 MCP_FILE_NAME: Final = ".mcp.json"
-"""The project file that configures MCP servers, which other programs read too."""
+"""The file in a project that configures MCP servers; other programs read it too."""
 NOT_TRUSTED: Final = "not trusted"
 """The `problem` that is set for a server of an untrusted project."""
 _CONFIGURED: Final = "configured"
@@ -80,7 +82,7 @@ def find_servers(
 
     `files` have the format of `.mcp.json` and are trusted, because the user named them. They take
     precedence over the settings, and the settings over the project's file. Raises InvalidValue if
-    one of `files`, or the file of a trusted project, cannot be read.
+    one of `files` is invalid, or if the file of a trusted project cannot be read or parsed.
     """
     fallback_cwd = None if loaded.trusts_project else home_folder(environ) or Path("/")
     collector = _ServerCollector(environ)
@@ -220,7 +222,7 @@ class ServerStatus(NamedTuple):
 
 
 def server_status(spec: McpServerSpec) -> ServerStatus:
-    """Return whether a server can be started; a missing program or setting is a problem."""
+    """Return the status of a server; `is_problem` is set if it is enabled but cannot be started."""
     if spec.is_usable and spec.command and not _is_program_found(spec):
         return ServerStatus(f"not found: {spec.redact_secrets(spec.command)}", is_problem=True)
     return ServerStatus(_configured_state(spec), bool(spec.problem) and not spec.disabled)
@@ -348,8 +350,8 @@ class McpStartup:
     ) -> None:
         """Initialize the startup without starting a server.
 
-        `prepare_image` prepares images for a model, `on_change` is called when the tools of a
-        server are known, `on_progress` receives the reason for a wait, and `on_notice` receives
+        `prepare_image` prepares images for a model, `on_change` is called when a server has listed
+        its tools or failed, `on_progress` receives the reason for a wait, and `on_notice` receives
         notices for the user. A wait is reported after `silent_wait_s` seconds, and ends at most
         `max_wait_s` seconds later. If `max_wait_s` is None, every prompt waits until each server is
         ready or has failed.
@@ -365,11 +367,11 @@ class McpStartup:
         self._tools_by_server: dict[str, McpTools] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._failed: set[str] = set()
-        """Servers that were not connected when they were listed."""
+        """Servers that were not connected after the attempt to list their tools."""
         self._waited_for: set[str] = set()
         """Servers that a prompt has waited for; later prompts wait for at most `silent_wait_s`."""
         self._reported_late: set[str] = set()
-        """Servers that the user was told are not ready."""
+        """Servers that a notice has reported as not ready."""
 
     @property
     def tools(self) -> McpTools:
@@ -387,7 +389,7 @@ class McpStartup:
             is_connected_now = server.name in self._failed and server.is_connected
             if server.name not in self._tasks or is_connected_now:
                 self._failed.discard(server.name)
-                self._tasks[server.name] = asyncio.create_task(self._list_tools(server))
+                self._tasks[server.name] = start_task(self._list_tools(server))
 
     async def _list_tools(self, server: McpConnection) -> None:
         try:
@@ -410,9 +412,10 @@ class McpStartup:
         return bool(self._unfinished())
 
     async def wait(self) -> None:
-        """Start the servers and wait briefly for them; wait longer for each server only once.
+        """Start the servers, and wait within the time limits until they are ready or have failed.
 
-        Cancelling the wait does not cancel the start of the servers.
+        Only the first prompt waits up to `max_wait_s` for a server. Cancelling the wait does not
+        cancel the start of the servers.
         """
         self.start()
         if self._max_wait_s is None:

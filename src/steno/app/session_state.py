@@ -1,7 +1,7 @@
 """The state that the parts of a session share: conversation, model, tools and listeners.
 
-A session is recorded with its first prompt: opening and leaving one stores nothing. Until then its
-conversation is in memory, and contains only the mode.
+A session is recorded with its first prompt; a session that is opened and closed without a prompt is
+not stored. Until the first prompt, its conversation is in memory and contains only the mode.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from steno.app.settings import LoadedSettings
 from steno.app.usage_totals import UsageTotals
 from steno.context import estimate_tokens
 from steno.errors import Conflict, InvalidValue, Missing, StenoError
+from steno.lazy_task import start_task
 from steno.log.conversation import Conversation
 from steno.messages.content import Image
 from steno.ports import Approver, SetupNotice, Tool
@@ -97,9 +98,9 @@ class OperationLock:
     ) -> T:
         """Run a coroutine that `cancel_all` can cancel; return its result.
 
-        Raises StenoError if it was cancelled.
+        Raises StenoError with the message `refusal` if the coroutine was cancelled.
         """
-        cancel_count, task = self._cancel_count, asyncio.create_task(coroutine)
+        cancel_count, task = self._cancel_count, start_task(coroutine)
         self._jobs.add(task)
         try:
             result = await task
@@ -168,7 +169,7 @@ class SessionState:
         self._agent: Agent | None = None
         self._usage_totals = UsageTotals(cache(find_price))
         self._mcp_startup: McpStartup | None = None
-        """The MCP servers, which start with the first model and stay when the model changes."""
+        """The MCP servers, which start with the first model and keep running if it changes."""
         self._store: Store | None = None
         self._opening: asyncio.Future[Store] | None = None
         self._open_resources = AsyncExitStack()
@@ -213,7 +214,8 @@ class SessionState:
     def subscribe(self, listener: SessionListener) -> Callable[[], None]:
         """Add a listener of all further events; return the function that removes it.
 
-        The first listener also receives the events that were emitted before it was added.
+        If there is no other listener, it also receives the notices and errors that were emitted
+        while there was none.
         """
         number = next(self._subscriptions)
         self._listeners[number] = listener
@@ -234,7 +236,7 @@ class SessionState:
             self.emit(event)
 
     def emit(self, event: SessionEvent) -> None:
-        """Send an event to the listeners; important events wait for the first listener."""
+        """Send an event to the listeners; without any, a notice or error is kept for the next."""
         if isinstance(event, EntryRecorded):
             self._count_entry(event.entry)
         if not self._listeners:
@@ -269,7 +271,7 @@ class SessionState:
             raise StenoError("already closed", code="session_closed", place="session")
 
     def check_idle(self) -> None:
-        """Raise StenoError while the agent or a shell command runs."""
+        """Raise StenoError if the session is closed, or the agent or a shell command runs."""
         self.check_open()
         if self.is_agent_running:
             raise StenoError(
@@ -282,7 +284,7 @@ class SessionState:
             )
 
     def check_can_move(self) -> None:
-        """Raise StenoError while the agent or a shell command runs, or an operation is in progress."""
+        """Raise StenoError if the session is closed or busy, or an operation is in progress."""
         self.check_idle()
         if self.lock.is_held:  # a prompt that is being prepared belongs to this branch
             raise StenoError(
@@ -302,7 +304,7 @@ class SessionState:
         return self._agent
 
     def _begin_run(self) -> tuple[Conversation, Sequence[Tool]]:
-        """Record the session if it is not stored yet; return its conversation and the tools of the run."""
+        """Record the session if it is not stored yet; return its conversation and its tools."""
         conversation = self.ensure_recorded()
         return conversation, self.environment.tools
 
@@ -402,7 +404,7 @@ class SessionState:
         self._count_branch()
 
     def emit_branch_changed(self) -> None:
-        """Read the branch again, and notify listeners that they must draw it again."""
+        """Recompute the totals of the branch, and notify listeners that they must draw it again."""
         self._count_branch()
         self.emit(BranchChanged())
 
@@ -411,7 +413,7 @@ class SessionState:
 
     @contextmanager
     def explain_conflicts(self) -> Generator[None]:
-        """Explain Conflict and Missing, which occur if another program has changed the session."""
+        """Replace errors that occur because another program has changed or deleted the session."""
         is_interactive = self.config.is_interactive
         try:
             yield
@@ -536,7 +538,7 @@ def _close_unused_store(opening: asyncio.Future[Store]) -> None:
 
 
 def as_steno_error(exc: Exception) -> StenoError:
-    """Return an error that has a message and a code."""
+    """Return `exc` as a StenoError that has a message and a code."""
     if isinstance(exc, StenoError) and str(exc):
         return exc
     return StenoError(str(exc) or type(exc).__name__, code="internal_error")

@@ -1,7 +1,7 @@
 """The shell commands of the user, each as a separate task.
 
 A command runs in the user's own shell and environment, without a sandbox, and no permission rule
-applies. It ends together with its children, by itself or when its task is cancelled.
+applies. When the command exits or its task is cancelled, its child processes are ended too.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from steno.agent.session_events import ErrorRaised, ShellEnded, ShellOutput, She
 from steno.app.folders import display_folder
 from steno.app.session_state import SessionState, as_steno_error
 from steno.errors import InvalidValue, StenoError, ToolFailed, Unavailable
+from steno.lazy_task import start_task
 from steno.ports import SetupNotice
 from steno.records.entry import ShellCommand
 from steno.render.quantities import format_count
@@ -44,7 +45,7 @@ _SHELL_LIMITS: Final = CommandLimits(
     max_processes=1 << 16,
     max_file_bytes=1 << 60,
 )
-"""Effectively no limits: the user can interrupt the command."""
+"""Effectively no limits except for the recorded output: the user can interrupt the command."""
 _STOPPED_NOTE: Final = "[stopped]"
 _CD_COMMAND: Final = re.compile(r"\s*cd(?:\s+[^;&|\n]*)?")
 
@@ -53,7 +54,7 @@ class ShellResult(NamedTuple):
     """The result of a command."""
 
     status: int | None
-    """As in shells: 128 plus the number of a signal. None if it was ended from outside."""
+    """The exit status; after a signal, 128 plus its number; None if steno stopped the command."""
     output: str
     """Standard output and errors; of a long output, the beginning and the end."""
 
@@ -69,7 +70,7 @@ class OutputLimiter:
         self._remaining = max_characters
 
     def __call__(self, text: str) -> None:
-        """Pass on the next text."""
+        """Pass on the next part of the output, up to the limit."""
         if self._remaining <= 0:
             return
         head = text[: self._remaining]
@@ -85,10 +86,10 @@ class ShellCommandRunner:
     def __init__(self, state: SessionState) -> None:
         self._state = state
         self.task: asyncio.Task[None] | None = None
-        """The last command."""
+        """The task of the last command; None before the first one."""
 
     async def run(self, command: str) -> None:
-        """Run a shell command; its output is recorded as a user message."""
+        """Start a shell command; its output is recorded as a user message when it ends."""
         state = self._state
         async with state.lock:
             state.check_open()
@@ -110,7 +111,7 @@ class ShellCommandRunner:
                     place="shell",
                 )
             state.is_shell_running = True
-            self.task = asyncio.create_task(self._run(command))
+            self.task = start_task(self._run(command))
             self.task.add_done_callback(self._end_unstarted)
             state.emit(ShellStarted(command))
             if _CD_COMMAND.fullmatch(command):
@@ -128,7 +129,6 @@ class ShellCommandRunner:
         state = self._state
         recorded_output = ReportedOutput(OutputLimiter(lambda text: state.emit(ShellOutput(text))))
         status: int | None = None
-        await asyncio.sleep(0)  # an eager task would end before `run` emits its start
         try:
             try:
                 result = await run_shell_command(command, state.config.folder, recorded_output.add)
@@ -170,7 +170,7 @@ async def run_shell_command(
 ) -> ShellResult:
     """Run a command to its end; `on_output` receives its output as it arrives.
 
-    When cancelled, it ends the command first. Raises InvalidValue, Unavailable.
+    If the call is cancelled, the command is ended first. Raises InvalidValue, Unavailable.
     """
     if not command.strip() or not is_utf8_text(command) or "\0" in command:
         raise _empty_command()

@@ -1,10 +1,10 @@
 """Find a model: discover the models of all known servers, and select one.
 
 `discover_models` requests the list of models from all servers at once, with short time limits; it
-raises no error of a server. `find_model` selects in this order: the model that is named, the model
-that is configured, a vendor of the configuration, a vendor with a key in the environment, a server
-on this machine (Ollama first), the embedded model, and the offline assistant, which is always
-available. So there is a model even if nothing is configured.
+returns the error of a server as a result. `find_model` selects in this order: the model that is
+named, the model that is configured, a vendor of the configuration, a vendor with a key in the
+environment, a server on this machine (Ollama first), the embedded model, and the offline assistant,
+which is always available. So there is a model even if nothing is configured.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import ClassVar, Final, NamedTuple, Protocol, cast, final
 from urllib.parse import urlsplit
 
 from steno.errors import AuthenticationFailed, InvalidValue, NotFound, StenoError
+from steno.lazy_task import start_task
 from steno.ports import Provider
 from steno.providers.catalog import CATALOG
 from steno.providers.embedded import EmbeddedProvider, find_bundled_model
@@ -70,10 +71,13 @@ class DiscoveryResult(RedactedRepr, frozen=True, kw_only=True):
     """The name of a vendor, "embedded" or "offline"."""
     title: str = ""
     outcome: str
-    """The outcome for people; without a usable model, the reason and a remedy."""
+    """The human-readable outcome; without a usable model, the reason and a remedy."""
     code: str = "found"
-    """The outcome for programs: `found`, `key_missing`, `base_url_missing`, `timeout`,
-    `no_chat_model`, `missing_extra`, or the code of an error."""
+    """The outcome as a code.
+
+    One of `found`, `key_missing`, `base_url_missing`, `timeout`, `no_chat_model` and
+    `missing_extra`, or the code of an error.
+    """
     models: tuple[Model, ...] = ()
     choice: str = ""
     """The id of the default model; empty if no model can be used."""
@@ -122,7 +126,9 @@ async def discover_models(
 def order_vendors(vendors: Mapping[str, Vendor]) -> Iterable[Vendor]:
     """Return the vendors in the order of selection.
 
-    Vendors of the configuration come first, then those that need a key, then local servers.
+    Vendors that are not in the catalog come first, then those that need a key, then local servers.
+    Of several vendors of the catalog with the same provider and host, such as one for each
+    protocol, only the first is returned.
     """
     own = [vendor for name, vendor in vendors.items() if name not in CATALOG]
     servers: dict[tuple[str, str], Vendor] = {}  # one protocol for each server
@@ -230,8 +236,8 @@ def choose_default_model(maker: str, models: Sequence[Model]) -> str:
 def _version(name: str) -> tuple[list[int], int]:
     """Return a sort key that is higher for newer models.
 
-    Numbers of six digits or more are dates and are ignored; of equal versions the shortest name
-    is the highest.
+    Numbers of six digits or more are dates and are ignored. Of names with the same numbers, the
+    shortest has the highest key.
     """
     numbers = [int(digits) for digits in _NUMBER.findall(name) if len(digits) < 6]
     return numbers, -len(name)
@@ -289,7 +295,7 @@ class ModelSelection(NamedTuple):
     model: str
     """The id; for an embedded model its path, empty for the model of the package."""
     reason: str
-    """The reason for the selection, for people."""
+    """The human-readable reason for the selection."""
     open: Callable[[], ModelProvider]
     """Creates a provider for the model; nothing is sent or loaded yet."""
     known: Model | None = None
@@ -297,8 +303,11 @@ class ModelSelection(NamedTuple):
     searched: tuple[DiscoveryResult, ...] = ()
     """The results of the discovery, up to this model."""
     code: str = ""
-    """The reason for programs: `asked_for`, `configured`, `key_found`, `server_found`,
-    `embedded_found`, `nothing_else_found`, or `key_unused` if a key is set but its vendor failed."""
+    """The reason as a code.
+
+    One of `asked_for`, `configured`, `key_found`, `server_found`, `embedded_found` and
+    `nothing_else_found`, or `key_unused` if a key is set but its vendor failed.
+    """
 
     @property
     def name(self) -> str:
@@ -414,7 +423,7 @@ async def _select_named(
 
 async def _first_usable(probe: VendorProbe, vendors: Iterable[Vendor]) -> list[DiscoveryResult]:
     """Probe all vendors at once; return the results up to the first that is usable."""
-    tasks = [asyncio.create_task(probe(vendor)) for vendor in vendors]
+    tasks = [start_task(probe(vendor)) for vendor in vendors]
     searched: list[DiscoveryResult] = []
     try:
         for task in tasks:

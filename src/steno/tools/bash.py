@@ -25,6 +25,7 @@ from typing import Annotated, ClassVar, Final, final
 from msgspec import Meta, Struct
 
 from steno.errors import ToolFailed
+from steno.lazy_task import start_task
 from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
 from steno.ports import CallPreview, Capability, PreviewKind, PreviewPart, ToolContext, ToolOutput
@@ -335,7 +336,7 @@ class Job:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.output_lock: Final = asyncio.Lock()
         """Held while output is read, so that two calls do not read it at the same time."""
-        self._exit_task = asyncio.create_task(process.wait(timeout_s), name=f"bash job {id}")
+        self._exit_task = start_task(process.wait(timeout_s), name=f"bash job {id}")
         # Retrieve an exception here, since asyncio warns about exceptions never retrieved.
         self._exit_task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
@@ -357,8 +358,8 @@ class Job:
     def take_output(self) -> Generator[tuple[str, CommandExit | None], None, None]:
         """Yield the output since the last call, and the exit of the command if it has ended.
 
-        If the block raises, the next call yields the output again. Raises ToolFailed if the command
-        could not be started.
+        If the `with` block raises, the next call yields the output again. Raises ToolFailed if the
+        command could not be started.
         """
         command_exit = None if self.is_running else self._exit_task.result()
         state, data = self._decoder.getstate(), self._process.capture.take()

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, TypeAlias, TypeVar, final
 
 from steno.errors import InvalidValue, ToolFailed, Unavailable
+from steno.lazy_task import start_task
 from steno.tools.safe_open import (
     CREATE_FILE_FLAGS,
     MAX_DEPTH,
@@ -210,7 +211,7 @@ class Workspace:
             self._read_fingerprints[place.names] = Fingerprint.of(data)
 
     def check_unchanged_since_read(self, path: str, data: bytes) -> None:
-        """Raise ToolFailed unless `data` is the content of the file that the model read last."""
+        """Raise ToolFailed unless `data` is the content that the model last read from the file."""
         with explain_os_errors(path), self._open_path(path) as place:
             read_fingerprint = self._read_fingerprints.get(place.names)
         if read_fingerprint is None:
@@ -240,7 +241,7 @@ async def run_to_completion(work: Callable[[], T]) -> T:
     Cancellation is raised after the work has ended, so that a call cannot change files after it
     has returned.
     """
-    task = asyncio.ensure_future(asyncio.to_thread(work))
+    task = start_task(asyncio.to_thread(work))
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
@@ -280,7 +281,10 @@ def _root_error(message: str, *, code: str) -> InvalidValue:
 
 @contextmanager
 def _create_parent_folders(place: ResolvedPath) -> Generator[int, None, None]:
-    """Create the missing folders above a file; remove them if the block fails."""
+    """Create the missing folders above a file, and yield the folder of the file.
+
+    The new folders are removed if the block fails.
+    """
     folder = place.folder
     with ExitStack() as opened, ExitStack() as undo:
         for name in place.rest[:-1]:
@@ -363,7 +367,10 @@ def _stat_or_none(place: ResolvedPath) -> os.stat_result | None:
 
 
 def _check_content(place: ResolvedPath, path: str, expected: Fingerprint | None) -> None:
-    """Raise ToolFailed unless a file has the expected content; None means that it is missing."""
+    """Raise ToolFailed unless a file has the expected content.
+
+    If `expected` is None, the file must not exist.
+    """
     try:
         file = _open_regular(place, path)
     except FileNotFoundError:

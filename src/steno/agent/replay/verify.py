@@ -40,6 +40,7 @@ from steno.agent.run_config import Limits
 from steno.agent.steering import PromptInput, SteeringPolicy
 from steno.codec import encode_entry
 from steno.errors import InvalidValue, LogError
+from steno.lazy_task import start_task
 from steno.messages.call import is_tool_name
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.records.entry import Entry, Redacted, Rewind
@@ -71,7 +72,7 @@ class ReplayDifference(NamedTuple):
     """The number of the record of the entry."""
     recorded: Entry
     replayed: Entry | None
-    """The entry of the replay; None if only the digest differs."""
+    """The entry of the replay; None if the recorded entry does not match its digest."""
 
     @property
     def parts(self) -> tuple[ChangedField, ...]:
@@ -100,7 +101,8 @@ class ReplayResult(NamedTuple):
     digest: str | None
     """The digest of the last replayed entry; None if there is none."""
     redacted: tuple[str, ...]
-    """The redacted entries; those that a run cannot reproduce without their content are copied."""
+    """The ids of the redacted entries. Without their content, a run cannot always reproduce
+    later entries; such entries are copied."""
     difference: ReplayDifference | None
 
     @property
@@ -174,7 +176,7 @@ class _Replayer:
         prompt: PromptInput | None = None
         if isinstance(payload, UserMessage):
             prompt = PromptInput("", message=payload, audit={"origin": origin})
-        task = asyncio.ensure_future(self._agent.run(prompt, on_event=self._handle_event))
+        task = start_task(self._agent.run(prompt, on_event=self._handle_event))
         state.stop = task.cancel
         try:
             await asyncio.wait([task])

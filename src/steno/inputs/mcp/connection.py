@@ -46,6 +46,7 @@ from steno.inputs.mcp.sdk import (
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.inputs.mcp.transports import StderrTail, open_http, open_stdio
 from steno.inputs.mcp.untrusted_data import escape_text, is_encodable
+from steno.lazy_task import start_task
 from steno.ports import SetupNotice, strip_url_secrets
 
 MAX_STARTS: Final = 3
@@ -372,7 +373,7 @@ class McpConnection:
 _CLOSE_TIMEOUT_S: Final = 5
 _PING_TIMEOUT_S: Final = 3
 _MAX_SERVER_REQUESTS: Final = 1_000
-"""The maximum number of requests from a server without a response; only pings are useful."""
+"""The maximum number of requests that a server may send without responding to one of steno's."""
 _RESPONSES: Final[ContextVar[list[dict[str, Any]] | None]] = ContextVar(
     "steno_mcp_responses", default=None
 )
@@ -404,7 +405,7 @@ class McpClientSession:
         self.closed_on_handshake: bool = False
         """Whether the server ended at the handshake, as some older servers do."""
         self.tail: Final = StderrTail()
-        self.task: Final = asyncio.create_task(self._run(), name=f"mcp {spec.name}")
+        self.task: Final = start_task(self._run(), name=f"mcp {spec.name}")
         self.task.add_done_callback(self._on_task_done)  # even if cancelled before it starts
 
     @property

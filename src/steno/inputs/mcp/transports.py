@@ -26,6 +26,7 @@ from steno.inputs.mcp.sdk import MAX_MESSAGE_BYTES, McpSdk
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.inputs.mcp.untrusted_data import escape_text
 from steno.json_object import replace_lone_surrogate_escapes
+from steno.lazy_task import start_task
 from steno.tools.programs import isolated_python_command
 
 
@@ -43,11 +44,11 @@ async def open_stdio(
     process = await _start_program(spec, folder=spec.cwd or folder, environment=environment)
     from_server, incoming = sdk.anyio.create_memory_object_stream(0)
     to_server, outgoing = sdk.anyio.create_memory_object_stream(0)
-    stderr_task = asyncio.create_task(tail.read(process))
+    stderr_task = start_task(tail.read(process))
     tasks = [
         stderr_task,
-        asyncio.create_task(_read_messages(process, from_server, tail=tail, sdk=sdk)),
-        asyncio.create_task(_write_messages(process, outgoing, from_server, tail=tail, sdk=sdk)),
+        start_task(_read_messages(process, from_server, tail=tail, sdk=sdk)),
+        start_task(_write_messages(process, outgoing, from_server, tail=tail, sdk=sdk)),
     ]
     try:
         yield incoming, to_server
@@ -72,8 +73,9 @@ async def open_http(
     The headers are sent only to the origin of the URL; redirects to other origins are not followed.
     """
     check_response = _limit_body(sdk, tail)
+    headers = {name: value for name, value in spec.headers.items() if name.lower() != _ENCODINGS}
     client = sdk.httpx2.AsyncClient(
-        headers={**spec.headers, "Accept-Encoding": "identity"},
+        headers={**headers, _ENCODINGS: "identity"},
         timeout=sdk.httpx2.Timeout(_CONNECT_TIMEOUT_S, read=spec.call_timeout_s),
         follow_redirects=False,
         event_hooks={"response": [check_response]},
@@ -134,6 +136,7 @@ class StderrTail:
 # -- HTTP -----------------------------------------------------------------------------------------
 
 _CONNECT_TIMEOUT_S: Final = 30
+_ENCODINGS: Final = "accept-encoding"
 
 
 def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
@@ -164,7 +167,9 @@ def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:
             tail.add_note(f"the server responded with status {response.status_code}")
         # A compressed body, which was not requested, could expand to any size.
         if response.headers.get("content-encoding", "identity") != "identity":
-            raise sdk.httpx2.DecodingError("the body is compressed")
+            raise sdk.httpx2.DecodingError(
+                "the response is compressed, although steno requested no compression"
+            )
         kind = response.headers.get("content-type", "").lower()
         if not kind.startswith("text/event-stream"):
             response.stream = Bounded(response.stream)
@@ -250,7 +255,10 @@ async def _read_messages(
 
 
 def _parse_message(line: bytes, sdk: McpSdk) -> Any:
-    """Return the message in a line; None for other output, such as that of a stray `print`."""
+    """Return the message in a line; None for other output, such as that of a stray `print`.
+
+    A response that cannot be parsed becomes an error response, so that its caller does not wait.
+    """
     read = sdk.types.jsonrpc_message_adapter.validate_json
     with suppress(ValueError):
         return read(line, by_name=False)

@@ -12,6 +12,7 @@ from collections.abc import Coroutine
 from typing import Any, Final
 
 from steno.errors import CutShort, ProviderError, StenoError
+from steno.lazy_task import start_task
 from steno.messages.content import Text
 from steno.messages.event import (
     Event,
@@ -327,7 +328,7 @@ async def close_before_first_read(harness: ProviderHarness) -> None:
 
 async def _start_blocked_read(read: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
     """Start a read in a task, and return the task when the read waits for the server."""
-    reading = asyncio.ensure_future(read)
+    reading = start_task(read)
     for _ in range(_EVENT_LOOP_STEPS):
         await asyncio.sleep(0)
     require(not reading.done(), "a read ended although the server sent nothing")

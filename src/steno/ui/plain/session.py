@@ -25,6 +25,7 @@ from steno.app.session_log import BranchTreeRow
 from steno.app.session_lookup import SessionSummary
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.ids import utc_now
+from steno.lazy_task import start_task
 from steno.log.queries import searchable_text
 from steno.render.describe import entry_position
 from steno.render.headed_text import ITEM_HEADINGS, headed_item
@@ -251,7 +252,8 @@ class _PlainSession:
     async def _read_typed(self, prompt: str) -> str | None:
         """Return the line typed at a prompt; None at the end of the input.
 
-        Raises LineInterrupted or, without readline, InputNoLongerNeeded on Ctrl+C.
+        Raises LineInterrupted on Ctrl+C. Without readline, raises InputNoLongerNeeded on Ctrl+C or
+        once a run starts.
         """
         editor = self._editor
         try:
@@ -272,7 +274,7 @@ class _PlainSession:
         return line
 
     async def _next_line(self, is_current: Callable[[], bool]) -> str | None:
-        """Return the next line; None at the end of the input.
+        """Return the next line; None at the end of the input or of the session.
 
         Raises InputNoLongerNeeded once `is_current` returns False.
         """
@@ -334,7 +336,7 @@ class _PlainSession:
         if self._editor is not None:
             self._editor.add_history(text)
         execution = self._execute(sanitize_pasted(text).text, is_typed=is_typed)
-        self._current_task = asyncio.create_task(execution)
+        self._current_task = start_task(execution)
         try:
             await self._current_task
         except asyncio.CancelledError:
@@ -388,7 +390,7 @@ class _PlainSession:
             self._writer.write(ITEM_HEADINGS[ItemKind.ERROR], describe_bug(exc))
 
     async def _send(self, text: str) -> None:
-        """Send a prompt; a rejected prompt returns to the input line."""
+        """Send a prompt; a rejected prompt returns to the editor, or is written as not sent."""
         is_steering = self._session.is_running
         try:
             await self._session.send(PromptInput(text))
@@ -464,7 +466,10 @@ class _ListCommands:
         self._write_numbered([_describe(model.text, model.description) for model in models])
 
     def model_named(self, argument: str) -> str:
-        """Return the model with a name, or with a number in the last list of models."""
+        """Return the name of a model, given its name or its number in the last list of models.
+
+        Raises Missing if the list has no such number.
+        """
         number = _parse_number(argument, len(self._models))
         if number is None and _is_number(argument):
             raise _no_such_number(argument, len(self._models), "/model")
