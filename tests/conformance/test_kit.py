@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from steno.testing import conformance
-from steno.testing.case_results import expect_body
+from steno.testing.case_results import expect_body, expect_json
 from steno.testing.conformance import (
     SERVERS,
     STREAM_CASES,
@@ -180,6 +180,19 @@ def test_bodies_are_compared_as_json_or_to_the_byte(
 ) -> None:
     with nullcontext() if is_same else pytest.raises(CaseFailure, match=r"^the body: "):
         expect_body(found, wanted, "the body")
+
+
+def nested(value: object, depth: int = 20_000) -> object:
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def test_values_of_any_depth_are_compared() -> None:
+    expect_json(nested(1), nested(1), "the value")
+    for other in (nested(2), nested(True), 1, nested(1, depth=10_000)):
+        with pytest.raises(CaseFailure, match=r"^the value: differs at "):
+            expect_json(nested(1), other, "the value")
 
 
 @pytest.mark.parametrize(

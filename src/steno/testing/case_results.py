@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import reprlib
 import traceback
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Collection, Sequence
@@ -16,6 +17,9 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+_BOUNDED_REPR = reprlib.Repr()
+_BOUNDED_REPR.maxstring = _BOUNDED_REPR.maxother = 500
 
 
 class CaseFailure(AssertionError):
@@ -35,10 +39,10 @@ def require(is_met: bool, rule: str) -> None:
 
 
 def expect_json(found: Any, expected: Any, subject: str) -> None:
-    """Raise CaseFailure, with the first difference, unless two JSON values are equal."""
-    pointer = _json_difference(found, expected)
-    if pointer is not None:
-        raise CaseFailure(f"{subject}: differs at {pointer or 'the root'}")
+    """Raise CaseFailure, with one difference, unless two JSON values are equal."""
+    difference = _json_difference(found, expected)
+    if difference is not None:
+        raise CaseFailure(f"{subject}: differs at {difference}")
 
 
 def expect_body(found: bytes, expected: bytes, subject: str) -> None:
@@ -52,13 +56,14 @@ def expect_body(found: bytes, expected: bytes, subject: str) -> None:
 
 
 def _json_difference(found: Any, expected: Any) -> str | None:
-    """Return where two values first differ, and how; None if they are equal.
+    """Return where two values differ, and how; None if they are equal.
 
     It is not recursive, because fuzzed values are nested as deeply as the JSON parser allows.
     """
     pending = [("", found, expected)]
     while pending:
         place, found, expected = pending.pop()
+        location = place or "the root"
         if isinstance(found, dict) and isinstance(expected, dict):
             names = list(dict.fromkeys([*expected, *found]))
             for name in names:
@@ -67,11 +72,12 @@ def _json_difference(found: Any, expected: Any) -> str | None:
             inner = [(f"{place}/{name}", found[name], expected[name]) for name in names]
         elif isinstance(found, list) and isinstance(expected, list):
             if len(found) != len(expected):
-                return f"{place} ({len(found)} instead of {len(expected)} elements)"
+                return f"{location} ({len(found)} instead of {len(expected)} elements)"
             pairs = zip(found, expected, strict=True)
             inner = [(f"{place}/{n}", *pair) for n, pair in enumerate(pairs)]
         elif found != expected or isinstance(found, bool) is not isinstance(expected, bool):
-            return f"{place} (expected {expected!r}, got {found!r})"
+            shown = _BOUNDED_REPR.repr(expected), _BOUNDED_REPR.repr(found)
+            return f"{location} (expected {shown[0]}, got {shown[1]})"
         else:
             continue
         pending += reversed(inner)
