@@ -238,6 +238,13 @@ def test_without_an_engine_the_error_names_the_extra_and_the_other_ways(
     assert ("the model does not accept images, and" in finding.error) is (mode is AUTO)
 
 
+def test_a_missing_file_is_reported_before_a_missing_engine(tmp_path: Path) -> None:
+    missing = image(ImageFile("missing.png"), OCR)
+    finding = run(images(tmp_path, ocr=None).resolve(missing, resolve_context()))
+    assert finding.error_code not in {None, "no_ocr"}
+    assert "missing.png" in (finding.error or "")
+
+
 @pytest.mark.requirement("S2-28")
 def test_an_engine_that_fails_is_an_error_that_offers_to_try_again() -> None:
     finding = run(images(ocr=Scribe(None)).resolve(image(mode=OCR), resolve_context()))
@@ -429,7 +436,7 @@ def test_image_blobs_have_to_be_loaded_first() -> None:
 )
 @pytest.mark.requirement("S2-29")
 def test_an_image_is_named_in_one_line_without_secrets(source: ImageSource, name: str) -> None:
-    finding = run(images(ocr=None).resolve(image(source, OCR), resolve_context()))
+    finding = run(images().resolve(image(source, VISION), resolve_context(vision=False)))
     assert finding.error is not None
     assert finding.error.startswith(f"{name}: ")
 

@@ -93,11 +93,12 @@ class ImageResolver:
                 raise ToolFailed(f"{no_vision}; {advice}", code="no_vision", place=name)
             uses_ocr = image.mode is RecognitionMode.OCR or bool(no_vision)
             fallback = no_vision if image.mode is RecognitionMode.AUTO else ""
+            # Read the image first: a missing file is a better reason than a missing engine.
+            data, found_details = await self._load_bytes(image, context)
+            name = image_name(image, found_details.get("path"))
             if uses_ocr and self._ocr is None:
                 message = f"{fallback}, and {_NO_OCR_HINT}" if fallback else _NO_OCR_HINT
                 raise ToolFailed(message, code="no_ocr", place=name)
-            data, found_details = await self._load_bytes(image, context)
-            name = image_name(image, found_details.get("path"))
             details |= found_details
             if fallback:
                 details |= {"fallback": fallback, "fallback_kind": kind}
@@ -192,7 +193,10 @@ class ImageResolver:
     async def _load_bytes(
         self, image: Image, context: ResolveContext
     ) -> tuple[bytes, dict[str, str]]:
-        """Return the bytes of an image, and the permission rule and the path for the log."""
+        """Return the bytes of an image, and details for the log.
+
+        The details are the permission rule of a file or URL, and the path of a file.
+        """
         source = image.source
         match source:
             case ImageData(data):
@@ -295,7 +299,7 @@ _NO_OCR_HINT: Final = (
 
 
 def image_name(image: Image, workspace_path: str | None = None) -> str:
-    """Return the display name of an image: its path, or the last segment of its URL.
+    """Return the display name of an image: its path, or the last segment of its URL, or `image`.
 
     `workspace_path` is the canonical path of the file in the workspace, once it is known.
     """
