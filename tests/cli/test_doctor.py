@@ -40,8 +40,8 @@ def no_servers() -> Generator[str]:
 def findings(output: ProgramOutput) -> dict[str, tuple[str, str]]:
     """Return state and detail of each check; the last line of a name counts."""
     lines: list[dict[str, Any]] = [json.loads(line) for line in output.out.splitlines()]
-    assert all(set(line) == {"what", "state", "told"} for line in lines)
-    return {line["what"]: (line["state"], line["told"]) for line in lines}
+    assert all(set(line) == {"check", "state", "text"} for line in lines)
+    return {line["check"]: (line["state"], line["text"]) for line in lines}
 
 
 def test_with_nothing_configured_everything_is_listed_and_nothing_is_broken(

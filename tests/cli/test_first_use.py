@@ -91,11 +91,11 @@ def test_unreadable_grants_are_reported_once_and_do_not_stop_a_run(home: Path) -
     assert output.err.count(f"steno: {file}: ") == 1
     assert not Path("a").exists()
     lines = [json.loads(line) for line in run_steno("doctor", "--json").out.splitlines()]
-    assert [line["state"] for line in lines if line["what"] == "grants"] == ["broken"]
+    assert [line["state"] for line in lines if line["check"] == "grants"] == ["broken"]
     file.write_text("[user]\nallow = ['write']")
     lines = [json.loads(line) for line in run_steno("doctor", "--json").out.splitlines()]
-    (grants,) = [line for line in lines if line["what"] == "grants"]
-    assert (grants["state"], grants["told"]) == ("ok", f"1 rule ({file})")
+    (grants,) = [line for line in lines if line["check"] == "grants"]
+    assert (grants["state"], grants["text"]) == ("ok", f"1 rule ({file})")
 
 
 def test_subjects_that_no_rule_covers_are_named(home: Path) -> None:

@@ -168,8 +168,8 @@ def test_check_starts_the_servers_and_reports_errors(home: Path, project: Path) 
         assert {"state", "tools", "protocol", "error"} <= line.keys()
     assert (by_name["time"]["tools"], by_name["time"]["error"]) == (2, None)
     states = {name: line["state"] for name, line in by_name.items()}
-    assert states == dict.fromkeys(("time", "everything"), "answers") | dict.fromkeys(
-        ("absent", "quits"), "fails"
+    assert states == dict.fromkeys(("time", "everything"), "responds") | dict.fromkeys(
+        ("absent", "quits"), "failed"
     )
     assert by_name["everything"]["tools"] > 5
     assert by_name["absent"]["error"].startswith("mcp absent: cannot be started: ")

@@ -86,7 +86,7 @@ def test_a_session_is_replayed_and_is_the_same(address: str) -> None:
         "branch": "main",
         "same": True,
         "entries": 8,
-        "made": 6,
+        "replayed": 6,
         "turns": 2,
         "calls": 2,
         "digest": digest,
@@ -146,7 +146,7 @@ def test_the_entry_that_was_changed_is_shown_with_what_comes_out(address: str) -
         "number": number,
         "id": entries[number - 1].id,
         "type": "tool_result",
-        "parts": [{"name": "decision", "recorded": 17, "came": 10}],
+        "parts": [{"name": "decision", "recorded": 17, "replayed": 10}],
     }
 
 

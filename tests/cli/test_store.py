@@ -220,7 +220,7 @@ def test_store_info_counts_the_content(address: str) -> None:
     assert found.pop("disk_bytes") > 0
     assert found == {
         "store": address,
-        "there": True,
+        "exists": True,
         "sessions": 2,
         "entries": 13,
         "blobs": 1,

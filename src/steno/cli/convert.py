@@ -119,10 +119,10 @@ class _ReportLine(NamedTuple):
 
     code: str
     place: str
-    done: str
+    change: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.done} ({self.code})"
+        return f"{self.place}: {self.change} ({self.code})"
 
 
 def _run_convert(options: argparse.Namespace) -> int:
@@ -240,7 +240,7 @@ def _order_notes(request: Request, *, is_translated: bool) -> Iterator[str]:
     """Yield one note if the order of the messages is one that providers reject.
 
     In a request that is not translated, a result without a call is not reported, because the
-    provider may know the call.
+    provider may have stored the call.
     """
     issues = [
         issue

@@ -63,7 +63,7 @@ class CheckState(StrEnum):
 
     OK = "ok"
     MISSING = "missing"
-    """The subject is optional, and not available."""
+    """The subject is optional, and is not available or only in part."""
     BROKEN = "broken"
 
 
@@ -87,7 +87,7 @@ def add_commands(commands: Subparsers) -> None:
         "Check the settings, the store, permanent permission rules, the sandbox, MCP servers, models "
         "and optional packages. No MCP server is started.",
         arguments=(flag("--json", help="print one JSON object per check"), STORE),
-        epilog="exit status:\n  0  nothing is broken\n  1  a check found a problem",
+        epilog="exit status:\n  0  no check failed (optional parts may be missing)\n  1  a check failed",
     )
 
 
@@ -99,7 +99,7 @@ def _run_doctor(options: argparse.Namespace) -> int:
     ]
     report = Report(
         [Table((Column("check", "cyan"), Column("state", "bold"), Column("details")), rows)],
-        data=[{"what": what, "state": state, "told": told} for what, state, told, _ in checks],
+        data=[{"check": name, "state": state, "text": text} for name, state, text, _ in checks],
         is_failed=any(check.state is CheckState.BROKEN for check in checks),
     )
     return print_report(report, as_json=options.json)

@@ -88,7 +88,7 @@ def add_commands(commands: Subparsers) -> None:
                 metavar="ID",
                 nargs="?",
                 default=LAST_SESSION,
-                help=f"{SESSION_NAMES} (default)",
+                help=f"{SESSION_NAMES}; default: last",
             ),
             BRANCH,
             flag(
@@ -192,7 +192,10 @@ async def _compare(
 
 
 def _file_elsewhere(details: Mapping[str, Any] | None, workspace: Workspace) -> Path | None:
-    """Return a recorded file outside the workspace, whose folder was added for one run only."""
+    """Return the recorded file if it is outside the workspace, else None.
+
+    The folder of such a file was added to the workspace of one run only.
+    """
     recorded = read_recorded_paths(details) or read_recorded_image(details)
     file = Path(recorded.path) if isinstance(recorded, RecordedFile) else Path()
     is_elsewhere = not any(file.is_relative_to(root) for root in workspace.roots)

@@ -60,9 +60,7 @@ _MAX_SUMMARY_LENGTH: Final = 200
 
 
 _MODEL_OPTIONS: Final = (
-    argument(
-        "--model", metavar="PROVIDER/MODEL", help="the model to run; `steno models` lists them"
-    ),
+    argument("--model", metavar="PROVIDER/MODEL", help="the model to run; see `steno models`"),
     argument(
         "--allow",
         action="append",
@@ -77,7 +75,7 @@ _MODEL_OPTIONS: Final = (
         help="deny calls that match this rule; overrides --allow; repeatable",
     ),
     flag("--yes", help="allow calls that need approval"),
-    flag("-q", "--quiet", help="print only errors on stderr"),
+    flag("-q", "--quiet", help="on stderr, print only errors"),
 )
 
 
@@ -91,7 +89,7 @@ def add_commands(commands: Subparsers) -> None:
         epilog=_EPILOG,
     )
     add_arguments(parser, [SESSION, BRANCH, flag("--json", help="print one JSON object")])
-    group = parser.add_argument_group("on another model")
+    group = parser.add_argument_group("run on another model")
     for names, settings in _MODEL_OPTIONS:
         group.add_argument(*names, **settings)
     add_arguments(parser, [STORE])
@@ -138,7 +136,7 @@ def _replay_as_json(replayed: ReplayResult, log: SessionLog, branch: str) -> dic
         "branch": branch,
         "same": replayed.is_same,
         "entries": replayed.entries,
-        "made": replayed.made_by_loop,
+        "replayed": replayed.made_by_loop,
         "turns": replayed.turns,
         "calls": replayed.calls,
         "digest": replayed.digest,
@@ -150,7 +148,7 @@ def _replay_as_json(replayed: ReplayResult, log: SessionLog, branch: str) -> dic
             "id": difference.recorded.id,
             "type": entry_type(difference.recorded),
             "parts": [
-                {"name": part.name, "recorded": part.recorded, "came": part.replayed}
+                {"name": part.name, "recorded": part.recorded, "replayed": part.replayed}
                 for part in difference.parts
             ],
         },

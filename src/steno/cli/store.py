@@ -51,8 +51,8 @@ def add_commands(commands: Subparsers) -> None:
                 _run_convert,
                 "copy sessions from one store to another",
                 "Copy sessions with their digests and blobs to another store, which is created if "
-                "it does not exist. No session is copied in part. Damaged sessions are skipped and "
-                "reported.",
+                "it does not exist. Each session is copied completely or not at all. Damaged "
+                "sessions are skipped and reported.",
                 (
                     argument(
                         "source", metavar="SOURCE", help=f"the store to read: {STORE_ADDRESSES}"
@@ -187,7 +187,7 @@ def _run_info(options: argparse.Namespace) -> int:
         blobs = list(store.blobs())
     facts = {
         "store": str(address),
-        "there": address.exists,
+        "exists": address.exists,
         "sessions": len(summaries) + len(unreadable.sessions),
         "entries": sum(summary.entries for summary in summaries),
         "blobs": len(blobs),

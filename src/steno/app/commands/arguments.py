@@ -59,14 +59,14 @@ class HelpFormatter(argparse.HelpFormatter):
 
 
 class CommandParser(argparse.ArgumentParser):
-    """An argument parser that reports an error in one line.
+    """An argument parser that reports an error in one line, and suggests the closest name.
 
-    Argparse prints a complete usage first, and for an unknown option that of the wrong command.
-    This parser reports the error for the command that the user meant, and suggests the closest name.
+    Argparse prints the complete usage before an error, and for an unknown option of a group command
+    that of the whole program. This parser reports the error for the group command.
     """
 
     def __init__(self, **settings: Any) -> None:
-        """Take the settings of argparse. Options cannot be abbreviated: `--all` does not mean `--allow`."""
+        """Take the settings of argparse. No option can be abbreviated: `--all` is not `--allow`."""
         settings.setdefault("formatter_class", HelpFormatter)
         super().__init__(allow_abbrev=False, **settings)
 
@@ -93,14 +93,14 @@ class CommandParser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Raise UsageError."""
-        reason = message.removeprefix("argument ")  # a text of argparse
+        reason = message.removeprefix("argument ")  # added by argparse
         raise UsageError(reason, code="invalid_usage", place=self.prog)
 
     def _check_options(self, arguments: Sequence[str]) -> None:
         """Report unknown long options before argparse reports a missing argument."""
         commands = [name for action in self._actions for name in _subcommand_names(action)]
         for text in arguments:
-            if text == "--" or text in commands:  # the rest belongs to another parser
+            if text == "--" or text in commands:  # the rest are values, or for another parser
                 return
             name = text.partition("=")[0]
             is_option = text.startswith("--") and " " not in name
@@ -116,7 +116,7 @@ class CommandParser(argparse.ArgumentParser):
         closest = closest_name(
             text, [name for name in self._option_string_actions if name[:2] == "--"]
         )
-        self.error(f"unknown option {shown}" + (f"; do you mean {closest}?" if closest else ""))
+        self.error(f"unknown option {shown}" + (f"; did you mean {closest}?" if closest else ""))
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a value that is not one of the choices; argparse would print Python literals."""
@@ -197,7 +197,7 @@ def keep_text(text: str) -> list[str]:
 
 TEXT: Final = argument("text", nargs="?", default="")
 """The argument of a slash command that takes any text."""
-SESSION_NAMES: Final = "a session ID, the start of one, or last"
+SESSION_NAMES: Final = "a session ID, the start of one, or last (the newest of any folder)"
 """The names of a session, as help shows them."""
 SESSION: Final = argument("session", metavar="ID", help=SESSION_NAMES)
 BRANCH: Final = argument(

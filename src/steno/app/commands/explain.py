@@ -1,4 +1,4 @@
-"""`steno explain`: the messages of a session that a model would see, and how they differ from the log."""
+"""`steno explain`: the context that a model would receive, and how it differs from the log."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _OVER_BUDGET: Final = "the context does not fit the context window of the model"
 
 
 class _ContextModel(NamedTuple):
-    """The model that the context is built for; the protocol is known only if its vendor is."""
+    """The model that the context is built for; its protocol is unknown if `vendor` is None."""
 
     name: str
     model_id: str = ""
@@ -54,7 +54,7 @@ class _ContextModel(NamedTuple):
 
 
 class _ContextExplanation(NamedTuple):
-    """The context of a branch for a model, with all changes."""
+    """The context of a branch for a model, and the losses of its encoding for the provider."""
 
     log: SessionLog
     branch: str
@@ -66,7 +66,10 @@ class _ContextExplanation(NamedTuple):
 def list_context_changes(
     store: Store, log: SessionLog, name: str, *, vendors: Mapping[str, Vendor], target: ModelTarget
 ) -> list[str]:
-    """Return how the context of a model differs from the log. Raises InvalidRequest if the context is empty."""
+    """Return a line for each difference between the context of a model and the log.
+
+    Raises InvalidRequest if the context is empty.
+    """
     model = _build_context_model(name, vendors)
     explanation = _explain_context(store, log, log.active, model, target)
     over_budget = [_OVER_BUDGET] if explanation.built.is_over_budget else []
@@ -281,7 +284,7 @@ def _explanation_as_json(explanation: _ContextExplanation) -> dict[str, Any]:
             for change in built.changes
         ],
         "losses": [
-            {"code": loss.code, "place": loss.place, "done": describe_change(loss)}
+            {"code": loss.code, "place": loss.place, "change": describe_change(loss)}
             for loss in explanation.losses
         ],
     }

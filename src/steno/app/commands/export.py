@@ -1,7 +1,7 @@
 """Sessions in files, for `/export`, `steno sessions export` and `steno sessions import`.
 
-The formats are those of steno and of other programs. Parts of a session that a format cannot hold
-are reported as omissions.
+The formats are those of steno and of other programs. Parts of a session that a format cannot
+represent are reported as omissions.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ DOCUMENT_FORMAT: Final = "steno"
 LINES_FORMAT: Final = "jsonl"
 SESSION_FORMATS: Final = (DOCUMENT_FORMAT, LINES_FORMAT, *FORMATS, *WRITE_ONLY)
 FORMATS_HELP: Final = (
-    "steno (one branch in one document), jsonl (the whole session with its digests), audit, session, "
-    "rows, chat"
+    "steno (one branch in one document), jsonl (the whole session with its digests), audit (an audit "
+    "log), session (a session file of version 1), rows (database rows), chat (a list of messages)"
 )
 _SUFFIX_BY_FORMAT: Final = {
     DOCUMENT_FORMAT: ".json",
@@ -101,13 +101,14 @@ ARGUMENTS: Final = (
 
 
 class ExportedSession(NamedTuple):
-    """A session in another format."""
+    """The result of an export: the written file, and the content that it lacks."""
 
     notice: str
-    """The file that was written; empty if none was."""
+    """A notice that names the written file and its format; empty if stdout was written."""
     omissions: tuple[str, ...]
-    """A line for each kind of content that the file lacks."""
+    """A line for each kind of content that the exported data lacks."""
     is_complete: bool
+    """Whether the exported data lacks nothing."""
 
 
 def export_session(
@@ -117,8 +118,9 @@ def export_session(
 ) -> ExportedSession:
     """Encode a session, and write it to the file named by the options, or else to stdout.
 
-    In a terminal, where stdout is not available, it is written to a new file. Raises InvalidValue if the file exists already,
-    UsageError if options contradict each other, OutputError if a file cannot be written.
+    If `write_stdout` is None, as in a terminal, it is written to a new file instead of stdout.
+    Raises InvalidValue if the file exists and `--force` is not set, UsageError if options
+    contradict each other, and OutputError if a file cannot be written.
     """
     target = None if options.output in (None, "-") else _resolve_target(context, options.output)
     report = None if options.report is None else _resolve_target(context, options.report)
@@ -218,7 +220,7 @@ def _encode_document(header: Header, entries: Sequence[Entry]) -> ExportedFile:
 
 
 def _encode_lines(log: SessionLog) -> ExportedFile:
-    """Write all branches of a session, with their digests."""
+    """Encode all branches of a session, with their digests."""
     lines = [encode_line(log.header), *map(encode_line, log.records)]
     blobs = sum(len(blob_digests(entry.payload)) for entry in log.entries.values())
     losses = (_session_omission("blobs", number=blobs),) if blobs else ()
@@ -233,7 +235,7 @@ def _session_omission(
 
 
 def _summarize_omissions(changes: Iterable[Change], log: SessionLog) -> Iterator[str]:
-    """Yield a line for each kind of content that the file lacks, first for the session as a whole."""
+    """Yield a line for each kind of lost content, those about the session as a whole first."""
     numbers_by_kind: dict[tuple[str, str], dict[str, None]] = {}
     for change in changes:
         if change.entry is None:
@@ -256,7 +258,7 @@ def _omissions_as_json(changes: Iterable[Change], log: SessionLog) -> bytes:
             "number": None if change.entry is None else log.numbers[change.entry],
             "entry": change.entry,
             "place": change.place,
-            "what": describe_change(change),
+            "change": describe_change(change),
         }
         for change in changes
     ]
@@ -267,7 +269,10 @@ def _omissions_as_json(changes: Iterable[Change], log: SessionLog) -> bytes:
 
 
 def _resolve_target(context: CommandContext, name: str) -> Path:
-    """Return the file of a name. Raises InvalidValue."""
+    """Return the path of a file, with links resolved unless it is a pipe, device or open file.
+
+    Raises InvalidValue if the name is invalid.
+    """
     try:
         target = context.folder / name
         return target if is_shared_target(target) else Path(os.path.realpath(target))
@@ -334,7 +339,7 @@ def _split_typed(text: str) -> list[str]:
         )
     try:
         return ["--format", format, f"--output={Path(file).expanduser()}", *options]
-    except RuntimeError as exc:  # there is no such home
+    except RuntimeError as exc:  # the home folder is unknown
         raise _invalid_file_name() from exc
 
 
@@ -390,7 +395,7 @@ def _decode_lines(data: bytes) -> SessionRecords:
             raise InvalidDocument(text, code=exc.code, place=f"line {number}") from None
         if isinstance(content, Header) != (number == 1):
             raise InvalidDocument(
-                "the header must be the first line, and only that",
+                "the first line must be a header, and no other line may be one",
                 code="header_misplaced",
                 place=f"line {number}",
             )
@@ -433,7 +438,7 @@ def with_unused_id(store: Store, header: Header) -> Header:
 
 
 def store_large_content(store: Store, records: Iterable[Record]) -> tuple[Record, ...]:
-    """Return the records with their large images in blobs."""
+    """Store large images and results as blobs; return records with entries that refer to them."""
     entries = [record.entry for record in records if record.entry is not None]
     return build_records(
         [replace(entry, payload=store.extract_blobs(entry.payload)) for entry in entries]

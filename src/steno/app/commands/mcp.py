@@ -59,7 +59,10 @@ _PROMPT_COLUMNS: Final = (Column("prompt", "cyan"), Column("description", may_sh
 
 
 async def _run_mcp(context: CommandContext, options: argparse.Namespace) -> Report:
-    """List all servers, or the tools, resources and prompts of one. Raises Missing, ServerFailed."""
+    """List all servers, or the tools, resources and prompts of one server.
+
+    Raises Missing if the server is unknown, and ServerFailed if it is not trusted or fails.
+    """
     state = context.open_session.state
     loaded, environment = state.config.loaded_settings, state.environment
     if options.text:
@@ -87,7 +90,7 @@ COMMAND: CommandDefinition = CommandDefinition(_run_mcp)
 
 
 async def _check_all(server: McpConnection) -> ServerCheck:
-    """Return the numbers of tools, resources and prompts of a server."""
+    """Check a server by counting its tools, resources and prompts."""
     try:
         async with asyncio.timeout(_LIST_TIMEOUT_S):
             listed = await asyncio.gather(server.tools(), server.resources(), server.prompts())
@@ -184,7 +187,7 @@ async def check_server(server: McpConnection) -> ServerCheck:
 
 
 def report_servers(specs: Sequence[McpServerSpec], checks: Mapping[str, ServerCheck]) -> Report:
-    """List servers; `checks` are those of the servers that were started."""
+    """List servers; `checks` contains the results of the servers that were started, by name."""
     rows = [_server_row(spec, checks.get(spec.name)) for spec in specs]
     errors = [terminal_line(check.error) for check in checks.values() if check.error]
     return Report(
@@ -212,14 +215,14 @@ def _server_as_json(spec: McpServerSpec, check: ServerCheck | None) -> dict[str,
     if check is None:
         return members | {"state": server_status(spec).text}
     return members | {
-        "state": "fails" if check.error else "answers",
+        "state": "failed" if check.error else "responds",
         "tools": check.tools,
         "protocol": check.protocol,
         "error": check.error,
     }
 
 
-# -- tools, resources and prompts -----------------------------------------------------------------------------------
+# -- tools, resources and prompts -------------------------------------------------------------
 
 
 def report_tools(tools: McpTools) -> Report:

@@ -1,8 +1,7 @@
 """`steno sessions` and `/sessions`: list, search, print, draw, change and remove sessions.
 
-In a terminal the session is by default the open one. The open session is
-changed through `AgentSession`, which notifies its listeners; other sessions are changed in the
-store.
+In a terminal the session is by default the open one. The open session is changed through
+`AgentSession`, which notifies its listeners; other sessions are changed in the store.
 """
 
 from __future__ import annotations
@@ -91,12 +90,12 @@ _HIT_COLUMNS: Final = (
     Column("text", may_shrink=True),
 )
 _MAX_SUMMARY_LENGTH: Final = 100
-"""The maximal width of a summary on a line of unlimited length."""
+"""The maximum width of a summary; a line may be cut further, at the width of the terminal."""
 _MAX_REDACTED_SUMMARY: Final = 60
 _DETAIL_LIMITS: Final = (12, 2_000)
-"""Lines and characters of a printed detail, such as a tool result."""
+"""The maximum numbers of lines and of characters of a printed detail, such as a tool result."""
 _TEXT_LIMITS: Final = (400, 40_000)
-"""Lines and characters of a printed text."""
+"""The maximum numbers of lines and of characters of any other printed text."""
 _AnyReport: TypeAlias = Report | Awaitable[Report]
 
 
@@ -159,7 +158,7 @@ def _search_sessions(context: CommandContext, options: argparse.Namespace) -> Re
     """List the titles and the entries that contain all search terms."""
     unreadable = UnreadableSessions()
     with context.open_store() as store:
-        # One more than is listed shows whether there are more.
+        # Search for one more entry than is listed, to find out whether there are more.
         search = search_sessions(
             store,
             " ".join(options.terms),
@@ -338,7 +337,7 @@ def _branch_piece(log: SessionLog, name: str) -> StyledText:
 
 
 def _tree_row_as_json(row: BranchTreeRow) -> dict[str, object]:
-    """Return an entry and its place in the tree, as JSON."""
+    """Return an entry and its position in the tree, as a JSON object."""
     return {
         "number": row.number,
         "id": row.entry.id,
@@ -425,7 +424,7 @@ def _rename_session(context: CommandContext, options: argparse.Namespace) -> _An
 async def _change_open_session(
     context: CommandContext, session: str, change: Callable[[], object], report: Report
 ) -> Report:
-    """Change the open session, on the event loop; return the report about it.
+    """Call `change` on the event loop, to change the open session, and return `report`.
 
     Raises Conflict if another session was opened while this one was read in a thread.
     """
@@ -449,7 +448,11 @@ def _notice(*lines: str, is_failed: bool = False) -> Report:
 def _redact_entry(context: CommandContext, options: argparse.Namespace) -> Report:
     """Remove the content of an entry permanently."""
     if not options.reason.strip():
-        raise InvalidValue("the reason is blank", code="reason_blank", place="--reason")
+        raise InvalidValue(
+            "the reason is blank; state why the content is deleted",
+            code="reason_blank",
+            place="--reason",
+        )
     actor = options.actor or user_name()
     if actor is None:
         raise InvalidValue(
@@ -480,7 +483,10 @@ def _is_confirmed(
     question: str,
     lines: Sequence[str],
 ) -> bool:
-    """Ask before a permanent change. Raises UsageError if there is no terminal to ask on."""
+    """Return whether the user confirms a permanent change, with `--yes` or by an answer.
+
+    Raises UsageError if there is no terminal to ask on.
+    """
     if options.yes:
         return True
     if context.ask is None:
@@ -519,8 +525,7 @@ def _session_title(store: Store, session: str) -> str:
 # -- the group --------------------------------------------------------------------------------
 
 
-_SESSION_HELP: Final = f"{SESSION_NAMES} (the one written to last)"
-NAMED_SESSION: Final = argument("session", metavar="ID", help=_SESSION_HELP)
+NAMED_SESSION: Final = argument("session", metavar="ID", help=SESSION_NAMES)
 _JSON: Final = flag("--json", help="print one JSON object per line (`jq -s` makes an array)")
 _YES: Final = flag("--yes", help="do not ask for confirmation")
 ACTIONS: Final = (
@@ -639,12 +644,13 @@ ACTIONS: Final = (
         "rm",
         _remove_sessions,
         "delete sessions",
-        "Permanently delete sessions, and the blobs that only they refer to.",
-        (argument("sessions", nargs="+", metavar="ID", help=_SESSION_HELP), _YES),
+        "Permanently delete sessions, and the blobs that only they refer to. Blobs of the last hour "
+        "remain until `steno store gc` is run later.",
+        (argument("sessions", nargs="+", metavar="ID", help=SESSION_NAMES), _YES),
     ),
 )
 DEFAULTS: Final = {"run_action": _list_sessions, "limit": None, "here": False, "json": False}
-"""The options of the group without a command, which lists the sessions."""
+"""The options if no command of the group is named: the sessions are listed."""
 
 
 def _add_actions(parser: argparse.ArgumentParser, in_terminal: bool) -> None:

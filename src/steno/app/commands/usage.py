@@ -56,7 +56,7 @@ _MIN_SHOWN_COST: Final = Decimal("0.0001")
 
 
 _ARGUMENTS: Final = (
-    flag("--all", help="all sessions"),
+    flag("--all", help="include all sessions"),
     argument(
         "--since",
         type=parse_time,
@@ -69,13 +69,13 @@ _ARGUMENTS: Final = (
         default="model",
         help="group by model, session or day (default: model)",
     ),
-    flag("--json", help="print one JSON object per sum"),
+    flag("--json", help="print one JSON object per group"),
 )
 
 
 def _add_sessions(parser: argparse.ArgumentParser, in_terminal: bool) -> None:
     default = "the open session" if in_terminal else "all sessions"
-    help = f"{SESSION_NAMES} (default: {default})"
+    help = f"{SESSION_NAMES}; default: {default}"
     add_arguments(parser, [argument("sessions", nargs="*", metavar="ID", help=help)])
 
 
@@ -93,14 +93,14 @@ def _run_usage(context: CommandContext, options: argparse.Namespace) -> Report:
     length = shortest_unique_length([header.id for header in headers])
     report = _build_report([("", turns)], options, length)
     return report._replace(
-        when_empty="" if unreadable else report.when_empty,  # they may have used some
+        when_empty="" if unreadable else report.when_empty,  # unreadable sessions may have usage
         notices=(*report.notices, *unreadable.lines),
         is_failed=bool(unreadable),
     )
 
 
 def _report_branch(branch: OpenBranch, store: Store, options: argparse.Namespace) -> Report:
-    """Report the usage of the open session, on its branch and in all of it."""
+    """Return a report on the usage of the open branch, and of all branches of its session."""
     branch_turns = [turn for _, turn in _find_turns(branch.session, branch.entries)]
     try:
         stored = filter(None, (record.entry for record in store.records(branch.session)))
@@ -152,7 +152,7 @@ def _usage_table(title: str, turns: list[TurnUsage], by: str, id_length: int | N
     if len(sums) != 1:
         rows.append(_usage_row(total))
     sizes: Sequence[Decimal] = ()
-    if by != "model" and len(sums) > 1:  # of the costs if all are known, else of the tokens
+    if by != "model" and len(sums) > 1:  # bars for the costs if all are known, else the tokens
         sizes = [
             Decimal(group.usage.total_tokens) if total.unpriced else group.cost or Decimal(0)
             for group in sums
@@ -180,8 +180,8 @@ COMMAND: CommandDefinition = CommandDefinition(
     description="Add up the tokens that models read and wrote, and their approximate cost, in some "
     "or all sessions. Days are in UTC.",
     epilog="example:\n  steno usage --since 7d --by day\n\n"
-    f"Prices come from the package genai-prices ({install_command('prices')}) and are those for\n"
-    "short requests; the bill of a provider may differ.",
+    f"Prices are the base prices of the package genai-prices ({install_command('prices')}).\n"
+    "Higher prices for long requests are not included, so the bill of a provider may differ.",
     add_actions=_add_sessions,
     reads_store=True,
 )
@@ -243,14 +243,15 @@ def _clone_origins(headers: list[Header]) -> dict[str, str]:
 
 
 def _find_turns(session: str, entries: Iterable[Entry]) -> Iterator[tuple[str, TurnUsage]]:
-    """Yield all turns of a session, each with the model in force on its branch."""
+    """Yield the turns of a session, each with the id of its entry."""
     nodes: dict[str | None, EntryNode] = {}
     for entry in entries:
         nodes[entry.id] = node = add_node(entry, nodes.get(entry.parent))
         payload = entry.payload
         if isinstance(payload, AssistantMessage | Compaction) and payload.usage is not None:
             model = node.settings.model or ""
-            # One time for all of a day: prices change daily, and looking them up is slow.
+            # Looking up a price is slow, and prices change at most daily: all turns of a day share
+            # one cached lookup.
             noon = None if entry.time is None else _noon(entry.time.astimezone(UTC))
             price = _find_price(model, at=noon)
             cost = None if price is None else cost_of(payload.usage, price)
@@ -264,7 +265,7 @@ _find_price: Final = cache(find_price)
 
 
 def _group_usage(turns: list[TurnUsage], group_by: str) -> list[UsageSum]:
-    """Add up turns by group: days in their order, other groups by size."""
+    """Add up turns by group; days are in order, other groups start with the highest cost."""
     groups: dict[str, list[TurnUsage]] = {}
     for turn in turns:
         day = "" if turn.time is None else f"{turn.time.astimezone(UTC):%Y-%m-%d}"
