@@ -1,6 +1,7 @@
 """Attach files and images to a prompt, and read what the log records about them.
 
 A model without vision receives the text of an image, which is recognised on this machine.
+Needs an OCR engine: pip install 'steno-agent[ocr]'.
 """
 
 import asyncio

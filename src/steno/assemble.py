@@ -1,6 +1,6 @@
 """Conversion of events to a message, and of a message to events.
 
-The `Assembler` assigns a fragment to a call by id, else by index, else to the open call, because
+The `Assembler` assigns a fragment to a call by id, else by index, else to the latest call, since
 real servers omit, reuse and swap ids, indexes and names. Parts are collected in lists and joined
 once, so the cost is linear in the number of events. This module uses no clock and no I/O. It
 creates an id only if the provider sent none, with a function that the caller may pass.
@@ -133,7 +133,7 @@ class ToolCallDraft:
         return self.built
 
     def build_truncated(self, new_id: Callable[[], str]) -> AnyToolCall:
-        """Return the call for a truncated response; it is invalid if no arguments arrived."""
+        """Return the call for a truncated response; invalid if it has no arguments and no end."""
         call = self.build(new_id)
         if self.has_ended or any(self.parts) or isinstance(call, InvalidToolCall):
             return call
@@ -146,7 +146,7 @@ class ToolCallDraft:
         )
 
     def is_complete(self) -> bool:
-        """Return whether every bracket in the arguments is closed; each part is scanned once."""
+        """Return whether there are brackets and all are closed; each part is scanned once."""
         for part in self.parts[self.scanned :]:
             for mark in part:
                 if self.is_escaped:
@@ -174,7 +174,7 @@ def merge_extras(found: ExtrasByWire | None, news: Mapping[str, Mapping[str, Any
 
 
 def is_different_call(call: ToolCallDraft, index: int | None, name: str | None) -> bool:
-    """Return whether a part begins a new call despite the id of `call`; some servers reuse ids.
+    """Return whether a part with the id of `call` begins another call; some servers reuse ids.
 
     It does if its index differs, and its name differs or the arguments of `call` are complete.
     """
@@ -197,7 +197,7 @@ class Assembler:
         self._text_drafts: dict[tuple[type, int], TextDraft] = {}
         self._latest_text_draft: TextDraft | None = None
         self._text_index: int | None = None
-        """The index of `_latest_text_draft` if it is text; None if it is thinking."""
+        """The index of `_latest_text_draft`; None if that is not a text block."""
         self._add_text: Callable[[str], None] = list[str]().append
         self._calls: list[ToolCallDraft] = []
         self._call_by_id: dict[str, ToolCallDraft] = {}
@@ -209,9 +209,9 @@ class Assembler:
     def feed(self, event: WireEvent) -> tuple[Event, ...]:
         """Process one event and return the normalized events for it.
 
-        In the normalized events, each call begins once, grows, and ends once with the whole call.
-        The index of a call is its number in the message, not the provider's number. Raises
-        InvalidValue if `event` is not an event.
+        In the normalized events, each call begins once and ends with the whole call. If more
+        arguments arrive after its end, it ends again. The index of a call is its number in the
+        message, not the provider's number. Raises InvalidValue if `event` is not an event.
         """
         # Most events add text to the latest block, and this test is faster than `match`.
         if type(event) is TextDelta and event.index == self._text_index:
@@ -272,8 +272,9 @@ class Assembler:
     ) -> AssistantMessage:
         """Return the message so far, which is complete after the end of the events.
 
-        Pass `stop_reason` for a response that did not finish (aborted, error); calls without any
-        arguments are then invalid. The usage of a `Finished` event takes precedence over `usage`.
+        Pass `stop_reason` for a response that did not finish (aborted, error); a call that has
+        neither ended nor received arguments is then invalid. `usage` is used only if no `Finished`
+        event arrived.
         """
         finished = self._finished
         is_truncated = finished is None and stop_reason is not None
@@ -385,7 +386,7 @@ class Assembler:
             if index is not None and call.index is not None:
                 return None  # a new index means a new call; its id and name may arrive later
         if call is None or (id is not None and call.id is not None):
-            return None  # no call is open, or a new id starts a new call, even at a used index
+            return None  # there is no call, or a new id starts a new one, even at a used index
         return None if self._starts_another(call, name, fragment) else call
 
     def _starts_another(self, call: ToolCallDraft, name: str | None, fragment: str) -> bool:

@@ -8,7 +8,7 @@
     │   ├── InvalidRequest            a request to a model
     │   ├── OutOfOrder                a message that is not allowed at its position
     │   └── InvalidDocument           stored data that is not JSON or not a document of steno
-    │       └── UnsupportedVersion      a document written by a newer version of steno
+    │       └── UnsupportedVersion      a format or layout that this version of steno cannot read
     ├── ProtocolError               bytes that violate the wire format of the provider
     │   └── CutShort                  a stream that ended before the response was complete
     ├── ProviderError               a provider refused a request, or failed
@@ -18,9 +18,9 @@
     │   ├── RateLimited               too many requests in too short a time, or no credit left
     │   ├── Overloaded                the provider is busy or down; a later request may succeed
     │   └── Unreachable               no response (connection, proxy, certificate or timeout)
-    ├── LogError                    the log or its store failed; nothing was changed
+    ├── LogError                    the log or its store could not be read or written
     │   ├── Missing                   the session, branch, entry or blob does not exist
-    │   ├── Conflict                  another writer has already changed the data
+    │   ├── Conflict                  another writer extended the branch, or a name or id is taken
     │   ├── Damaged                   stored data differs from the data that was written
     │   └── Unavailable               the store cannot be read or written (disk, access, server)
     ├── ToolFailed                  a tool call failed; the message is for the model
@@ -73,9 +73,9 @@ __all__ = [
 class StenoError(Exception):
     """The base class of the errors that steno raises.
 
-    `code` identifies the problem for programs and is stable across releases. The message is for
-    people, and its wording may change. `place` names the field, message, file or part of steno
-    that the error concerns.
+    `code` identifies the problem for programs and is stable across releases. The message is
+    human-readable, and its wording may change. `place` names the field, message, file or part of
+    steno that the error concerns.
     """
 
     code: str = "error"
@@ -183,7 +183,7 @@ class InvalidDocument(InvalidValue):
 
 
 class UnsupportedVersion(InvalidDocument):
-    """A document has a newer format than this version of steno can read."""
+    """A document or a store has a format or layout that this version of steno cannot read."""
 
     code = "unsupported_version"
 
@@ -298,7 +298,8 @@ class Unreachable(ProviderError):
 class LogError(StenoError):
     """The log of a conversation or its store could not be read or written.
 
-    The failed operation changed nothing: new data was not stored, and old data is unchanged.
+    The failed operation changed nothing, except that an erasure may be incomplete, and that a write
+    may have been stored if the connection to PostgreSQL broke (`UnconfirmedWrite`).
     """
 
     code = "log_error"
@@ -311,7 +312,7 @@ class Missing(LogError):
 
 
 class Conflict(LogError):
-    """Another writer has already extended the branch, or the name is already taken.
+    """Another writer has already extended the branch, or a name or an id is already taken.
 
     Call `Conversation.refresh` to read the new entries.
     """

@@ -17,7 +17,7 @@ import msgspec
 from steno.errors import InvalidValue
 
 MAX_DEPTH: Final = 200
-"""The maximum depth of JSON that steno reads; a fixed value is independent of the call stack."""
+"""The maximum depth of JSON that steno parses; the limit of msgspec depends on the call stack."""
 
 MAX_SHALLOW_LENGTH: Final = 2 * MAX_DEPTH
 """Text up to this length cannot be nested too deeply, because every level takes two characters."""
@@ -37,8 +37,9 @@ class JsonObject(Mapping[str, JsonValue]):
     Two objects are equal if they have the same members, in any order. A plain mapping with the
     same members is equal, too.
 
-    The constructor also accepts values that are not plain JSON: as in msgspec, bytes become base64
-    text, times and dates ISO 8601 text, sets arrays, and structs and dataclasses objects.
+    The constructor also accepts values that are not plain JSON and converts them like msgspec:
+    bytes become base64 strings, times and dates become ISO 8601 strings, sets become arrays, and
+    structs and dataclasses become objects.
     """
 
     __slots__ = ("_members",)
@@ -190,7 +191,7 @@ def not_object_error(exc: Exception, text: str | bytes = "") -> InvalidValue:
         rule = "unsupported JSON: contains a lone surrogate, or bytes that are not UTF-8"
         return InvalidValue(rule, code="lone_surrogate")
     if isinstance(exc, TypeError):
-        return InvalidValue("not a JSON object: expected text or bytes", code="not_text")
+        return InvalidValue("not a JSON object: expected str or bytes", code="not_text")
     if _is_object_except_lone_surrogates(text):
         rule = "unsupported JSON: contains a lone surrogate"
         return InvalidValue(rule, code="lone_surrogate")
@@ -216,7 +217,7 @@ def _is_object_except_lone_surrogates(text: str | bytes) -> bool:
 
 
 _BACKSLASH: Final = ord("\\")
-"""A number, because `in` finds a single byte many times faster than a bytes object."""
+"""The byte as an int, because `in` finds an int many times faster than a bytes object."""
 _SURROGATE_ESCAPE: Final = re.compile(
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair
     rb"|(?P<half>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
@@ -354,7 +355,7 @@ def json_type_of(value: object) -> str:
 def encode_json(value: object) -> bytes:
     """Encode a plain Python value as JSON. Raises InvalidValue if JSON cannot represent it."""
     try:
-        # Check plain containers first: msgspec silently writes NaN as null, and keys as text.
+        # Check plain containers first: msgspec silently writes NaN as null, and keys as strings.
         plain = msgspec.to_builtins(value, enc_hook=to_plain)
         _check_representable(plain)
         return msgspec.json.encode(plain)

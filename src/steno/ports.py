@@ -1,9 +1,10 @@
 """Protocols for the parts of steno that do I/O; this module itself does none.
 
-A `Provider` answers requests with a `Stream` of events, and a `Transport` carries its bytes. A
-`Tool` runs the calls of a model, after an `Approver` has allowed them. A `Resolver` opens the
-references in a user message. A `Journal` stores the entries of a conversation. An implementation of
-one protocol needs no other part of steno, and callers depend on the protocols alone.
+A `Provider` answers requests with a `Stream` of events, and a `Transport` sends HTTP requests. A
+`Tool` runs the calls of a model, after a permission rule or an `Approver` has allowed them. A
+`Resolver` opens the references in a user message. A `Journal` stores the entries of a conversation.
+An implementation of one protocol needs no other part of steno, and callers depend on the protocols
+alone.
 """
 
 from __future__ import annotations
@@ -109,7 +110,7 @@ class HttpRequest(NamedTuple):
 
     @property
     def address(self) -> str:
-        """The URL without user, password, query and fragment, for error messages."""
+        """The URL without user, password, query and fragment; "http" if there is no host."""
         return strip_url_secrets(self.url) or "http"
 
     def __repr__(self) -> str:
@@ -118,7 +119,7 @@ class HttpRequest(NamedTuple):
 
 
 def strip_url_secrets(url: str) -> str | None:
-    """Return a URL without user, password, query and fragment; None if it has no host."""
+    """Return a URL without user, password, query and fragment; None if it has no valid host."""
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
@@ -185,7 +186,7 @@ class Transport(Protocol):
 PrepareImage: TypeAlias = Callable[[bytes], Image]
 """Converts image bytes to a block that models accept: small and without metadata.
 
-Raises ToolFailed if the bytes are not an image, and ImportError if the extra is not installed.
+Raises ToolFailed if the bytes are not an image, and ImportError if Pillow is not installed.
 """
 
 UNKNOWN_SUBJECT_PREFIX: Final = "\n"
@@ -203,7 +204,7 @@ class Capability(StrEnum):
 
 @final
 class ToolOutput(RedactedRepr, frozen=True, kw_only=True):
-    """The result of a tool call, with content for the model and details for people and programs.
+    """The result of a tool call, with content for the model and details for users and programs.
 
     An outcome other than ok is a failure that the tool itself reports, such as a failing test or
     a missing file.
@@ -323,9 +324,10 @@ _MAX_HEADLINE_CHARACTERS: Final = 640
 
 
 def default_headline(call: AnyToolCall, names: Sequence[str] = ()) -> str:
-    """Return the main argument of a call, or all arguments as JSON if no argument is the main one.
+    """Return the main argument of a call, or the start of its arguments as JSON if it has none.
 
-    The main argument is the first one in `names` that is present, then `command`, `path` and so on.
+    The main argument is the first of `names`, `command`, `path` and so on that is a non-empty
+    string. The headline of a call without arguments is empty.
     """
     arguments: Mapping[str, Any] = {}
     if isinstance(call, ToolCall):
@@ -376,7 +378,7 @@ class Tool(Protocol):
     def headline(self, call: AnyToolCall, /) -> str:
         """Return the main part of the call, such as a command or a path, without the tool's name.
 
-        Accepts any arguments and never raises. Tools without this method use `default_headline`.
+        Accepts any arguments and never raises. If a tool lacks it, `default_headline` is used.
         """
         ...
 
@@ -416,7 +418,7 @@ class ApprovalRequest(RedactedRepr, frozen=True, kw_only=True):
     headline: str | None = None
     """The headline from the tool; like the preview, it may contain text written by a model."""
     preview: CallPreview = CallPreview()
-    """The effect of the call, for people to read."""
+    """A human-readable preview of the effect of the call."""
     rule: str = ""
     """A rule to offer for this and similar calls, such as `bash(git log *)`; may be empty."""
 
@@ -510,7 +512,7 @@ class ResolvedReference(RedactedRepr, frozen=True, kw_only=True):
     error_code: str | None = None
     """The stable code of the error; not recorded."""
     details: Mapping[str, Any] | None = None
-    """Facts about the content: hash, size, mode, engine, confidence. For the log, never sent."""
+    """Facts for the log, never sent to a model: hash, size, mode, engine, confidence."""
     notice: str = ""
     """A notice for the user if the result differs from the expected one; else empty."""
 
@@ -527,7 +529,7 @@ class Resolver(Protocol):
     def is_current(
         self, reference: ReferenceBlock, resolution: Resolution, context: ResolveContext, /
     ) -> bool:
-        """Return whether an earlier result is still recent, and readable by the model."""
+        """Return whether an earlier result is still valid, and in a form that the model accepts."""
         ...
 
     async def changes(
@@ -549,7 +551,7 @@ class Resolver(Protocol):
 
 
 class SetupNotice(NamedTuple):
-    """A notice for the user about settings, servers or a prompt; the text is for people."""
+    """A notice for the user about settings, servers or a prompt."""
 
     code: str
     """The name of the notice for programs; stable across releases."""
@@ -577,8 +579,8 @@ class Journal(Protocol):
         """Write an entry at the end of a branch; it is durable when this returns.
 
         `expected` is the last entry of the branch as the writer knows it. Raises Conflict if the
-        branch ends with another entry, and Unavailable if the storage cannot be written. If an
-        error is raised, nothing was written.
+        branch ends with another entry, and Unavailable if the storage cannot be written. After a
+        LogError, nothing was written, unless it is an UnconfirmedWrite of `PostgresStore`.
         """
         ...
 

@@ -22,4 +22,4 @@ def suggest_name(name: str, known: Iterable[str]) -> str:
     """Return a hint that suggests the closest known name, or lists all known names."""
     names = list(known)
     near = closest_name(name, names)
-    return f"do you mean {near}?" if near is not None else f"use one of {', '.join(names)}"
+    return f"did you mean {near}?" if near is not None else f"use one of {', '.join(names)}"

@@ -170,7 +170,7 @@ class RedactedRepr(Struct, frozen=True, gc=False):
 class Value(
     RedactedRepr, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
 ):
-    """The base class of stored values, which are immutable, compared by content and lossless."""
+    """The base class of stored values, which are immutable and preserve unknown JSON members."""
 
     error_class: ClassVar[type[InvalidValue]] = InvalidMessage
     """The exception that is raised if a field breaks a rule."""
@@ -178,7 +178,8 @@ class Value(
     unknown: RawJson = NOTHING
     """Members of the stored JSON that this version of steno does not know.
 
-    A stored member with the name "unknown" is also one of them: no JSON decodes to a `RawJson`.
+    A stored member named "unknown" is itself an unknown member, because no JSON decodes to a
+    `RawJson`.
     """
 
     def __post_init__(self) -> None:
@@ -272,7 +273,7 @@ def check_fields(value: Value) -> None:
 
 
 def check_elements(value: Value, name: str, content: Any, allowed: frozenset[type]) -> None:
-    """Raise an error if an element of a tuple has a type that is not in `allowed`."""
+    """Raise an error if an element has a type outside `allowed`, or is text that is not UTF-8."""
     for position, element in enumerate(content):
         if type(element) not in allowed:
             _refuse_type(value, f"{name}[{position}]", element, allowed)

@@ -288,7 +288,7 @@ def test_a_file_that_is_not_toml_is_named(places: ConfigFolders, text: str, code
     ("text", "code", "facts"),
     [
         ("max_turn = 3", "setting_unknown", " max_turns?"),
-        ("max_turns = '3'", "wrong_type", " text"),
+        ("max_turns = '3'", "wrong_type", " a string"),
         ("mode = 'fly'", "not_a_choice", " plan or act"),
         ("[providers.a]\nlike = 'vllm'\nbase_ulr = 'x'", "field_unknown", " base_url?"),
     ],

@@ -151,7 +151,7 @@ def test_a_reference_to_an_unusable_server_is_an_error_with_its_problem(tmp_path
     assert "DOCS_KEY" in error_of(inputs, "See @docs:demo://x")
     with raises_code(InvalidValue, "server_not_found", place="@'dosc'") as raised:
         inputs.prompt("See @dosc:demo://x")
-    assert "do you mean 'docs'?" in raised.value.message
+    assert "did you mean 'docs'?" in raised.value.message
 
 
 def test_everything_public_is_there_and_nothing_is_loaded_for_it_before() -> None:

@@ -121,7 +121,8 @@ async def summarize(
     """Ask the provider to summarize the messages of a request; return the summary and its usage.
 
     `budget_tokens` is the number of message tokens that fit into one request; None if unknown.
-    Raises ProviderError if a request fails, ProtocolError if a response is invalid or empty.
+    Raises InvalidRequest if a request cannot be sent, ProviderError if it fails, and ProtocolError
+    if a response is invalid or empty.
     """
     systems = tuple(takewhile(lambda m: isinstance(m, SystemMessage), request.messages))
     summary, usage = "", Usage()
@@ -143,7 +144,10 @@ async def summarize(
 def _split_to_fit(
     messages: Sequence[Message], budget_tokens: int | None, count_tokens: CountTokens
 ) -> Iterator[list[Message]]:
-    """Yield the messages in pieces that fit the budget; shorten results in oversized groups."""
+    """Yield the messages in pieces that fit the budget; shorten results in oversized groups.
+
+    A group that does not fit even then is a piece of its own.
+    """
     if budget_tokens is None:
         yield list(messages)
         return

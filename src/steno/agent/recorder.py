@@ -49,7 +49,10 @@ class RunRecorder:
             raise
 
     def emit_from_callback(self, event: LoopEvent) -> None:
-        """Report an event from a callback; an exception of the receiver is raised by the next."""
+        """Report an event from a callback, which must not raise.
+
+        If the receiver raises, its exception is raised when the next event is reported.
+        """
         try:
             self.emit(event)
         except BaseException as exc:  # noqa: BLE001 - it is raised with the next event
@@ -127,9 +130,10 @@ def _raise_deferred(exc: BaseException, _: LoopEvent) -> NoReturn:
 
 
 def rewind_branch(conversation: Conversation, to: str) -> list[Entry]:
-    """Rewind the active branch to an entry, and record its mode and shell commands again.
+    """Rewind the active branch to an entry, without losing the mode and the shell commands.
 
-    Return the new entries. Raises LogError if an entry cannot be recorded; the code is
+    A mode that the rewind changed and the shell commands after the entry are recorded again. Return
+    the new entries. Raises LogError if an entry cannot be recorded; the code is
     `mode_not_restored` if the branch was rewound but its mode could not be restored.
     """
     mode = conversation.mode

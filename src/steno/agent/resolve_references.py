@@ -223,7 +223,7 @@ class ReferenceResolver:
         self._tracker = ReferenceTracker()
 
     async def refresh_outdated(self, recorder: RunRecorder, turn: TurnInput) -> None:
-        """Resolve references again if their resolution is out of date or useless to the model."""
+        """Resolve references again if the resolution is outdated or not readable by the model."""
         context = self._resolve_context(recorder, turn)
         for reference in self._read_log(recorder).resolved():
             assert reference.resolution is not None

@@ -125,7 +125,7 @@ def build_failure_result(call: ToolCall, exc: ToolFailed) -> ToolResultMessage:
 def build_fault_result(call: ToolCall, exc: BaseException) -> ToolResultMessage:
     """Build the error result for an unexpected exception of a tool.
 
-    The model sees only the message; the traceback is for people.
+    The model receives only the message; the traceback is recorded with the result.
     """
     # Unlike `str(exc)`, these functions do not raise if `__str__` of the exception does.
     message = _truncate_text("".join(traceback.format_exception_only(exc)).strip())

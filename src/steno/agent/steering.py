@@ -153,7 +153,10 @@ class InputRecorder:
         self.prompt = self._record(prompt)
 
     def record_due(self, *, is_over: bool) -> bool:
-        """Record due messages, unless they are held back; return whether one needs a response."""
+        """Record due messages, unless they are held back.
+
+        Return whether a prompt was recorded or is held back, so that the run has to continue.
+        """
         if self.is_held:
             return self._queue.has_prompts
         return self._record_all(self._queue.take_due(is_over=is_over))
@@ -194,7 +197,10 @@ class InputRecorder:
 
 
 def find_unsent_prompt(conversation: Conversation) -> PromptInput | None:
-    """Return the prompt that was rewound for an unresolved reference, if no message followed."""
+    """Return the last prompt that was rewound because of an unresolved reference.
+
+    Return None if there is none, or if a message followed; shell commands do not count.
+    """
     last = _last_main_entry(conversation)
     if last is None or not isinstance(last.payload, Rewind):
         return None

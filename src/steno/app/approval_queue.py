@@ -5,7 +5,7 @@ all calls of a turn are recorded before the first one runs. A user who allowed a
 its preview has allowed that effect: if the effect has changed when approval is requested, the user
 is asked again.
 
-Nothing is decided or recorded here.
+This module makes no decisions, and writes nothing to the log.
 """
 
 from __future__ import annotations
@@ -46,14 +46,17 @@ class _EarlyDecision(NamedTuple):
     """The preview that the user read; None if they read only the call."""
 
     def applies_to(self, request: ApprovalRequest) -> bool:
-        """Return whether the decision is about exactly this request."""
+        """Return whether the decision is valid for a request.
+
+        A decision to allow a call is not valid if the preview of the call has changed.
+        """
         is_same_preview = self.preview is None or self.preview == request.preview
         return self.call == request.call and (is_same_preview or not self.decision.allowed)
 
 
 @final
 class ApprovalQueue:
-    """Asks the user of the session (`steno.ports.Approver`)."""
+    """An approver (`steno.ports.Approver`) that asks the user of the session."""
 
     def __init__(self, on_change: Callable[[], None]) -> None:
         """Take the function to call when the pending calls have changed."""
@@ -63,16 +66,16 @@ class ApprovalQueue:
         """Decided calls whose decision the gate has not read yet."""
         self._early: dict[str, _EarlyDecision] = {}
         self._announced: dict[str, asyncio.Future[ApprovalDecision]] = {}
-        """Requests that listeners have received, and that `ask` awaits next."""
+        """Requests that `announce` has opened and `ask` does not await yet, by call id."""
         self._previews: dict[str, tuple[ToolCall, CallPreview]] = {}
-        """The previews that the user read before the request, by call."""
+        """The calls with the previews that the user read before the request, by call id."""
 
     def announce(self, request: ApprovalRequest) -> None:
-        """Open a request before `ask`, so that listeners receive it first and can decide at once."""
+        """Open a request before `ask` is called, so that listeners can decide at once."""
         self._announced[request.call.id] = self._open_request(request)
 
     async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
-        """Wait for a decision. A cancelled wait withdraws the request."""
+        """Wait for the decision about a request. A cancelled wait withdraws the request."""
         call_id = request.call.id
         future = self._announced.pop(call_id, None)
         if future is None:
@@ -98,7 +101,7 @@ class ApprovalQueue:
             self._on_change()
 
     def pending_calls(self, waiting: Iterable[ToolCall]) -> list[PendingCall]:
-        """Return the requests, followed by the calls that wait for their turn."""
+        """Return the calls with an open request, then those in `waiting` that may need approval."""
         pending = [PendingCall(request.call, request) for request, _ in self._open.values()]
         known = self._open.keys() | self._answered
         decisions = {id: early.decision for id, early in self._early.items()}
@@ -109,7 +112,7 @@ class ApprovalQueue:
         ]
 
     def record_preview(self, call: ToolCall, preview: CallPreview) -> None:
-        """Record the preview that the user reads before the request."""
+        """Store the preview that the user reads before approval is requested."""
         self._previews[call.id] = (call, preview)
 
     def decide(
@@ -155,7 +158,7 @@ class ApprovalQueue:
 
     def forget_all(self) -> None:
         """Drop all early decisions and previews, and withdraw all requests, at the end of a run."""
-        for call_id in list(self._announced):  # it was interrupted before it asked
+        for call_id in list(self._announced):  # the run was interrupted before it called `ask`
             del self._announced[call_id]
             self._close_request(call_id)
         self._early.clear()

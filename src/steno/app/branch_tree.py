@@ -32,7 +32,10 @@ class BranchTree:
         return [conversation.branch, *others]
 
     async def rows(self) -> Sequence[BranchTreeRow]:
-        """Read the tree in a worker thread and return its rows from top to bottom."""
+        """Read the tree in a worker thread and return its rows from top to bottom.
+
+        There are no rows before the session is recorded.
+        """
         state = self._state
         if not state.is_recorded:
             return []
@@ -41,7 +44,8 @@ class BranchTree:
     def fork(self, name: str = "", *, at: str | None = None) -> str:
         """Start a branch after the entry `at`, switch to the branch and return its name.
 
-        If `at` is None, the branch starts after the last entry.
+        If `at` is None, the branch starts after the last entry. If `name` is blank, a name is
+        generated.
         """
         name = self._new_branch_name(name)
         with self._state.explain_conflicts():
@@ -113,7 +117,7 @@ class BranchTree:
 
 
 def editable_message(entry: Entry) -> UserMessage:
-    """Return the user message of an entry. Raises InvalidValue if the entry is not one."""
+    """Return the user message of an entry. Raises InvalidValue if the entry has none."""
     message = entry.message
     if not isinstance(message, UserMessage):
         raise InvalidValue(
@@ -127,7 +131,7 @@ def _read_rows(store: Store, session: str) -> list[BranchTreeRow]:
 
 
 def prompt_from_message(message: UserMessage, audit: Mapping[str, Any]) -> PromptInput:
-    """Return the prompt of a message as the user typed it; `audit` is that of the entry."""
+    """Return the prompt of a message as typed; `audit` is the audit data of its entry."""
     origin = audit.get("origin")
     # An MCP server expanded the prompt; attached images follow the expanded text.
     if isinstance(origin, str):

@@ -1,6 +1,6 @@
 """Compose an agent from settings, a store, a model, tools and permissions.
 
-No other module knows all of these parts.
+No other module depends on all of these parts.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class AgentEnvironment(NamedTuple):
         return call_headline(call) if tool is None else tool_headline(tool, call)
 
     def call_content(self, call: ToolCall) -> PreviewPart | None:
-        """Return the text that a call writes, from its tool, else as for a stored session."""
+        """Return the text that a call writes, from its tool if available; None if there is none."""
         tool = self.find_tool(call.name)
         return call_content(call) if tool is None else tool_content(tool, call)
 
@@ -105,7 +105,7 @@ class AgentEnvironment(NamedTuple):
 
     @property
     def supports_tools(self) -> bool:
-        """Whether the model calls tools, as far as is known."""
+        """Whether the model supports tools; true unless it is known that it does not."""
         return self.target.tools is not False
 
     @property
@@ -238,7 +238,10 @@ def _build_transport() -> Transport:
 
 
 def _open_telemetry(settings: Settings) -> Telemetry:
-    """Return telemetry, if it is on. Raises Unavailable if OpenTelemetry is not installed."""
+    """Return the telemetry of the settings, `NO_TELEMETRY` if it is off.
+
+    Raises Unavailable if OpenTelemetry is not installed.
+    """
     if not settings.telemetry:
         return NO_TELEMETRY
     try:
@@ -249,13 +252,17 @@ def _open_telemetry(settings: Settings) -> Telemetry:
 
 
 def target_for(model: ModelSelection, settings: Settings) -> ModelTarget:
-    """Return the target of requests to a model; the user's settings override its server."""
+    """Return the target of requests to a model; settings override what its server reports."""
     reported = unknown_model(model.model) if model.known is None else model.known
     return build_target(model.name, model.vendor, reported, settings)
 
 
 def open_settings_store(settings: Settings, *, is_new: bool = True) -> Store:
-    """Open the store of the settings; to resume a session, a missing store is an empty one."""
+    """Open the store of the settings. Raises Unavailable.
+
+    If `is_new` is false, a session is to be resumed: a store that does not exist is not created,
+    and an empty store in memory is returned.
+    """
     address = default_address() if settings.store is None else read_address(settings.store)
     if not is_new and not address.exists:
         return MemoryStore()
@@ -284,7 +291,10 @@ def read_system_prompt(loaded: LoadedSettings, folder: Path) -> tuple[str, tuple
 
 
 def _open_grants(folder: Path) -> tuple[GrantsFile | None, tuple[SetupNotice, ...]]:
-    """Open the file of grants; if it cannot be read, return a notice and no grants."""
+    """Open the file of grants; if it cannot be read, return None and a notice.
+
+    Return None without a notice if the home folder is unknown.
+    """
     if config_folder(os.environ) is None:
         return None, ()
     grants = GrantsFile(folder)

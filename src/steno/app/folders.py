@@ -15,7 +15,7 @@ from steno.render.terminal_text import terminal_line
 
 SETTINGS_FILE: Final = "config.toml"
 UNKNOWN_USER: Final = "unknown user"
-"""The actor of a decision if the system does not know the user."""
+"""The actor of a decision if the login name of the user cannot be determined."""
 PROJECT_MARKERS: Final = (".git", ".steno")
 """The names that mark the root folder of a project."""
 _SHARED_MODE_BITS: Final = stat.S_ISVTX | stat.S_IWOTH
@@ -43,8 +43,8 @@ def settings_files(folder: Path, environ: Mapping[str, str]) -> tuple[Path, ...]
 def find_project(folder: Path) -> Path:
     """Return the root of the project, the nearest parent folder with a `.git` or `.steno`.
 
-    The search starts with `folder` itself, which is also the result if no folder matches. A folder
-    that every user may write to, such as /tmp, is not a project.
+    The search starts with `folder` itself, which is also the result if no folder matches. A shared
+    folder such as /tmp, which has the sticky bit and is writable for all users, does not match.
     """
     folder = folder.resolve()
     for candidate in (folder, *folder.parents):
@@ -62,7 +62,7 @@ def _is_shared(folder: Path) -> bool:
 def config_folder(environ: Mapping[str, str]) -> Path | None:
     """Return the folder of the user's settings; None if the home folder is unknown."""
     path = environ.get("XDG_CONFIG_HOME", "")
-    if path.startswith("/"):  # the XDG specification ignores relative paths
+    if path.startswith("/"):  # the XDG specification requires that relative paths are ignored
         return Path(path) / "steno"
     home = home_folder(environ)
     return None if home is None else home / ".config" / "steno"
@@ -79,7 +79,7 @@ def home_folder(environ: Mapping[str, str]) -> Path | None:
 
 
 def user_name() -> str | None:
-    """Return the login name of the user; None if the system does not know it."""
+    """Return the login name of the user; None if it cannot be determined."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):

@@ -45,7 +45,7 @@ MODEL_FLAG: Final = "--model"
 _ERROR_PLACES: Final = ("model", "embedded")
 """The places of errors about a model name; they are replaced with the origin of the name."""
 _EMBEDDED_MAX_TOKENS: Final = 512
-"""The default length of a response of an embedded model: small models do not stop by themselves."""
+"""The default token limit of a response of an embedded model; a small model may never stop."""
 _LOOKUP_TIMEOUTS: Final = DiscoveryTimeouts(local_s=0.5, hosted_s=3)
 """Short, because the user waits for the list."""
 
@@ -54,9 +54,10 @@ _LOOKUP_TIMEOUTS: Final = DiscoveryTimeouts(local_s=0.5, hosted_s=3)
 
 
 async def choose_model(loaded: LoadedSettings, recorded_model: str = "") -> ModelSelection:
-    """Return the model named by the options, the recorded model, or that of the settings.
+    """Return the model of the flag or variable, else the recorded one, else that of the settings.
 
-    Raises UsageError, InvalidValue, NotFound or AuthenticationFailed, with the name of the model.
+    If no model is named, an available one is selected. Raises UsageError, InvalidValue, NotFound or
+    AuthenticationFailed, with the name of the model.
     """
     name, origin = loaded.settings.model or "", loaded.origins.get("model", ("",))[-1]
     is_explicit = origin in (MODEL_FLAG, variable_name("model"))
@@ -77,7 +78,7 @@ async def choose_model(loaded: LoadedSettings, recorded_model: str = "") -> Mode
 
 @contextmanager
 def name_model_in_errors(name: str, origin: str) -> Generator[None]:
-    """Add the name of the model and its origin to errors about a model that does not exist."""
+    """Add the name of the model and its origin to errors about the model."""
     try:
         yield
     except (InvalidValue, NotFound) as exc:
@@ -103,9 +104,9 @@ def unknown_model(model: str) -> Model:
 def apply_model_settings(name: str, vendor: str, reported: Model, settings: Settings) -> Model:
     """Return a model with the facts in effect, from its full name and the facts of its server.
 
-    The settings of the user come first, then the server, then the row of the vendor; the size of
-    the context may come from the price list. The user can lower the maximum length of
-    a response with `max_tokens`, but not raise it.
+    The settings of the user take precedence over the server, and the server over the row of the
+    vendor; a context size that none of them has is taken from the price list. The maximum length of
+    a response is that of the server or the vendor, which `max_tokens` can lower but not raise.
     """
     user = settings.models.get(name, ModelSettings())
     row = settings.providers.get(vendor)
@@ -203,7 +204,7 @@ def _apply_settings(result: DiscoveryResult, settings: Settings) -> DiscoveryRes
 
 
 def usable_models(results: Iterable[DiscoveryResult]) -> list[tuple[str, Model]]:
-    """Return the models of the providers that can be used, by the names that `--model` takes."""
+    """Return the models of usable providers, each with the name that `--model` accepts."""
     return [
         (format_model_name(result.where, model.id), model)
         for result in results
@@ -213,7 +214,7 @@ def usable_models(results: Iterable[DiscoveryResult]) -> list[tuple[str, Model]]
 
 
 async def list_models(loaded: LoadedSettings) -> Sequence[Suggestion]:
-    """Return the models of all providers with a key or a server, except slow ones."""
+    """Return the models of all usable providers, except those that respond too slowly."""
     results = await find_models(loaded.settings, timeouts=_LOOKUP_TIMEOUTS)
     return await asyncio.to_thread(
         lambda: [

@@ -1,8 +1,8 @@
 """The permission rules of the user, the file of grants, and the key that signs decisions.
 
 The file of grants is in the user's folder, never in a project: a cloned repository must not be able
-to grant itself permissions. It is TOML that a user can read and edit; if any part of it is invalid, the
-whole file is ignored.
+to grant itself permissions. It is TOML that a user can read and edit; if any part of it is invalid,
+the whole file is ignored.
 
 Only the user can read the key. If it cannot be stored, the key is only valid in this process; if
 other users could read it, a new key is created. Decisions signed with another key are not trusted,
@@ -37,10 +37,10 @@ from steno.suggest import suggest_name
 from steno.values import is_utf8_text
 
 GRANTS_FILE_NAME: Final = "grants.toml"
-SCOPE_NAMES: Final = {GrantScope.PROJECT: "this project", GrantScope.USER: "the user"}
-"""The scopes of stored grants, for texts."""
+SCOPE_NAMES: Final = {GrantScope.PROJECT: "this project", GrantScope.USER: "all your projects"}
+"""The human-readable names of the scopes of stored grants."""
 _OTHER_RULE_SUBJECTS: Final = ("fetch",)
-"""Actions of steno itself that need permission: fetching images."""
+"""Names in rules that are not tools: `fetch` is the download of an image by steno itself."""
 _FILE_HEADING: Final = """\
 # The permission rules that you have allowed permanently.
 # `steno permissions` lists and changes them. You can edit this file, but comments are not kept.
@@ -57,7 +57,7 @@ _REPAIR_ADVICE: Final = "fix or delete the file; until then it is ignored"
 
 
 def read_rule(text: str) -> PermissionRule:
-    """Read a rule about a known tool for a command. Raises InvalidValue with the place `rule`."""
+    """Parse a rule about a known tool. Raises InvalidValue, always with the place `rule`."""
     try:
         return parse_known_rule(text)
     except InvalidValue as exc:
@@ -65,7 +65,7 @@ def read_rule(text: str) -> PermissionRule:
 
 
 def parse_known_rule(text: str) -> PermissionRule:
-    """Read a rule about a known tool. Raises InvalidValue."""
+    """Parse a rule about a known tool. Raises InvalidValue."""
     rule = PermissionRule.parse(text)
     check_rule_tool(rule)
     return rule
@@ -85,7 +85,10 @@ def check_rule_tool(rule: PermissionRule) -> None:
 def build_rule_hint(
     event: CallEnded, tool: Tool | None, allow: Sequence[PermissionRule]
 ) -> Notice | None:
-    """Return a notice on a denied call that the rules allow only in part."""
+    """Return a notice if a call was denied because allow rules for its tool do not cover it.
+
+    Returns None otherwise, also if an approver denied the call.
+    """
     call, result = event.call, event.result
     is_unasked = result_code(result) == ResultCode.NO_APPROVER
     if tool is None or not isinstance(call, ToolCall) or not is_unasked:
@@ -113,11 +116,11 @@ class StoredGrants(NamedTuple):
     projects: Mapping[str, tuple[str, ...]] = {}
 
     def rules_for(self, project: str | None) -> tuple[str, ...]:
-        """Return the rules of a project, or of the user."""
+        """Return the rules of a project, or those of the user if `project` is None."""
         return self.user if project is None else self.projects.get(project, ())
 
     def with_rules(self, project: str | None, rules: Iterable[str]) -> StoredGrants:
-        """Return a copy with other rules for a project or the user."""
+        """Return a copy with other rules for a project, or for the user if `project` is None."""
         unique = tuple(dict.fromkeys(rules))
         if project is None:
             return self._replace(user=unique)
@@ -164,8 +167,8 @@ class GrantsFile:
                 return StoredGrants()
         if status.st_uid not in (0, os.geteuid()) or status.st_mode & _WRITABLE_BY_OTHERS:
             raise Unavailable(
-                "other users can write to this file, so it is ignored; check its content, then "
-                "run chmod 600",
+                "another user owns this file or can write to it, so it is ignored; check its "
+                "content, then run chown and chmod 600",
                 code="file_writable_by_others",
                 place=str(self.file),
             )
@@ -229,7 +232,7 @@ def _user_file(name: str) -> Path | None:
 
 
 def parse_grants(data: bytes, place: str) -> StoredGrants:
-    """Read the file of grants. Raises InvalidDocument with place and line."""
+    """Parse the content of a grants file. Raises InvalidDocument, with the line if it is known."""
     try:
         text = data.decode()
         document = tomllib.loads(text)
@@ -247,7 +250,7 @@ def parse_grants(data: bytes, place: str) -> StoredGrants:
 
 
 class _GrantsParser(NamedTuple):
-    """Reads values of the file, and names the line of a wrong one."""
+    """Checks and reads the values of a grants file; an error names the line of the value."""
 
     place: str
     text: str
@@ -289,7 +292,7 @@ class _GrantsParser(NamedTuple):
 
 
 def format_grants(stored: StoredGrants) -> str:
-    """Write grants as TOML."""
+    """Return grants as TOML."""
     tables = [("user", stored.user)]
     tables += [(f"projects.{_quote_toml(name)}", rules) for name, rules in stored.projects.items()]
     parts = [_FILE_HEADING]
@@ -329,7 +332,10 @@ class KeyFileSigner:
 
 
 def _read_secret(file: Path) -> bytes | None:
-    """Return the secret; None if there is none, or it is invalid. Raises OSError."""
+    """Return the secret; None if it does not exist, is invalid, or is accessible to other users.
+
+    Raises OSError, also if the file belongs to another user.
+    """
     try:
         with file.open("rb") as stream:
             status = os.fstat(stream.fileno())
@@ -345,7 +351,7 @@ def _read_secret(file: Path) -> bytes | None:
 
 
 def _create_secret(file: Path) -> bytes:
-    """Create and store a new secret. If two processes do so at once, the last one wins."""
+    """Create a new secret and store it; if two processes do so at once, the last one is kept."""
     make_folder(file.parent)
     with open_draft(file.parent) as draft:
         draft.stream.write(secrets.token_bytes(_KEY_BYTES))

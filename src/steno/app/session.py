@@ -1,7 +1,7 @@
 """The session of every interface: one conversation, and the agent that works on it.
 
-An interface subscribes to events (`SessionEvent`), reads entries, and sends requests. It knows no
-provider, store or tool, and needs no terminal.
+An interface subscribes to events (`SessionEvent`), reads entries, and sends requests. It does not
+use providers, stores or tools directly, and needs no terminal.
 
 All methods are called in one event loop. A refused request raises StenoError with a message for
 the user, and changes nothing.
@@ -102,10 +102,11 @@ class AgentSession:
         """Open a session in a folder; everything is closed at the end of the `async with` block.
 
         A session that `start` names is resumed; a new one is recorded with its first prompt. `mode`
-        replaces the recorded mode. `approver` decides in place of the user. Without
-        `is_interactive`, calls that need a decision are denied, and the first prompt opens the
-        store and waits for all MCP servers. `on_progress` receives what the session waits for, and
-        `on_skipped` notices about unreadable sessions of the folder; without it they are events.
+        replaces the recorded mode of a resumed session. `approver` decides in place of the user. If
+        `is_interactive` is false, calls that need a decision are denied unless there is an
+        `approver`, the first prompt opens the store, and prompts wait for all MCP servers.
+        `on_progress` receives descriptions of what the session waits for. `on_skipped` receives
+        notices about unreadable sessions of the folder; if it is None, they are sent as events.
         """
         on_progress("searching for a model")
         settings, skipped = loaded_settings.settings, list[SetupNotice]()
@@ -163,7 +164,7 @@ class AgentSession:
 
     @property
     def status(self) -> SessionStatus:
-        """The status of the session; its cost does not depend on the length of the session."""
+        """The status of the session; reading it takes the same time in a long session."""
         return self.state.status
 
     @property
@@ -173,7 +174,7 @@ class AgentSession:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether the log ends inside a turn: with a call without a result, or an unanswered prompt."""
+        """Whether the log ends with an unanswered prompt, call or result, and the agent is idle."""
         return self.active_run.is_unfinished
 
     @property
@@ -195,7 +196,10 @@ class AgentSession:
         return self.state.conversation.entries_view(branch) if self.state.is_recorded else ()
 
     def find_image(self, entry: str, block: int) -> ImageReader | None:
-        """Return a reader for an image of an entry, for any thread; None if it is not available."""
+        """Return a reader for an image of an entry; None if the image is not available.
+
+        The reader can be called in any thread.
+        """
         return self._images.find(self.state.conversation, entry, block)
 
     # -- the run ------------------------------------------------------------------------------
@@ -238,7 +242,7 @@ class AgentSession:
         self.active_run.interrupt()
 
     def decide(self, call_id: str, decision: ApprovalDecision) -> None:
-        """Decide about a call of this turn that has no decision yet. Raises StenoError if there is none."""
+        """Decide about a call of this turn. Raises StenoError if it does not await a decision."""
         if not isinstance(decision, ApprovalDecision):
             raise InvalidValue(
                 f"must be an ApprovalDecision, not {type(decision).__name__}",
@@ -252,7 +256,7 @@ class AgentSession:
         return self.state.environment.headline(call)
 
     def call_content(self, call: ToolCall) -> PreviewPart | None:
-        """Return the text that a call writes, from its tool if that is available; None if it has none."""
+        """Return the text that a call writes, from its tool if available; None if there is none."""
         return self.state.environment.call_content(call)
 
     async def preview(self, call: ToolCall) -> CallPreview:
@@ -271,7 +275,7 @@ class AgentSession:
         return preview
 
     def _undecided_calls(self) -> dict[str, ToolCall]:
-        """Return the calls of this turn without a decision."""
+        """Return the calls of this turn without a decision, by id."""
         conversation = self.state.conversation
         if not self.state.is_agent_running:
             return {}
@@ -287,7 +291,7 @@ class AgentSession:
     # -- commands -----------------------------------------------------------------------------
 
     def change_mode(self, mode: Mode) -> None:
-        """Switch between plan and act; it takes effect with the next decision."""
+        """Switch to plan or act mode; the mode takes effect with the next decision about a call."""
         with self.state.explain_conflicts():
             entry = set_mode(self.state.conversation, mode)
         if entry is not None and self.state.is_recorded:
@@ -363,7 +367,10 @@ ImageReader: TypeAlias = Callable[[], bytes | None]
 
 @final
 class SessionImages:
-    """The images of a session, as sent or as resolved from references. Each image is read once."""
+    """The images of a session, as sent or as resolved from references.
+
+    Each entry is searched only once for resolved references.
+    """
 
     def __init__(self, read_blob: Callable[[str], bytes]) -> None:
         """Take the function that reads a large image by its digest."""
@@ -391,7 +398,10 @@ class SessionImages:
         return None
 
     def _resolved_in(self, conversation: Conversation) -> dict[tuple[str, int], Image]:
-        """Read the new entries of the branch; all of them on another branch, or after a rewind."""
+        """Return the resolved images of the active branch, by entry and block.
+
+        Only new entries are read, but after a switch of branches or a rewind all of them.
+        """
         entries, (count, last) = conversation.entries_view(), self._read_position
         if count > len(entries) or (count and entries[count - 1] is not last):
             self._resolved, count = {}, 0

@@ -1,7 +1,7 @@
-"""Start and change sessions: branches, titles, labels and deletion, with one function for each rule.
+"""Functions that start and change sessions: branches, titles, labels and deletion.
 
-Commands and interfaces use the same functions. This module does not know the listeners of an open
-session.
+Commands and interfaces share them, so that the same rules apply everywhere. They do not notify the
+listeners of an open session.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from steno.store import Store
 def begin_session(
     store: Store, folder: Path, system_prompt: str, mode: Mode, *, title: str = ""
 ) -> Conversation:
-    """Start a session in a folder."""
+    """Store a new session with its folder, system prompt and mode; return its conversation."""
     messages = [ChatMessage.system(system_prompt)] if system_prompt.strip() else []
     conversation = store.new(messages, title=title or None, about={FOLDER_KEY: str(folder)})
     set_mode(conversation, mode)
@@ -30,7 +30,7 @@ def begin_session(
 
 
 def apply_start(conversation: Conversation, start: SessionStart, mode: str | None) -> None:
-    """Start the branch and set the mode that the options name. Raises Conflict."""
+    """Start the branch `start.fork` and set the mode, unless they are None. Raises Conflict."""
     if start.fork is not None:
         name = new_branch_name(start.fork, conversation.branches, place="--fork")
         start_branch(conversation, name)
@@ -47,7 +47,7 @@ def set_mode(conversation: Conversation, mode: Mode) -> Entry | None:
 
 
 def new_branch_name(name: str, taken: Container[str], *, place: str = "fork") -> str:
-    """Return the name of a new branch: `fork-1`, or the next free number, if it is blank.
+    """Return the stripped name of a new branch; a blank one becomes `fork-1`, `fork-2` and so on.
 
     Raises Conflict if a branch with this name exists.
     """
@@ -62,13 +62,16 @@ def new_branch_name(name: str, taken: Container[str], *, place: str = "fork") ->
 
 
 def start_branch(conversation: Conversation, name: str, at: str | None = None) -> None:
-    """Start a branch after an entry, or after the last one, and switch to it; both are recorded."""
+    """Start a branch after the entry `at`, by default the last one, and switch to the branch."""
     conversation.fork(name, at=at)
     conversation.switch(name)
 
 
 def clone_session(store: Store, session: str, branch: str | None, at: str | None) -> str:
-    """Copy a session, start a branch in the copy, and return the new ID; on failure no copy remains."""
+    """Copy a session, start a branch in the copy unless `branch` is None, and return the new ID.
+
+    If the branch cannot be started, the copy is removed.
+    """
     clone = store.clone(session)
     if branch is not None:
         try:
@@ -89,7 +92,7 @@ def clean_label(text: str) -> str:
 
 
 def clean_title(title: str, *, place: str = "rename") -> str:
-    """Return a title without blanks around it. Raises InvalidValue if nothing is left."""
+    """Return a title without blanks around it. Raises InvalidValue if the title is blank."""
     title = title.strip()
     if not title:
         raise InvalidValue(
@@ -110,7 +113,7 @@ def rename_session(store: Store, session: str, title: str) -> str:
 
 
 def check_not_open(sessions: Collection[str], open_session: str | None) -> None:
-    """Refuse to delete or redact the open session. Raises StenoError."""
+    """Raise StenoError if the open session is one of those to delete or redact."""
     if open_session in sessions:
         raise StenoError(
             "this session is open; first switch to another with /new or /resume",
@@ -120,9 +123,9 @@ def check_not_open(sessions: Collection[str], open_session: str | None) -> None:
 
 
 def remove_sessions(store: Store, sessions: Iterable[str]) -> StenoError | None:
-    """Delete sessions with the blobs that only they use.
+    """Delete sessions, and the blobs older than one hour that no session refers to.
 
-    Returns the error if blobs could not be collected; a later call collects them.
+    Returns the error if the blobs could not be deleted, else None; a later call deletes them.
     """
     for session in sessions:
         store.remove(session)

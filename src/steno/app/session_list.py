@@ -22,11 +22,11 @@ from steno.ports import SetupNotice
 from steno.render.terminal_text import terminal_line
 
 _MAX_HITS: Final = 200
-"""The maximum number of matching entries that a search reads."""
+"""The maximum number of entries that a search finds."""
 
 
 class SessionList:
-    """The sessions of this session's store."""
+    """All sessions in the store of the open session."""
 
     def __init__(self, state: SessionState) -> None:
         self._state = state
@@ -90,7 +90,10 @@ class SessionList:
             self._state.title = clean_title(title)
 
     async def delete(self, session: str) -> None:
-        """Delete a session with the blobs that only it uses; not the open one."""
+        """Delete a session, and old blobs that no session refers to; see `remove_sessions`.
+
+        Raises StenoError if the session is open.
+        """
         id = await self._find(session)
         async with self._state.lock:  # so that it is not opened in between
             check_not_open([id], self._state.conversation.id)

@@ -47,7 +47,10 @@ class SessionLog:
                 self.entries[record.entry.id] = record.entry
                 self.numbers[record.entry.id] = record.seq
         self.heads: Final = heads.all()
-        """The last entry of every branch; the branch that was written to last comes last."""
+        """The id of the last entry of every branch; None if the branch has no entries.
+
+        The branch that was written to last comes last.
+        """
         self._by_number: Final = {self.numbers[id]: entry for id, entry in self.entries.items()}
         self.labels: Final = labels_of(self.entries.values())
         self.tools: Final = tools_by_call(self.entries.values())
@@ -76,7 +79,10 @@ class SessionLog:
         return "#?" if number is None else f"#{number}"
 
     def path(self, branch: str | None = None) -> list[Entry]:
-        """Return the entries of a branch from the first to the last. Raises Missing, Damaged."""
+        """Return the entries of a branch, by default the active one, from the first to the last.
+
+        Raises Missing if there is no such branch, and Damaged if an entry is missing.
+        """
         name = self.active if branch is None else branch
         if name not in self.heads and name != MAIN_BRANCH:
             known = ", ".join(map(terminal_text, self.heads))
@@ -98,7 +104,8 @@ class SessionLog:
     def find_entry(self, name: str) -> Entry:
         """Return an entry by its number, id, label, or the beginning of its id.
 
-        Every command prints numbers, so a number wins over an ID or a label that looks like one.
+        Every command prints numbers, so a number takes precedence over an ID or a label that looks
+        like one.
         Raises Missing if no entry matches, or more than one.
         """
         number = _ENTRY_NUMBER.fullmatch(name)
@@ -146,7 +153,7 @@ class BranchTreeRow(NamedTuple):
     """The indentation, drawn: `| | `."""
     entry: Entry
     number: int
-    """The number of the entry for users: #12."""
+    """The number of the entry, displayed as #12."""
     kind: str
     """`user`, `assistant`, `mode_change`, ..."""
     summary: str
@@ -159,14 +166,18 @@ class BranchTreeRow(NamedTuple):
     is_notable: bool
     """Whether the row is drawn while other rows are folded: a prompt, or a landmark."""
     is_landmark: bool = False
-    """Whether the entry has a branch or a label, or is a control entry; its row is never folded."""
+    """Whether the row is never folded.
+
+    That is the case where a branch starts, forks or ends, for an entry with a label, and for
+    control entries (except labels) and redacted entries.
+    """
 
 
 class TreeLine(NamedTuple):
     """One line of a tree: a row, or a folded run of rows."""
 
     first: int
-    """The row, or the first row of a folded run."""
+    """The index of the row, or of the first row of a folded run."""
     length: int = 1
 
     @property
@@ -205,7 +216,8 @@ def fold_rows(
 ) -> list[TreeLine]:
     """Return the lines of a tree: a long run of rows that may be folded becomes one line.
 
-    The rows of a run have the same graph prefix; `is_unfolded` receives its first row.
+    `is_kept` returns whether a row is never folded; the rows of a run have the same graph prefix.
+    `is_unfolded` receives the first row of a run, and returns whether the run stays unfolded.
     """
     lines: list[TreeLine] = []
     run_keys = [None if is_kept(row) else row.graph_prefix for row in rows]
@@ -235,8 +247,8 @@ def side_branch_starts(rows: Sequence[BranchTreeRow]) -> frozenset[str]:
 class _TreeLayout:
     """The tree of a session in columns, like `git log --graph`.
 
-    A child is below its parent. Where an entry has several children, the one on the active branch
-    stays in its column, else the last one; the others are drawn first, one step to the right.
+    A child is below its parent. Of several children, the one on the active branch, or else the last
+    one, is in the column of the parent; the others are drawn first, one step to the right.
     """
 
     def __init__(self, log: SessionLog) -> None:
@@ -267,7 +279,7 @@ class _TreeLayout:
             pending += [(depth + 1, child) for child in reversed(children[:-1])]
 
     def _ordered(self, parent: str | None) -> list[Entry]:
-        """Return the children of an entry, the one that stays in its column last."""
+        """Return the children of an entry; the one in the column of the entry comes last."""
         return sorted(self.children[parent], key=lambda child: child.id in self.active_path)
 
     def is_landmark(self, entry: Entry) -> bool:

@@ -44,8 +44,13 @@ _MAX_CANDIDATES: Final = 5
 
 
 def open_store_at(address: StoreAddress, *, create: bool = True) -> Store:
-    """Open the store at an address. Raises Unavailable if a package is missing."""
-    # Commands show unknown content in place, so the codec need not log it.
+    """Open the store at an address.
+
+    Raises Unavailable if the store cannot be opened or a package is missing, and Missing if the
+    store does not exist and `create` is false.
+    """
+    # Commands display unknown content themselves. Without a handler, logging would also print the
+    # warnings of the codec on stderr.
     logging.getLogger("steno.codec").addHandler(_NULL_HANDLER)
     try:
         return open_store(address, create=create)
@@ -65,8 +70,9 @@ def find_session(
 ) -> str:
     """Return the ID of a session, by its ID, the start of it, or `last`.
 
-    The last session may be damaged. Another unreadable one may be later: `unreadable` collects it.
-    Raises Missing if no session matches, or more than one.
+    `last` is the session that was written to last, even if it is damaged. `unreadable` collects
+    damaged sessions whose lost entries may be even later. Raises Missing if no session matches, or
+    more than one.
     """
     try:
         return store.header(name).id
@@ -114,7 +120,7 @@ def _find_last_session(
     if not candidates:
         raise Missing("the store has no sessions yet", code="store_empty", place="session")
     _, last = max(candidates)
-    if last not in skipped.sessions:  # the others may have lost later entries
+    if last not in skipped.sessions:  # the skipped sessions may have lost later entries
         unreadable.lines.extend(
             [f"{line}; this session may be the last one" for line in skipped.lines]
         )
@@ -122,7 +128,7 @@ def _find_last_session(
 
 
 def _last_known_write(store: Store, session: str) -> datetime:
-    """Return the time of the latest readable entry of a damaged session."""
+    """Return the time of the latest readable entry of a damaged session, else `_EARLIEST`."""
     latest = _EARLIEST
     with suppress(StenoError):
         latest = store.header(session).created_at or latest
@@ -149,7 +155,7 @@ class UnreadableSessions:
         return bool(self.lines)
 
     def add(self, session: str | None, problem: StenoError) -> None:
-        """Add a session with its problem; None if its ID cannot be read."""
+        """Add a session with its problem; `session` is None if its ID cannot be read."""
         text = terminal_line(problem.text_unless_at(f"session {session}"))
         if session is not None:
             self.sessions[session] = text
@@ -158,7 +164,7 @@ class UnreadableSessions:
 
     @contextmanager
     def skip_unreadable(self, session: str) -> Generator[None]:
-        """Skip the rest of the block if the session cannot be read."""
+        """Add the session, and leave the `with` block, if the session cannot be read."""
         try:
             yield
         except UNREADABLE_ERRORS as exc:
@@ -181,7 +187,7 @@ def explain_damage(session: str) -> Generator[None]:
 
 
 def shortest_unique_length(ids: Iterable[str]) -> int:
-    """Return the length at which the beginnings of all IDs differ, or the minimum if that is more."""
+    """Return the length at which the beginnings of all IDs differ, at least `_MIN_ID_LENGTH`."""
     pairs = pairwise(sorted(ids))
     lengths = [len(commonprefix(pair)) + 1 for pair in pairs]  # noqa: RUF071 - IDs, not paths
     return max([_MIN_ID_LENGTH, *lengths])
@@ -191,7 +197,7 @@ def shortest_unique_length(ids: Iterable[str]) -> int:
 
 
 def readable_headers(store: Store, unreadable: UnreadableSessions) -> list[Header]:
-    """Return all headers that can be read. Raises the error if none can."""
+    """Return all headers that can be read. Raises the error if none of them can be read."""
     headers: list[Header] = []
     try:
         headers.extend(store.headers())
@@ -223,7 +229,7 @@ def readable_summaries(
 
 
 def count_entries(store: Store, session: str) -> int | None:
-    """Return the number of entries of a session; None if counting them is slow."""
+    """Return the number of entries of a session; None if counting them is slow or fails."""
     if type(store).summary is Store.summary:
         return None
     with suppress(StenoError):
@@ -232,7 +238,10 @@ def count_entries(store: Store, session: str) -> int | None:
 
 
 def last_changed(summary: SessionOverview) -> datetime | None:
-    """Return the time of the last write to a session; creating a copy counts as a write."""
+    """Return the time of the last write to a session, or of its creation; None if unknown.
+
+    A copy is created later than its last entry was written.
+    """
     times = (summary.updated_at, summary.header.created_at)
     return max((time for time in times if time is not None), default=None)
 
@@ -254,9 +263,9 @@ class SessionSummary(NamedTuple):
     """The time of the last write; for a copy, not before the time of copying."""
     folder: str | None
     is_in_this_folder: bool
-    """Whether the session was started in this folder."""
+    """Whether the session was started in the current folder."""
     snippet: str = ""
-    """The text around the first match of a search."""
+    """The text around the newest match of a search; empty if there is none."""
     created_at: datetime | None = None
     updated_at: datetime | None = None
     """The time of the latest entry."""
@@ -275,7 +284,7 @@ class SessionSearch(NamedTuple):
 
     @property
     def snippets(self) -> dict[str, str]:
-        """The text around the first match of each session; empty for a match of the title."""
+        """The text around the newest match in each session; empty if only the title matches."""
         snippets = {header.id: "" for header in self.titled}
         for hit in self.hits:
             snippets[hit.session] = snippets.get(hit.session) or hit.snippet
@@ -359,7 +368,7 @@ class SessionStart(NamedTuple):
     resume: str | None = None
     continues: bool = False
     fork: str | None = None
-    """The name of a new branch; empty for a generated name."""
+    """The name of a new branch, empty for a generated name; None for no new branch."""
 
     @property
     def is_new(self) -> bool:
@@ -370,7 +379,10 @@ class SessionStart(NamedTuple):
 def open_session(
     store: Store, start: SessionStart, on_skipped: Callable[[SetupNotice], object]
 ) -> Conversation:
-    """Open an existing session; `on_skipped` receives notices on unreadable ones. Raises Missing."""
+    """Open an existing session; `on_skipped` receives notices about unreadable ones.
+
+    Raises Missing if there is no such session, and Damaged if it cannot be read.
+    """
     if start.resume is None:
         return store.open(_find_last_in_folder(store, start.folder, on_skipped))
     session = find_session(store, start.resume)

@@ -72,7 +72,7 @@ class OcrEngineSetting(StrEnum):
 
 @final
 class ModelSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Properties of a model that the user sets if the catalog and the server do not have them."""
+    """Properties of a model, which override those that its server and the catalog report."""
 
     context_tokens: _Count | None = None
     vision: bool | None = None
@@ -316,7 +316,7 @@ def load_settings_leniently(notify: Callable[[str], object]) -> LoadedSettings:
     """Return the settings for a command that only reads stores.
 
     An error in the file of an untrusted project is passed to `notify`, and the file is ignored,
-    because it could not set the store anyway. Raises InvalidValue for an error in any other file.
+    because an untrusted project cannot set the store. Raises InvalidValue for any other error.
     """
     try:
         return load_settings()
@@ -360,7 +360,7 @@ class _SettingsBuilder:
                 continue
             new = self._read_value(name, value, place, origin=origin, base=project)
             old = getattr(self.settings, name)
-            if name == "allow":  # only a notice: the file may be for another version
+            if name == "allow":  # only a notice: another version of steno may have the tool
                 for number, rule in enumerate(new):
                     try:
                         check_rule_tool(rule)
@@ -400,7 +400,7 @@ class _SettingsBuilder:
         base: Path | None,
         is_strict: bool = True,
     ) -> Any:
-        """Convert a value to the type of its field in `Settings`; `base` resolves paths."""
+        """Convert a value to the type of its field in `Settings`; paths are relative to `base`."""
         match name:
             case "providers":
                 table = _convert_value(value, dict[str, Any], place)

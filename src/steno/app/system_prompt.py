@@ -3,9 +3,10 @@
 The instructions of a directory are in its `AGENTS.md`, or else in its `CLAUDE.md`. Files are read
 from the working directory up to the root of the project, then from the folder of the user's
 settings. If they exceed the size limit, the files farthest from the working directory are truncated
-first. A file that is not plain text, or that is a link to a file outside of the project, is left
-out and reported in a notice. The prompt is a pure function of its arguments. It mentions neither
-tools, which have their own descriptions, nor the mode, which may change during a conversation.
+first. A file that cannot be read, that contains a NUL byte, or that is a link from the project to a
+file outside of it, is left out and reported in a notice. `build_system_prompt` is a pure function.
+The prompt mentions neither tools, which have their own descriptions, nor the mode, which may change
+during a conversation.
 """
 
 from __future__ import annotations
@@ -106,14 +107,17 @@ def read_instructions(
 def _search_folders(
     folder: Path, project: Path, user_folder: Path | None
 ) -> Iterator[tuple[Path, Path | None]]:
-    """Yield the directories to search, each with the directory that its links may not leave."""
+    """Yield the directories to search, each with the directory that its links must not leave.
+
+    For the user's own directory, the second item is None: links may point anywhere.
+    """
     folder, project = folder.resolve(), project.resolve()
     for parent in (folder, *folder.parents):
         if not parent.is_relative_to(project):
             break
         yield parent, project
     if user_folder is not None:
-        yield user_folder, None  # the user's own links may point anywhere
+        yield user_folder, None
 
 
 def _read_folder(
@@ -131,7 +135,7 @@ def _read_folder(
 
 
 def _decode_truncated(data: bytes, remaining_bytes: int) -> tuple[str, bool]:
-    """Return the text of at most `remaining_bytes`, and whether the text is complete.
+    """Decode at most `remaining_bytes` bytes; return the text, and whether it is complete.
 
     Bytes that are not UTF-8 are replaced, because the other text is still useful. No character is
     split.
@@ -178,9 +182,10 @@ def build_system_prompt(
     replacement: str | None = None,
     appended: str | None = None,
 ) -> str:
-    """Return the text of the system message; `instructions` start with the nearest file.
+    """Return the text of the system message.
 
-    `replacement` replaces everything except the instructions; `appended` is added at the end.
+    `instructions` start with the file nearest to the working directory. `replacement` replaces
+    everything except the instructions and `appended`, which is added at the end.
     """
     parts = [_BASE_PROMPT, _describe_environment(environment)]
     if replacement is not None:

@@ -18,7 +18,7 @@ from steno.records.entry import Compaction, Entry, ModelChange
 
 @final
 class UsageTotals:
-    """Sums the usage in the entries of one branch."""
+    """The usage, cost and context size of one branch, computed from its entries."""
 
     def __init__(self, price_of: Callable[[str], Price | None]) -> None:
         """Start with empty totals; `price_of` returns the price of a model, or None."""
@@ -29,11 +29,14 @@ class UsageTotals:
         """Reset the totals, and add the entries of a branch."""
         self.usage: Usage = Usage()
         self.context_tokens: int | None = None
-        """The size of the last context: the provider's count, or else an estimate."""
+        """The size of the last context: the provider's count, or else an estimate.
+
+        None before the first response.
+        """
         self._model = ""
         self._usages: dict[str, Usage] = {}
         self._sizes: dict[str, int] = {}
-        """The estimated tokens of each message that no summary replaces, by entry id."""
+        """The estimated tokens of each message or summary in the context, by entry id."""
         self._total = 0
         """The sum of `_sizes`."""
         self._system_entries: set[str] = set()

@@ -49,7 +49,7 @@ def add_commands(commands: Subparsers) -> None:
             flag("--json", help="print one JSON object per call"),
             STORE,
         ),
-        epilog="example:\n  steno approvals last --approve call_1 --deny call_2 --reason 'not on Fridays'",
+        epilog="example:\n  steno approvals last --approve call_1 --deny call_2 --reason 'run the tests first'",
     )
 
 

@@ -33,8 +33,10 @@ _RUN_EXIT_STATUSES: Final = {
     "limit": ExitStatus.LIMIT,
     "interrupted": ExitStatus.INTERRUPTED,
 }
-"""Exit statuses by value of `EndReason`, which is not imported because most commands do not need
-the agent."""
+"""Exit statuses by value of `EndReason`.
+
+`EndReason` is not imported, because most commands do not need the agent.
+"""
 
 
 def exit_status_for(end_reason: str) -> ExitStatus:

@@ -51,8 +51,8 @@ def add_commands(commands: Subparsers) -> None:
         _run_decode,
         "decode a recorded response of a provider",
         "Decode a recorded response of a provider and print it as canonical JSON. Calls without "
-        "an ID get one that is always the same for the same response. If a stream is cut short, "
-        "the received part is printed, and the exit status is 1.",
+        "an ID get a deterministic ID. If a stream is cut short, the received part is printed, and "
+        "the exit status is 1.",
         arguments=(
             argument(
                 "--wire",

@@ -28,10 +28,10 @@ from steno.suggest import closest_name
 
 _EPILOG: Final = """\
 start a session:
-  steno                 open a session at the terminal
+  steno                 open an interactive session
   steno "PROMPT"        open a session and send a first prompt
   steno -c              continue the last session of this folder (-r ID: any session)
-  steno -p "PROMPT"     run one prompt without a terminal and print the response
+  steno -p "PROMPT"     run one prompt, print the response and exit
   steno --plain         work line by line, for screen readers and pipes
 
 common options:
@@ -170,7 +170,7 @@ def _check_command(arguments: Sequence[str], parser: argparse.ArgumentParser) ->
     if name in COMMAND_NAMES or name in _GLOBAL_OPTIONS:
         return
     meant = _OTHER_NAMES.get(name) or closest_name(name, COMMAND_NAMES)
-    hint = f"do you mean steno {meant}?" if meant else "use steno -p PROMPT to send a prompt"
+    hint = f"did you mean steno {meant}?" if meant else "use steno -p PROMPT to send a prompt"
     parser.error(
         f"unknown command {truncate_to_width(terminal_line(name), _MAX_NAME_LENGTH)}; {hint}"
     )

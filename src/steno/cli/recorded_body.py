@@ -73,7 +73,7 @@ def parse_wire(name: str) -> Wire:
     """Return the wire that an option names. Raises ArgumentTypeError if it is unknown."""
     closest = None if name in WIRES or "." in name else closest_name(name, WIRES)
     if closest is not None:
-        raise argparse.ArgumentTypeError(f"unknown wire; do you mean {closest}?")
+        raise argparse.ArgumentTypeError(f"unknown wire; did you mean {closest}?")
     try:
         return load_wire(name)
     except InvalidValue as exc:
@@ -92,7 +92,7 @@ def body_argument(content: str) -> Argument:
 def read_recorded_body(name: str) -> bytes:
     """Return the body from a file, or from stdin (`-`).
 
-    Raises InvalidValue if the input is empty, compressed or too large.
+    Raises InvalidValue if the input is empty or too large, or must be unpacked or converted first.
     """
     data = _read_bytes(name).removeprefix(codecs.BOM_UTF8)
     headers = _HTTP_HEADERS.match(data)
@@ -180,7 +180,7 @@ def advice_for_convert(data: bytes, wire: str) -> str | None:
 
 
 def suggest_other_wire(data: bytes, request: Request, wire: str) -> str | None:
-    """Return advice if other wires know considerably more fields of a request than `wire`."""
+    """Return advice if other wires define considerably more fields of a request than `wire`."""
     names = find_better_wires(data, request, wire)
     if not names:
         return None

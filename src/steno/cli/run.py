@@ -63,7 +63,7 @@ def add_commands(commands: Subparsers) -> None:
     run = commands.add_parser(
         "run",
         help="start a session or run one prompt (the default command)",
-        description="Start a session at the terminal, or run one prompt with -p. `steno ...` is "
+        description="Start an interactive session, or run one prompt with -p. `steno ...` is "
         "short for `steno run ...`.",
         epilog=_EPILOG,
     )
@@ -76,8 +76,8 @@ def add_commands(commands: Subparsers) -> None:
         nargs="?",
         const="-",
         metavar="PROMPT",
-        help="run this prompt without a terminal; stdin is appended to PROMPT, or is the prompt "
-        "if PROMPT is omitted or -",
+        help="run this prompt, print the response and exit; stdin is appended to PROMPT, or is "
+        "the prompt if PROMPT is omitted or -",
     )
     run.add_argument(
         "--plain",
@@ -104,9 +104,15 @@ def add_commands(commands: Subparsers) -> None:
     _add_model_options(run)
     _add_permission_options(run)
     verbosity = run.add_mutually_exclusive_group()
-    verbosity.add_argument("-q", "--quiet", action="store_true", help="print only errors on stderr")
     verbosity.add_argument(
-        "-v", "--verbose", action="store_true", help="also print the fields that the server ignores"
+        "-q", "--quiet", action="store_true", help="on stderr, print only errors"
+    )
+    verbosity.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="report every change to a request, including each field that the server ignores; with "
+        "--plain, also print thinking",
     )
     run.set_defaults(run=_run_command, parser=run)
 
@@ -141,7 +147,7 @@ def _add_session_options(run: argparse.ArgumentParser) -> None:
 def _add_model_options(run: argparse.ArgumentParser) -> None:
     group = run.add_argument_group("model")
     group.add_argument(
-        "--model", metavar="PROVIDER/MODEL", help="the model to use; `steno models` lists them"
+        "--model", metavar="PROVIDER/MODEL", help="the model to use; see `steno models`"
     )
     group.add_argument("--system-prompt", metavar="TEXT", help="replace the system prompt")
     group.add_argument("--append-system-prompt", metavar="TEXT", help="append to the system prompt")

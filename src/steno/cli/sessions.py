@@ -112,7 +112,10 @@ def _read_stdin() -> bytes:
 
 
 def _apply_import_options(header: Header, options: argparse.Namespace) -> Header:
-    """Return the header with the ID and the title from the options, and without its folder."""
+    """Return the header with the ID and the title from the options, and without its folder.
+
+    A header without a creation time gets the current time.
+    """
     if options.id is not None and options.id != header.id:
         header = replace(header, id=options.id)
     if options.title is not None:

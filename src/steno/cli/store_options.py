@@ -56,8 +56,8 @@ def _store_from_settings() -> str:
 def open_existing_store(options: argparse.Namespace) -> Generator[Store]:
     """Open the store that the options name, without creating it.
 
-    Raises Missing if a store that was named explicitly does not exist. If the default store does
-    not exist, an empty one is opened in memory.
+    Raises Missing if the store of an option or of the environment does not exist. If the store of
+    the settings, or the default store, does not exist, an empty one is opened in memory.
     """
     address = store_address(options)
     is_named = getattr(options, "store", "") or os.environ.get(STORE_VARIABLE)

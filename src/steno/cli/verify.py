@@ -31,8 +31,8 @@ exit status:
   2  the command line is invalid
   3  a newer version of steno wrote entries that this version cannot check
 
-Anyone who can write to the store can also compute a new chain. Save the digest of a head
-elsewhere, and check later with --head that the chain still contains it.
+Anyone who can write to the store can also compute a new chain. Save the digest that verify prints
+for a branch elsewhere, and check later with --head that the chain still contains it.
 """
 
 

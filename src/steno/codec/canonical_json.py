@@ -34,7 +34,7 @@ from steno.values import PRECHECKED, Value, is_prechecked
 T = TypeVar("T")
 
 AnyMessage: TypeAlias = Message | Opaque
-"""A decoded message; `Opaque` for a message that only a newer steno understands."""
+"""A decoded message; `Opaque` for a message that this version of steno cannot read."""
 
 _OPTIONAL_DOCUMENT_FIELDS = frozenset({"id", "created_at", "updated_at"})
 """The members of a document that are preserved as unknown data if they cannot be read."""
@@ -49,7 +49,7 @@ def encode_message(message: ChatMessage | Opaque) -> bytes:
 
 
 def decode_message(data: bytes | str) -> AnyMessage:
-    """Decode one message. An unknown message is returned as `Opaque`, and a warning is logged.
+    """Decode one message; one that cannot be read is returned as `Opaque`, with a logged warning.
 
     Raises InvalidDocument if `data` is not a JSON object.
     """
@@ -240,7 +240,8 @@ def decode_header(data: bytes | str) -> Header:
     version = next((member.value for member in split_object(raw) or () if member.name == "v"), b"")
     if version != str(BASE_VERSION).encode():
         raise UnsupportedVersion(
-            f"unsupported version: this steno reads headers of version {BASE_VERSION}; upgrade steno",
+            f"unsupported version: this version of steno supports headers of version {BASE_VERSION}; "
+            "upgrade steno",
             place="header of a session",
         )
     return header

@@ -34,7 +34,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 def clean_input(data: bytes | str) -> tuple[bytes, int]:
     """Return UTF-8 bytes without a byte order mark, and the number of replaced lone surrogates.
 
-    Raises InvalidDocument if `data` is neither text nor bytes, or if the bytes are not valid UTF-8.
+    Raises InvalidDocument if `data` is neither str nor bytes, or if the bytes are not valid UTF-8.
     """
     if isinstance(data, str):
         text = replace_lone_surrogates(data)
@@ -72,8 +72,10 @@ def replace_line_breaks(raw: bytes) -> bytes:
 
 
 def sort_members(raw: bytes) -> bytes:
-    """Return the same JSON with the members of every object sorted by name."""
-    # JSON with numbers or nesting beyond Python's limits is returned unchanged.
+    """Return the same JSON with the members of every object sorted by name.
+
+    JSON with numbers or nesting beyond Python's limits is returned unchanged.
+    """
     with suppress(msgspec.MsgspecError, RecursionError, OverflowError):
         return msgspec.json.encode(msgspec.json.decode(raw), order="sorted")
     return raw

@@ -58,8 +58,8 @@ def _read_version(raw: bytes) -> int:
         raise InvalidDocument(rule, code="invalid_version") from None
     if version > BASE_VERSION:
         raise UnsupportedVersion(
-            f"the document has version {version}, but this steno reads only up to version "
-            f"{BASE_VERSION}; upgrade steno"
+            f"the document has version {version}, but this version of steno supports "
+            f"versions up to {BASE_VERSION}; upgrade steno"
         )
     if version < 0:
         rule = "not a conversation: version is negative"

@@ -88,7 +88,7 @@ class BranchState:
         self.system_count: int = 0
         """The number of system messages before all others."""
         self.first_uncovered: int = 0
-        """The position of the first message that no summary covers."""
+        """The position of the first message that no summary covers; at least `system_count`."""
         self.summary: CompactionSummary | None = None
         self.mode: Mode = Mode.ACT
         self.mode_id: str | None = None
@@ -129,7 +129,7 @@ class BranchState:
         return bool(self._order.outstanding)
 
     def is_ordered_from(self, position: int) -> bool:
-        """Return whether a repair would leave the messages from a position on unchanged."""
+        """Return whether no message before a position has changed, and the others are in order."""
         return (
             self._last_misplaced < position <= self.changed_from and not self.has_outstanding_calls
         )
@@ -432,7 +432,7 @@ _CODES_WITH_CONTENT: Final = frozenset({None, ChangeCode.RESOLVED})
 def _resolve_block(
     block: ReferenceBlock, resolution: Resolution | None
 ) -> tuple[tuple[Block, ...], ChangeCode | None]:
-    """Return the blocks to send for a reference, and the code of the change to report."""
+    """Return the blocks to send for a reference, and the code of the change; None if unchanged."""
     if resolution is None or resolution.status is ResolutionStatus.PENDING:
         return (block,), ChangeCode.UNRESOLVED if _is_name_only(block) else None
     if resolution.status is ResolutionStatus.FAILED:

@@ -38,12 +38,15 @@ _RestoreBlobs: TypeAlias = Callable[[Message], Message]
 _PLACEHOLDER_MESSAGES: Final = (ChatMessage.user("?"),)
 _MAX_RESERVE_TOKENS: Final = 8_192
 _RESERVE_DIVISOR: Final = 4
-"""The context window divided by this number is reserved for a response of unknown length."""
+"""The context window divided by this number is reserved for a response of unknown length.
+
+The reserve is at most `_MAX_RESERVE_TOKENS`, and at most the longest response of the model.
+"""
 
 
 @final
 class ModelTarget(RedactedRepr, frozen=True, kw_only=True):
-    """The model that a request is for. None means unknown, or the default of the provider."""
+    """The model and the settings of a request. None means unknown, or the provider's default."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"model", "tool_choice"})
 
@@ -51,7 +54,7 @@ class ModelTarget(RedactedRepr, frozen=True, kw_only=True):
     context_tokens: int | None = None
     """The size of the context window, including the response; None means no limit."""
     max_tokens: int | None = None
-    """The maximum length of a response; this many tokens are reserved for the response."""
+    """The maximum number of tokens of a response; up to half of the window is reserved for it."""
     max_output_tokens: int | None = None
     """The longest response that the model supports; a larger `max_tokens` is lowered to it."""
     resource_tokens: int | None = None
@@ -84,11 +87,14 @@ class BuiltRequest(NamedTuple):
     wants_compaction: bool = False
     """Whether messages are left out or do not fit, so that a summary should replace them."""
     is_over_budget: bool = False
-    """Whether the last message alone does not fit; in this case, no message is left out."""
+    """Whether the last message with its tool results does not fit, even alone."""
     last_tokens: int = 0
     """The approximate number of tokens of the last message and its tool results."""
     budget_tokens: int | None = None
-    """The number of tokens available for messages; None if the context window is not known."""
+    """The number of tokens available for messages; None if the context window is not known.
+
+    This excludes the system messages, the summary, the tools and the response.
+    """
 
 
 @final

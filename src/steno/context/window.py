@@ -246,7 +246,10 @@ def compaction_point(entries: Sequence[Entry], *, kept_groups: int = RECENT_GROU
     """
     if kept_groups < 1:
         raise InvalidValue(
-            "kept_groups must be at least 1", code="out_of_range", place="compaction", field="keep"
+            "kept_groups must be at least 1",
+            code="out_of_range",
+            place="compaction",
+            field="kept_groups",
         )
     numbers = [number for number, entry in enumerate(entries) if entry.message is not None]
     messages = [message for entry in entries if (message := entry.message) is not None]

@@ -16,7 +16,7 @@ is the approval of the call, unless the entry has a decision of its own.
 Reading an export returns equal entries. If these members cannot express a payload completely, the
 payload is added to `audit` under `steno`, in the stored format. If they cannot express an entry
 completely, the entry is added under `steno_entry`. `decode` then uses only the stored payload or
-entry, and the other members are for people.
+entry; the other members are a human-readable form of it.
 Members of other programs are stored in the extras of the message, and messages of unknown types as
 `Opaque`.
 """
@@ -153,9 +153,9 @@ class _Context:
         return call.name if call is not None and original_tool_name(call) == shown else shown
 
     def find_unanswered(self, tool_name: str) -> str | None:
-        """Return the id of the first unanswered call of a tool, or of any tool if it is empty.
+        """Return the id of the first unanswered call of a tool; an empty name matches any tool.
 
-        It is used for a result without an id.
+        It is the call id for a tool result that has none. Return None if no call matches.
         """
         for id, call in self._outstanding.items():
             if not tool_name or original_tool_name(call) == tool_name:
@@ -237,7 +237,11 @@ def _group_rows(rows: Iterable[_Row], context: _Context) -> Iterator[list[_Row]]
 
 
 def _continues_turn(row: _Row, group: Sequence[_Row], context: _Context) -> bool:
-    """Return whether an element continues the turn of `group` without data of its own entry."""
+    """Return whether an element continues the turn of `group` and has no data of its own.
+
+    Such data is a stored payload or entry, an unknown member, another time, or a decision that does
+    not merely repeat the approval or denial of the call.
+    """
     first = group[0]
     return (
         row.id == f"{first.id}#{len(group)}"
@@ -408,6 +412,7 @@ def _encode_entry(entry: Entry, context: _Context) -> list[bytes]:
     rows = _build_rows(entry, context)
     written = list(map(write_object, rows))
     head, tail = rows[0], written[1:]
+    # An id such as `ID#1` could be read as the continuation of the turn before it.
     if "#" not in entry.id and _round_trips(written, entry, context):
         return written
     audit = dict(raw_members(as_json_object(entry.audit or {})))

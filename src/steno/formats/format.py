@@ -1,7 +1,7 @@
 """Detect file formats, and define the types that all formats share.
 
 These are `Format`, `ImportedSession`, `ExportedFile` and the collector of export losses. Apart from
-detection, this module knows no particular format.
+detection, this module has no code for a particular format.
 """
 
 from __future__ import annotations
@@ -250,7 +250,7 @@ class ExportLossCollector:
 
 
 class WrittenEntry(NamedTuple):
-    """An exported entry, and whether a loss was reported for it."""
+    """An exported entry, its place, its expected payload, and whether it has a reported loss."""
 
     place: str
     entry: Entry

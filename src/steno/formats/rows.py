@@ -93,7 +93,7 @@ class _RowDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The difference between an imported row and the row that steno would write."""
 
     columns: Mapping[str, str | None] = {}
-    """The original JSON of columns that steno would write differently; None if missing."""
+    """The original JSON of columns that steno would write differently; None for an absent one."""
     at: Annotated[int, Meta(ge=0)] | None = None
     """The position of the row in the file; None if it is the position where steno writes it."""
 

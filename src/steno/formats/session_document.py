@@ -148,7 +148,10 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
 
 
 def _find_system_prompt(entries: Sequence[Entry]) -> Entry | None:
-    """Return the first entry if it is the system prompt; None if it was a message in the file."""
+    """Return the first entry if it is the system prompt, else None.
+
+    A system message that was in `messages` of the imported file is not the system prompt.
+    """
     first = entries[0] if entries else None
     if first is None or not isinstance(first.payload, SystemMessage):
         return None

@@ -1,10 +1,10 @@
 """Resolve references to files, folders and patterns to text for the model.
 
 Permission is requested for the canonical name in the workspace, and exactly that name is opened;
-opening fails if a link was swapped in between. A file that was sent to the model counts as read, so
-that the model may edit it. A reference is sent with all of its lines or fails, because the model
-would mistake a part for the whole. Folders and patterns leave out hidden and ignored files, as the
-search tools do.
+opening fails if a part of the path has been replaced by a link in the meantime. A file that was
+sent to the model counts as read, so that the model may edit it. A reference is sent with all of its
+lines or fails, because the model would mistake a part for the whole. Folders and patterns leave out
+hidden and ignored files, as the search tools do.
 """
 
 from __future__ import annotations
@@ -115,9 +115,10 @@ class FileReferenceResolver:
         *,
         known: frozenset[str] = frozenset(),
     ) -> tuple[str, ...]:
-        """Return a line for each file that has changed since it was shown. Never raises.
+        """Return a line for each file or folder that has changed since it was shown. Never raises.
 
-        Files in `known` are skipped, including in the listing of a folder.
+        New files that a pattern matches count as changed. Files in `known` are skipped, including
+        in the listing of a folder.
         """
         workspace, recorded = self._workspace, read_recorded_paths(resolution.details)
         if workspace is None or recorded is None:
@@ -146,7 +147,7 @@ class FileReferenceResolver:
             if is_glob(reference.path):
                 return await self._show_matching(workspace, reference, context)
             suggestion = await _suggest_path(workspace, self._engine(workspace), name)
-            hint = "" if suggestion is None else f"; do you mean {quote_path(suggestion)}?"
+            hint = "" if suggestion is None else f"; did you mean {quote_path(suggestion)}?"
             raise path_error(name, f"no such file or folder{hint}", code="file_not_found")
         rule = await _require_read_permission(context, name, reference)
         if await asyncio.to_thread(_is_folder, workspace, name):
@@ -594,7 +595,10 @@ async def _suggest_path(workspace: Workspace, engine: SearchEngine, name: str) -
 
 
 def _nearest_path(workspace: Workspace, name: str) -> str | None:
-    """Return the existing path most similar to a missing path, compared name by name."""
+    """Return the existing path most similar to a missing path; None if there is none.
+
+    The paths are compared name by name, from the first name that does not exist.
+    """
     folder, steps = name, list[str]()
     nearest = None
     try:

@@ -58,9 +58,10 @@ def parse_mentions(
 ) -> Mentions:
     """Find the mentions in a prompt. This may block, because it checks whether files exist.
 
-    A word that names no file becomes a block if it looks like a path, and the block then fails to
-    resolve; any other word stays text. Raises InvalidValue for a path that leaves the workspace
-    with `..`, an invalid line range or an unknown server.
+    A word that names no file becomes a block if it is a pattern or looks like a path; a reference
+    to a missing file then fails when it is resolved. Any other word stays text. Raises InvalidValue
+    if a path, a line range or a URL is invalid, if a path leaves the workspace with `..`, or if a
+    server is unknown.
     """
     collector = _MentionCollector(workspace, servers)
     pieces: list[str] = []
@@ -181,12 +182,15 @@ class _MentionCollector:
             self._add_missing(bare)
 
     def first_existing(self, candidates: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
-        """Return the first path that exists, with its lines; None if no path exists."""
+        """Return the first candidate (a path and its lines) that exists; None if none exists."""
         existing = (found for found in candidates if self._exists(_expand_home(found[0])))
         return next(existing, None)
 
     def add_path(self, path: str, lines: str) -> ReferenceBlock:
-        """Add a block for a path or some of its lines. Raises InvalidValue if one is invalid."""
+        """Add a block for a path, or for some of its lines, and return the block.
+
+        Raises InvalidValue if the path or the line range is invalid.
+        """
         path = _expand_home(path)
         place = f"@{quote_path(path)}"
         if posixpath.normpath(path).split("/")[0] == "..":
@@ -225,7 +229,7 @@ class _MentionCollector:
     def _looks_like_a_path(self, word: str) -> bool:
         if word.startswith(_PATH_PREFIXES) or "*" in word or _FILE_SUFFIX.search(word):
             return True
-        folder, slash, _ = word.partition("/")  # packages have such names, too: `@types/node`
+        folder, slash, _ = word.partition("/")  # packages also have names like `@types/node`
         return bool(slash) and self._exists(folder)
 
     def _add_address(self, address: str) -> None:
@@ -242,7 +246,7 @@ class _MentionCollector:
     def _add_resource(self, server: str, uri: str) -> None:
         if server not in self._servers:
             closest = closest_name(server, self._servers)
-            advice = f"do you mean {quote_path(closest)}?" if closest else "configure it first"
+            advice = f"did you mean {quote_path(closest)}?" if closest else "configure it first"
             message = f"unknown MCP server; {advice} (write \\@ for a literal @)"
             raise InvalidValue(message, code="server_not_found", place=f"@{quote_path(server)}")
         self.blocks[Resource(server=server, uri=uri)] = None

@@ -116,7 +116,10 @@ class InputResolver:
         return ParsedPrompt(UserMessage((*texts, *references, *image_blocks)), mentions.notices)
 
     def prepare_image(self, data: bytes) -> Image:
-        """Convert an image for the model's API. Raises BadImage if the image cannot be used."""
+        """Convert an image for the model's API.
+
+        Raises BadImage if the image cannot be used, and ImportError if Pillow is not installed.
+        """
         return prepare_for_model(data, self._limits).image
 
     # -- references --------------------------------------------------------------------------
@@ -141,7 +144,10 @@ class InputResolver:
     def is_current(
         self, reference: ReferenceBlock, resolution: Resolution, context: ResolveContext
     ) -> bool:
-        """Return whether an earlier resolution of a reference can be reused."""
+        """Return whether an earlier resolution of a reference can be reused.
+
+        The content of an MCP resource that is still fresh is also added to the cache.
+        """
         match reference:
             case FileReference():
                 return self._files.is_current(reference, resolution, context)

@@ -18,8 +18,8 @@ ContentT = TypeVar("ContentT")
 
 MIN_IMAGE_BLOB_BYTES: Final = 16 * 1024
 """The size from which an image is moved to a blob."""
-MIN_TEXT_BLOB_BYTES: Final = 256 * 1024
-"""The size from which a text in a tool result is moved to a blob."""
+MIN_TEXT_BLOB_LENGTH: Final = 256 * 1024
+"""The number of characters from which a text in a tool result is moved to a blob."""
 _BLOB_SERVER: Final = "steno"
 _BLOB_SCHEME: Final = "blob:"
 _BLOCKS_WITH_BLOBS: Final = frozenset({Image, Resource})
@@ -38,7 +38,7 @@ def extract_blobs(payload: ContentT, put_blob: Callable[[bytes], str]) -> Conten
         if (
             isinstance(payload, ToolResultMessage)
             and isinstance(block, Text)
-            and len(block.text) >= MIN_TEXT_BLOB_BYTES
+            and len(block.text) >= MIN_TEXT_BLOB_LENGTH
             and block == Text(block.text)
         ):
             uri = _BLOB_SCHEME + put_blob(block.text.encode())
@@ -50,7 +50,7 @@ def extract_blobs(payload: ContentT, put_blob: Callable[[bytes], str]) -> Conten
 
 def _may_be_large(block: object) -> bool:
     return isinstance(block, Image) or (
-        isinstance(block, Text) and len(block.text) >= MIN_TEXT_BLOB_BYTES
+        isinstance(block, Text) and len(block.text) >= MIN_TEXT_BLOB_LENGTH
     )
 
 

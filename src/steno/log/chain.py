@@ -226,7 +226,7 @@ class _ChainVerifier:
 
 
 def _is_newer_version(entry: Entry) -> bool:
-    """Return whether a newer steno wrote the entry; any other unreadable entry is damaged."""
+    """Return whether the entry has a newer format; any other unreadable entry is damaged."""
     if entry.is_understood:
         return False
     try:

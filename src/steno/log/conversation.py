@@ -149,7 +149,12 @@ class Conversation:
         is called. Raises Conflict if the name is taken, and Missing if the entry does not exist.
         """
         if not is_utf8_text(name) or not name.strip():
-            raise InvalidValue("name must not be blank", code="blank", place="fork", field="name")
+            raise InvalidValue(
+                "name must be a string that is not blank and contains no lone surrogate",
+                code="blank",
+                place="fork",
+                field="name",
+            )
         with self._write_lock:
             if name in self._branches:
                 raise Conflict(

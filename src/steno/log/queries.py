@@ -211,7 +211,8 @@ class EntryKind(StrEnum):
 def entry_kinds(entry: Entry) -> tuple[EntryKind, ...]:
     """Return the kinds of an entry; a turn with text and tool calls has two.
 
-    An entry that is not a message is system context.
+    A shell command of the user counts as a user message. A system message, or an entry without a
+    message, is system context.
     """
     message = entry.message
     match message:
@@ -241,7 +242,10 @@ class ContentType(StrEnum):
 
 
 def content_types(entry: Entry) -> tuple[ContentType, ...]:
-    """Return the distinct types of content in an entry, in order; a decision has none."""
+    """Return the distinct types of content in an entry, in order.
+
+    Approvals, resolutions, feedback, repairs, revoked grants and redactions have none.
+    """
     payload = entry.payload
     if isinstance(payload, Control):
         return (ContentType.SYSTEM_CONTROL,)
@@ -288,7 +292,7 @@ class EntryQuery(NamedTuple):
 def select_entries(
     entries: Iterable[Entry], query: EntryQuery, *, call_entries: Iterable[Entry] | None = None
 ) -> tuple[Entry, ...]:
-    """Return the entries that match a query. An entry without a time never matches a period.
+    """Return the entries that match a query; with `since` or `until`, only entries with a time.
 
     `tool` matches calls, their results and the decisions about them; if the calls are not in
     `entries`, pass their entries as `call_entries`. Raises InvalidValue if `since` or `until` has
@@ -322,7 +326,7 @@ def tools_of(entry: Entry, tools: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def entry_decision(entry: Entry) -> str | None:
-    """Return the decision of an entry; by default, the status of its approval."""
+    """Return the decision of an entry, or else the status of its approval; None for neither."""
     if entry.decision is None and isinstance(entry.payload, Approval):
         return entry.payload.status
     return entry.decision

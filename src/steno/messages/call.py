@@ -154,7 +154,7 @@ class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only
         if type(self.name) is not str:
             self._refuse_name()
         if type(self.arguments) is not str:
-            rule = "arguments must be the text of a JSON object"
+            rule = "arguments must be a JSON object as str; ToolCall.create accepts a mapping"
             refuse(self, rule, code="wrong_type", field="arguments")
         if self.seal is not None or self.original_name is not None or self.unknown is not NOTHING:
             check_fields(self)

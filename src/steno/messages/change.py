@@ -1,8 +1,8 @@
 """Changes: differences between the log and the content that is sent, shown to a model or exported.
 
 Wires, the context builder and file formats report changes as data. `code` is the kind of change
-and `reason` the specific case; both are stable. `steno.render.changes` contains the explanations
-for people. Only the explanation that `explain_repair` returns is stored in the log.
+and `reason` the specific case; both are stable. `steno.render.changes` contains human-readable
+explanations. Only the explanation that `explain_repair` returns is stored in the log.
 """
 
 from __future__ import annotations
@@ -66,9 +66,9 @@ class ChangeCode(StrEnum):
     RESOLVED = "resolved"
     """A file, an image or a resource that is shown with its content."""
     UNRESOLVED = "unresolved"
-    """A reference that was never resolved; the model sees its name."""
+    """A reference that was never resolved; the model receives its name."""
     UNREADABLE = "unreadable"
-    """A reference that could not be read; the model sees a note."""
+    """A reference that could not be read; the model receives a note."""
     IMAGE_LEFT_OUT = "image_left_out"
     """An image, left out for a model that does not accept images."""
     RESOURCE_LEFT_OUT = "resource_left_out"
@@ -104,7 +104,7 @@ class PlaceParts(NamedTuple):
 
 @final
 class Change(RedactedRepr, frozen=True):
-    """A report that part of the log is sent, shown or exported differently, without the content."""
+    """A report, without content, that part of the log is sent, shown or exported differently."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"reason", "place", "entry", "value", "names"})
 

@@ -245,7 +245,7 @@ class Opaque(_ContentBlock, frozen=True, tag="opaque", kw_only=True):
             force_setattr(self, "unknown", RawJson(self.raw))
 
     def has_valid_unknown(self) -> bool:
-        """Return whether the unknown members are valid; a newer steno's block may have any."""
+        """Return whether the unknown members are valid; True for a block of a newer version."""
         return self.origin == OWN_FORMAT or super().has_valid_unknown()
 
 

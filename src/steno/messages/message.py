@@ -91,7 +91,7 @@ _ROLE_BY_TEXT: Final = {role.value: role for role in MessageRole}
 
 
 class ChatMessage(Sendable, frozen=True, tag_field="type"):
-    """The base of the four message types, with a factory for each. Annotate with `Message`."""
+    """The base of the four message types, with a factory for each; use `Message` in annotations."""
 
     role: ClassVar[MessageRole]
 
@@ -300,7 +300,7 @@ ResultBlock: TypeAlias = Text | Image | FileReference | Resource | Opaque
 
 @final
 class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=True):
-    """The result of one tool call: `content` for the model, `details` and `failure` for people."""
+    """The result of one tool call: `content` for the model, `details` and `failure` for users."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"tool_call_id", "tool_name"})
     role: ClassVar[MessageRole] = MessageRole.TOOL

@@ -56,7 +56,7 @@ class OrderCode(StrEnum):
 
 
 class Severity(StrEnum):
-    """The severity of an issue: all providers refuse an error, only some refuse a warning."""
+    """The severity of an issue: providers refuse an error, and some also refuse a warning."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -79,7 +79,7 @@ ORDER_REMEDIES: Final = {
 
 @final
 class OrderIssue(RedactedRepr, frozen=True, kw_only=True):
-    """A message in the wrong position, with the rule that it breaks and the remedy."""
+    """A violation of the order at a position, with the rule, the severity and the remedy."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"call_id"})
 
@@ -251,7 +251,7 @@ class CallPairing:
 def check_order(
     messages: Iterable[ChatMessage], *, alternating: bool = False
 ) -> tuple[OrderIssue, ...]:
-    """Return an issue for every message in the wrong position, sorted by position.
+    """Return an issue for every violation of the order, sorted by position.
 
     `alternating` adds the rules of a plain chat, as in `ConversationHistory`. Raises
     InvalidMessage if an element is not a message.
@@ -325,7 +325,7 @@ def _rebuild(messages: Sequence[Message], pairing: CallPairing) -> Iterator[Mess
 def _with_distinct_ids(
     calls: tuple[AnyToolCall, ...], used_ids: set[str]
 ) -> tuple[AnyToolCall, ...]:
-    """Replace the repeated ids among `calls` by new ids, which are the same in every run."""
+    """Replace the repeated ids among `calls` by new ids, which are deterministic."""
     turn_ids: set[str] = set()
     distinct: list[AnyToolCall] = []
     for call in calls:

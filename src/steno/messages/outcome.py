@@ -22,7 +22,7 @@ class Outcome(StrEnum):
 
 @final
 class Failure(Value, frozen=True, kw_only=True):
-    """The reason why a tool call failed, for people and audits; it is not sent to the model."""
+    """The reason why a tool call failed, for users and audits; it is not sent to the model."""
 
     message: str
     traceback: str | None = None

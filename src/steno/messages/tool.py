@@ -129,7 +129,7 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
     ) -> ToolDefinition:
         """Create a definition from a generated schema, which needs no validation as a schema.
 
-        It may still not be JSON, because it contains examples and keywords of the caller.
+        The schema may contain values that JSON cannot represent, such as examples of the caller.
         """
         try:
             parameters = JsonObject(schema)
@@ -149,7 +149,7 @@ class ToolDefinition(Sendable, frozen=True, kw_only=True):
     def check(self, call: AnyToolCall) -> tuple[Problem, ...]:
         """Return every problem of the call's arguments; empty if they fit the parameters.
 
-        A call to another tool is a problem too.
+        An invalid call and a call to another tool are problems, too.
         """
         if isinstance(call, InvalidToolCall):
             return (Problem("", call.reason),)

@@ -2,8 +2,8 @@
 
 Capabilities and limits are those that the vendor documents for all of its models. If models differ,
 as most do, the field is left out, and `HttpProvider.models` or `describe` may report the value.
-`thinking` is about the protocol: whether it can return thinking as the vendor serves it. OpenAI and
-xAI return thinking in the responses API, but not in chat completions.
+`thinking` states whether the protocol can return thinking as the vendor serves it: OpenAI and xAI
+return thinking in the responses API, but not in chat completions.
 
 A configuration is TOML or JSON that the caller has parsed. A row is complete, or it names a known
 vendor in `like` and has only the differences:
@@ -334,7 +334,7 @@ def _convert_row(value: object, kind: type[T], place: str) -> T:
 def _compile_pattern(kind: type, value: object) -> object:
     """Compile the pattern of call ids, the only type that msgspec cannot convert."""
     if not isinstance(value, str):
-        raise ValueError("must be text")
+        raise ValueError("must be a string")
     try:
         return re.compile(value)
     except re.error:

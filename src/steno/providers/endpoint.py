@@ -38,7 +38,7 @@ class Endpoint(NamedTuple):
     has_whole_responses: bool = False
     """Whether a body that begins like JSON is a response that is not a stream.
 
-    False if a stream is JSON as well: then the stream decoder reads a whole response, too.
+    False if a stream may be JSON, too; the stream decoder then also decodes whole responses.
     """
     stream_marker: re.Pattern[bytes] | None = None
     """Matches every stream of this wire and no stream of another wire; None if unknown."""
@@ -54,7 +54,8 @@ class Endpoint(NamedTuple):
         name = model if "/" in model else f"models/{model}"
         if any(part in ("", ".", "..") for part in name.split("/")):
             raise InvalidRequest(
-                "model is missing or cannot be part of a URL path, where this protocol needs it",
+                "the model is missing, or has an empty segment, . or .., which the URL path of this"
+                " protocol must not contain",
                 place="request",
                 code="model_missing",
             )

@@ -92,7 +92,7 @@ class RequestPolicy(NamedTuple):
                 # Only the class: the error text of a provider may quote the request.
                 _logger.info("%s: %s, retry in %.1f s", vendor, type(exc).__name__, wait_s)
             await self.sleep(wait_s)
-        raise AssertionError("count has no end")
+        raise AssertionError("unreachable: itertools.count() never ends")
 
 
 @final
@@ -284,7 +284,7 @@ async def fetch_json(policy: RequestPolicy, request: HttpRequest, error_source: 
 
 
 class ErrorSource(NamedTuple):
-    """Builds the errors of responses, which name the vendor, the wire and the environment variable of the key."""
+    """Builds the errors for responses of one vendor, with advice about its address and its key."""
 
     vendor: Vendor
     wire: Wire
@@ -384,7 +384,7 @@ def _build_redirect_error(response: HttpResponse, request: HttpRequest) -> Provi
         advice = "check the base URL, or configure the server to redirect to https"
     else:
         what = f"the server redirects to {target}"
-        advice = "if that address is right, use its beginning as the base URL"
+        advice = "if that address is right, use it as the base URL, without the path of the request"
     rule = f"{what}; steno follows no redirects, since a key is for one host only"
     return ProviderError(
         f"{rule}; {advice}", status=response.status, code="redirected", place=request.address

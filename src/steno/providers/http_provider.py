@@ -116,7 +116,7 @@ def connect(
 
 @final
 class HttpProvider:
-    """A provider for one vendor; use `connect` to create one. `async with` closes its connections."""
+    """A provider for one vendor, which `connect` creates; `async with` closes its connections."""
 
     def __init__(
         self,
@@ -167,7 +167,10 @@ class HttpProvider:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections, except those of a transport that you passed; no request can follow."""
+        """Close the connections, except those of a transport that you passed.
+
+        No request can be sent afterwards.
+        """
         self._is_closed = True
         self._encoders.clear()
         if self._owns_transport:
@@ -202,7 +205,7 @@ class HttpProvider:
         return HttpStream(exchange, (*losses, *encoded.losses))
 
     def _within_limit(self, request: Request) -> tuple[Request, tuple[Change, ...]]:
-        """Return a request whose `max_tokens` is not above the limit of the vendor, and the change."""
+        """Return a request with `max_tokens` within the limit of the vendor, and the loss, if any."""
         most, asked = self.vendor.max_output_tokens, request.max_tokens
         if most is None or (asked is None and not self._endpoint.requires_max_tokens):
             return request, ()
@@ -224,11 +227,11 @@ class HttpProvider:
     async def models(self) -> tuple[Model, ...]:
         """Request the models of the server. Raises ProviderError, ProtocolError.
 
-        Limits that the server does not report are those of the vendor.
+        Limits that the server does not report are taken from the vendor.
         """
         if self._endpoint.models_path is None:
             raise NotFound(
-                "steno does not know where this server lists its models; name the model yourself",
+                "the address of this server's list of models is unknown; name the model",
                 place=self.vendor.name,
                 code="models_path_unknown",
             )
@@ -354,5 +357,5 @@ def _check_policy(key: object, transport: object, retries: object, first_event_s
     is_limit = first_event_s is None or (
         isinstance(first_event_s, (int, float)) and first_event_s > 0
     )
-    rule = "must be above 0, in seconds, or None"
+    rule = "must be a number of seconds above 0, or None"
     check_rule(is_limit, rule, "first_event_s", code="limit_not_positive")

@@ -30,7 +30,7 @@ class Model(RedactedRepr, frozen=True, kw_only=True):
 
 
 class ModelPage(NamedTuple):
-    """One page of a list, and the query for the next one."""
+    """One page of a list of models, and the query for the next page; None on the last page."""
 
     models: tuple[Model, ...]
     next_query: dict[str, str] | None = None
@@ -66,7 +66,7 @@ def read_ollama_models(body: Any) -> ModelPage:
 
 
 def read_ollama_model(model: str, body: Any) -> Model:
-    """Read Ollama's `/api/show`, where the context length is prefixed with the architecture."""
+    """Read Ollama's `/api/show`, which has the context length as `ARCHITECTURE.context_length`."""
     if not isinstance(body, dict):
         raise ProtocolError(
             "the response is not a JSON object", place="models", code="models_malformed"

@@ -229,7 +229,10 @@ def _find_progress(steps: Sequence[OfflineStep], results: deque[ToolResultMessag
 def _find_batch(
     steps: Sequence[OfflineStep], start: int, expected: set[int | None]
 ) -> tuple[int, ...]:
-    """Return the steps that can run together: readers whose failure no other step depends on."""
+    """Return the numbers of the steps to run next: one step, or several consecutive readers.
+
+    Readers run together only if no other step depends on the failure of one of them.
+    """
     end = start + 1
     while (
         steps[start].is_reader

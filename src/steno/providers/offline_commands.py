@@ -1,10 +1,10 @@
 r"""The commands of the offline assistant: parse sentences into steps, each a call of one tool.
 
 Sentences end at line breaks, semicolons and the word "then". Text in quotes, in backticks or in a
-fence is one word; in double quotes `\n`, `\t`, `\"` and `\\` have their usual meaning. Every command
-is a row of a table: a pattern, and the function that returns the steps. The parser does not guess:
-if one sentence matches no row, no step of the request is run. If the message has attachments, a
-sentence may be a question about them, which calls no tool.
+fence is one word; in double quotes `\n`, `\t`, `\"` and `\\` have their usual meaning. Every
+command is a row of a table: a pattern, and the function that returns the steps. The parser does not
+guess: if one sentence matches no row, no step of the request is run. If the message has
+attachments, a sentence may be a question about them, which calls no tool.
 """
 
 from __future__ import annotations
@@ -68,8 +68,9 @@ Arguments: TypeAlias = Mapping[str, Any]
 ArgumentFormat: TypeAlias = Literal["roles", "json", "words"]
 """The form of the arguments.
 
-`roles`: by role; the tool definition has the names. `json`: a JSON object with the names of the
-tool. `words`: text by the names of the tool; the tool definition has the types.
+`roles`: values by role; the names come from the tool definition. `json`: a JSON object with the
+argument names of the tool. `words`: strings by argument name; the types come from the tool
+definition.
 """
 
 
@@ -79,7 +80,7 @@ class OfflineStep(NamedTuple):
     tool: str
     arguments: Arguments
     description: str
-    """A description for people: "read `a.py`"."""
+    """A human-readable description: "read `a.py`"."""
     only_if_failed: int | None = None
     """The number of the step that must fail for this step to run."""
     argument_format: ArgumentFormat = "roles"
@@ -94,7 +95,7 @@ Steps: TypeAlias = tuple[OfflineStep, ...]
 
 
 class ParsedRequest(NamedTuple):
-    """The steps of a request."""
+    """The steps of a request, or the sentence that cannot be parsed."""
 
     steps: Steps = ()
     unparsed: str | None = None
@@ -104,7 +105,7 @@ class ParsedRequest(NamedTuple):
 
 
 def parse_request(text: str, *, has_attachments: bool = False) -> ParsedRequest:
-    """Return the steps of a request; none if it is empty or asks for help.
+    """Parse a request; it has no steps if it is empty, asks for help or cannot be parsed.
 
     With `has_attachments`, sentences may be questions about the attachments of the message.
     """
@@ -281,7 +282,7 @@ def _compile(pattern: str) -> re.Pattern[str]:
 
 
 _QUOTE_MARK: Final = "\x1f"
-"""The start of a quoted word in `pattern_text`; plain words cannot contain it: it is white space."""
+"""The start of a quoted word in `pattern_text`; it is whitespace, so no plain word contains it."""
 _PATH: Final = _word("path")
 _READ_VERBS: Final = "(?:read|show|open|print|view|cat)"
 _IN: Final = "(?:in|under|inside|below)"
@@ -320,7 +321,7 @@ _COMMANDS: Final[tuple[tuple[re.Pattern[str], Callable[..., Steps | None]], ...]
         (r"call .+", _call),
     )
 )
-"""The commands: a pattern of words, and the function that returns the steps. The first match wins."""
+"""Patterns of words, each with the function that returns the steps; the first match is used."""
 
 _QUESTION_WORDS: Final = (
     "what|what's|which|who|why|how|where|when|is|are|does|summarise|summarize|explain|describe"

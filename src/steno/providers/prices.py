@@ -35,7 +35,7 @@ GENAI_PRICES_VENDORS: Final = {
     "xai": "x-ai",
     "xai-responses": "x-ai",
 }
-"""The names of our vendors in `genai-prices`. Without a name, the package guesses wrongly."""
+"""The names of our vendors in `genai-prices`, which otherwise guesses the vendor from the model."""
 _PACKAGE: Final = "genai_prices"
 
 

@@ -34,7 +34,9 @@ class Retries(Struct, frozen=True):
             wait_s: object = getattr(self, name)
             if not isinstance(wait_s, (int, float)) or not wait_s >= 0:
                 raise InvalidValue(
-                    "must be 0 or more, in seconds", place=f"retries.{name}", code="invalid_retries"
+                    "must be a number of seconds, 0 or more",
+                    place=f"retries.{name}",
+                    code="invalid_retries",
                 )
 
     def wait_s(self, error: Exception, tried: int, jitter: float) -> float | None:

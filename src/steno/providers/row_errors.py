@@ -14,7 +14,7 @@ from steno.suggest import suggest_name
 _TYPE_NAMES: Final = {
     "int": "a whole number",
     "float": "a number",
-    "str": "text",
+    "str": "a string",
     "bool": "true or false",
     "array": "a list",
     "object": "a table",
@@ -70,6 +70,6 @@ def _explain_problem(
 
 
 def _type_name(name: str) -> str:
-    """Return the name of a type for people, without "or null"."""
+    """Return the human-readable name of a type, without "or null"."""
     names = name.removesuffix(_OR_NULL).split(" | ")
     return " or ".join([_TYPE_NAMES.get(one, one) for one in names])

@@ -22,7 +22,7 @@ _MIN_KEY_LENGTH: Final = 4
 """Shorter keys are not redacted: they are not secret, and redacting them would garble the text."""
 _VENDOR_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _PATH: Final = re.compile(r"/[!$-;=?-z~]*")
-"""Visible ASCII characters that a URL may contain, without a fragment."""
+"""Matches a path of visible ASCII characters that a URL may contain, without a fragment."""
 _HEADER: Final = re.compile(r"[a-z0-9-]+")
 
 
@@ -62,8 +62,7 @@ class Capabilities(RedactedRepr, frozen=True, kw_only=True):
     """The capabilities of a vendor or a model. None means unknown, or different between models.
 
     The capabilities of a vendor apply to every model about which nothing else is known. `thinking`
-    of a vendor is about its protocol: whether responses can contain thinking, whichever models
-    think.
+    of a vendor states whether its protocol can return thinking, not whether every model thinks.
     """
 
     tools: bool | None = None
@@ -81,14 +80,14 @@ UNKNOWN_CAPABILITIES: Final = Capabilities()
 
 @final
 class Vendor(RedactedRepr, frozen=True, kw_only=True):
-    """A server of models: its address, its wire and its key."""
+    """A server of models: its address, its wire, the variables for its key, and its limits."""
 
     shown: ClassVar[frozenset[str]] = frozenset(
         {"name", "title", "base_url", "path", "wire", "provider", "key_variables"}
     )
 
     name: str
-    """The name for programs: `connect(name)`."""
+    """The name to pass to `connect`."""
     wire: str | Wire
     """The protocol: the name of a wire, `package.module` of your own wire, or the module itself."""
     base_url: str
@@ -97,7 +96,7 @@ class Vendor(RedactedRepr, frozen=True, kw_only=True):
     """The path of requests after `base_url`; by default that of the wire, if it is built in."""
     title: str = ""
     provider: str = ""
-    """The provider in seals; the same name under every protocol of a vendor."""
+    """The provider in seals, the same for every protocol of a vendor; by default `name`."""
     dialect: Dialect | None = None
     """The dialect of `openai_chat` that the vendor uses; by default that of `provider`."""
     auth: Auth = Auth.BEARER
@@ -142,10 +141,11 @@ class Vendor(RedactedRepr, frozen=True, kw_only=True):
             check_rule(is_limit, "must be above 0", f"{name}.{limit}", code="out_of_range")
 
     def needs_model_at(self, base_url: str) -> bool:
-        """Return whether a request must name a model at this address.
+        """Return whether a request to the server at this address must name a model.
 
-        A server at another address than that of the vendor may have only one model, unless the
-        address differs for each customer anyway.
+        The result is `needs_model` if this is the address of the vendor, or if the vendor has a
+        different address for each customer. At any other address the result is False, because the
+        server there may have only one model.
         """
         return self.needs_model and self.base_url in ("", base_url)
 
@@ -170,14 +170,14 @@ class Vendor(RedactedRepr, frozen=True, kw_only=True):
 
 
 def describe_unknown_vendor(name: str, known: Iterable[str], remedy: str) -> str:
-    """Return the text of an error: an unknown vendor, with the closest name or all names.
+    """Return the text of the error for an unknown vendor, with the closest name or all names.
 
     `remedy` follows the list of all names. The text does not quote the unknown name.
     """
     names = list(known)
     near = closest_name(name, names)
     if near is not None:
-        return f"unknown provider; do you mean {near}?"
+        return f"unknown provider; did you mean {near}?"
     return f"unknown provider; use one of {', '.join(names)}; {remedy}"
 
 
@@ -192,7 +192,9 @@ def check_base_url(url: str, place: str) -> None:
         is_usable = is_bare = False
     is_usable = is_usable and url.isascii() and url.isprintable() and " " not in url
     place = f"{place}.base_url"
-    check_rule(is_usable, "must be http:// or https:// with a host", place, code="invalid_url")
+    check_rule(
+        is_usable, "must be an http:// or https:// URL with a host", place, code="invalid_url"
+    )
     rule = "must not contain a user, password, query or fragment"
     check_rule(is_bare, rule, place, code="url_has_secrets")
 

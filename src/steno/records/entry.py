@@ -28,7 +28,7 @@ from steno.messages.usage import Usage
 from steno.values import NOTHING, Value, check_fields, check_sha256, refuse
 
 FORMAT_VERSION: Final = 3
-"""The newest version of the stored format that this steno reads and writes."""
+"""The newest version of the stored format that this version of steno reads and writes."""
 BASE_VERSION: Final = 2
 """The version of headers and documents, and of entries whose payload type is in version 2."""
 

@@ -1,4 +1,4 @@
-"""Rendering of entries, events and reports as text for people and as JSON for programs."""
+"""Rendering of entries, events and reports as human-readable text and as JSON."""
 
 import typing as _typing
 from collections.abc import Callable as _Callable

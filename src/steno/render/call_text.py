@@ -85,7 +85,10 @@ def describe_question(call: ToolCall, request: ApprovalRequest | None) -> str:
 
 
 def describe_purpose(call: ToolCall, request: ApprovalRequest | None) -> str:
-    """Return the name of the tool, and the requested capability unless the name states it."""
+    """Return the name of the tool, and the requested capability unless the name states it.
+
+    `request` is None for a queued call, for which no capability is known.
+    """
     original_name = call.original_name
     name = call.name if original_name is None else f"{call.name} ({terminal_line(original_name)})"
     if request is None:
@@ -173,7 +176,7 @@ def diff_lines(text: str) -> list[CallLine]:
 def _call_diff_lines(lines: Sequence[str]) -> Iterator[CallLine]:
     """Yield the lines of a diff with their tones.
 
-    A hunk ends after the number of lines in its header, whatever the lines contain.
+    A hunk ends after as many lines as its header states, whatever the lines contain.
     """
     old = new = 0  # remaining old and new lines of the hunk
     is_new_file = False
@@ -218,7 +221,10 @@ def _add_line_counts(lines: list[CallLine]) -> list[CallLine]:
 
 
 def describe_arguments(call: AnyToolCall) -> list[CallLine]:
-    """Return the arguments of a call with their names; strings have no JSON escapes."""
+    """Return the lines that list the arguments of a call; strings have no JSON escapes.
+
+    Arguments that cannot be parsed are returned as raw text.
+    """
     arguments = call_arguments(call)
     if arguments is None:
         return quote_text(call.arguments)
@@ -261,6 +267,7 @@ def _describe_value(name: str, value: Any, *, depth: int) -> Iterator[str]:
 
 _WORD_CHARACTERS: Final = frozenset("_/.-~\\@*$")
 _MAX_MATCHES: Final = 100
+"""The maximum number of occurrences to check; later ones are ignored."""
 
 
 def _find_separate(text: str, part: str) -> int:

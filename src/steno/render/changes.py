@@ -1,10 +1,12 @@
 """The texts of all changes, by code and reason, and the choice of changes that the user sees.
 
 Wires, the context builder and file formats report changes as data (`steno.messages.change`).
-Only this module contains their texts, and no code parses them.
+This module contains their texts, except for those of repairs (`explain_repair`). No code parses the
+texts.
 
 Most fields that a server ignores need no attention; they are counted and reported in one line. Each
-other change is reported to the user, such as an omitted image, a shortened result or a repair.
+other change is reported to the user, such as an omitted image, a shortened result or a repair,
+unless the user requested it.
 """
 
 from __future__ import annotations
@@ -47,9 +49,9 @@ def is_omission(change: Change) -> bool:
 
 
 def omission_names(change: Change) -> list[str]:
-    """Return the names of the fields that an exported file omits.
+    """Return the names of the fields or other content that an exported file omits.
 
-    Names contain no block index, so the same field of two blocks has the same name.
+    Names of fields contain no block index, so the same field of two blocks has the same name.
     """
     if change.reason == "fields" and change.entry is not None:
         return [_INDEX.sub("", name) for name in _field_names(change)]
@@ -258,7 +260,7 @@ def notice_text(change: Change) -> str | None:
 
 
 def is_ignored_by_server(change: Change) -> bool:
-    """Return whether a change concerns a field that the server ignores."""
+    """Return whether a change is counted among the fields that the server ignores."""
     return change.code in _IGNORED_BY_SERVER
 
 

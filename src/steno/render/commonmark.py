@@ -68,7 +68,10 @@ def _lower_headings(text: str) -> str | None:
 
 
 def _is_contained(tokens: Sequence[Any]) -> bool:
-    """Return whether the end marker is a separate paragraph and no token is active."""
+    """Return whether the end marker is a separate paragraph and no token is unsafe.
+
+    A token is unsafe if it is active, or a heading of a level that the file itself uses.
+    """
     last = tokens[-2:-1]  # the text token of the last paragraph precedes its closing token
     return (
         [(token.content, token.level) for token in last] == [(_END_MARKER, 1)]

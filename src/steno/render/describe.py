@@ -1,7 +1,8 @@
 """One-line descriptions of the parts of a log: references, calls, decisions and other entries.
 
-An object has the same name on a terminal, in a document and in a list. All texts are printable, and
-URLs do not contain passwords. Callers add styles.
+An object has the same name on a terminal, in a document and in a list. All texts are printable,
+except those of `describe_result` and `describe_revocation`. URLs do not contain passwords. Callers
+add styles.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ Headline: TypeAlias = Callable[[AnyToolCall], str]
 """A function that returns the headline of a call, such as `call_headline`."""
 
 Content: TypeAlias = Callable[[ToolCall], PreviewPart | None]
-"""A function that returns the text that a call writes, such as `call_content`."""
+"""A function such as `call_content`, which returns the text that a call writes, or None."""
 
 
 def summarize_call(call: AnyToolCall, headline: Headline = call_headline) -> str:

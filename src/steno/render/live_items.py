@@ -47,7 +47,7 @@ class LiveItems:
         self._sink = sink
         self._headline, self._content = headline, content
         self.pending_input: PendingInput = PendingInput(sink)
-        """The prompts of the user that are not recorded."""
+        """The prompts of the user that are not on the branch: queued, returned or unsent."""
         self._describer = EventDescriber(self._headline, self._content)
         self._prompt_items: dict[str, TranscriptItem] = {}
         self._calls: dict[str, TranscriptItem] = {}
@@ -59,14 +59,14 @@ class LiveItems:
         self._items_since_prompt: list[TranscriptItem] = []
         """The items of `_last_prompt` and of the entries after it."""
         self._unrecorded_commands: list[tuple[str, TranscriptItem]] = []
-        """Shell commands that are not recorded yet, with their items; only the last may run."""
+        """Unrecorded shell commands and their items; only the last command may still be running."""
         self._running_command: TranscriptItem | None = None
         """The item of the running shell command."""
 
     # -- recorded entries -----------------------------------------------------------------
 
     def load(self, entries: Iterable[Entry]) -> None:
-        """Replace all items with those of the entries and of the unrecorded prompts."""
+        """Replace all items with those of the entries and of the pending prompts."""
         for collection in (
             self._prompt_items,
             self._calls,
@@ -163,7 +163,10 @@ class LiveItems:
     # -- events ---------------------------------------------------------------------------
 
     def apply(self, event: session_events.SessionEvent) -> None:
-        """Update the items for an event; the cost does not depend on the number of items."""
+        """Update the items for an event.
+
+        Except at the end of a run, the cost does not depend on the number of items.
+        """
         match event:
             case events.EntryRecorded():
                 self._on_recorded(event)
@@ -220,7 +223,7 @@ class LiveItems:
                 pass
 
     def abandon_pending(self) -> list[PromptInput]:
-        """Remove and return the unrecorded prompts, because no run is left to record them.
+        """Remove and return the accepted prompts, because no run is left to record them.
 
         The items of completed shell commands stay.
         """

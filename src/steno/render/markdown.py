@@ -1,7 +1,7 @@
 """Export of a branch as Markdown, for a code forge, an editor or a wiki.
 
-The text of a message or a result cannot pass for text of this module: results are inside fences
-that they cannot close, user text is quoted, and names are code or escaped.
+The text of a message or a result cannot be mistaken for text of this module: results are inside
+fences that they cannot close, user text is quoted, and names are code or escaped.
 """
 
 from __future__ import annotations

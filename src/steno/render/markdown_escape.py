@@ -1,6 +1,6 @@
 """Functions that escape plain text so that Markdown displays exactly this text.
 
-The result is printable and on one line. `escape_markdown` is for text in a sentence or a cell,
+Escaped text is printable and on one line. `escape_markdown` is for text in a sentence or a cell,
 `inline_code` for names, paths and rules; `markdown_table` accepts either. `markdown_line` builds a
 line from styled pieces.
 """

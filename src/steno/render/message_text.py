@@ -1,4 +1,4 @@
-"""Messages and resolved references as text for people.
+"""Messages and resolved references as human-readable text.
 
 The details of a resolution are read from a log and may have any type; details of a wrong type are
 ignored. All returned text is printable. This module does no I/O.
@@ -70,7 +70,7 @@ def entry_heading(entry: Entry, *, number: str, tools: Sequence[str]) -> list[St
         pieces.append((f"{message.outcome}{duration}", style))
     pieces.append((f"  {format_time(entry.time) or '-'}", "dim"))
     facts = " ".join(filter(None, [terminal_line(entry.decision or ""), *describe_origin(entry)]))
-    if facts and not describe_decider(entry.payload):  # the description may already contain it
+    if facts and not describe_decider(entry.payload):  # else the description names the decider
         pieces.append((f"  [{facts}]", "dim"))
     return pieces
 
@@ -87,7 +87,10 @@ class StyledParagraph(NamedTuple):
 
 
 def message_paragraphs(message: Message) -> Iterator[StyledParagraph]:
-    """Yield the content of a message as one paragraph per block."""
+    """Yield one paragraph per block of a message, then its failure or unusual stop reason.
+
+    Empty blocks are omitted.
+    """
     for block in message.content:
         paragraph = block_paragraph(block)
         if isinstance(message, ToolResultMessage):
@@ -190,7 +193,7 @@ def resolution_facts(details: Mapping[str, Any] | None) -> ResolutionFacts:
 
 
 def describe_resolution(message: object, resolution: Resolution) -> str:
-    """Describe on one line how a block of a message was resolved."""
+    """Describe how a block of a message was resolved, or its status if it was not."""
     name = f"block {resolution.block}"
     block = referenced_block(message, resolution)
     if block is not None:

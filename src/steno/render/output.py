@@ -23,7 +23,7 @@ from steno.render.terminal_text import terminal_json
 STDOUT: Final = "stdout"
 """The name of stdout in errors."""
 _MAX_LINKS: Final = 40
-"""The number of consecutive links that an operating system follows."""
+"""The maximum number of consecutive symbolic links to follow, as in Linux."""
 _DESCRIPTOR_PATH: Final = re.compile(
     r"/dev/fd/(\d{1,9})|/proc/(\d+)/(?:task/\d+/)?fd/(\d{1,9})", re.ASCII
 )
@@ -38,7 +38,7 @@ class OutputError(OSError):
 
     @property
     def is_stdout(self) -> bool:
-        """Whether stdout, not a file, could not be written."""
+        """Whether the error concerns stdout, not a file."""
         return bool(self.filename == STDOUT)
 
     def __str__(self) -> str:
@@ -96,7 +96,11 @@ def write_file(target: Path, data: bytes) -> None:
 
 
 def is_shared_target(target: Path) -> bool:
-    """Return whether a path is a device, a pipe or an open file, which must not be replaced."""
+    """Return whether the target of a path must not be replaced, because other processes use it.
+
+    This applies to a device, a pipe, the path of an open descriptor, and a file to which stdout or
+    stderr is redirected.
+    """
     if _match_descriptor_path(target) is not None or _own_descriptor(target) is not None:
         return True
     return target.exists() and not target.is_file() and not target.is_dir()
@@ -123,7 +127,7 @@ def append_to_shared(target: Path, data: bytes) -> None:
 
 
 def _resolve_links(target: Path) -> Path:
-    """Return the target of symbolic links, which need not exist. Raises OSError for a loop."""
+    """Return a path with its links resolved; it need not exist. Raises OSError for a loop."""
     resolved = Path(os.path.realpath(target))
     if resolved.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))

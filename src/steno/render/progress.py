@@ -82,11 +82,11 @@ class ProgressMeter:
 
 
 ShowProgress: TypeAlias = Callable[[str, int | None], AbstractContextManager[ProgressMeter]]
-"""A function like `show_progress`; its arguments are the activity and the total, or None."""
+"""A function like `show_progress`; its arguments are the activity and the total, if known."""
 
 
 def no_progress(activity: str, total: int | None) -> AbstractContextManager[ProgressMeter]:
-    """Return a progress meter that displays nothing."""
+    """Return a context manager for a progress meter that displays nothing."""
     return nullcontext(ProgressMeter(activity, total, delay_s=math.inf))
 
 

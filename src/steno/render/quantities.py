@@ -1,4 +1,4 @@
-"""Functions that format counts, costs and times for people."""
+"""Functions that format counts, costs and times as human-readable text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def format_time(time: datetime | None) -> str:
 
 
 def format_age(time: datetime | None, now: datetime) -> str:
-    """Return the age of a time, or its date if it is more than a month old or in the future."""
+    """Return the age of a time, or its date if it is at least 30 days old or in the future.
+
+    A time less than a minute in the future is returned as `now`, and None as `-`.
+    """
     if time is None:
         return "-"
     seconds = int((now - time).total_seconds())

@@ -1,10 +1,10 @@
 """Output of a run, with the response on stdout and everything else on stderr.
 
-Text output is for people: a terminal displays the text of the model as it arrives, a pipe receives
-only the last message. Text of models and tools is made printable for a terminal.
+In text output, a terminal displays the text of the model as it arrives, and a pipe receives only
+the last message. Text of models and tools is made printable for a terminal.
 
-JSON output is for programs: one JSON object, or one line of JSON per event. Stdout then contains
-only JSON, and every line is complete and flushed before the next event.
+JSON output is one JSON object, or one line of JSON per event. Stdout then contains only JSON, and
+every line is complete and flushed before the next event.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from steno.values import replace_lone_surrogates
 _MAX_LINE_LENGTH: Final = 100
 _MAX_NOTICE_LENGTH: Final = 400
 HintTexts: TypeAlias = Mapping[ItemHint | None, str]
-"""The texts to print after items with each hint, such as command-line options."""
+"""The text to print after an item, by its hint; the text may name a command-line option."""
 _NO_HINTS: Final[HintTexts] = MappingProxyType({})
 _TOKEN_FIELDS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
@@ -69,7 +69,7 @@ class RunDescription(NamedTuple):
 
 
 class RunReporter:
-    """Prints a line on stderr for each event of a run that is of interest to the user.
+    """Prints the calls, failures and notices of a run on stderr, one per line.
 
     Subclasses print the response on stdout.
     """
@@ -120,7 +120,10 @@ class RunReporter:
                 pass
 
     def end(self, result: RunResult) -> None:
-        """Print a line if the run was interrupted, or if its response is incomplete."""
+        """Print a line if the run was interrupted, or if its response is incomplete.
+
+        An interruption is not reported if the session is not stored.
+        """
         self.close()
         item = describe_run_end(result)
         if item is None or item.kind is ItemKind.ERROR:  # the caller reports errors

@@ -450,7 +450,7 @@ class ChangeSummarizer:
         """The number of ignored fields by member of the request; None once it is reported."""
 
     def __call__(self, event: SessionEvent) -> None:
-        """Pass an event, or a notice in its place, to the listener."""
+        """Pass an event to the listener; a change becomes a notice, is counted, or is ignored."""
         if isinstance(event, events.EntryRecorded) and isinstance(
             event.entry.payload, records.ModelChange
         ):

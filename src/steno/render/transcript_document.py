@@ -1,4 +1,4 @@
-"""A branch as a document for people, with entries, decisions, usage and omissions.
+"""A branch as a human-readable document, with entries, decisions, usage and omissions.
 
 `build_document` converts entries to sections of printable text. The modules `markdown` and `html`
 write the sections; this module contains no markup.
@@ -165,7 +165,7 @@ class TranscriptEntry(NamedTuple):
     title: str
     is_message: bool
     facts: tuple[str, ...]
-    """The time, the origin and the usage."""
+    """The time, the decision, the origin and the usage, as far as they are known."""
     sections: tuple[TranscriptSection, ...]
 
 
@@ -181,7 +181,7 @@ class ApprovalRow(NamedTuple):
 
 
 class TranscriptDocument(NamedTuple):
-    """A branch as a document for people."""
+    """A branch as a human-readable document."""
 
     title: str
     facts: tuple[tuple[str, str], ...]
@@ -201,7 +201,10 @@ def build_document(
     *,
     max_image_bytes: int | None,
 ) -> TranscriptDocument:
-    """Build the document of a branch; it only names images larger than `max_image_bytes`."""
+    """Build the document of a branch.
+
+    Images larger than `max_image_bytes` are named, but not included; None means no limit.
+    """
     builder = _DocumentBuilder(entries, location, max_image_bytes)
     losses = ExportLossCollector("", _SHOWN_FIELDS)
     losses.add_header(header, frozenset({"id", "created_at", "title", "cloned_from"}))

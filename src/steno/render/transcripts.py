@@ -1,4 +1,4 @@
-"""Export formats for people, which steno cannot import."""
+"""Human-readable export formats, which steno cannot import."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steno.render.transcript_document import BranchLocation
 
 
 class TranscriptFormat(NamedTuple):
-    """An export format for people, which steno cannot import."""
+    """A human-readable export format, which steno cannot import."""
 
     name: str
     suffixes: tuple[str, ...]
@@ -32,7 +32,7 @@ WRITE_ONLY: Final[Mapping[str, TranscriptFormat]] = MappingProxyType(
         )
     }
 )
-"""The export formats for people, by name."""
+"""The human-readable export formats, by name."""
 
 TRANSCRIPT_BY_SUFFIX: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -6,7 +6,7 @@
                       JSON value ────────► convert ──► value of a Python type
 
 `build` reads classes and annotations with `type_hints` and `docstrings`. Schemas are plain
-dictionaries in JSON Schema 2020-12. This package knows no tool, no message and no provider.
+dictionaries in JSON Schema 2020-12. This package has no code for messages or providers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Build the JSON Schema of Python types and functions.
 
-Every class with named fields is described once, under `$defs`, and referred to from there on,
-so that recursive classes terminate. Enums, literals and aliases are small and are written
-inline, so that servers that drop `$ref` (Ollama) still see them. The properties of a function
-schema are read from the signature, and their descriptions from the docstring.
+Every class with named fields is described once, under `$defs`, and is otherwise a reference, so
+that recursive classes terminate. Enums, literals and aliases are small and are written inline, so
+that servers that drop `$ref` (Ollama) still receive them. The properties of a function schema are
+read from the signature, and their descriptions from the docstring.
 """
 
 from __future__ import annotations

@@ -32,15 +32,16 @@ class ValidationProblem(NamedTuple):
     code: str
     """A code of `_MESSAGE_CODES`, or "invalid_value" for a message that is not msgspec's own."""
     message: str
-    """The message without the path. It may quote the value if the code is "invalid_value" or
-    "field_unknown".
+    """The message without the path.
+
+    It may quote the value if the code is "invalid_value", "not_a_choice" or "field_unknown".
     """
     path: str = ""
     """The path from the validated value to the invalid part, such as `.servers[0].name`."""
     is_key: bool = False
     """Whether a key of the object at the path is invalid, rather than a value."""
     details: tuple[str, ...] = ()
-    """Two types for "wrong_type", a bound for "out_of_range", or the name of a field."""
+    """Two types for "wrong_type", an operator and a bound for "out_of_range", or a field name."""
 
 
 def read_validation_error(exc: msgspec.ValidationError) -> ValidationProblem:

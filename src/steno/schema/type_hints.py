@@ -87,7 +87,7 @@ def strip_annotations(hint: Any) -> tuple[Any, tuple[Any, ...], frozenset[str]]:
 
 
 def read_metadata(metadata: Iterable[Any]) -> dict[str, Any]:
-    """Return the schema keywords for the metadata of an `Annotated`; later metadata wins."""
+    """Return the schema keywords for the metadata of `Annotated`; later metadata has precedence."""
     notes: dict[str, Any] = {}
     for item in metadata:
         if isinstance(item, str):
@@ -273,7 +273,8 @@ def read_class_fields(
     """Return the fields of a class; None if it is not a class with named fields.
 
     `hint` is the class or, for a generic class, its alias `cls[arguments]`.
-    Raises InvalidTool if the fields have no JSON names or their annotations cannot be resolved.
+    Raises InvalidTool for an `array_like` struct, for a dataclass with an `InitVar`, or if an
+    annotation cannot be resolved.
     """
     for marker, read in _FIELD_READERS.items():
         if hasattr(cls, marker):

@@ -199,7 +199,7 @@ def _check_not(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) ->
 
 
 def _check_if(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """Check the value against `then` if it matches the schema of `if`, and else against `else`."""
+    """Check the value against `then` if it matches the schema of `if`, otherwise against `else`."""
     branch = "else" if run.try_visit(value, schema["if"], path) else "then"
     run.visit(value, schema.get(branch, True), path)
 
@@ -426,9 +426,9 @@ def _hashable_json(value: object) -> Any:
 def _closest_violations(failures: list[list[_Violation]], path: _Path) -> list[_Violation]:
     """Return the violations to report when no alternative fits.
 
-    These are the violations of the closest alternative, whose type and tag match and of which the
-    value breaks the fewest rules. If the type or tag of every alternative differs, one violation
-    lists the types or tags of all alternatives.
+    These are the violations of the closest alternative: among those whose type and tag match, the
+    one with the fewest violations. If the type or tag of every alternative differs, one violation
+    lists the types or tags of the alternatives.
     """
     best = min(failures, key=lambda violations: _distance(violations, path))
     reason = _excluding_violation(best, path)

@@ -123,7 +123,7 @@ def unlock(file: int) -> None:
 
 @contextmanager
 def hold_lock(lock: RLock, name: str, *, deadline: float) -> Generator[None]:
-    """Hold a thread lock in a block. Raises Unavailable if it is not free before the deadline."""
+    """Hold a thread lock in a `with` block. Raises Unavailable if not free before `deadline`."""
     try:
         if not lock.acquire(timeout=max(deadline - time.monotonic(), 0)):
             raise _lock_timeout(name)
@@ -203,7 +203,7 @@ class DraftFile(NamedTuple):
 
 @contextmanager
 def open_draft(folder: Path) -> Generator[DraftFile]:
-    """Create a draft; it is removed at the end of the block unless it was published."""
+    """Create a draft; it is removed at the end of the `with` block unless it was published."""
     file, name = mkstemp(dir=folder, prefix=".", suffix=_DRAFT_SUFFIX)
     path = Path(name)
     try:
@@ -221,7 +221,7 @@ def open_draft(folder: Path) -> Generator[DraftFile]:
 
 
 def remove_stale_drafts(folder: Path) -> None:
-    """Remove old drafts, whose processes ended before they published them."""
+    """Remove drafts that are so old that their writers must have ended."""
     latest = time.time() - _STALE_DRAFT_AGE_S
     for path in folder.iterdir():
         if path.name.endswith(_DRAFT_SUFFIX):

@@ -107,8 +107,8 @@ class Store(ABC):
 
         The main branch exists from the start. Raises Missing if the session or branch does not
         exist, Conflict if the last entry of the branch is not `expected` or the session already
-        has an entry with this id, Unavailable if the store cannot write. After any of these
-        errors the store is unchanged.
+        has an entry with this id, and Unavailable if the store cannot write. After any of these
+        errors except UnconfirmedWrite, a subclass of Unavailable, the store is unchanged.
         """
 
     @abstractmethod
@@ -252,7 +252,7 @@ class Store(ABC):
             return found
         heads = self.heads(session)
         stored = {branch: digests.get(head, "") for branch, head in heads.items()}
-        # If the heads changed during the check, another writer was active: no comparison.
+        # If the heads changed during the check, another writer was active: do not compare them.
         if heads == before and stored != found.heads:
             problem = "the branches that the store lists do not match its records"
             bad = BadRecord(len(digests) - 1, None, problem, "heads_mismatch")
@@ -272,9 +272,9 @@ class Store(ABC):
     def redact(self, session: str, entry_id: str, *, actor: str, reason: str) -> None:
         """Erase the content of an entry, and log `actor` and `reason`. The hash chain stays valid.
 
-        Blobs that only this entry referred to are removed. An entry that is already redacted is
-        erased once more. Raises Missing if the session has no such entry, and InvalidValue if the
-        entry has no content to erase.
+        Blobs that only this entry referred to are removed. If the entry is already redacted, only
+        the erasure is repeated. Raises Missing if the session has no such entry, and InvalidValue
+        if the entry is itself a redaction entry or has an unknown format.
         """
         for record in self.records(session):
             if record.entry is not None and record.entry.id == entry_id:
@@ -331,7 +331,7 @@ class Store(ABC):
     # -- blobs -------------------------------------------------------------------------------
 
     def extract_blobs(self, payload: Payload) -> Payload:
-        """Store images and long results as blobs; return the payload that refers to them."""
+        """Store large images and long tool results as blobs; return the payload with references."""
         return extract_blobs(payload, self.put_blob)
 
     def restore_blobs(self, payload: PayloadT) -> PayloadT:
@@ -401,7 +401,7 @@ def convert_store(
 
     Each session is copied as a whole or not at all; `on_session` is called with the id of each
     copied session. Returns the number of sessions copied. Raises Conflict if the target already has
-    a session and `skip_existing` is false, and Damaged if the hash chain of a session is broken.
+    one of them and `skip_existing` is false, and Damaged if the hash chain of a session is broken.
     """
     requested = [header.id for header in source.headers()] if sessions is None else list(sessions)
     existing = {header.id for header in target.headers()}
@@ -487,7 +487,7 @@ def check_fork(*, is_known: bool, has_start: bool) -> None:
 
 
 def check_replacement(record: Record, old: Record | None) -> None:
-    """Raise Missing unless a record and the stored record `old` differ only in content."""
+    """Raise Missing unless the stored record `old` has the same `seq`, branch and entry id."""
     if old is None or _record_identity(record) != _record_identity(old):
         raise missing_record()
 
@@ -513,7 +513,7 @@ class BranchHeads:
     def begin(self, branch: str, at: str | None) -> None:
         """Add a record without an entry, which begins its branch unless the branch exists.
 
-        A newer steno may give such a record another meaning, but never moves a branch with it.
+        In a newer format, such a record may have another meaning, but it never moves a branch.
         """
         if branch not in self:
             self._begun[branch] = at
@@ -572,7 +572,7 @@ def missing_record() -> Missing:
 
 
 def missing_blob() -> Missing:
-    """Return the error for a digest of which the store has no blob."""
+    """Return the error for a blob digest that the store does not have."""
     return Missing("no blob with this digest", code="blob_missing", place="store")
 
 
@@ -585,12 +585,12 @@ def duplicate_session() -> Conflict:
 
 
 def find_blob_digests(record: Record) -> set[str]:
-    """Return all texts in a record, including unknown members, that may be blob digests."""
+    """Return every string in a record, or in its unknown members, that may be a blob digest."""
     return {digest.decode() for digest in _BLOB_DIGEST.findall(encode_record(record))}
 
 
 def derive_title(entries: Iterable[Entry]) -> str:
-    """Return the first prompt among `entries` on one line; empty if there is none.
+    """Return the first prompt among `entries` as one short line; empty if there is none.
 
     A rewound prompt is used only if there is no other prompt. A shell command of the user, which
     old sessions store as a user message, is not a prompt.

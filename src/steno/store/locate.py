@@ -40,8 +40,8 @@ class StoreAddress(NamedTuple):
 def read_address(address: str | Path) -> StoreAddress:
     """Parse `sqlite:FILE`, `jsonl:FOLDER`, `postgresql://...`, `memory:`, or the path of a file.
 
-    A path without a kind is a SQLite file if it has a SQLite suffix, such as .db, or if the file
-    exists. Raises InvalidValue for anything else.
+    A `Path` is always a SQLite file. A string without a kind is one if it has a SQLite suffix, such
+    as .db, or if the file exists. Raises InvalidValue for anything else.
     """
     if isinstance(address, Path):
         return StoreAddress("sqlite", address)

@@ -41,7 +41,7 @@ class _MemorySession:
 
 @final
 class MemoryStore(base.Store):
-    """A store that keeps its content in memory until the program ends, even after `close`."""
+    """A store that keeps its content in memory, and remains usable after `close`."""
 
     def __init__(self) -> None:
         self._lock = Lock()

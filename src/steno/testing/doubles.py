@@ -51,8 +51,11 @@ ScriptedAnswer: TypeAlias = (
     | Sequence["asyncio.Event | ScriptedAnswer"]
     | Callable[[ToolCall, ToolContext], "ScriptedAnswer | Awaitable[ScriptedAnswer]"]
 )
-"""The result of one call: text, an output, an exception to raise, or a function that returns one
-of these, plain or async. A sequence has events to wait for, followed by the result."""
+"""The result of one call: text, an output, or an exception to raise.
+
+It may also be a function, plain or async, that returns a result, or a sequence of events to wait
+for with the result at the end.
+"""
 _RECORDING_TYPES: Final = "bytes, Path or RecordedResponse"
 _ANY_OBJECT: Final = {"type": "object", "additionalProperties": True}
 
@@ -330,7 +333,7 @@ class ScriptedTool:
         self.calls: Final[list[ToolCall]] = []
         """All calls of the tool, in the order in which they began."""
         self.ended: Final[list[ToolCall]] = []
-        """The calls that returned an output or raised an exception of the script."""
+        """The calls that returned an output or raised an exception, except cancelled calls."""
         self.stopped: Final[list[ToolCall]] = []
         """The calls that were cancelled while they waited."""
         self.begun: Final = asyncio.Event()

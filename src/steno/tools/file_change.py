@@ -45,7 +45,7 @@ class FileChange(NamedTuple):
     def preview(
         self, path: str, *, replaced: Mapping[str, str], written: Mapping[str, str]
     ) -> CallPreview:
-        """Return the diff for approval, or a short text if the diff is empty.
+        """Return the diff for approval, or a short text if no line is added or removed.
 
         `path` is the path in the arguments of the call. `replaced` and `written` contain the
         arguments, by name, whose text is removed from the file or added to it.

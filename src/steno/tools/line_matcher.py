@@ -3,8 +3,9 @@
 Python's `re` may run forever on a pattern that a model wrote, and a process cannot interrupt its
 own match. The match therefore runs in a separate process, which executes this file and imports
 nothing from steno. The program first reads a flag for ignoring case and a pattern, and responds
-with an error text, which is empty for a valid pattern. It then reads texts, and responds to each
-with the numbers of the matching lines. Numbers are sent as 8 bytes in the native byte order.
+with an error text, which is empty for a valid pattern. It then reads texts, each with a maximum
+number of lines to find, and responds to each with the numbers of the matching lines. Numbers,
+lengths and counts are sent as 8 bytes in the native byte order.
 """
 
 import re

@@ -20,10 +20,11 @@ _SYSTEM_FOLDERS: Final = frozenset(os.defpath.split(os.pathsep))
 def find_program(
     name: str, *, outside: Collection[Path] = (), path: str | None = None
 ) -> Path | None:
-    """Return the path of a program on the PATH that is not in one of the folders `outside`.
+    """Return the path of a program on the PATH; None if there is none.
 
-    `outside` contains real paths of folders that a model can write to, since the model could create
-    programs there. For the same reason, relative folders on the PATH are skipped.
+    Programs in the folders `outside` are skipped; pass the real paths of folders that a model can
+    write to, since the model could create programs there. For the same reason, relative folders on
+    the PATH are skipped. Programs in system folders are never skipped.
     """
     path = os.environ.get("PATH", os.defpath) if path is None else path
     for folder in path.split(os.pathsep):
@@ -45,10 +46,10 @@ def isolated_python_command(file: str) -> tuple[str, ...]:
 async def helper_process(
     command: Sequence[str], *, folder: Path, files: Sequence[int] = (), has_stdin: bool = False
 ) -> AsyncGenerator[Process, None]:
-    """Run a program in its own process group, and kill the group when the block ends.
+    """Run a program in its own process group; if it still runs after the block, kill the group.
 
-    The program inherits the open file descriptors `files` under the same numbers. Raises OSError if
-    the program cannot be started.
+    The program has an empty environment, and inherits the open file descriptors `files` under the
+    same numbers. Raises OSError if the program cannot be started.
     """
     process = await asyncio.create_subprocess_exec(
         *command,

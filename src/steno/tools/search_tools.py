@@ -220,7 +220,7 @@ class _GrepArguments(SearchArguments, frozen=True, kw_only=True):
 
 @final
 class GrepTool(SearchTool):
-    """Finds lines in files. Leaves out hidden files, binary files and those in .gitignore."""
+    """Finds lines in files. Omits hidden and binary files, and files that .gitignore excludes."""
 
     definition = ToolDefinition.from_type(
         _GrepArguments,

@@ -1,8 +1,9 @@
 """Detect the type of a file from its bytes: text in some encoding, an image, or binary data.
 
 Data is text if it begins with a byte order mark, is valid UTF-8, looks like UTF-16, or contains no
-control characters; in the last case each byte is one character. New text is encoded like the
-original text. This module opens no files.
+control characters; in the last case each byte is one character. Data that cannot be decoded, or
+whose text contains a NUL character, is not text. New text is encoded like the original text. This
+module opens no files.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ _BYTE_ORDER_MARKS: Final = (
     (b"\xfe\xff", "utf-16-be"),
 )
 
-# cp1252 has quotes and dashes where Latin-1 has control characters. It leaves a few bytes undefined;
-# a text with one of these bytes is decoded as Latin-1.
+# cp1252 has quotes and dashes where Latin-1 has control characters. It leaves a few bytes
+# undefined; a text with one of these bytes is decoded as Latin-1.
 _SINGLE_BYTE_ENCODINGS: Final = ("cp1252", "latin-1")
 _NON_TEXT_BYTES: Final = bytes({*range(0x20), 0x7F} - set(b"\t\n\r\f\x1b"))
 

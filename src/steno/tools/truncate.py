@@ -33,7 +33,7 @@ class TruncatedText(NamedTuple):
 def truncate_text(
     text: str, *, max_lines: int = MAX_OUTPUT_LINES, max_bytes: int = MAX_OUTPUT_BYTES
 ) -> TruncatedText:
-    """Truncate a text that is too long to its beginning and its end, with a line between them.
+    """Truncate a long text to its beginning and its end, with a line between them.
 
     The line states how much was left out. It does not count towards the limits.
     """
@@ -138,7 +138,10 @@ def _tail_start(data: bytes, max_lines: int, max_bytes: int, head: int) -> int:
 
 
 def _character_start(data: bytes, at: int, *, forward: bool = False) -> int:
-    """Return the nearest position that is not inside a UTF-8 character."""
+    """Return the last position up to `at` that is not inside a UTF-8 character.
+
+    With `forward`, return the first such position from `at` on.
+    """
     while 0 < at < len(data) and data[at] & 0b1100_0000 == 0b1000_0000:
         at += 1 if forward else -1
     return at

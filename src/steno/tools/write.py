@@ -75,7 +75,10 @@ class WriteTool:
 
 
 def _encode_like(file: TextFile | None, content: str) -> bytes:
-    """Encode content with the encoding, byte order mark and CR LF line ends of a file."""
+    """Encode content with the encoding, byte order mark and CR LF line ends of a file.
+
+    The result is UTF-8 if the file is empty or not text, or if its encoding lacks a character.
+    """
     if file is None or not file.text:
         return content.encode()
     if file.line_end == "\r\n":

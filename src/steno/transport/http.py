@@ -36,11 +36,11 @@ class TimeLimits(NamedTuple):
     """The time limits of one HTTP request, in seconds."""
 
     connect_s: float = 5
-    """To connect, including DNS, proxy and TLS."""
+    """The limit for connecting, including DNS, proxy and TLS."""
     first_byte_s: float = 600
-    """From the request to the first byte of the body; a long prompt takes minutes to process."""
+    """The limit from the request to the first byte of the body; long prompts take minutes."""
     idle_s: float = 300
-    """Between two chunks of the body; while a model thinks, servers may pause for minutes."""
+    """The limit between two chunks of the body; while a model thinks, servers may send nothing."""
 
 
 DEFAULT_LIMITS: Final = TimeLimits()

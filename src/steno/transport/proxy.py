@@ -109,7 +109,7 @@ def _host_and_port(parts: SplitResult) -> str:
 
 
 def _read_variable(environ: Mapping[str, str], name: str) -> tuple[str, str]:
-    """Return the lower- or upper-case name under which a variable is set, and its value."""
+    """Return the lower- or upper-case name of a variable, and its value; empty if it is not set."""
     # A CGI program receives the header "Proxy:" of its client as HTTP_PROXY (httpoxy).
     is_forged = name == "http_proxy" and "REQUEST_METHOD" in environ
     if environ.get(name) or is_forged:

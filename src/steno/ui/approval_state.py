@@ -56,7 +56,7 @@ _RULE_LIFETIMES: Final = {
     ApprovalChoice.PROJECT: "for this folder until revoked",
     ApprovalChoice.USER: "for all folders until revoked",
 }
-"""The lifetime of the rule that each choice stores. Each choice in this table is a `GrantScope`."""
+"""The lifetime of the rule that each choice stores. The choices are also values of `GrantScope`."""
 
 
 class ApprovalOffer(NamedTuple):
@@ -154,7 +154,7 @@ def once_only_note(obstacle: str) -> str:
 
 
 class RulePreview(NamedTuple):
-    """The effect of a rule that the user types."""
+    """The stored form and the effect of a rule that the user types."""
 
     rule: str | None
     """The rule in its stored form; None if the text is not a rule."""
@@ -363,7 +363,7 @@ class ApprovalState:
     # -- keys -----------------------------------------------------------------------------
 
     def press_letter(self, letter: str, *, can_enlarge: bool) -> bool:
-        """Handle a letter key; return whether the view of the call should be enlarged."""
+        """Handle a letter key; return whether the view of the call should be enlarged or shrunk."""
         offer = next((offer for offer in self.offers if offer.key == letter), None)
         enlarges = letter == _VIEW.key and can_enlarge
         edits_rule = letter == _EDIT.key and self.is_rule_offered
@@ -504,7 +504,7 @@ class ApprovalState:
     def call_rows(self) -> list[tuple[str, bool]]:
         """The lines about the shown call and its neighbours, and whether each is the shown call.
 
-        Empty if only one call is pending.
+        Empty if only one call is pending, or while several calls are listed.
         """
         pending, shown = self.pending, self.shown_call
         if shown is None or len(pending) < 2 or self.listed_calls:
@@ -606,12 +606,12 @@ class KeyGuard:
         self._recent_letters = ""
         """The distinct letters that were typed without a pause between them."""
         self._is_prose = False
-        """Whether the last letter was not a choice."""
+        """Whether the last letter was refused or not a choice."""
         self._is_enter = False
         """Whether the last key was Enter, which repeats while it is held down."""
 
     def content_changed(self) -> None:
-        """Record that the displayed request has changed, so that the user must read it first."""
+        """Record that the displayed request has changed; the reading time starts again."""
         self._appeared_at = self._now()
 
     def focus_taken(self) -> None:
@@ -619,7 +619,7 @@ class KeyGuard:
         self._taken_at = self._now()
 
     def check_letter(self, letter: str, *, is_choice: bool = True) -> KeyRefusal | None:
-        """Check whether a letter counts, because it follows a pause or repeats the last letter.
+        """Check whether a letter counts: it must follow a pause or repeat the last letter.
 
         A letter that is not a choice is treated as typed text, like the letters right after it.
         """
@@ -635,12 +635,12 @@ class KeyGuard:
         return refusal
 
     def check_key(self) -> KeyRefusal | None:
-        """Check whether a key counts, because the request was visible long enough."""
+        """Check whether a key counts: the request must have been visible long enough."""
         self._key_at, self._is_enter = self._now(), False
         return self._check_read()
 
     def check_enter(self, *, allows_quick_enter: bool = False) -> KeyRefusal | None:
-        """Check whether Enter counts, because it is neither repeated, pasted nor too early.
+        """Check whether Enter counts: it must not be repeated, pasted or too early.
 
         `allows_quick_enter` shortens the required pause before an Enter that denies a call.
         """
@@ -653,7 +653,7 @@ class KeyGuard:
         return self._check_read()
 
     def check_click(self) -> KeyRefusal | None:
-        """Check whether a click counts; the second click of a double click does not."""
+        """Check whether a click counts: it must not be too early or end a double click."""
         now = self._now()
         pause_s, self._click_at = now - self._click_at, now
         if now - self._appeared_at < READING_TIME_S:

@@ -1,7 +1,7 @@
 """The comparison of two branches: the entries that they share, and the other entries in pairs.
 
 Turns are paired by number; within a turn, entries of the same kind are paired in order. No entry is
-dropped or moved. The cost is linear in the number of entries.
+dropped or moved. For `n` entries, the cost is O(n log n).
 """
 
 from __future__ import annotations

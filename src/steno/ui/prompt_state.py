@@ -51,6 +51,7 @@ class PastedText(NamedTuple):
 
     text: str
     removed_characters: int
+    """The number of removed characters, without escape sequences and lone surrogates."""
 
 
 def sanitize_pasted(text: str) -> PastedText:
@@ -75,7 +76,8 @@ def image_files(text: str) -> Sequence[Path]:
     """Return the image files that a pasted text names; empty if it contains anything else.
 
     Terminals paste dropped files as absolute paths, quoted or escaped with backslashes and
-    separated by spaces, or as file URLs, one per line. The files must exist.
+    separated by spaces, or as file URLs, one per line. The files must exist; a very long list is
+    ignored.
     """
     if len(text) > _MAX_PATHS_LENGTH:
         return ()
@@ -396,7 +398,7 @@ class CompletionState:
 
     @property
     def choices(self) -> list[Suggestion]:
-        """The suggestions, commands first; empty if the user has closed them."""
+        """The suggestions: an exact match, then commands, then others; empty if they are closed."""
         if self.word is None or self._dismissed_at is not None:
             return []
         typed = self.word.typed

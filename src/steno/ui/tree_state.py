@@ -103,7 +103,7 @@ class TreeState:
 
     @property
     def active_end(self) -> int:
-        """The index of the row where the active branch ends."""
+        """The index of the row where the active branch ends; of the last row if there is none."""
         ends = (i for i in self.branch_points if self._active_branch in self.rows[i].branches)
         return next(ends, len(self.rows) - 1)
 

@@ -92,10 +92,10 @@ _REQUIRED_ATTRIBUTES: Final = tuple(sorted(name for name in vars(Wire) if not na
 
 
 def load_wire(wire: str | Wire) -> Wire:
-    """Return the wire with this name; a name with a dot is the import path of any module.
+    """Return the wire with this name; a name with a dot is the import path of a module.
 
     A wire that is passed instead of a name is checked and returned. Raises InvalidValue if the
-    name is unknown, or if the module lacks an attribute of `Wire`.
+    name is unknown, if the module is not found, or if it lacks an attribute of `Wire`.
     """
     if isinstance(wire, str):
         wire = _import_wire(wire)
@@ -142,18 +142,19 @@ def translate(data: bytes | str, *, source: Wire | str, target: Wire | str) -> E
     """Translate a request from one protocol to another; the result lists the losses.
 
     `source` and `target` are wires or their names. If the request asks for a streamed response,
-    so does its translation. Raises InvalidRequest if `data` is not a request of the source
-    protocol.
+    so does its translation, unless the body of the target has no member for it (Gemini). Raises
+    InvalidRequest if `data` is not a request of the source protocol.
     """
     decoder, encoder = load_wire(source), load_wire(target)
     return translate_request(decoder.decode_request(data), source=decoder, target=encoder)
 
 
 def translate_request(request: Request, *, source: Wire, target: Wire) -> EncodedRequest:
-    """Encode a request for `target` that was decoded from `source`.
+    """Encode a request, which was decoded from `source`, for `target`.
 
-    The `stream` flag is not copied like other extras. It is set so that the target streams its
-    response if and only if the original request asks for a streamed response.
+    Between different wires, the `stream` flag is not copied like other extras. It is set so that
+    the target streams its response if and only if the original request asks for a streamed
+    response. Gemini has no such flag.
     """
     stream = None
     if source.NAME != target.NAME:

@@ -47,7 +47,7 @@ def pop_object(extras: Members, name: str) -> Members:
 
 
 def pop_form(extras: Members) -> Members:
-    """Remove and return the notes on the recorded form of a value."""
+    """Remove and return the notes on the recorded form of a value; empty if there are none."""
     form = extras.pop(FORM_KEY, None)
     return form if isinstance(form, dict) else {}
 

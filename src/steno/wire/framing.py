@@ -292,7 +292,10 @@ _QUOTE, _OPENING, _BACKSLASH = b'"{\\'
 
 @final
 class JsonObjectSplitter(ByteBuffer):
-    """Splits a JSON array, or a sequence of JSON objects, into objects; scans each byte once."""
+    """Splits a JSON array, or a sequence of JSON objects, into objects; scans each byte once.
+
+    Text between the objects, such as an error message, is returned as a separate payload.
+    """
 
     __slots__ = ("_depth", "_in_string", "_is_escaped")
 
@@ -304,7 +307,7 @@ class JsonObjectSplitter(ByteBuffer):
         """Whether the latest chunk ended with a backslash inside a string."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the objects that `data` completes. Raises ProtocolError if one is too long."""
+        """Return the payloads that `data` completes. Raises ProtocolError if one is too long."""
         if not data:
             return []
         found: list[bytes] = []
@@ -345,7 +348,7 @@ class JsonObjectSplitter(ByteBuffer):
 
 
 def _find_text_between(text: bytes) -> list[bytes]:
-    """Return text outside of objects, unless it is only whitespace, brackets and commas."""
+    """Return text outside of objects as a list; empty for whitespace, brackets and commas."""
     return [text] if text.strip(_WHITESPACE + b"[],") else []
 
 
@@ -376,7 +379,7 @@ class SseOrArraySplitter:
         return self._splitter.feed(data)
 
     def close(self) -> list[bytes]:
-        """Return the last payloads, if they are complete."""
+        """Return the remaining payloads that are complete, and set `is_cut`."""
         rest = [] if self._splitter is None else self._splitter.close()
         complete = [payload for payload in rest if _is_complete(payload)]
         self.is_cut = len(complete) < len(rest)

@@ -88,9 +88,10 @@ def guess_stream_wires(data: bytes) -> tuple[str, ...]:
 
 
 def find_better_wires(data: bytes, request: Request, wire: str) -> tuple[str, ...]:
-    """Return the wires that know clearly more members of a request than `wire`, which decoded it.
+    """Return the wires with clearly fewer unknown members of a request than `wire`.
 
-    The result is empty if `wire` is `chat` or is not listed in `WIRES`.
+    `request` is `data`, decoded by `wire`. The result is empty if no wire is clearly better, or if
+    `wire` is `chat` or is not listed in `WIRES`.
     """
     if wire not in WIRES or wire == _CANONICAL_WIRE:
         return ()
@@ -205,7 +206,7 @@ _DISTINCTIVE_MEMBERS: Final = frozenset(
 )
 """Members of exactly one protocol, which count twice if a wire does not know them."""
 _CLEAR_MARGIN: Final = 2
-"""The number of additional members that make a wire better, since servers add their own."""
+"""The minimum difference in unknown members; a smaller one may be due to a server's own members."""
 
 
 def _count_unknown_members(request: Request, wire: str) -> int:

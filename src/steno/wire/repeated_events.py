@@ -43,7 +43,7 @@ _FindTexts: TypeAlias = Callable[[bytes], tuple[list[bytes], bytes]]
 
 
 class TextOnlyEvent(NamedTuple):
-    """The content of an event that is one text; `make` builds steno's event from block and text."""
+    """An event whose only content is one text; `make` builds steno's event from block and text."""
 
     make: Callable[[int, str], WireEvent]
     block: int
@@ -84,7 +84,7 @@ class RepeatedEventReader:
         self.needs_check: bool = False
         """Whether an event was decoded in full, so that equal bytes may now mean another block."""
         self.min_bytes: int = _DISABLED
-        """The minimum size of a batch, because the fast path is not faster for a single event."""
+        """The minimum size of a batch for the fast path, which is not faster for a single event."""
 
     def remember(self, event: bytes, payload: bytes) -> None:
         """Remember an event that was decoded in full, and its payload, for later repetitions."""

@@ -2,7 +2,8 @@
 
 A decoder takes the members of a JSON object one by one; the remaining members become extras. OpenAI
 and Ollama define a tool as a function with a name, a description and parameters, with or without
-an object with `type` and `function` around it. Each wire has its own notes on the recorded form.
+an object with `type` and `function` around it. If a protocol allows several forms of a value, the
+decoder notes the recorded form, so that the encoder can reproduce it.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ class ObjectMembers:
         self.form[name] = value
 
     def keep_rest(self, name: str, inner: ObjectMembers, *, is_empty_kept: bool = False) -> None:
-        """Put back the remaining members of an inner object, if any or if `is_empty_kept`."""
+        """Put back the remaining members of an inner object; {} only if `is_empty_kept`."""
         left = inner.remaining()
         if left or is_empty_kept:
             self.put_back(name, left)
@@ -193,7 +194,7 @@ def _explain_invalid_json(exc: Exception, data: bytes | str | Raw) -> DecodeProb
 def read_messages(
     raws: list[Raw], wire: str, read: Callable[[ObjectMembers], Message | None]
 ) -> tuple[Message, ...]:
-    """Read messages; a message that steno has no type for becomes an opaque block."""
+    """Read messages; one that `read` rejects becomes a user message with an opaque block."""
     found: list[Message] = []
     for number, raw in enumerate(raws):
         members = ObjectMembers(raw, f"messages[{number}]")
@@ -206,13 +207,16 @@ def read_messages(
 
 
 def build_opaque_message(raw: str, wire: str) -> UserMessage:
-    """Build an opaque block for a message that steno has no type for; only its wire sends it."""
+    """Build a user message with an opaque block, for a message that steno has no type for.
+
+    Only the encoder of `wire` sends it.
+    """
     return UserMessage((Opaque(kind=WHOLE_MESSAGE_KIND, raw=raw, origin=wire),))
 
 
 @final
 class CallIdGenerator:
-    """Generates deterministic ids for calls without an id, which do not occur in the request."""
+    """Generates deterministic ids, which do not occur in the request, for calls without an id."""
 
     def __init__(self, request: bytes | str, prefix: str) -> None:
         """Set the JSON of the request, and the prefix of the generated ids."""
@@ -264,7 +268,7 @@ def read_base64(text: str) -> bytes | None:
 def take_content(
     members: ObjectMembers, read: Callable[[Raw], B], name: str = "content"
 ) -> tuple[B | Text, ...] | None:
-    """Take content that is text or a list of parts, and note a list; None if it is neither."""
+    """Take content that is a string or a list of parts, and note a list; None if it is neither."""
     text = members.take(name, str)
     if text is not None:
         return (Text(text),)
@@ -282,7 +286,11 @@ def take_empty_content(members: ObjectMembers) -> None:
     elif raw_text(members.take("content", Raw) or b"") == "null":
         members.note_form("content", "null")
     else:
-        raise InvalidRequest("content must be text", code="content_not_text", place="message")
+        raise InvalidRequest(
+            "content has a type that this protocol does not allow",
+            code="content_not_text",
+            place="message",
+        )
 
 
 def read_call(
@@ -329,8 +337,9 @@ def take_settings(
     top_p: str = "top_p",
     highest_temperature: float = 2,
 ) -> Members:
-    """Take the settings that all protocols have, under their names in this protocol.
+    """Take the temperature, `top_p`, token limit and stop sequences of a request.
 
+    `limit`, `stop` and `top_p` are the names of the members in this protocol; None omits a member.
     A value out of range and an empty list of stop sequences become extras.
     """
     found: Members = {}
@@ -386,7 +395,10 @@ def take_tool_choice(
 def take_tools(
     body: ObjectMembers, read: Callable[[ObjectMembers], ToolDefinition | None]
 ) -> tuple[ToolDefinition, ...]:
-    """Take the tools; a tool that `read` rejects becomes an extra, with its position."""
+    """Take the tools; one that `read` rejects or that repeats a name becomes an extra.
+
+    The extra also has the position of the tool.
+    """
     raws = body.take_list("tools")
     if raws is None:
         return ()

@@ -68,7 +68,7 @@ _INVALID_CALL_NAME: Final = "invalid_tool_call"
 _MAX_PIECES: Final = 64
 """The number of JSON fragments above which they are joined into one."""
 _ALWAYS_WRITTEN: Final = object()
-"""A placeholder for the value of a member that every body has; no value in extras equals it."""
+"""A placeholder for the value of a member that the encoder writes; no value in extras equals it."""
 
 _MALFORMED_NOTE_ERRORS: Final = (TypeError, AttributeError, LookupError)
 """The errors that an encoder may raise if the notes under `$form` were not written by steno."""
@@ -76,8 +76,9 @@ _MALFORMED_NOTE_ERRORS: Final = (TypeError, AttributeError, LookupError)
 PartJson: TypeAlias = Members | msgspec.Raw
 """A part of a message: members that are not encoded yet, or recorded JSON."""
 PromptBlock: TypeAlias = Text | Image | Opaque
+"""A block of a user message or tool result, after each reference has been replaced."""
 ModelBlock: TypeAlias = Text | Thinking | Image | ToolCall | InvalidToolCall | Opaque
-"""The blocks of prompts and of models that a wire writes; other blocks are replaced first."""
+"""A block of an assistant message; it includes the types of `PromptBlock`."""
 
 encode_json: Final = msgspec.json.Encoder().encode
 
@@ -85,8 +86,8 @@ encode_json: Final = msgspec.json.Encoder().encode
 class RequestTarget(NamedTuple):
     """The provider, protocol and model that a request is sent to.
 
-    A seal is valid for exactly one target: providers reject the seal of another model, even of
-    one of their own models.
+    A seal is an opaque token that a model adds to its output, such as a signature. It is valid for
+    exactly one target: providers reject the seal of another model, even of one of their own models.
     """
 
     provider: str
@@ -330,7 +331,7 @@ class ValueWriter:
         return mapped
 
     def write_arguments(self, call: AnyToolCall, at: str) -> msgspec.Raw:
-        """Return arguments as a JSON object; the text of invalid arguments is its only member."""
+        """Return arguments as a JSON object; the text of invalid ones is put in its only member."""
         if isinstance(call, ToolCall):
             # The exact text of the model, since another order or spacing would miss prompt caches.
             return msgspec.Raw(call.arguments.encode())
@@ -338,7 +339,10 @@ class ValueWriter:
         return msgspec.Raw(encode_json({"invalid_arguments": call.arguments}))
 
     def write_recorded_arguments(self, call: AnyToolCall, form: str | None, at: str) -> Members:
-        """Return the member `arguments` as it was recorded: absent, a string, raw or an object."""
+        """Return the member `arguments` in its recorded form: absent, string, raw JSON or object.
+
+        Raw JSON is a value that is not an object. A form of None means an object.
+        """
         match form:
             case "absent":
                 return {}
@@ -478,7 +482,8 @@ class Encoder(ABC):
     ) -> Request:
         """Return the request without extras for `model`, `tools`, `stream` and the messages.
 
-        Each wire merges the extras for other settings, because only it knows their names.
+        An extra is removed only if the encoder itself writes a member of that name. Each wire
+        merges the extras for other settings, because only the wire defines their names.
         """
         extras, holder = get_extras(request, self._api), messages_field(self._api)
         written: Members = {} if stream is None else {"stream": stream}

@@ -23,7 +23,7 @@ _MAX_CHUNK_BYTES: Final = 32 * 1024
 """The size above which a chunk is read in parts, because larger chunks cost more per byte."""
 
 UsageTable: TypeAlias = Mapping[str, tuple[str, ...]]
-"""The JSON paths of each field of `Usage` in a protocol; the first path that is present counts."""
+"""The JSON paths of each field of `Usage` in a protocol; the first path with a value is used."""
 
 
 class PayloadSplitter(Protocol):
@@ -190,9 +190,10 @@ class DecodeResponse(Protocol):
     def __call__(
         self, data: bytes | str, *, provider: str = ..., model: str | None = ...
     ) -> AssistantMessage:
-        """Return the message, whose seals are bound to `provider` and `model`.
+        """Return the message.
 
-        `model` is the name in the request. Raises ProviderError or ProtocolError.
+        Its seals, such as signatures and encrypted reasoning, are bound to `provider` and `model`,
+        which is the name in the request. Raises ProviderError or ProtocolError.
         """
         ...
 
@@ -206,9 +207,9 @@ def build_decode_response(decoder: Callable[..., StreamDecoder], provider: str) 
     ) -> AssistantMessage:
         """Decode a response that is not streamed.
 
-        Seals are bound to `provider` and `model`, which is the name in the request. Raises
-        ProviderError if the provider reports an error, and ProtocolError if the data violates the
-        protocol.
+        Seals, such as signatures and encrypted reasoning, are bound to `provider` and `model`,
+        which is the name in the request. Raises ProviderError if the provider reports an error,
+        and ProtocolError if the data violates the protocol.
         """
         body = data.encode(errors="surrogatepass") if isinstance(data, str) else data
         return assemble_message(decoder(provider=provider, model=model).decode_whole(body))

@@ -2,7 +2,7 @@
 
 The fast decoder is strict. JSON that it rejects is read member by member: a member that the struct
 does not declare, or whose type differs from the declared one, is stored in `rest` as JSON text. So
-no member is lost if a server extends its format.
+no member is lost if a server extends its format. A required member of another type is an error.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ else:
 
 
 class TolerantStruct(Struct, forbid_unknown_fields=True, kw_only=True, gc=False):
-    """The base class of the structs that wires decode; `rest` has their unknown members."""
+    """The base class of the structs that wires decode from JSON, with unknown members in `rest`."""
 
     growing: ClassVar[tuple[str, ...]] = ()
     """The names of text members that arrive in chunks, which may split a surrogate pair."""
@@ -134,7 +134,10 @@ def raw_text(data: bytes | Raw) -> str:
 
 
 def read_arguments_text(raw: Raw) -> str:
-    """Return the arguments of a complete call as JSON text; some servers send them as a string."""
+    """Return the arguments of a complete call as JSON text; empty for null.
+
+    Some servers send the arguments as an object, others as a string that contains JSON.
+    """
     text = raw_text(raw)
     if text == "null":
         return ""
@@ -142,7 +145,7 @@ def read_arguments_text(raw: Raw) -> str:
 
 
 class _FieldReader(NamedTuple):
-    """The attribute that stores a member, and the function that decodes the member."""
+    """The attribute that stores a member, its decoder, and whether the member is required."""
 
     attribute: str
     read: Callable[[Raw], Any]
@@ -268,15 +271,15 @@ _MAX_EMPTY_LENGTH: Final = 80
 class MergedExtras:
     """Merges response metadata that arrives in several chunks, such as log probabilities.
 
-    Objects are merged and lists are appended; of any other value, the latest part counts. An empty
-    part changes nothing. Parts stay JSON text until they are merged.
+    Objects are merged and lists are appended; for any other value, the latest part is used. An
+    empty part changes nothing. Parts stay JSON text until they are merged.
     """
 
     def __init__(self, *, repeated: Collection[str] = (), growing: Collection[str] = ()) -> None:
         """Start without parts.
 
-        For a member in `repeated`, servers may send all earlier parts again. `growing` names texts
-        inside a member that continue the text of the previous part.
+        For a member in `repeated`, servers may send all earlier parts again. `growing` contains the
+        names of texts inside a member; each part continues the text of the previous part.
         """
         self._parts: dict[str, list[Raw]] = {}
         self._repeated = repeated
@@ -328,7 +331,7 @@ class MergedExtras:
 
 
 def is_nonempty_json(text: Raw) -> bool:
-    """Return whether JSON is neither null nor an empty text, list or object."""
+    """Return whether JSON is neither null nor an empty string, list or object."""
     if len(text) > _MAX_EMPTY_LENGTH:
         return True
     return b"".join(bytes(text).split()) not in _EMPTY_JSON
@@ -374,10 +377,10 @@ def repair_json(data: bytes, place: str) -> bytes:
 
 
 def restore_surrogates(value: TolerantStruct, data: bytes) -> None:
-    """Restore the lone surrogates of the growing texts of a struct from the original JSON.
+    """Restore the lone surrogates in the `growing` members of a struct from the original JSON.
 
-    Servers that count in UTF-16 may cut a text inside a surrogate pair; the second half of the
-    pair arrives with the next chunk.
+    Servers that count UTF-16 code units may split a text inside a surrogate pair; the second half
+    of the pair arrives with the next chunk. Nested structs are included.
     """
     pending: list[tuple[Any, Any]] = [(value, parse_with_surrogates(data))]
     while pending:

@@ -129,7 +129,7 @@ def test_unreadable_grants_are_reported(project: Path) -> None:
     [
         ("allow bash(git log *)", "this project", ("bash(git log *)",), ()),
         ("allow bash(git log *) project", "this project", ("bash(git log *)",), ()),
-        ("allow bash(git log *) user", "the user", (), ("bash(git log *)",)),
+        ("allow bash(git log *) user", "all your projects", (), ("bash(git log *)",)),
     ],
 )
 def test_a_rule_is_allowed_for_good(
@@ -153,9 +153,9 @@ def test_a_rule_is_revoked_wherever_it_was_allowed_or_for_one_alone(project: Pat
     text = permissions_text(project, "revoke bash(ls *)")
     assert [line.rpartition(" for ")[2] for line in text.split("\n\n")] == [
         "this project\\: bash(ls \\*)",
-        "the user\\: bash(ls \\*)",
+        "all your projects\\: bash(ls \\*)",
     ]
-    assert permissions_text(project, "revoke write --user").endswith(" the user\\: write")
+    assert permissions_text(project, "revoke write --user").endswith(" all your projects\\: write")
     stored = grants.read()
     assert (stored.rules_for(grants.folder), stored.user) == (("write",), ())
 

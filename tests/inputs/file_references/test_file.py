@@ -100,10 +100,10 @@ def test_a_file_that_is_not_there_is_an_error_that_names_the_nearest(
         finding = resolve(files, path)
         assert error_code_of(finding) == "file_not_found"
         assert error_of(finding).startswith(f"'{name}': ")
-        assert error_of(finding).endswith(f"; do you mean '{near}'?")
+        assert error_of(finding).endswith(f"; did you mean '{near}'?")
     assert error_code_of(resolve(files, "README/zzz")) == "not_a_folder"
     assert error_code_of(resolve(files, "zzz/zzz")) == "file_not_found"
-    assert "do you mean" not in error_of(resolve(files, "zzz/zzz"))
+    assert "did you mean" not in error_of(resolve(files, "zzz/zzz"))
 
 
 @pytest.mark.requirement("S2-11")
@@ -114,9 +114,9 @@ def test_a_file_further_down_is_suggested_if_there_is_only_one(
     write_files(folder, {"src/lib/main.py": "", "src/x.rs": "", "other/x.rs": "", "maim.py": ""})
     files = FileReferenceResolver(workspace, engine=make(workspace))
     for path in ("main.py", "lib/main.py"):
-        assert error_of(resolve(files, path)).endswith("; do you mean 'src/lib/main.py'?")
+        assert error_of(resolve(files, path)).endswith("; did you mean 'src/lib/main.py'?")
     assert error_code_of(resolve(files, "x.rs")) == "file_not_found"
-    assert "do you mean" not in error_of(resolve(files, "x.rs"))
+    assert "did you mean" not in error_of(resolve(files, "x.rs"))
 
 
 @pytest.mark.requirement("S2-11")
@@ -124,7 +124,7 @@ def test_a_name_in_an_added_folder_that_is_not_there_has_a_nearest_too(
     folder: Path, outside: Path
 ) -> None:
     files = FileReferenceResolver(Workspace([folder, outside]))
-    assert f"do you mean '{outside}/secret.txt'?" in error_of(
+    assert f"did you mean '{outside}/secret.txt'?" in error_of(
         resolve(files, str(outside / "secrets.txt"))
     )
 

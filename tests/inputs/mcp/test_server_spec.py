@@ -133,8 +133,8 @@ def test_an_invalid_setting_is_refused_with_its_place(members: Any, place: str, 
 @pytest.mark.parametrize(
     ("members", "hint"),
     [
-        ({"comand": "x"}, "; comand: do you mean command?"),
-        ({"URL": "http://h"}, "; URL: do you mean url?"),
+        ({"comand": "x"}, "; comand: did you mean command?"),
+        ({"URL": "http://h"}, "; URL: did you mean url?"),
         ({"\x1bcommand": "x"}, "a url"),
     ],
 )
@@ -146,10 +146,10 @@ def test_key_that_is_nearly_the_right_one_is_suggested(members: Any, hint: str) 
 
 def test_key_that_is_nearly_another_is_noted_where_keys_of_others_are_passed_over() -> None:
     members = {"command": "x", "arg": ["y"], "envFile": ".env", "timeout": 5}
-    assert read(members).notice == "arg: do you mean args?"
+    assert read(members).notice == "arg: did you mean args?"
     with raises_code(InvalidValue, "field_unknown", place="file.it.arg") as refused:
         read(members, is_strict=True)
-    assert refused.value.message.endswith("; do you mean args?")
+    assert refused.value.message.endswith("; did you mean args?")
 
 
 def test_server_can_be_switched_off_by_its_name_alone() -> None:

@@ -219,7 +219,7 @@ def test_images_are_counted() -> None:
     output = received(*[block] * (MAX_IMAGES + 2))
     assert sum(isinstance(one, Image) for one in output.content) == MAX_IMAGES
     notes = [
-        "[an image that is too large, or comes after the first 20 images; stored in the session]"
+        "[an image beyond the limit of 20 images or 20 MB per result; stored in the session]"
     ] * 2
     assert texts(output) == notes
 
@@ -228,7 +228,7 @@ def test_images_are_weighed_before_they_are_read() -> None:
     context = FakeToolContext()
     large = {"type": "image", "data": "A" * 30_000_000, "mimeType": "image/png"}
     output = received(large, context=context)
-    assert "too large" in texts(output)[0]
+    assert "20 MB per result" in texts(output)[0]
     (kept,) = details(output).to_dict()["kept"]
     assert json.loads(context.blobs[kept["full_output"]]) == large
 

@@ -435,7 +435,7 @@ def test_a_server_that_is_not_there_is_refused(workspace: Workspace) -> None:
         read(workspace, "@other:demo://x")
     with raises_code(InvalidValue, "server_not_found", place="@'dosc'") as raised:
         read(workspace, "@dosc:demo://x")
-    assert "do you mean 'docs'?" in raised.value.message
+    assert "did you mean 'docs'?" in raised.value.message
 
 
 @pytest.mark.requirement("S2-12")

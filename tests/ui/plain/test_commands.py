@@ -66,7 +66,7 @@ def test_every_command_does_something_or_says_why_not() -> None:
 
 def test_an_unknown_command_is_reported() -> None:
     session = FakeSession()
-    session.replies["hlep"] = Missing("/hlep: unknown command; do you mean /help?")
+    session.replies["hlep"] = Missing("/hlep: unknown command; did you mean /help?")
     assert "Error: /hlep: unknown command" in through_a_pipe("/hlep\n", session).said
 
 

@@ -303,10 +303,16 @@ class Gate:
         try:
             grant = find_granted_rule(decision, request)
         except InvalidValue as exc:
-            recorder.emit(Notice(NoticeKind.PERMISSION, f"allowed once: {exc}", "rule_invalid"))
+            recorder.emit(
+                Notice(
+                    NoticeKind.PERMISSION,
+                    f"allowed once, because the rule is invalid: {exc.text_unless_at('rule')}",
+                    "rule_invalid",
+                )
+            )
             return None, GrantScope.ONCE
         if grant is None and scope is not GrantScope.ONCE:
-            text = "allowed once: no safe rule matches this call"
+            text = "allowed once, because no safe rule matches this call"
             recorder.emit(Notice(NoticeKind.PERMISSION, text, "no_rule_fits"))
         return grant, scope
 
@@ -434,8 +440,8 @@ async def _ask_approver(
 ) -> ApprovalDecision:
     """Ask the approver, and record a denial if the approver raises an exception.
 
-    The exception propagates. One that looks like an error of a tool or a provider is replaced with
-    a StenoError, so that the loop does not handle it as such.
+    The exception propagates. ToolFailed, ProviderError and ProtocolError are replaced with a
+    StenoError, because the loop would handle them as errors of a tool or a provider.
     """
     try:
         return await approver.ask(request)

@@ -64,7 +64,10 @@ def build_grant_audit(rule: PermissionRule, scope: GrantScope) -> dict[str, str]
 
 
 def last_decision(entries: Sequence[Entry], call: AnyToolCall) -> Entry | None:
-    """Return the last decision about a call of the last turn; None if its arguments differ."""
+    """Return the last decision about a call of the last turn; None if there is none.
+
+    A decision about other arguments does not count.
+    """
     for entry in reversed(entries):
         payload = entry.payload
         if isinstance(payload, AssistantMessage):
@@ -101,14 +104,17 @@ class GrantSigner(NamedTuple):
     def sign_audit(
         self, audit: Mapping[str, Any], call: AnyToolCall, status: ApprovalStatus
     ) -> dict[str, Any]:
-        """Return the audit of a decision about a call, with its signature."""
+        """Return the audit of a decision about a call, signed if there is a `sign_text`."""
         if self.sign_text is None:
             return dict(audit)
         text = self._signed_text(audit, call.id, arguments_digest(call), status)
         return {**audit, _SIGNATURE_KEY: self.sign_text(text)}
 
     def has_valid_signature(self, entry: Entry) -> bool:
-        """Return whether a decision is signed for this session and call; True without a signer."""
+        """Return whether a decision has a valid signature for this session and call.
+
+        Return True without `sign_text`.
+        """
         if self.sign_text is None:
             return True
         approval, audit = entry.payload, entry.audit
@@ -261,7 +267,10 @@ class SessionGrants:
             self._granted.append((rule, entry))
 
     def earlier_decision(self, call: ToolCall) -> Approval | None:
-        """Return a recorded denial, or a deferred approval with a valid signature; else None."""
+        """Return the recorded decision to repeat for a call; None if there is none.
+
+        It is a denial, or a deferred approval with a valid signature.
+        """
         entry = self._decisions.get(call.id)
         if entry is None or not isinstance(entry.payload, Approval):
             return None

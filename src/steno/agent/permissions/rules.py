@@ -116,8 +116,9 @@ def find_covering_rules(
 ) -> tuple[PermissionRule, ...] | None:
     """Return the rules that together cover all subjects of a call; None if one is not covered.
 
-    The first matching rule covers a subject. A call without subjects is covered only by a rule for
-    every call of the tool.
+    For each subject, the first rule that covers it is returned. A rule covers writing a protected
+    path only if its pattern names the protected part. A call without subjects is covered only by a
+    rule for every call of the tool.
     """
     candidates = [rule for rule in rules if rule.names_tool(tool)]
     if not subjects:
@@ -159,7 +160,7 @@ def _check_pattern(pattern: str) -> None:
             "rule_pattern_empty",
             "the pattern is empty; remove the parentheses to cover all calls of the tool",
         )
-    if not pattern.isprintable():  # a person could not see which calls the rule allows
+    if not pattern.isprintable():  # the user could not see which calls the rule allows
         raise _invalid_rule(
             "rule_pattern_unprintable",
             "the pattern contains unprintable characters; write * in their place",
@@ -240,8 +241,8 @@ def _split_at_wildcards(tokens: Iterable[str]) -> list[str]:
 def _join_with_wildcards(pieces: Sequence[str], filler: str) -> str:
     """Return a regular expression for pieces separated by any number of `filler` matches.
 
-    Each piece matches at its first occurrence, without backtracking, so that no text from a model
-    can make matching slow.
+    A piece between two wildcards matches at its first occurrence, without backtracking, so that no
+    text from a model can make matching slow.
     """
     if len(pieces) == 1:
         return pieces[0]
@@ -367,9 +368,9 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
     ) -> PolicyDecision:
         """Decide by mode, role, deny rules, allow rules, grants and defaults, in this order.
 
-        If none of them applies, the decision is to ask. `session_rules` are the grants of this
-        session, `lasting_rules` those of the project and the user. Raises ToolFailed if the tool
-        cannot read the arguments.
+        The decision is to ask if none of them applies, or if a deny rule may cover the call but its
+        subjects are unknown. `session_rules` are the grants of this session, `lasting_rules` those
+        of the project and the user. Raises ToolFailed if the tool cannot read the arguments.
         """
         mode_denial = self.find_mode_denial(tool, mode)
         if mode_denial is not None:
@@ -432,7 +433,7 @@ def _rule_names(tool: Tool) -> tuple[str, ...]:
 def _describe_allowing_rules(
     sources: Mapping[str, Sequence[PermissionRule]], tool: Tool, subjects: tuple[str, ...]
 ) -> str | None:
-    """Return the rules that together allow a call, each with its source; None if none do."""
+    """Return the rules that together allow a call, each with its source; None if there are none."""
     origins: dict[PermissionRule, str] = {}
     for source, rules in sources.items():
         for rule in rules:
@@ -491,7 +492,7 @@ _ARGUMENT_DRIVEN: Final = """
     curl nc ncat netcat rsync scp sftp socat ssh wget
     chmod chown dd kill killall mkfs pkill rm rmdir shred systemctl tee unlink
 """
-"""Programs whose arguments name programs to run, files to remove or addresses to fetch."""
+"""Programs whose arguments name code to run, addresses to contact, or what to change or remove."""
 _ARGUMENT_DRIVEN_PROGRAMS: Final = frozenset(_ARGUMENT_DRIVEN.split())
 _ARGUMENT_DRIVEN_SUBCOMMANDS: Final = frozenset({"dlx", "eval", "exec", "run", "shell", "x"})
 """Subcommands that run the program named in their arguments, such as `npm exec` and `uv run`."""
@@ -505,8 +506,8 @@ _MAX_PATTERN_LENGTH: Final = 200
 def suggest_rule(tool: str, capability: Capability, subjects: Sequence[str]) -> str:
     """Return a rule that covers similar calls, to suggest to the user; empty if none is safe.
 
-    No rule is safe for unknown subjects, or for programs that run, remove or fetch the targets
-    named in their arguments.
+    No rule is safe for unknown subjects, or for programs that run, fetch, change or remove the
+    targets named in their arguments.
     """
     if any(not subject or is_unknown_subject(subject, capability) for subject in subjects):
         return ""
@@ -531,7 +532,8 @@ def suggest_rule(tool: str, capability: Capability, subjects: Sequence[str]) -> 
 def _command_pattern(command: str) -> str:
     """Return a pattern for a program and its subcommand, or for exactly this command.
 
-    The pattern is empty if the program is unsafe (see `_ARGUMENT_DRIVEN_PROGRAMS`).
+    The pattern is empty if the program is unsafe (see `_ARGUMENT_DRIVEN_PROGRAMS`), or if its name
+    contains unusual characters.
     """
     program, *rest = command.split(" ")
     name = program.rpartition("/")[2].lower()  # some file systems ignore case
@@ -555,8 +557,8 @@ def _address_pattern(address: str) -> str:
 def _path_pattern(paths: Sequence[str]) -> str:
     """Return a pattern for the common folder of the paths, or for a single path.
 
-    A folder at the top level, hidden or protected is not suggested. The pattern is empty if neither
-    form is possible.
+    The folder is suggested only if it is not the top level and no path contains a hidden or
+    protected name. The pattern is empty if neither form is possible.
     """
     folder, *other_folders = {path.rpartition("/")[0] for path in paths}
     is_hidden = any(name.startswith(".") for path in paths for name in path.split("/"))

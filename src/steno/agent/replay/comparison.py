@@ -62,15 +62,18 @@ class RecordedResults:
                     self._results[_call_key(call)].append(entry)
 
     def wrap_gate(self, gate: PermissionGate) -> PermissionGate:
-        """Return a gate that approves recorded calls, and passes all other calls to another gate."""
+        """Return a gate that approves recorded calls, and passes all other calls to `gate`."""
         return _RecordedResultsGate(self, gate)
 
     def wrap_runner(self, runner: ToolRunner) -> ToolRunner:
-        """Return a runner that returns recorded results, and passes all other calls to another runner."""
+        """Return a runner that returns recorded results, and passes other calls to `runner`."""
         return _RecordedResultsRunner(self, runner)
 
     def reserve(self, call: ToolCall) -> Entry | None:
-        """Reserve the next recorded result of an equal call, which `take` returns."""
+        """Reserve the next recorded result of an equal call for `take`, and return its entry.
+
+        Return None if no result is left.
+        """
         results = self._results.get(_call_key(call))
         if not results:
             return None
@@ -159,8 +162,9 @@ class Divergence(NamedTuple):
     turn: int
     """The number of the response, from 1."""
     recorded: AssistantMessage | None
-    """None if this run has no such response."""
+    """None if the recorded run has fewer responses."""
     new: AssistantMessage | None
+    """None if the new run has fewer responses."""
 
 
 class ModelComparison(NamedTuple):
@@ -175,7 +179,7 @@ class ModelComparison(NamedTuple):
     reused_results: int
     """The number of recorded results that were used again."""
     stopped: RunResult | None
-    """The run that ended early, so that the rest of the input was not repeated; None if none did."""
+    """The result of a run that ended early, after which no input was repeated; None if none did."""
 
 
 async def rerun(
@@ -216,7 +220,10 @@ async def rerun(
 
 
 def _find_first_response(entries: Sequence[Entry]) -> int:
-    """Return the index of the first response to the user, or the length if there is none."""
+    """Return the index of the first response to the user, or the length if there is none.
+
+    Raises InvalidValue if there is no user message.
+    """
     has_input = False
     for number, entry in enumerate(entries):
         if has_input and isinstance(entry.payload, AssistantMessage):
@@ -230,7 +237,11 @@ def _find_first_response(entries: Sequence[Entry]) -> int:
 async def _repeat_input(
     agent: Agent, recorded: Sequence[Entry], on_event: OnEvent
 ) -> RunResult | None:
-    """Run the agent for each recorded response; return the run that ended early, if any."""
+    """Repeat the recorded input, with a run of the agent wherever user messages were answered.
+
+    A message at the end is run even if it was not answered. Return the result of a run that ended
+    early, after which no input is repeated; None if none did.
+    """
     conversation = agent.conversation
     ids = {entry.id: entry.id for entry in conversation.entries_view()}
     is_unanswered = True

@@ -1,10 +1,10 @@
 """A recorded run, and doubles that feed it to the loop: a journal, a provider, a gate, tools.
 
-`RecordedRun` holds the entries that led to the end of a branch, in the order they were written,
-with those that a rewind left in the log. It returns the next entry, and looks up
-later entries about a call: which calls ran together, which were stopped, and where the program was killed.
-Results that the agent wrote itself are recognised by their codes. Older versions recorded no codes,
-so their sentences are listed here.
+`RecordedRun` holds the entries that led to the end of a branch, in the order in which they were
+written, including entries that were rewound. It returns the next entry, and finds later entries
+about a call. From these, a replay infers which calls ran together, which were stopped, and where
+the program was killed. Results that the agent wrote itself are recognised by their codes. Older
+versions recorded no codes, so their sentences are listed here.
 
 The doubles feed the loop all recorded input from outside. Every entry that the loop creates is
 compared with the log before the loop continues.
@@ -72,10 +72,10 @@ _SENTENCES_WITHOUT_CODE: Final = {
         ResultCode.RESULT_REDACTED
     ),
 }
-"""The results of cancelled calls in sessions from before there were codes. Never change these texts."""
+"""The results of cancelled calls in sessions of older versions. Never change these texts."""
 _END_ID: Final = "end"
 _APPENDABLE: Final = (ModeChange, ModelChange, Label, Compaction, Resolution, Feedback, Approval)
-"""Payloads that are often recorded between runs; checking other payloads takes longer."""
+"""Payloads that are copied by an append; any other copy reloads the conversation, which is slow."""
 _PARTIAL_STOP_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR)
 
 
@@ -176,7 +176,10 @@ def _states_the_same(replayed: ToolResultMessage, recorded: ToolResultMessage) -
 
 
 def _repeats_its_text(result: ToolResultMessage) -> bool:
-    """Return whether the failure of an agent's result repeats its text, as in all versions."""
+    """Return whether the agent wrote a result, with a failure that repeats the text of the result.
+
+    Every version of the agent writes its results in this form.
+    """
     first = result.content[0] if result.content else None
     failure = Failure(message=first.text) if isinstance(first, Text) else None
     return is_agent_result(result) and failure is not None and result.failure == failure
@@ -246,7 +249,10 @@ class RecordedRun:
             entry_id = record.entry.parent
 
     def digest_before(self, entry: Entry) -> str | None:
-        """Return the digest of the parent of an entry. Raises Missing if the parent is absent."""
+        """Return the digest of the parent of an entry; None for the first entry.
+
+        Raises Missing if the parent is absent.
+        """
         return next((digest for _, digest in self.walk_back(entry.parent)), None)
 
     def remaining(self, skipping: int = 0) -> Iterator[Entry]:
@@ -383,7 +389,7 @@ def _find_branch_records(written: Sequence[Record], branch: str | None) -> tuple
 
 
 class ReplayEnded(LogError):
-    """The replayed run ends here: the program was killed, or the loop made another entry."""
+    """The replayed run ends here: the program was killed, or an entry differs from the log."""
 
     code = "replay_ended"
 
@@ -401,7 +407,7 @@ class ReplayState:
         self.made_count: int = 0
         """The number of entries that the loop has reproduced."""
         self.attempt: Entry | None = None
-        """The entry that the loop made where the log has a different one."""
+        """The entry that the loop made where the log has a different one; None if there is none."""
         self.is_tampered: bool = False
         """Whether the recorded digest of the next entry does not match its content."""
         self.is_over: bool = False
@@ -436,7 +442,7 @@ class ReplayState:
         raise ReplayEnded("the recorded run has no such entry", place="replay")
 
     def copy_next(self) -> None:
-        """Copy the next entry unchanged."""
+        """Copy the next entry unchanged; if its digest does not match, end the replay instead."""
         record = self.recorded_run.record
         assert record is not None
         assert record.entry is not None
@@ -452,7 +458,7 @@ class ReplayState:
     def _append(self, entry: Entry) -> bool:
         """Append a copy of the next entry if possible; return whether it was appended.
 
-        The entry must follow the last replayed entry.
+        This is possible for a payload in `_APPENDABLE` directly after the last replayed entry.
         """
         head = self.recorded_run.head
         if not isinstance(entry.payload, _APPENDABLE) or head is None or entry.parent != head.id:
@@ -476,9 +482,9 @@ class ReplayState:
             self.copy_next()
 
     def check_next(self, entry: Entry) -> None:
-        """Prepare for the entry after one that was just recorded.
+        """Copy the next entries if no run makes them, and repeat a recorded stop.
 
-        Raises ReplayStopped if the recorded run was stopped at this point.
+        `entry` was just recorded. Raises ReplayStopped if the recorded run was stopped after it.
         """
         self.copy_given()
         next_entry = self.recorded_run.next
@@ -595,7 +601,7 @@ class RecordedStream:
         )
 
     def _is_retried(self) -> bool:
-        """Return whether the log rewinds the branch to an entry before the response."""
+        """Return whether the log rewinds the branch to the entry before the response."""
         for entry in self._state.recorded_run.remaining(skipping=1):
             if isinstance(entry.payload, Rewind):
                 return entry.parent == self._entry.parent
@@ -652,7 +658,11 @@ class RecordedCalls:
         return GateDecision(False)
 
     async def decide(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
-        """Record the decisions about a call again. Raises ReplayEnded if the log has none."""
+        """Record the decisions about a call again, and return the last of them.
+
+        A call whose result follows without a decision is allowed. Raises ReplayEnded if the
+        recorded run was killed before the call had a decision or a result.
+        """
         recorded_run = self._state.recorded_run
         while (
             entry := recorded_run.next_about(call.id)
@@ -672,7 +682,7 @@ class RecordedCalls:
                 return self._build_decision(call, approval)
         if entry is None or isinstance(entry.payload, Approval) or not is_made_by_run(entry):
             self._state.end_as_killed()
-        return GateDecision(True)  # the log has a result without a decision: the call was invalid
+        return GateDecision(True)  # the recorded run refused the call before a decision
 
     def _build_decision(self, call: ToolCall, approval: Approval) -> GateDecision:
         entry = self._state.recorded_run.result_of(call.id)
@@ -684,7 +694,10 @@ class RecordedCalls:
         return GateDecision(approval.status is ApprovalStatus.APPROVED)
 
     async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolResultMessage:
-        """Return the recorded result of a call; wait for the stop if the call was stopped."""
+        """Return the recorded result of a call; stop the run first if the call was stopped.
+
+        If the program was killed before the call had a result, the run ends here.
+        """
         entry = self._state.recorded_run.next_about(call.id)
         result = None if entry is None else entry.payload
         if entry is not None and isinstance(result, ToolResultMessage):

@@ -70,6 +70,7 @@ _PROVIDER_NAMES: Final = {
 }
 """The vendor names that differ in the convention; all others are used unchanged."""
 _OTHER: Final = "_OTHER"
+"""The value of the convention for an unknown error type; also used for a model without a vendor."""
 _FINISH_REASONS: Final[Mapping[StopReason, str]] = {
     StopReason.END_TURN: "stop",
     StopReason.TOOL_USE: "tool_call",
@@ -184,7 +185,10 @@ class OpenTelemetry:
 
 @final
 class _Histograms:
-    """The histograms of the duration and the token usage of turns."""
+    """The histograms of the duration and the token usage of turns.
+
+    The convention specifies their names, units, descriptions and bucket boundaries.
+    """
 
     def __init__(self, meter: metrics.Meter) -> None:
         self.duration: Final = meter.create_histogram(

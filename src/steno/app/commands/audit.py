@@ -59,9 +59,9 @@ ENTRY_KINDS: Final = (
         if payload is not Opaque and payload not in get_args(Message)
     ),
 )
-"""The names of entries in the table; entries of a newer steno have none."""
+"""The known kinds of entries; entries of a newer steno may have others."""
 _TYPES_BY_KIND: Final = {"repair": ("repair", "grant_revoked")}
-"""The types of entries of a kind that older versions used for several types."""
+"""The entry types of each kind that older versions of steno used for several types."""
 _MAX_REASON_LENGTH: Final = 60
 """The maximal width of a reason; `steno sessions show` prints all of it."""
 _MAX_DETAILS_LENGTH: Final = 200
@@ -166,7 +166,7 @@ def _select_entries(log: SessionLog, options: argparse.Namespace) -> Sequence[En
 
 
 def _describe_missing_decision(decision: str | None, log: SessionLog) -> str:
-    """Return the part of a notice that reports a decision missing from a session."""
+    """Return the part of a notice that reports a decision missing from a session, else nothing."""
     decisions = dict.fromkeys([entry_decision(entry) for entry in log.entries.values()])
     if decision is None or decision in decisions:
         return ""
@@ -255,7 +255,7 @@ def verify_session(store: Store, session: str, head: str | None = None) -> Sessi
 
 
 def describe_verification(verification: Verification) -> str:
-    """Return the numbers of entries, of redacted entries and of entries of a newer version as text."""
+    """Return the numbers of all entries, redacted ones and those of a newer version as text."""
     parts = [format_count(verification.entries, "entry", "entries")]
     if verification.redacted:
         parts.append(f"{verification.redacted:,} redacted")

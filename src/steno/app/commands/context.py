@@ -59,9 +59,9 @@ class CommandContext(NamedTuple):
     is_persistent: bool = True
     """Whether the store outlives the program."""
     session: app.AgentSession | None = None
-    """None on the command line."""
+    """The open session; None on the command line."""
     branch: OpenBranch | None = None
-    """None on the command line."""
+    """The open branch; None on the command line."""
 
     @property
     def open_session(self) -> app.AgentSession:
@@ -75,7 +75,10 @@ class CommandContext(NamedTuple):
         return None if self.branch is None else self.branch.session
 
     def find_session(self, store: Store, name: str | None) -> str:
-        """Return the id of a session, by default that of the open one. Raises Missing."""
+        """Return the id of a session, by default the open one or, without one, the last.
+
+        Raises Missing if no session matches, or more than one.
+        """
         if name is None and self.branch is not None:
             return self.branch.session
         unreadable = UnreadableSessions()
@@ -90,7 +93,7 @@ class CommandContext(NamedTuple):
         return session
 
     def read_log(self, store: Store, name: str | None) -> SessionLog:
-        """Read a session, by default the open one. Raises Missing, Damaged."""
+        """Read the session that `find_session` returns. Raises Missing, Damaged."""
         session = self.find_session(store, name)
         try:
             return SessionLog.read(store, session, self.show_progress)
@@ -101,7 +104,7 @@ class CommandContext(NamedTuple):
             raise Missing(text, code="empty_session", place="session") from None
 
     def open_branch_of(self, session: str) -> str | None:
-        """Return the name of the open branch; None if another session was named."""
+        """Return the name of the open branch of a session; None if the session is not open."""
         if self.branch is None or self.branch.session != session:
             return None
         return self.branch.name
@@ -124,7 +127,7 @@ class CommandDefinition(NamedTuple):
     """The function of a command and its arguments, with the texts of the command line."""
 
     run: RunCommand
-    """Raises StenoError.
+    """Runs the command and returns its report. Raises StenoError.
 
     A terminal runs a plain function in a thread, while the agent may run: it reads the store and
     `context.branch`, but not the state of the session. A coroutine function runs on the event loop

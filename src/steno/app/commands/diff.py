@@ -67,7 +67,7 @@ _MAX_LISTED_FILES: Final = 200
 
 
 class GitOutput(NamedTuple):
-    """The output of git."""
+    """The output of git; if it is truncated, the exit status is None."""
 
     data: bytes
     is_truncated: bool
@@ -85,9 +85,9 @@ class GitWorkTree:
 
     @classmethod
     async def find(cls, workspace: Workspace) -> GitWorkTree | None:
-        """Return the work tree of a workspace; None if there is none, or no git.
+        """Return the work tree of a workspace; None if there is none or git is not installed.
 
-        Raises Unavailable if git refuses: another user may own the folder.
+        Raises Unavailable if git fails, for example because another user owns the folder.
         """
         env, git = (find_program(name, outside=workspace.roots) for name in ("env", "git"))
         if env is None or git is None:
@@ -102,7 +102,7 @@ class GitWorkTree:
         return cls(_git_command(env, git, settings), workspace.root)
 
     async def diff(self, path: str) -> GitOutput:
-        """Return the differences to the last commit, of everything or below one path."""
+        """Return the changes since the last commit, in `path` or, if it is empty, in the folder."""
         return await self._run_checked(*_DIFF_ARGUMENTS, "HEAD", "--", path or ".")
 
     async def has_commits(self) -> bool:
@@ -110,7 +110,10 @@ class GitWorkTree:
         return (await self._run("rev-parse", "--verify", "--quiet", "HEAD")).status == 0
 
     async def list_files(self, *options: str, path: str) -> list[str]:
-        """Return names of files in this folder and below; `--others` are those git does not track."""
+        """Return the names of the files in `path` or, if it is empty, in the folder.
+
+        `options` select tracked files (`--cached`) and untracked ones (`--others`).
+        """
         output = await self._run_checked(
             "ls-files", "-z", "--exclude-standard", *options, "--", path or "."
         )
@@ -118,7 +121,7 @@ class GitWorkTree:
         return [os.fsdecode(name) for name in complete.split(b"\0") if name]
 
     async def _run_checked(self, *arguments: str) -> GitOutput:
-        """Run git for a result that must exist. Raises Unavailable."""
+        """Run git. Raises Unavailable, also if the exit status is not 0."""
         output = await self._run(*arguments)
         if output.status:
             raise Unavailable(
@@ -154,7 +157,7 @@ class GitWorkTree:
         return GitOutput(data, False, process.returncode, message)
 
     async def _filter_overrides(self) -> dict[str, str]:
-        """Return settings that undo the content filters of the repository."""
+        """Return settings that disable the content filters of the repository."""
         output = await self._run(*_FILTER_ARGUMENTS)
         if output.is_truncated or output.status not in (0, _NOTHING_SET_STATUS):
             raise Unavailable(
@@ -169,7 +172,7 @@ class GitWorkTree:
 
 
 def _git_command(env: Path, git: Path, settings: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the command that runs git with few variables, and with settings that override files."""
+    """Return the command that runs git in a minimal environment, with overriding settings."""
     variables = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
     variables |= _SET_VARIABLES | {"GIT_CONFIG_COUNT": str(len(settings))}
     for number, (name, value) in enumerate(settings.items()):
@@ -190,7 +193,7 @@ async def _read_bounded(stream: asyncio.StreamReader) -> bytes:
 
 
 async def _run_diff(context: CommandContext, options: argparse.Namespace) -> Report:
-    """Show the changes, of everything or below one path."""
+    """Show the changes in a path or, without one, in the folder."""
     path, state = options.text, context.open_session.state
     workspace = state.environment.workspace
     subject, text, problem = "changes since the last commit", None, ""

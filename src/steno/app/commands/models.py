@@ -66,9 +66,9 @@ COMMAND: CommandDefinition = CommandDefinition(
     _ARGUMENTS,
     help="list the usable models",
     description="List the models of every provider that has a key or a running server, by the "
-    "names that --model takes. '?' marks a value that the provider does not report. If a server "
-    "supports several protocols, steno uses the first; choose another with --provider, such as "
-    "openai-responses.",
+    "names that --model takes. '?' marks a value that the provider does not report. A server "
+    "that supports several protocols is listed once, under its default provider; name another with "
+    "--provider, such as openai-responses, to list its models for that protocol.",
     epilog="example:\n  steno models --provider ollama",
 )
 

@@ -1,8 +1,9 @@
 """`steno permissions` and `/permissions`: the rules that allow and deny calls.
 
-`allow` adds a lasting rule, `revoke` removes one. In a terminal the rules of the session and those
-of the settings are listed, too; there `revoke` also removes a rule of the session, on all of its
-branches, and `revoke 2` the second one, as listed. Changes take effect with the next decision.
+`allow` adds a permanent rule, `revoke` removes one. In a terminal the rules of the session and
+those of the settings are listed, too; there `revoke` also removes a rule of the session, on all of
+its branches, and `revoke 2` removes the second listed one. Changes take effect with the next
+decision.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def _split_typed(text: str) -> list[str]:
 
 
 async def _run_permissions(context: CommandContext, options: argparse.Namespace) -> Report:
-    """Read the rules of the session here, on the event loop, and the grants file in a thread."""
+    """Run the command; it uses the session on the event loop, and the grants file in a thread."""
     grants = GrantsFile(context.folder if options.folder is None else options.folder)
     match options.action:
         case "allow":
@@ -131,7 +132,7 @@ COMMAND: CommandDefinition = CommandDefinition(
 )
 
 
-# -- lasting rules ----------------------------------------------------------------------------
+# -- permanent rules --------------------------------------------------------------------------
 
 
 def _list_grants(grants: GrantsFile, options: argparse.Namespace) -> Report:
@@ -175,7 +176,10 @@ def _allow_rule(grants: GrantsFile, options: argparse.Namespace) -> Report:
 async def _revoke(
     context: CommandContext, grants: GrantsFile, options: argparse.Namespace
 ) -> Report:
-    """Revoke a rule in every scope that grants it; a rule of the session can be given by number."""
+    """Revoke a rule in the scope of the options, else in every scope that grants it.
+
+    A rule of the session can be named by its number. Raises Missing if no rule was revoked.
+    """
     rule, scope, scopes = options.rule, options.scope, list[str]()
     if context.session is not None:
         found = _find_rule(context.session, rule)
@@ -249,7 +253,7 @@ def _revoke_in_session(session: app.AgentSession, rule: PermissionRule) -> bool:
 async def _list_in_session(
     session: app.AgentSession, grants: GrantsFile, options: argparse.Namespace
 ) -> Report:
-    """List everything that decides about calls: limits, settings, the session, lasting rules."""
+    """List the limits and rules that decide about calls, of settings, session and grants file."""
     state, defaults = session.state, Permissions()
     settings, mode = state.environment.settings, state.conversation.mode
     origins = {

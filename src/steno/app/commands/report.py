@@ -29,7 +29,7 @@ from steno.render.table_output import Column, StyledText
 from steno.render.terminal_text import display_width, terminal_line, terminal_text
 
 _MAX_MARKDOWN_ROWS: Final = 200
-"""The maximum number of rows to show, the last ones; the layout of more rows takes too long."""
+"""The maximum number of rows shown of a table, from its end; the layout of more takes too long."""
 _WHITE_SPACE: Final = re.compile(r"\s+")
 
 
@@ -93,11 +93,11 @@ class Table(NamedTuple):
     note: str = ""
     """A line below the table."""
     details: tuple[Column, Sequence[str]] | None = None
-    """The title of a last column that is never cut; a terminal shows its cells on separate lines."""
+    """A last column that is never cut, and its cells; a terminal shows each on a separate line."""
     below: Mapping[int, str] = MappingProxyType({})
     """Notes below rows, by the index of the row."""
     sizes: Sequence[Decimal] = ()
-    """The length of a bar for each row, which only a terminal draws."""
+    """The relative length of a bar for each row; only a terminal draws the bars."""
 
     @property
     def complete_rows(self) -> tuple[Sequence[Column], list[Sequence[str]]]:
@@ -119,7 +119,7 @@ class Report(NamedTuple):
     parts: Sequence[ReportPart] = ()
     title: str = ""
     when_empty: str = ""
-    """A notice that replaces empty tables."""
+    """A notice that is shown if the report has no table."""
     notices: tuple[str, ...] = ()
     """Notices; the command line prints them on stderr."""
     data: Iterable[Any] = ()
@@ -133,7 +133,7 @@ class Report(NamedTuple):
 
     @property
     def form(self) -> TextForm:
-        """The form of `body`."""
+        """The format of `body`."""
         match self.parts:
             case [FormattedText(form=form)]:
                 return form
@@ -142,7 +142,7 @@ class Report(NamedTuple):
 
     @property
     def body(self) -> str:
-        """The whole report in its form."""
+        """The whole report as text in the format `form`."""
         match self.parts:
             case [FormattedText(text=text)]:
                 return text

@@ -237,4 +237,4 @@ SESSION_COMMANDS: Final[Mapping[str, CommandDefinition]] = MappingProxyType(
         "theme": _session_command(_run_theme),
     }
 )
-"""The commands that take any text as their argument."""
+"""The commands of this module, by name; each takes any text as its argument."""

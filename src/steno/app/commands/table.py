@@ -132,8 +132,8 @@ def parse_slash_command(text: str) -> TypedCommand | None:
     """Return the slash command of a text; None if it is a prompt for the model.
 
     `/server:prompt` and `/usr/bin` are not commands; nor is a text of several lines. An alias is
-    replaced by the name. `/retry/help` is an unknown command and not a prompt: the user probably typed
-    one command after another.
+    replaced by the name. `/retry/help` is an unknown command and not a prompt: the user probably
+    typed one command after another.
     """
     if not text.startswith("/") or "\n" in text.strip():
         return None
@@ -152,9 +152,9 @@ class Suggestion(NamedTuple):
     """The replacement, including the `@` or `/`: `@src/main.py`, `@docs:readme://x`, `/mode`."""
     description: str = ""
     expects_more: bool = False
-    """Whether more follows: a folder, a command with an argument."""
+    """Whether more text is expected after it, as for a folder or a command with an argument."""
     argument: str = ""
-    """The argument, which is shown and not inserted."""
+    """The argument of a command, which is shown but not inserted."""
 
 
 def match_commands(beginning: str) -> list[Command]:

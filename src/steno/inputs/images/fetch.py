@@ -2,8 +2,8 @@
 
 A server can redirect to any other server, and a host name can resolve to any address, including
 those in the local network, whose machines may trust this one. Each hop therefore needs permission,
-and neither a host name nor a redirect may lead to a private address. Size and time are limited.
-This module returns bytes, and does not check that they are an image.
+and neither a host name nor a redirect from a public address may lead to a private address. Size and
+time are limited. This module returns bytes, and does not check that they are an image.
 """
 
 from __future__ import annotations
@@ -190,7 +190,9 @@ async def _check_not_private(
     """
     if address.is_literal:
         if address.is_private and before is not None and not before.is_private:
-            message = "is a private address, to which a redirect must not lead"
+            message = (
+                "is a private address; redirects from public to private addresses are not followed"
+            )
             raise address.error(message, code="redirect_to_private_address")
         return
     # One private address is enough, because the transport may use it.

@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 MAX_IMAGE_FILE_BYTES: Final = 50_000_000
 MAX_PIXELS: Final = 64_000_000
-"""The limit for an image, as large as cameras produce; decoded, it takes 256 MB."""
+"""The maximum number of pixels, as many as large cameras have; decoded, they take 256 MB."""
 MAX_EDGE: Final = 65_535
 """The maximum edge length. Some decoders print a line for each bad row of longer images."""
 MAX_OCR_EDGE: Final = 4096
@@ -83,7 +83,7 @@ MAX_OCR_EDGE: Final = 4096
 
 
 class BadImage(ToolFailed):
-    """Bytes that cannot be opened safely as an image; the message contains only the reason."""
+    """An image that cannot be opened safely or sent; the message does not name the image."""
 
     code = "bad_image"
 
@@ -499,7 +499,10 @@ _MIN_EDGE: Final = 64
 def _encode_to_fit(
     image: PIL.Image.Image, limits: ImageLimits, *, is_photograph: bool
 ) -> tuple[bytes, tuple[int, int]]:
-    """Encode an image within the limits; return the file, and the size in pixels."""
+    """Encode an image within the limits; return the file, and the size in pixels.
+
+    Raises BadImage if the image cannot be made small enough, or if the API accepts neither format.
+    """
     takes_jpeg, takes_png = "image/jpeg" in limits.types, "image/png" in limits.types
     if not (takes_jpeg or takes_png):
         message = "cannot be sent: this API accepts neither PNG nor JPEG"

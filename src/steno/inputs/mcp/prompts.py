@@ -236,7 +236,7 @@ def _build_message(messages: tuple[PromptMessage, ...], prompt: McpPrompt) -> Us
     for message in messages[:_MAX_BLOCKS]:
         content += _message_blocks(message, prompt.server)
     if len(messages) > _MAX_BLOCKS or _is_too_long(content):
-        problem = f"the text of {prompt.command} is too long to be sent"
+        problem = f"{prompt.command} exceeds the limits on messages, text, images or other data"
         raise ServerFailed(problem, code="prompt_too_long", place=f"mcp {prompt.server}")
     if all(isinstance(block, Text) and not block.text.strip() for block in content):
         problem = f"{prompt.command} returned an empty prompt"

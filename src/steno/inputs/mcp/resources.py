@@ -56,11 +56,14 @@ class ResourceResolver:
 
         `ttl_s` maps a server to the seconds that its resources stay fresh, by MIME type (`text/*`)
         or `*`. Without `prepare_image`, images are not sent to the model. Raises InvalidValue if a
-        time is negative or infinite.
+        time is negative, infinite or NaN.
         """
         for seconds in [default_ttl_s, *[s for types in ttl_s.values() for s in types.values()]]:
             if not 0 <= seconds < math.inf:
-                message = "the time that a resource stays fresh must be 0 seconds or more"
+                message = (
+                    "the time that a resource stays fresh must be a finite number of seconds,"
+                    " 0 or more"
+                )
                 raise InvalidValue(message, code="invalid_ttl", place="ttl_s")
         self._server_of = server_of
         self._ttl_s = ttl_s
@@ -197,7 +200,7 @@ def _as_reference(
 
 
 def _retrieved_at(details: Mapping[str, Any]) -> datetime:
-    """Return the time when a resource was read; the earliest time if it is unknown."""
+    """Return the time when a resource was read; `datetime.min` in UTC if it is unknown."""
     try:
         when = datetime.fromisoformat(str(details.get("retrieved_at")))
     except ValueError:
@@ -447,8 +450,8 @@ def normalize_uri(uri: str) -> str:
     """Return the canonical form of a URI, which permission rules match (RFC 3986, 6.2.2).
 
     Host names become lower case only for http and https, because case may matter in other schemes.
-    Raises InvalidValue if a path contains `.`, `..`, an encoded slash or a backslash, which servers
-    handle differently.
+    Raises InvalidValue if `check_uri` does, or if the path contains `.` or `..` as a segment, an
+    encoded slash or a backslash, which servers handle differently.
     """
     check_uri(uri)
     scheme, colon, rest = uri.partition(":")

@@ -49,7 +49,7 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
     command: str = ""
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = {}
-    """Environment variables for the program, in addition to a few harmless ones."""
+    """Environment variables for the program, in addition to HOME, PATH and similar ones."""
     cwd: Path | None = None
     """The working directory of the program; None for the folder of the session."""
     url: str = ""
@@ -73,7 +73,7 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
     notice: str = ""
     """A notice for the user about the configuration."""
     secrets: tuple[str, ...] = ()
-    """The values of the environment variables that were expanded in the spec."""
+    """The values of expanded variables, and the defaults of those whose names look like secrets."""
 
     def __post_init__(self) -> None:
         _check_name(self.name, "mcp server")
@@ -126,7 +126,9 @@ def read_server_specs(
     Raises InvalidValue if the table or a server in it is invalid.
     """
     if not isinstance(table, Mapping):
-        raise InvalidValue("must be a table of servers by name", code="not_a_table", place=place)
+        raise InvalidValue(
+            "must be a table that maps names to servers", code="not_a_table", place=place
+        )
     return {
         _check_name(name, place): _ServerSpecReader(f"{place}.{name}", members, environ).spec(
             name, origin=place, base=base, is_strict=is_strict
@@ -203,13 +205,13 @@ class _ServerSpecReader:
         try:
             return Path(cwd).expanduser()
         except RuntimeError:  # the user is unknown
-            rule = "the home folder does not exist"
+            rule = "~ cannot be expanded, because the home folder is unknown; use another path"
             raise self._error("cwd", rule, code="home_unknown") from None
 
     def _check_keys(self) -> None:
         for key in self._members:
             if key not in _KNOWN_KEYS:
-                hint = f"; do you mean {suggestion}?" if (suggestion := _similar_key(key)) else ""
+                hint = f"; did you mean {suggestion}?" if (suggestion := _similar_key(key)) else ""
                 rule = f"is unknown; known keys: {', '.join(sorted(_KNOWN_KEYS))}{hint}"
                 raise self._error(key, rule, code="field_unknown")
 
@@ -248,13 +250,13 @@ class _ServerSpecReader:
     def _check_headers(self, headers: Mapping[str, str]) -> None:
         for name, value in headers.items():
             if _HEADER.fullmatch(name) is None or not value.isascii() or not value.isprintable():
-                rule = "must contain only valid names and values of HTTP headers"
+                rule = "names must be valid HTTP header names, values printable ASCII characters"
                 raise self._error("headers", rule, code="invalid_headers")
 
     def _misspelled_keys(self) -> list[str]:
         """Return a line for each unknown key that is similar to a known one."""
         return [
-            f"{key}: do you mean {suggestion}?"
+            f"{key}: did you mean {suggestion}?"
             for key in self._members
             if key not in _KNOWN_KEYS and (suggestion := _similar_key(key))
         ]

@@ -92,8 +92,8 @@ async def list_mcp_tools(
 ) -> McpTools:
     """List the tools of all servers concurrently, ordered by server name.
 
-    `prepare_image` prepares images for a model. A server that fails or has an ambiguous name is
-    left out, with a notice that states the reason.
+    `prepare_image` prepares images for a model. A server that fails, or whose tools would have the
+    names of another server's tools, is left out, with a notice that states the reason.
     """
     unambiguous, notices = drop_ambiguous_servers(servers)
     return merge_mcp_tools(
@@ -105,7 +105,10 @@ async def list_mcp_tools(
 
 
 def drop_ambiguous_servers(servers: Iterable[S]) -> tuple[tuple[S, ...], tuple[SetupNotice, ...]]:
-    """Return the servers with unambiguous names, sorted, and a notice for each other server."""
+    """Return the servers sorted by name, and a notice for each server that is left out.
+
+    A server is left out if its `mcp_server_name` is also that of an earlier server.
+    """
     unambiguous: list[S] = []
     notices: list[SetupNotice] = []
     names: dict[str, str] = {}
@@ -288,7 +291,8 @@ def build_call_output(
 
     The details may contain `structured` (the structured JSON), `beside` (members of blocks that are
     not sent to the model, such as annotations) and `kept` (blobs of blocks that are not sent in
-    full). Each item of `beside` and `kept` has the number of its `block`.
+    full). Each item of `beside` and `kept` has the number of its block in `block`; a blob with all
+    of `structured` or `beside` has that name instead.
     """
     reader = _CallOutputBuilder(server=server, context=context, prepare_image=prepare_image)
     for number, block in enumerate(called.content[:MAX_BLOCKS]):
@@ -368,7 +372,10 @@ class _CallOutputBuilder:
             self._extra_members.append({**rest, "block": number})
 
     def add_structured(self, value: Any) -> None:
-        """Add the structured JSON of the result, unless a text repeats it, as is usual."""
+        """Add the structured JSON of the result, unless a text repeats it.
+
+        The protocol recommends this repetition, for clients that do not support structured JSON.
+        """
         self._record("structured", value)
         if not is_repeated_in_texts(value, self._texts):
             text = encode_json(value).decode()
@@ -397,7 +404,9 @@ class _CallOutputBuilder:
             raise _ImageNotShown(_NO_IMAGES_HINT)
         size = _base64_size(data)
         if not self._images or size > self._image_bytes:
-            raise _ImageNotShown(f"that is too large, or comes after the first {MAX_IMAGES} images")
+            raise _ImageNotShown(
+                f"beyond the limit of {MAX_IMAGES} images or {MAX_IMAGE_BYTES >> 20} MB per result"
+            )
         self._images, self._image_bytes = self._images - 1, self._image_bytes - size
         decoded = decode_base64(data)
         if decoded is None:
@@ -568,7 +577,8 @@ def mcp_tool_name(server: str, tool: str) -> str:
     """Return steno's name for a tool of a server, which begins with the name of the server.
 
     An invalid name is replaced by a valid one with a hash of the original (`map_tool_name`). Two
-    tools of one server have the same name only if the server provokes it.
+    tools of one server get the same name only if their hashes collide, or if one tool is already
+    named like the replacement for the other.
     """
     full_name = _full_tool_name(server, tool)
     try:
@@ -653,7 +663,8 @@ def _clean_schema(schema: Any, depth: int) -> Any:
     if isinstance(pattern := schema.get("pattern"), str):
         note = f"(pattern: {clean_text(pattern, 200)})"
         cleaned["description"] = f"{cleaned.get('description', '')} {note}".strip()
-    if "patternProperties" in schema:  # it would forbid the names that these allow
+    # `patternProperties` was dropped, and `additionalProperties` may forbid names that it allows.
+    if "patternProperties" in schema:
         cleaned.pop("additionalProperties", None)
     return cleaned
 

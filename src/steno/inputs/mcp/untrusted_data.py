@@ -36,7 +36,7 @@ def clean_text(text: str, max_characters: int) -> str:
 
 
 def is_hidden_character(character: str) -> bool:
-    """Return whether a character is invisible and may hide text from a person."""
+    """Return whether a character is invisible and may hide text from a human reader."""
     return (
         category(character) in _HIDDEN_CATEGORIES
         or character in _BLANK_LETTERS
@@ -108,5 +108,5 @@ def walk_values(value: object) -> Iterator[object]:
 
 
 def is_encodable(value: object) -> bool:
-    """Return whether all texts in a value can be encoded as UTF-8."""
+    """Return whether all strings in a value can be encoded as UTF-8."""
     return all(is_utf8_text(item) for item in walk_values(value) if isinstance(item, str))

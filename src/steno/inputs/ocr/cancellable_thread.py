@@ -68,7 +68,10 @@ class _CancellableThread(threading.Thread):
 
 @atexit.register
 def _cancel_all() -> None:
-    """Stop all threads, because one that runs C++ code at exit would abort the program."""
+    """Request all threads to stop, and wait for them up to `_EXIT_TIMEOUT_S`.
+
+    A thread that still runs C++ code when the program exits would abort the program.
+    """
     deadline = time.monotonic() + _EXIT_TIMEOUT_S
     threads = [thread for thread in threading.enumerate() if isinstance(thread, _CancellableThread)]
     for thread in threads:

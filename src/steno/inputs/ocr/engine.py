@@ -76,7 +76,7 @@ def format_confidence(confidence: float) -> str:
 Point: TypeAlias = tuple[float, float]
 
 _SAME_ROW_RATIO: Final = 0.5
-"""Two pieces are in one row if they are at most this fraction of their height apart."""
+"""Two pieces are in one row if they are at most this fraction of the smaller height apart."""
 
 
 class LineCorners(NamedTuple):
@@ -136,8 +136,8 @@ def mean_confidence(lines: Iterable[OcrLine]) -> float | None:
 def sort_in_reading_order(pieces: Sequence[tuple[LineCorners, OcrLine]]) -> list[OcrLine]:
     """Join the pieces of each row from left to right, and return the rows from top to bottom.
 
-    The longest pieces determine the reading direction, because a page may be sideways or slightly
-    rotated.
+    The rows follow the reading direction of most of the text, because a page may be sideways or
+    slightly rotated.
     """
     across, down = _reading_direction([corners for corners, _ in pieces])
     placed: list[_PlacedLine] = []

@@ -42,7 +42,7 @@ _MAX_PIXELS: Final = 4_000_000
 _MIN_EDGE: Final = 32
 """The minimum edge length; the networks process squares of this size."""
 _OBLONG_RATIO: Final = 1.5
-"""The minimum aspect ratio of a box that indicates its reading direction."""
+"""The minimum aspect ratio of a box whose longer side is its reading direction."""
 _SAMPLE_LINES: Final = 3
 _SURE_CONFIDENCE: Final = 0.9
 """Lines that are the right way up have more than 0.95; upside-down lines, less than 0.85."""

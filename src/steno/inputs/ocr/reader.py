@@ -91,7 +91,10 @@ def _choose_installed(languages: tuple[str, ...]) -> str:
 # -- language -------------------------------------------------------------------------------------
 
 _MIN_LETTER_BYTES: Final = 12
-"""The minimum length of a text; in bytes of UTF-8, because ideographs hold more information."""
+"""The minimum length of a text to detect its language, in bytes of UTF-8.
+
+Bytes are counted because an ideograph, of three bytes, contains more information than a letter.
+"""
 _MIN_SCORE: Final = 0.5
 _MAX_CHARACTERS: Final = 2000
 """The number of characters to examine; more characters do not improve the result."""

@@ -46,7 +46,7 @@ _DATA_FOLDERS: Final = (
     f"{sys.prefix}/share/tessdata".replace("[", "[[]"),  # conda
 )
 _ORIENTATION_DATA: Final = "osd"
-"""The name of the data that distinguish scripts, which are not a language."""
+"""The name of the data for detecting orientation and script, which are not a language."""
 _DATA_SUFFIX: Final = ".traineddata"
 _ROTATIONS: Final = (0, 90, 180, 270, 4, -4)
 """Angles to try, in degrees. Tesseract may mistake slightly rotated text for a drawing."""
@@ -79,7 +79,11 @@ class TesseractEngine:
     """Recognises the languages whose data are installed (extra: `steno-agent[tesseract]`)."""
 
     def __init__(self, languages: tuple[str, ...] = ()) -> None:
-        """Create an engine for languages such as `deu`; by default, for the usual languages."""
+        """Create an engine for languages such as `deu`.
+
+        By default, it recognises those of `_DEFAULT_LANGUAGES` whose data are installed, or else
+        all installed languages.
+        """
         self._languages = languages
         self._lock = Lock()
 
@@ -175,7 +179,10 @@ def has_language_data(languages: Sequence[str]) -> bool:
 
 
 def _find_data_folder() -> Path:
-    """Return the folder with language data; if TESSDATA_PREFIX is set, try only that folder."""
+    """Return the folder with language data. Raises Unrecognised if there is none.
+
+    If TESSDATA_PREFIX is set, only that folder and its subfolder `tessdata` are tried.
+    """
     configured = os.environ.get(_DATA_VARIABLE)
     if configured:
         folders = [Path(configured), Path(configured) / "tessdata"]

@@ -4,7 +4,7 @@
     {"crc":"0c1f2a6e","record":{...}}
 
 The checksum is the CRC-32 of everything after the comma that follows it, up to the line break. It
-shows whether a line is complete. The hash chain shows whether it is the right line.
+detects incomplete and damaged lines; the hash chain detects records that were replaced or moved.
 
 An incomplete line is either a torn tail or damage. A torn tail is at the end of the file and lacks
 its line break or contains a gap of NULs: a crash or a full disk left it, and the append of its
@@ -36,7 +36,7 @@ _LINE_PREFIX_LENGTH: Final = len(_LINE_PREFIX % 0)
 _SESSION_KEY: Final = b'"session":'
 _RECORD_KEY: Final = b'"record":'
 _MARK_LENGTH: Final = 16
-"""The length of the beginning of a line that includes its checksum."""
+"""The length of the start of a line, up to and including its checksum."""
 _LINE_START: Final = re.compile(rb'\{"crc":"[0-9a-f]{8}","')
 _OWN_LINE_START: Final = re.compile(rb'\{"crc":"|[0-9a-f]{8}","(?:session|record)":\{')
 """The two halves of the start of a line; one damaged byte cannot hide both."""
@@ -184,13 +184,13 @@ class BackwardReader:
     """Reads entries from the last to the first; adjacent entries share one read of the file."""
 
     def __init__(self, file: int) -> None:
-        """Read from a file descriptor; the indexed part of the file must not change."""
+        """Create a reader for a file descriptor; the indexed part of the file must not change."""
         self._file = file
         self._begin = self._end = self._last = 0
         self._chunk = b""
 
     def read(self, entry_id: str, span: LineSpan) -> tuple[Entry, str] | None:
-        """Return the entry in a line and its digest; None if the line lacks the wanted entry."""
+        """Return the entry in a line and its digest; None if the line is damaged or has another."""
         offset, length = span
         end = offset + length
         if offset < self._begin or end > self._end:

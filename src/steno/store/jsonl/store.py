@@ -1,9 +1,9 @@
 """A store in a folder, with one file for each session, to which writers only append lines.
 
 A writer holds an exclusive lock on the file while it appends one record. A reader holds a shared
-lock until it knows the size of the file; the lines up to that size never change. A redaction
-replaces the file with a new one. The index of a file is cached, so that no line is indexed twice;
-each operation first checks that the file was not replaced.
+lock until it knows the size of the file; the lines up to that size never change. A redaction or a
+new title replaces the file with a new one. The index of a file is cached, so that no line is
+indexed twice; each operation first checks that the file was not replaced.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class JsonlStore(base.Store):
         _stores.add(self)
 
     def reset_cache(self) -> None:
-        """Drop the index of every file. A forked process must call this."""
+        """Drop the index of every file; called automatically in a forked process."""
         self._lock = Lock()
         self._indexes = OrderedDict[str, SessionFileIndex]()
         """The index of each file, ordered by the time of the last use."""
@@ -441,7 +441,7 @@ class JsonlStore(base.Store):
 
 
 class _SessionSnapshot(NamedTuple):
-    """The descriptor of an open session file, with its branches and line positions at that time."""
+    """An open session file, with its branches and line positions when it was opened."""
 
     file: int
     heads: dict[str, str | None]

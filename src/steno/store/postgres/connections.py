@@ -93,7 +93,7 @@ class PostgresServer(NamedTuple):
     """The address without user, password and options, for error messages."""
 
     def __repr__(self) -> str:
-        return f"Server({self.place})"
+        return f"PostgresServer({self.place})"
 
 
 def parse_server_address(text: str) -> PostgresServer:
@@ -203,7 +203,7 @@ class _ConnectionLost(Exception):
 
 @final
 class ConnectionPool:
-    """A pool of the connections of a store."""
+    """A pool of connections to one server, shared by the threads of a store."""
 
     def __init__(
         self, server: PostgresServer, prepare: Callable[[PostgresConnection], None]
@@ -229,7 +229,7 @@ class ConnectionPool:
             self._reset()
 
     def read(self, work: Callable[[PostgresConnection], T]) -> T:
-        """Call `work` with a connection, again after a temporary error, and return its result."""
+        """Call `work` with a connection and return its result; retry after a temporary error."""
         return self._run(work, lambda: False)
 
     def write(self, work: Callable[[PostgresConnection, bool], T]) -> T:

@@ -105,7 +105,7 @@ def prepare_connection(connection: PostgresConnection, *, schema: str, place: st
                 version = LAYOUT_VERSION
     if version > LAYOUT_VERSION:
         raise UnsupportedVersion(
-            f"the tables have version {version}, but this steno reads only up to version "
+            f"the tables have version {version}, but this version of steno supports versions up to "
             f"{LAYOUT_VERSION}; upgrade steno",
             place=place,
         )

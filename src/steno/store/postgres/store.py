@@ -80,7 +80,7 @@ class _AppendTarget(NamedTuple):
     has_branch: bool
     head: bytes | None
     existing_record: bytes | None
-    """The stored record that already has an entry with the id; None if there is none."""
+    """The stored record of the entry with the requested id; None if there is none."""
     parent: int | None
 
     def holds_entry(self, branch: str, digest: str) -> bool:

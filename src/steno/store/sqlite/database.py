@@ -130,7 +130,7 @@ class SqliteDatabase:
         self._checked_at = now
 
     def close(self) -> None:
-        """Close the file with all changes in it. Further calls do nothing."""
+        """Apply the write-ahead log if possible, and close the file. Can be called repeatedly."""
         with self.lock:
             self.release()
             self._is_closed = True
@@ -232,7 +232,7 @@ class SqliteDatabase:
             "trusted_schema = OFF",
             "cell_size_check = ON",
             # Twice the default, since pages have half the usual size. The log keeps its size and
-            # is overwritten: syncing a file that grows takes half as long again.
+            # is overwritten: syncing a file that grows takes 50 percent longer.
             "wal_autocheckpoint = 2000",
             "journal_size_limit = 4194304",
             f"page_size = {PAGE_SIZE}",
@@ -252,7 +252,7 @@ class SqliteDatabase:
 
 @contextmanager
 def _rollback_on_exit(db: sqlite3.Connection) -> Generator[None]:
-    """Roll back a transaction that the block has begun and not committed."""
+    """Roll back a transaction that the `with` block has begun and not committed."""
     try:
         yield
     finally:

@@ -2,13 +2,13 @@
 
 The key of a record is the number of its session times 2**32 plus its `seq`. So the records of a
 session are adjacent and in order, and the table needs no further index to find the next record,
-the last record or the parent of a record, which is stored as its `seq`. A row is written once. It
-contains the columns that are read alone, then the rest of the record in as few bytes as possible
-(`rows`) and the JSON of the entry, which is the same in every store.
+the last record or the parent of a record, since a row stores the `seq` of the parent. A row is
+written once. It contains the JSON of the entry, which is the same in every store, and the rest of
+the record in as few bytes as possible, in columns that queries read without the JSON (`rows`).
 
 An append has to be cheap: it writes the page of the record and, when that page is new, also its
 parent page and the first page of the file. Pages have 2048 bytes, since most records are small.
-With pages of 4096 bytes an append would write half as much again. With 512 bytes it would write
+With pages of 4096 bytes an append would write 50 percent more. With 512 bytes it would write
 little more than half as much and the file would be a tenth smaller, but opening a session would
 take a quarter longer and compacting the file twice as long. With 1024 bytes many pages would stay
 half empty.
@@ -111,8 +111,8 @@ def read_version(db: sqlite3.Connection) -> int:
     if application == APPLICATION_ID:
         if version > LAYOUT_VERSION:
             raise UnsupportedVersion(
-                f"the database has layout {version}, but this steno reads only up to layout "
-                f"{LAYOUT_VERSION}; upgrade steno",
+                f"the database has layout {version}, but this version of steno supports layouts "
+                f"up to {LAYOUT_VERSION}; upgrade steno",
                 place="store",
             )
         if version < LAYOUT_VERSION:
@@ -128,8 +128,8 @@ def read_version(db: sqlite3.Connection) -> int:
 def old_layout(reason: str) -> UnsupportedVersion:
     """Return the error for data in a layout of a development version."""
     return UnsupportedVersion(
-        f"{reason} of a development version, which this steno does not read; convert it with that "
-        "version: steno store convert sqlite:FILE jsonl:FOLDER",
+        f"{reason} of a development version, which this version of steno does not support; convert "
+        "it with the development version: steno store convert sqlite:FILE jsonl:FOLDER",
         code="layout_too_old",
         place="store",
     )

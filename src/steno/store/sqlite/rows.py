@@ -138,7 +138,7 @@ _INDEX_STATEMENTS: Final = (
 
 
 class RecordRange(NamedTuple):
-    """The key of a session, the range of its record keys, and its last branch and entry."""
+    """The key of a session, the range of its record keys, and facts about its last record."""
 
     session: int
     base: int
@@ -150,7 +150,7 @@ class RecordRange(NamedTuple):
     entry_id: str | None = None
     """The id of the entry of the last record; None if the record has no entry.
 
-    Most appends need only `branch` and `entry_id`.
+    With `branch` and `entry_id`, most appends need no query for the last entry of their branch.
     """
 
     @property
@@ -160,7 +160,7 @@ class RecordRange(NamedTuple):
 
     @property
     def first_unindexed(self) -> int:
-        """The key after the last complete block, even if no record has it yet."""
+        """The key after the last complete block of 32 records, even if no record has it yet."""
         return self.base + self.length // INDEX_INTERVAL * INDEX_INTERVAL + 1
 
     @property
@@ -392,7 +392,7 @@ def overwrite_record(db: sqlite3.Connection, extent: RecordRange, record: Record
 def insert_record(
     db: sqlite3.Connection, extent: RecordRange, record: Record, parent: int | None
 ) -> None:
-    """Insert a record after the last one; index the records of its block if that is complete."""
+    """Insert a record after the last one; if it completes a block of 32, index the block."""
     db.execute(_INSERT_RECORD, (extent.last + 1, *_columns_from_record(record, parent)))
     if record.seq % INDEX_INTERVAL == 0:
         _index_records(db, extent.session, record.seq - INDEX_INTERVAL + 1, record.seq)
@@ -466,7 +466,7 @@ def read_head(
 def read_ancestors(
     db: sqlite3.Connection, base: int, seq: int, number: int
 ) -> list[tuple[StoredContent, int | None]]:
-    """Return up to `number` rows of a record and its ancestors, each with the `seq` of the next."""
+    """Return up to `number` rows of a record and its ancestors, each with the parent's `seq`."""
     found = db.execute(_SELECT_ANCESTORS, {"base": base, "seq": seq, "number": number})
     return [(row[:-1], row[-1]) for row in found]
 
@@ -501,7 +501,7 @@ def read_counts(db: sqlite3.Connection, extent: RecordRange) -> SessionCounts:
 
 
 def read_first_entries(db: sqlite3.Connection, extent: RecordRange, number: int) -> list[Entry]:
-    """Return the first entries of a session."""
+    """Return the first `number` entries of a session."""
     rows = db.execute(_SELECT_FIRST_ENTRIES, {**extent.parameters, "number": number}).fetchall()
     return [entry for row in rows if (entry := record_from_content(row).entry) is not None]
 

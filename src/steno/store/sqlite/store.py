@@ -98,7 +98,7 @@ class SqliteStore(base.Store):
         self._is_indexed: Final = indexed
 
     def close(self) -> None:
-        """Close the file; all content is then in the file itself, and the log is removed."""
+        """Close the file; the write-ahead log is removed if no other process uses the file."""
         self._database.close()
 
     # -- sessions ----------------------------------------------------------------------------
@@ -145,7 +145,7 @@ class SqliteStore(base.Store):
 
         SQLite overwrites deleted content, but not the copies that it leaves in the gaps of pages
         when it moves rows to other pages. Rewriting takes about as long as copying the file, and
-        temporarily up to twice its size.
+        temporarily needs up to twice its size.
         """
         self._database.compact()
 
@@ -285,8 +285,8 @@ class SqliteStore(base.Store):
                 if self._index_all():
                     return self._search_index(wanted, limit)
             except (Unavailable, Damaged):
-                # The disk is read-only or full, or the index is damaged. After anything worse,
-                # reading all entries fails as well.
+                # The disk is read-only or full, or the index is damaged. If more than the
+                # index is damaged, reading all entries raises an error.
                 pass
         return super().search(text, limit=limit)
 
@@ -443,5 +443,5 @@ def _find_matches(db: sqlite3.Connection, words: Collection[str]) -> list[int]:
 
 
 def _digest_bytes(sha256: str) -> bytes:
-    """Return the stored form of a digest; for any other text empty bytes, which match no blob."""
+    """Return the stored form of a digest; for any other text, empty bytes, which match no blob."""
     return bytes.fromhex(sha256) if re.fullmatch("[0-9a-f]{64}", sha256) else b""

@@ -35,7 +35,8 @@ ROUNDS_VARIABLE: Final = "STENO_CRASH_ROUNDS"
 def run_crash_rounds(harness: StoreHarness, rounds: int, *, seed: int = 1) -> int:
     """Kill a writer `rounds` times; return the number of acknowledged steps.
 
-    Raises CaseFailure if the store loses or damages data, and NotApplicable if it is not durable.
+    Raises CaseFailure if the store loses or damages data, and NotApplicable if it is not durable or
+    other processes cannot open it.
     """
     if not (harness.is_durable and harness.is_shared):
         raise NotApplicable("the store is not durable, or other processes cannot open it")

@@ -2,10 +2,11 @@
 
     python -m steno.testing.stores.writer ADDRESS SESSION
 
-The program prints `ready`, waits for a line on stdin, and then prints one line for each step when
-it is durable: `session`, `branch NAME`, `entry BRANCH ID DIGEST`, `found SESSION`,
-`changed OPERATION` or `refused ERROR`. It imports few modules, because it is started hundreds of
-times.
+The program prints `ready`, waits for a line on stdin, and then prints one line for each durable
+step (`session`, `branch NAME` or `entry BRANCH ID DIGEST`) and for each refused write (`refused
+ERROR`). With `--read-only`, it prints a line for each stored entry, for each search hit (`found
+SESSION`), and for each change that is refused or wrongly accepted (`changed OPERATION`). It imports
+few modules, because it is started hundreds of times.
 """
 
 from __future__ import annotations

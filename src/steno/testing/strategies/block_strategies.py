@@ -280,9 +280,10 @@ def images() -> SearchStrategy[Image]:
 
 @named_strategy
 def file_paths() -> SearchStrategy[str]:
-    """Draw paths as users type them, relative or absolute, that never begin above the start.
+    """Draw paths as users type them, relative or absolute.
 
-    They are not normalized, so they may contain `..` and `.` steps.
+    They are not normalized, so they may contain `..` and `.` segments; the normalized path never
+    begins with `..`.
     """
     characters = st.characters(codec="utf-8", exclude_characters="\0")
     step = st.text(characters, min_size=1, max_size=8) | st.sampled_from(("..", ".", "a"))
@@ -294,7 +295,7 @@ def file_paths() -> SearchStrategy[str]:
 
 @named_strategy
 def file_references() -> SearchStrategy[FileReference]:
-    """Draw references to whole files, to files from a line on, and to ranges of lines."""
+    """Draw references to whole files, to single lines and to ranges of lines."""
     lines = st.integers(1, 2**70)
     ranges = st.tuples(lines, lines).map(sorted)
     return st.one_of(

@@ -183,7 +183,7 @@ class EventStream(NamedTuple):
 
     events: tuple[Event, ...]
     message: AssistantMessage
-    """The expected message; a call has a made-up id if the provider sends none."""
+    """The expected message; a call has a generated id if the provider sends none."""
     habits: StreamHabits
 
     def expected(self, assembled: AssistantMessage) -> AssistantMessage:

@@ -62,9 +62,9 @@ _COMMAND_BOUNDARY = re.compile(r"[;&|\n(){}`<>]")
 def split_commands(text: str) -> tuple[str, ...]:
     """Return the simple commands and redirections of a command line in canonical spelling.
 
-    If the line cannot be parsed, the first subject is `UNKNOWN_SUBJECT_PREFIX` and the whole line.
-    The next subjects are guesses at the commands, which deny rules can match; an allow rule must
-    match every subject.
+    If the line cannot be parsed, the first subject is `UNKNOWN_SUBJECT_PREFIX` followed by the
+    whole line. The next subjects are guesses at the commands, so that deny rules can match them.
+    An allow rule covers the first subject only if it covers every command.
     """
     try:
         return tuple(_parse_commands(_CommandLexer(text)))

@@ -122,7 +122,10 @@ class _CommandWatcher:
         }
 
     def _wait_for_order(self, seconds: float) -> bytes:
-        """Wait for an order, the end of a child or the timeout; return the order, if any."""
+        """Wait for an order, the end of a child or the timeout; return the order, if any.
+
+        The end of standard input counts as `TERMINATE`.
+        """
         ready, _, _ = select.select([0, self._wake_fd], [], [], seconds)
         if self._wake_fd in ready:
             os.read(self._wake_fd, 4096)
@@ -155,14 +158,14 @@ class _CommandWatcher:
             if order == KILL:
                 return False
             if order:
-                # Standard input is closed and always ready, so that `select` cannot wait.
+                # Standard input is closed and always ready, so `select` does not wait.
                 time.sleep(min(_TICK_S, rest))
         return True
 
     def _signal_all(self, number: signal.Signals) -> None:
         # Ending a sandbox kills the processes inside it without a grace period.
         spares_sandbox = self._specification["is_wrapped"] and number != signal.SIGKILL
-        # The kernel may reuse the ID of a reaped process. Without /proc, the group is all we know.
+        # The kernel may reuse the ID of a reaped process. Without /proc, only the group is known.
         as_group = not spares_sandbox and (self._exit_code is None or not _HAS_PROC)
         if as_group:
             _send_signal(-self._pid, number)

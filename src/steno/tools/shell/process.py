@@ -45,7 +45,10 @@ class CommandLimits(RedactedRepr, frozen=True, kw_only=True):
     max_live_bytes: int = 1_000_000
     """The amount of output to show while the command runs."""
     max_processes: int = 512
-    """A command with more processes at once is ended; unless run by root, it cannot start more."""
+    """The maximum number of processes at once; a command with more is ended.
+
+    The kernel also refuses to start more, except for root.
+    """
     max_file_bytes: int = 4 << 30
     """The maximum size of a file that a command writes."""
     max_memory_bytes: int | None = None
@@ -106,7 +109,7 @@ class CommandExit(RedactedRepr, frozen=True, kw_only=True):
         if self.cause is not ExitCause.DONE:
             notes.append(_CAUSE_TEXTS[self.cause].format(duration=self.duration_s))
         elif self.exit_code is None:
-            notes.append("ended by another program; the exit code is unknown")
+            notes.append("ended from outside steno; the exit code is unknown")
         elif self.exit_code:
             by = f", ended by signal {self.signal}" if self.signal else ""
             notes.append(f"exit code {self.exit_code}{by}")
@@ -238,7 +241,7 @@ class CommandProcess:
         self._child.send_signal(signal.SIGCONT)
 
     def _release(self) -> None:
-        """Reap the supervisor and close the pipes; blocks only if the supervisor must be killed."""
+        """Reap the supervisor and close the pipes; block only if the command must be killed."""
         if self.is_running:
             self._send_order(command_supervisor.KILL)
         try:
@@ -292,7 +295,7 @@ class OutputCapture:
         self._kept.add(data)
 
     def restore(self, data: bytes) -> None:
-        """Put output that was taken back, before the output that has arrived since."""
+        """Return taken output to the buffer, ahead of the output that has arrived since."""
         since = self.take()
         self.feed(data)
         self.feed(since)
@@ -347,7 +350,11 @@ class _ReadPipe(asyncio.Protocol):
 def _spawn_supervisor(
     specification: str, folder: Path, environ: Mapping[str, str]
 ) -> tuple[subprocess.Popen[bytes], int, int]:
-    """Start the supervisor, which starts the command; return it, its output and status pipes."""
+    """Start the supervisor, which starts the command.
+
+    Return the supervisor, and the read ends of its output pipe and its status pipe. Raises
+    ToolFailed if it cannot be started.
+    """
     output, output_write = os.pipe()
     status, status_write = os.pipe()
     try:

@@ -185,9 +185,10 @@ def _reason_suffix(reason: str) -> str:
 def find_sandbox(
     setting: SandboxSetting = SandboxSetting.AUTO, *, outside: Collection[Path] = ()
 ) -> Sandbox:
-    """Return the best sandbox that works on this machine. The first call probes and may block.
+    """Return the best sandbox that works on this machine; `NoSandbox` if it is off or none works.
 
-    Programs in the folders `outside`, such as a workspace, are skipped, since a probe runs them.
+    The first call probes and may block. Programs in the folders `outside`, such as a workspace, are
+    skipped, since a probe runs them.
     """
     if setting is SandboxSetting.OFF:
         return NoSandbox("the sandbox is switched off")
@@ -217,7 +218,7 @@ _XDG_FOLDERS: Final = {
     "XDG_STATE_HOME": ".local/state/",
     "XDG_CACHE_HOME": ".cache/",
 }
-"""Environment variables that move these subfolders of the home folder to other places."""
+"""Environment variables for folders to use instead of these subfolders of the home folder."""
 
 
 def find_hidden_paths(environ: Mapping[str, str], more: tuple[Path, ...] = ()) -> tuple[Path, ...]:
@@ -285,7 +286,7 @@ def _system_mounts(scratch: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _hide_options(path: Path) -> tuple[str, ...]:
-    """Return the options that mount an empty file or folder over a path."""
+    """Return the options that mount an empty file or folder over a path; none if it is missing."""
     try:
         mode = path.stat().st_mode
     except OSError:
@@ -331,7 +332,7 @@ def _probe_landlock(bwrap: str | None) -> tuple[Sandbox | None, str]:
 
 
 def _probe_failure(sandbox: Sandbox) -> str:
-    """Run `true` in a sandbox; return the reason for a failure, or an empty text."""
+    """Run `true` in a sandbox; return the reason for a failure, or an empty string."""
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name).resolve()
         scope = SandboxScope(roots=(scratch,), scratch=scratch)

@@ -55,7 +55,7 @@ _DIFF_STYLES: Final = {
     LineTone.REMOVED: "\x1b[31m",
 }
 NO_TERMINAL: Final = "no terminal to ask for approval"
-_SEVERAL_HINT: Final = "to answer for another call, type its number first (2 deny); for all calls, all once or all deny"
+_SEVERAL_HINT: Final = "to answer for another call, type its number first (2 deny); for all calls, type all once or all deny"
 _INPUT_ENDED: Final = "the input ended before a decision"
 _REASON_QUESTION: Final = "reason for the model? "
 _RULE_QUESTION: Final = "new rule? "
@@ -65,8 +65,9 @@ _FOR_ALL: Final = (ApprovalChoice.ONCE, ApprovalChoice.DENY, ApprovalChoice.REAS
 """The choices that may follow `all`."""
 
 ReadAnswer: TypeAlias = Callable[[str, Callable[[], bool]], Awaitable[str | None]]
-"""Writes a prompt and returns the line that the user types; None at the end of the input. Raises
-InputNoLongerNeeded once the second argument, a check that the line is still needed, fails."""
+"""Writes a prompt and returns the line that the user types; None at the end of the input. The
+second argument returns whether the line is still needed; once it returns False, InputNoLongerNeeded
+is raised."""
 
 
 class _TypedAnswer(NamedTuple):
@@ -80,7 +81,7 @@ class _TypedAnswer(NamedTuple):
 
 @final
 class LineApprovals:
-    """Asks the user about pending calls until each of them has a decision."""
+    """Asks the user about pending calls, and applies the decisions."""
 
     def __init__(
         self,
@@ -109,7 +110,7 @@ class LineApprovals:
         return [pending for pending in self._session.pending_calls if pending.decision is None]
 
     async def ask(self) -> bool:
-        """Ask until every call is decided; return True if the input ended before that."""
+        """Ask until no request is waiting for a decision; return True if the input ends first."""
         while self.is_due:
             self._announce_questions()
             # An answer without a number decides about the first call that the run waits for.

@@ -1,6 +1,6 @@
-"""A writer of the events of a session line by line, and of a recap of its last exchanges.
+"""A writer for the events of a session, line by line, and for a recap of the last exchanges.
 
-Each event is written once, when it is complete, with its heading, because a user of a screen reader
+Each event or streamed line is written once, when it is complete, because a user of a screen reader
 cannot glance back.
 """
 
@@ -127,7 +127,7 @@ class StreamedOutput(_StreamedLines):
 
 
 def write_headed(writer: LineWriter, headed: HeadedText) -> None:
-    """Write a heading, its text with a hint, and its lines, some of them omitted if there are many."""
+    """Write a heading, its text with a hint, and its lines, some omitted if there are many."""
     writer.write(headed.heading, f"{headed.text}{HINT_TEXTS[headed.hint]}")
     if headed.is_quoted:
         writer.quote(_shorten(headed.lines, _MAX_DIFF_LINES))
@@ -161,7 +161,7 @@ class EventWriter:
         """Whether text of the current response was written as it arrived."""
         self._running: dict[str, tuple[AnyToolCall, StreamedOutput]] = {}
         self._last_output_call: str | None = None
-        """The ID of the call whose output was written last."""
+        """The ID of the call whose heading or output was written last; None if it has ended."""
         self._shell: StreamedText | None = None
         self._queued: list[str] = []
         self._describer = EventDescriber(headline)

@@ -264,7 +264,11 @@ class LineReader:
 
     @contextmanager
     def reading(self, on_input: Callable[[], object]) -> Generator[None]:
-        """Read input inside the `with` block, and call `on_input` after each read."""
+        """Read input inside the `with` block, and call `on_input` after each read.
+
+        Nothing is read if a line was already received. A regular file is read before the block,
+        at least up to the next line, without a call of `on_input`.
+        """
         loop = asyncio.get_running_loop()
 
         def read() -> None:

@@ -68,7 +68,7 @@ class Controller(Protocol):
         ...
 
     def edit_item(self, item: TranscriptItem) -> None:
-        """Load a user message into the prompt, in a new branch that starts before it."""
+        """Load a prompt for editing; a recorded prompt is edited in a new branch before it."""
         ...
 
     def leave(self) -> None:
@@ -243,13 +243,13 @@ class TerminalApp(App[int]):
         self.status_line.shown_keys = _ITEM_KEY_HINTS if is_selected else None
 
     def on_approval_panel_dismissed(self) -> None:
-        """Focus the prompt; Textual finds this handler by name, since the panel is imported later."""
+        """Focus the prompt; Textual finds this handler by name, as the panel is imported later."""
         self.prompt.focus()
 
     # -- keys --------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether the app handles an action, or another screen or the focused widget does."""
+        """Return whether the app handles an action; if not, a screen or the focused widget may."""
         if action in _PROMPT_ACTIONS and not self.prompt.has_focus_within:
             return False
         if action in _TRANSCRIPT_ACTIONS and not self._is_transcript_focused:
@@ -291,7 +291,7 @@ class TerminalApp(App[int]):
             self.prompt.action_delete_right()
 
     def action_session(self, method: str) -> None:
-        """Call a method of the controller without arguments; do nothing before a session is open."""
+        """Call a method of the controller without arguments; do nothing if no session is open."""
         if self._controller is not None:
             getattr(self._controller, method)()
 

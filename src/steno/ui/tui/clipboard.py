@@ -1,7 +1,7 @@
 """The clipboard of the desktop, read through external programs: an image, or text.
 
-A terminal can paste text only, so images are read from the clipboard directly. Each program has a time limit and an output
-limit, and runs without a shell. No function here raises.
+A terminal can paste text only, so images are read from the clipboard directly. Each program has a
+time limit and an output limit, and runs without a shell. No function here raises.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def read_text(*, limit_s: float = _TIMEOUT_S) -> str | None:
 
 
 def missing_program_hint() -> str | None:
-    """Return a hint about the programs to install; None if a program is available."""
+    """Return a hint about a missing clipboard or program; None if a program is installed."""
     programs = _available_programs(os.environ)
     if not programs:
         return (

@@ -72,7 +72,7 @@ class SessionController:
     def __init__(
         self, app: TerminalApp, session: AgentSession, *, is_verbose: bool = False
     ) -> None:
-        """Set the app and the session; with `is_verbose`, each field that a server ignores is shown."""
+        """Set the app and the session; with `is_verbose`, every change to a request is shown."""
         self._is_verbose = is_verbose
         self._app = app
         self._session = session
@@ -92,7 +92,10 @@ class SessionController:
         self._leaving = asyncio.Event()
 
     async def run(self, early: Sequence[Prompt.Submitted]) -> None:
-        """Show the session, submit the input typed before it was open, and run until the user quits."""
+        """Show the session, submit the early input, and run until the user quits.
+
+        `early` is the input that was typed before the session was open.
+        """
         await self._app.screen_stack[0].mount(self._panel, before=self._prompt)
         self._session.subscribe(ChangeSummarizer(self._on_event, is_verbose=self._is_verbose))
         self._reload()
@@ -165,7 +168,7 @@ class SessionController:
     # -- input ----------------------------------------------------------------------------
 
     def submit(self, submitted: Prompt.Submitted) -> None:
-        """Run the submitted text as a prompt or a command; pasted text is never a command."""
+        """Run the submitted text as a prompt or a command; a long paste is never a command."""
         if not submitted.text.strip() and not submitted.images:
             return
         if submitted.text.strip() in QUIT_WORDS and not submitted.images:
@@ -230,7 +233,7 @@ class SessionController:
 
     @contextmanager
     def _showing_activity(self, text: str, *, is_interruptible: bool = False) -> Generator[None]:
-        """Show an activity during the `with` block, if the block is slow and no run is in progress."""
+        """Show an activity while the `with` block runs, if it is slow and no run is in progress."""
         show = partial(self._status_line.show_activity, text, is_interruptible=is_interruptible)
         timer = asyncio.get_running_loop().call_later(_SLOW_S, show)
         if self._session.is_running:
@@ -304,7 +307,7 @@ class SessionController:
         self._start(self._run_command("", TypedCommand("tree", "")))
 
     def edit_item(self, item: TranscriptItem) -> None:
-        """Load a user message into the prompt, in a new branch that starts before it."""
+        """Load a prompt for editing; a recorded prompt is edited in a new branch before it."""
         prompt = self._live_items.pending_input.take_back(item)
         if prompt is not None:
             self._load_prompt(prompt)

@@ -231,7 +231,7 @@ class _Editor(TextArea):
         return super().edit(edit)
 
     def update_suggestion(self) -> None:
-        """Notify the prompt; Textual calls this after each change of the text, before the next key."""
+        """Notify the prompt; Textual calls this after each text change, before the next key."""
         self._owner.text_changed()
 
     def get_line(self, line_index: int) -> Text:
@@ -275,7 +275,7 @@ class _Editor(TextArea):
     def break_after_backslash(self) -> bool:
         """Replace a backslash at the end of the line with a line break; return whether it did.
 
-        Two backslashes are not changed.
+        The cursor must be at the end of the line. An even number of backslashes is not changed.
         """
         row, column = self.cursor_location
         line = self.document.get_line(row)
@@ -292,7 +292,7 @@ class _Editor(TextArea):
         self.clear()
 
     def _outside_placeholder(self, location: Location, side: int) -> Location:
-        """Return a location, moved to the start (0) or end (1) of a placeholder that contains it."""
+        """Return a location; if a placeholder contains it, the start (0) or end (1) of that."""
         row, column = location
         if row >= self.document.line_count:
             return location
@@ -393,7 +393,7 @@ class Prompt(Widget):
 
     @property
     def last_key_at(self) -> float:
-        """The time of the last key, on the clock of `time.monotonic`."""
+        """The time of the last keypress or paste, on the clock of `time.monotonic`."""
         return self._editor.last_key_at
 
     def focus(self, scroll_visible: bool = True) -> Self:
@@ -644,7 +644,10 @@ def _trim_prompt(text: str) -> str:
 
 
 def _shell_refusal(expanded: ExpandedPrompt) -> str | None:
-    """Return the reason to refuse a shell command, which must be visible as a whole; else None."""
+    """Return the reason to refuse a shell command; None if it is accepted.
+
+    The whole command must be visible on one line.
+    """
     if expanded.images:
         return "shell: a command cannot contain images; use the names of the image files instead"
     if expanded.text != expanded.typed:

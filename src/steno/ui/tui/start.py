@@ -26,8 +26,8 @@ def run_terminal(
 ) -> int:
     """Run the full screen until the user quits; return the exit status.
 
-    `first_prompt` is sent as soon as the session is open. With `is_verbose`, each field that a
-    server ignores is shown. Raises the error that ended the session or prevented it from opening.
+    `first_prompt` is sent as soon as the session is open. With `is_verbose`, every change to a
+    request is shown. Raises the error that ended the session or prevented it from opening.
     """
     app = create_app(open_session, theme=theme, history=history, is_verbose=is_verbose)
     if first_prompt:

@@ -40,7 +40,7 @@ _SESSION_PART_ORDER: Final = ("title", "folder")
 
 
 def abbreviate_count(number: int) -> str:
-    """Return a number in at most five characters: 950, 4.2k, 32k, 1.3M."""
+    """Return an abbreviated number, such as 950, 4.2k, 32k or 1.3M."""
     for size, unit in ((1_000_000, "M"), (1_000, "k")):
         if number >= size * 0.9995:
             share = number / size
@@ -112,9 +112,10 @@ def _token_part(usage: Usage) -> _StatusPart:
 def _fit_parts(
     parts: dict[str, _StatusPart], order: Iterable[str], width: int
 ) -> list[tuple[str, str]]:
-    """Return the parts that fit with their styles: as many as possible, then long forms.
+    """Return the texts of the parts that fit, and their styles.
 
-    The width of a part includes the gap before it.
+    As many parts as possible are shown in their short form; a long form is used if there is still
+    room. The width of a part includes the gap before it.
     """
     chosen: dict[str, str] = {}
 
@@ -152,7 +153,7 @@ class StatusLine(Widget):
     shown_keys: reactive[str | None] = reactive(None)
     """Key hints to show in place of the activity."""
     unseen_count: reactive[int] = reactive(0)
-    """The number of new items below the visible ones."""
+    """The number of new or changed items below the visible ones."""
     _shown_message: reactive[str | None] = reactive(None)
 
     def __init__(
@@ -213,7 +214,7 @@ class StatusLine(Widget):
         )
 
     def _max_left_width(self, width: int) -> int:
-        """Return the maximal width of the activity, which leaves room for the interrupt hint."""
+        """Return the maximal width of the left part, which is larger if it contains key hints."""
         if self.shown_keys is not None:
             return width
         return width * 3 // 4 if self._shows_interrupt_hint else width // 2

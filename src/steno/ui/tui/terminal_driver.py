@@ -26,6 +26,7 @@ from steno.ui.prompt_state import strip_escape_sequences
 _ESCAPE: Final = "\x1b"
 _PASTE_START: Final = "\x1b[200~"
 _PASTE_END: Final = "\x1b[201~"
+# Textual has no key for the first sequence of Alt+Enter, but parses the second.
 _ALT_ENTER: Final = "\x1b\r"
 _ALT_ENTER_IN_FULL: Final = "\x1b[13;3u"
 _CHUNK: Final = 4096
@@ -34,7 +35,10 @@ _POLL_S: Final = 0.1
 
 @final
 class InputSanitizer:
-    """Removes escape sequences from pastes in a stream of terminal input."""
+    """Removes escape sequences from pastes in a stream of terminal input.
+
+    Outside pastes, it only replaces the sequence of Alt+Enter.
+    """
 
     def __init__(self) -> None:
         self._is_pasting = False

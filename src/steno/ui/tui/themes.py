@@ -1,7 +1,7 @@
 """The themes of the full screen: a dark and a light theme of steno, and the themes of Textual.
 
-Every text colour has a contrast of at least 4.5 to 1 with each of its backgrounds. The first paint
-waits for this module, so it imports nothing slow.
+In the themes of steno, every text colour has a contrast of at least 4.5 to 1 with each of its
+backgrounds. The first paint waits for this module, so it imports nothing slow.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def all_theme_names() -> Sequence[str]:
 
 
 def theme_named(name: str) -> str | None:
-    """Return the name of a theme, which `dark` and `light` abbreviate; None if unknown."""
+    """Return the full name of a theme; `dark` and `light` are short names. None if unknown."""
     name = name.strip().lower()
     name = _THEME_BY_SHORT_NAME.get(name, name)
     return name if name in all_theme_names() else None

@@ -47,8 +47,8 @@ _TOOL_CHOICES: Final = {"auto": "auto", "none": "none", "any": "required"}
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     """Decode a recorded request; unknown members are kept in extras and opaque blocks.
 
-    Seals are bound to `provider` and the model of the request. Raises InvalidRequest if `data` is
-    not a request of this protocol.
+    Seals (signatures of thinking) are bound to `provider` and the model of the request. Raises
+    InvalidRequest if `data` is not a request of this protocol.
     """
     body = ObjectMembers(data, "request")
     messages = base.take_messages(body)
@@ -135,7 +135,7 @@ def _read_tool(members: ObjectMembers) -> ToolDefinition | None:
 
 
 def _read_messages(raws: list[Raw], target: RequestTarget) -> list[Message]:
-    """Read messages; a message that steno has no type for becomes an opaque block."""
+    """Read messages; one that cannot be read becomes a user message with an opaque block."""
     found: list[Message] = []
     for raw in raws:
         try:

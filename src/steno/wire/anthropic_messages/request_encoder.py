@@ -3,8 +3,9 @@
 In this protocol, tool results are content of user messages. All results of one turn must be in one
 message, before any text, so the next user message is appended to that message. The role is written
 first and the content last, so that an extended message begins with the same bytes. Content that
-Anthropic would reject is left out or replaced, and reported: seals of other models, blank text,
-unsupported image types, and illegal ids and names. Recorded content is written unchanged.
+Anthropic would reject is left out or replaced, and reported: seals (signatures of thinking) of
+other models, blank text, unsupported image types, and illegal ids and names. Recorded content is
+written unchanged.
 """
 
 from __future__ import annotations

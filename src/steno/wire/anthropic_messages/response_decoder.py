@@ -88,7 +88,7 @@ class StreamDecoder(base.SseStreamDecoder):
     """Decodes a response that is streamed as server-sent events."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a response, whose seals are bound to `provider` and `model`."""
+        """Start a response; seals (signatures of thinking) are bound to `provider` and `model`."""
         super().__init__(self._read)
         self._provider = provider
         self._model = model
@@ -252,7 +252,7 @@ class StreamDecoder(base.SseStreamDecoder):
     def _read_delta(
         self, raw: Raw, payload: bytes, repaired: bytes, events: list[WireEvent]
     ) -> None:
-        """Read a delta that has unknown or missing members, or that extends an unknown block."""
+        """Read a delta that the fast decoder rejects, or that extends an unknown block."""
         if self._latest_index in self._unknown_blocks:
             self._unknown_blocks[self._latest_index].deltas.append(raw)
             return

@@ -29,8 +29,8 @@ from steno.wire.request_decoder import ObjectMembers
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     """Decode a request, or a bare list of messages; unknown members are kept in extras.
 
-    `provider` is ignored, because this protocol has no seals. Raises InvalidRequest if `data` is
-    not a request of this protocol.
+    `provider` is ignored, because this protocol has no seals (signatures or encrypted reasoning).
+    Raises InvalidRequest if `data` is not a request of this protocol.
     """
     data = base.strip_bom(data, "request")
     if data.lstrip()[:1] in ("[", b"["):

@@ -31,7 +31,11 @@ class StreamDecoder(base.StreamDecoder):
     """Decodes a response that is streamed as lines of JSON; the last line has a `stop_reason`."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a response; `provider` and `model` are ignored, as this protocol has no seals."""
+        """Start a response.
+
+        `provider` and `model` are ignored: other wires bind seals, such as signatures, to them, but
+        this protocol has no seals.
+        """
         super().__init__(LineSplitter(), self._read)
         self._has_message = False
         self._is_finished = False

@@ -145,7 +145,10 @@ def take_seal(part: EitherCaseMembers, target: RequestTarget) -> Seal | None:
 
 
 def read_text_or_thinking(raw: Raw, target: RequestTarget) -> Text | Thinking | None:
-    """Read a part of the model that is text, thinking or only a signature; None for others."""
+    """Read a part of the model's content that has text, thinking or only a signature.
+
+    Return None for any other part.
+    """
     part = EitherCaseMembers(raw, "part")
     is_thought = part.peek("thought", bool) is True
     text = part.take("text", str)
@@ -163,7 +166,7 @@ def read_text_or_thinking(raw: Raw, target: RequestTarget) -> Text | Thinking | 
 
 
 def read_user_text(raw: Raw) -> Text | None:
-    """Read a text part of a user or of the system instruction; None for any other part."""
+    """Read a text part of user content or the system instruction; None for any other part."""
     part = EitherCaseMembers(raw, "part")
     if part.peek("thought", bool) is True:
         return None
@@ -194,13 +197,16 @@ def read_opaque(raw: Raw, target: RequestTarget | None = None) -> Opaque:
 
 
 def _read_part_kind(raw: Raw) -> str:
-    """Return the name of the first content member of a part, in camel case."""
+    """Return the name of the first member that is not metadata, in camel case; empty if none."""
     names = (name for name in read_members(raw, NAME) if name not in _PART_METADATA)
     return to_camel_case(next(names, ""))
 
 
 def _build_signature_note(signature: str | None, target: RequestTarget | None) -> Members:
-    """Return the note on the issuer of a signature, for a block that cannot have a seal."""
+    """Return the note on the issuer of a signature; empty if there is no real signature.
+
+    Images and opaque blocks need the note, because they have no field for a seal.
+    """
     if target is None or not signature or signature in _PLACEHOLDER_SIGNATURES:
         return {}
     return {"signed": [target.provider, target.model]}

@@ -42,7 +42,7 @@ class PartialArg(_Camel):
 
 
 class FunctionCall(_Camel):
-    """A function call, or a fragment of one, which only Vertex sends."""
+    """A function call, or a fragment of one; only Vertex sends fragments."""
 
     id: str | None = None
     name: str | None = None
@@ -137,9 +137,10 @@ _read_prompt_feedback: Final = build_reader(_PromptFeedback, NAME)
 
 
 def read_usage(data: Raw) -> Usage | None:
-    """Return the token counts, with thinking added to the output, where Google omits it.
+    """Return the token counts, with thinking added to the output; None if there are none.
 
-    `toolUsePromptTokenCount`, the input of server tools, is not counted as input.
+    Google excludes thinking from the output. `toolUsePromptTokenCount`, the input of server tools,
+    is not counted as input.
     """
     if bytes(data)[:1] != b"{":
         return None

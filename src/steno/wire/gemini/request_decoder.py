@@ -66,8 +66,9 @@ def decode_request(
 ) -> Request:
     """Decode a recorded request; unknown members are kept in extras and opaque blocks.
 
-    Pass the model, which is part of the URL and not of the body, as `model`. Seals are bound to
-    `provider` and the model. Raises InvalidRequest if `data` is not a request of this protocol.
+    Pass the model, which is part of the URL, as `model`; a model in the body takes precedence.
+    Seals (thought signatures) are bound to `provider` and the model. Raises InvalidRequest if
+    `data` is not a request of this protocol.
     """
     body = EitherCaseMembers(data, "request")
     contents = take_messages(body, "contents")

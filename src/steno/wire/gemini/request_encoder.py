@@ -1,9 +1,10 @@
 """Encode requests for the Gemini API.
 
 Messages become contents with the roles `user` and `model`, and every block becomes one part. A seal
-is sent only to the model that issued it. Gemini 3 rejects a step whose first call has no signature,
-so a call of another model gets the placeholder that Google documents for this case. A call that the
-target itself made without a signature is sent unchanged, and so is recorded content.
+(a thought signature) is sent only to the model that issued it. Gemini 3 rejects a step whose first
+call has no signature, so a call of another model gets the placeholder that Google documents for
+this case. A call that the target itself made without a signature is sent unchanged, and so is
+recorded content.
 """
 
 from __future__ import annotations
@@ -377,7 +378,7 @@ class PartWriter(ValueWriter):
         return {}
 
     def _is_signed_for_target(self, form: Members) -> bool:
-        """Return whether the noted signature of a block, if it has one, is of the target."""
+        """Return whether the target issued the signature of a block; True if none is noted."""
         target = [self.target.provider, self.target.model]
         return bool(form.get("signed", target) == target)
 

@@ -61,7 +61,7 @@ class StreamDecoder(base.StreamDecoder):
     """
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a response, whose seals are bound to `provider` and `model`."""
+        """Start a response; seals (thought signatures) are bound to `provider` and `model`."""
         self._payloads = SseOrArraySplitter()
         super().__init__(self._payloads, self._read)
         self._provider = provider
@@ -361,7 +361,7 @@ class _FunctionCallReader:
         """The index of the latest call."""
 
     def continue_call(self, function: FunctionCall, events: list[WireEvent]) -> Members | None:
-        """Read a fragment of the open call, and return its extras; None if it is another call."""
+        """Read a fragment of the open call, and return its extras; None if a new call begins."""
         partial = self._partial
         if partial is None:
             return None

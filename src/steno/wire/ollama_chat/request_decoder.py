@@ -28,8 +28,8 @@ def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     """Decode a recorded request; unknown members are kept in extras and opaque blocks.
 
     A call without an id gets a generated id, and so does its result, which is matched by tool name
-    and order. `provider` is ignored, because this protocol has no seals. Raises InvalidRequest if
-    `data` is not a request of this protocol.
+    and order. `provider` is ignored, because this protocol has no seals (signatures or encrypted
+    reasoning). Raises InvalidRequest if `data` is not a request of this protocol.
     """
     body = ObjectMembers(data, "request")
     messages = base.take_messages(body)

@@ -50,7 +50,11 @@ class StreamDecoder(base.StreamDecoder):
     """
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a response; `provider` and `model` are ignored, as this protocol has no seals."""
+        """Start a response.
+
+        `provider` and `model` are ignored: other wires bind seals, such as signatures, to them, but
+        this protocol has no seals.
+        """
         super().__init__(LineOrObjectSplitter(), self._read)
         self._first: ChatResponse | None = None
         self._last: ChatResponse | None = None

@@ -1,4 +1,4 @@
-"""The differences between servers of this protocol, so that no code tests their names."""
+"""The differences between servers of this protocol, as data that encoders read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_TOKENS_FIELDS: Final = ("max_completion_tokens", "max_tokens")
 USAGE_STREAM_OPTIONS: Final = {"include_usage": True}
 """The options that request usage at the end of a stream; other protocols always send usage."""
 FUNCTION_EXTRAS: Final = "inner"
-"""The note with the unknown members of the function of a call."""
+"""The note with the unknown members of a call's function."""
 LEGACY_CALL: Final = "function_call"
 """The legacy member for the only call of a turn, from before calls had ids.
 
@@ -29,7 +29,7 @@ class Dialect(RedactedRepr, frozen=True, kw_only=True):
     """The features and rules of one server of this protocol."""
 
     provider: str
-    """The name of the provider in seals."""
+    """The name of the provider, to which seals (reasoning details) are bound."""
     max_tokens_field: str = "max_tokens"
     """The name of the token limit; many servers know only `max_tokens`, which OpenAI deprecates."""
     system_role: str = "system"

@@ -35,8 +35,8 @@ from steno.wire.tolerant import raw_text
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     """Decode a recorded request; unknown members are kept in extras and opaque blocks.
 
-    Seals are bound to `provider` and the model of the request. Raises InvalidRequest if `data` is
-    not a request of this protocol.
+    Seals (reasoning details) are bound to `provider` and the model of the request. Raises
+    InvalidRequest if `data` is not a request of this protocol.
     """
     body = ObjectMembers(data, "request")
     messages = base.take_messages(body)
@@ -237,7 +237,7 @@ def _read_content(members: ObjectMembers) -> tuple[Any, ...]:
         members.note_form("content", "absent")
     elif content is None and raw_text(members.take("content", Raw) or b"null") != "null":
         raise InvalidRequest(
-            "must be text or a list of parts", code="content_not_text", place="content"
+            "must be a string, a list of parts or null", code="content_not_text", place="content"
         )
     return content or ()
 

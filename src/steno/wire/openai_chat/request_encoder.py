@@ -97,7 +97,7 @@ def _write_tool(tool: ToolDefinition, dialect: Dialect, values: ValueWriter, at:
 
 @final
 class CompletionMessageWriter(base.MessageWriter):
-    """Writes one object for each message."""
+    """Writes one object for each message, unless the dialect merges adjacent messages."""
 
     def __init__(self, target: RequestTarget, dialect: Dialect) -> None:
         super().__init__(target)
@@ -267,7 +267,11 @@ class CompletionMessageWriter(base.MessageWriter):
         return {"role": "tool", "tool_call_id": self._write_call_id(id, form)}
 
     def _write_call_id(self, id: str, form: Members) -> str:
-        """Return the call id to send; a recorded id that breaks the default rule is kept."""
+        """Return the call id to send.
+
+        An id that the dialect does not accept is replaced by a hash, but a recorded id is kept if
+        the dialect has only the default rule.
+        """
         legal, length = self._dialect.call_id, self._dialect.call_id_length
         if "id" in form and legal is dialects.DEFAULT_CALL_ID:
             return id
@@ -293,7 +297,11 @@ class CompletionMessageWriter(base.MessageWriter):
         return [self.merge({"type": "text", "text": block.text}, extras, at)]
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
-        """Write an image; one of a tool result is moved, unless it was recorded in the result."""
+        """Write an image.
+
+        An image of a tool result is moved to a user message after the results, unless it was
+        recorded in the result.
+        """
         if self._moves_images:
             self.losses.note(ChangeCode.IMAGE, "moved_to_user_message", at=at)
         url = base.image_url(block)
@@ -318,7 +326,7 @@ def _omit(absent: list[str], members: Members) -> Members:
 
 
 def _can_merge(first: Members, second: Members, thinking: str | None) -> bool:
-    """Return whether two messages can become one without a loss."""
+    """Return whether two messages of one role can be merged without losing a member."""
     if first["role"] != second["role"] or first["role"] not in ("user", "assistant"):
         return False
     merged = {"role", "content", "tool_calls", thinking}

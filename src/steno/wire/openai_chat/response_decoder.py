@@ -71,7 +71,7 @@ class StreamDecoder(base.SseStreamDecoder):
     """Decodes a response that is streamed as server-sent events, with or without a `[DONE]`."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a response, whose seals are bound to `provider` and `model`."""
+        """Start a response; seals (reasoning details) are bound to `provider` and `model`."""
         super().__init__(self._read)
         self._provider = provider
         self._model = model
@@ -86,7 +86,7 @@ class StreamDecoder(base.SseStreamDecoder):
         self._other_choices: list[Choice] = []
         self._extras: Members = {}
         self._metadata = tolerant.MergedExtras(growing=_AUDIO_FRAGMENT_FIELDS)
-        """Metadata that arrives in several chunks: log probabilities, sources."""
+        """Metadata that arrives in several chunks, such as log probabilities and sources."""
         self._refusal: list[str] = []
         self._details: list[Members] = []
         self._has_thought = False
@@ -240,7 +240,7 @@ class StreamDecoder(base.SseStreamDecoder):
             self._first_chunk = replace(first, **added)
 
     def _choose(self, choice: Choice) -> ChoiceMessage | None:
-        """Return the message of the first choice; keep any other choice for the log only."""
+        """Return the message of the first choice; None for another, which is kept for the log."""
         if choice.index != 0:
             self._other_choices.append(choice)
             return None

@@ -39,7 +39,7 @@ class OutputTextPiece(NamedTuple):
 
 
 class ReasoningPiece(NamedTuple):
-    """A reasoning item; `sealed` is its encrypted content."""
+    """A reasoning item; `sealed` is its encrypted content, the data of a seal."""
 
     text: str
     sealed: str | None
@@ -60,7 +60,10 @@ ItemPiece: TypeAlias = OutputTextPiece | ReasoningPiece | CallPiece | Opaque
 
 
 def read_item(raw: Raw, place: str) -> list[ItemPiece]:
-    """Return the pieces of an item. Raises InvalidRequest if it is not an object or is too deep."""
+    """Return the pieces of an item.
+
+    Raises InvalidRequest if it is not an object, or is nested too deeply.
+    """
     item = ObjectMembers(raw, place)
     _check_item_depth(item.raw, place)
     kind = item.peek("type", str)
@@ -218,7 +221,7 @@ def is_custom_call(call: AnyToolCall) -> bool:
 # event that cannot belong to the item found starts a new item.
 #
 # A stream sends the content of an item several times: in deltas, when a part is done, when the
-# item is done, and at the end. The first version counts; a later one only adds missing content.
+# item is done, and at the end. The first version is used; a later one only adds missing content.
 
 PartKey: TypeAlias = tuple[str, int | None]
 """The type of a reasoning delta, and the number of its part, if it has one."""
@@ -227,7 +230,7 @@ SINGLE_PART: Final[PartKey] = ("", None)
 _GROWING_FIELDS: Final = frozenset({"text", "content", "arguments", "input"})
 """Members that grow: a later value that extends the earlier one replaces it."""
 _LATEST_WINS_FIELDS: Final = frozenset({"status"})
-"""Members of which the latest value counts."""
+"""Members whose latest value is used."""
 
 
 @final
@@ -454,7 +457,11 @@ class BlockText:
         return self._find_unsent_end(text) if is_latest and not self._held else ""
 
     def take_remaining(self, text: str | None = None) -> str:
-        """Return the text that was not added yet, of the done item or else of the held text."""
+        """Return the text that was not added yet, and add it.
+
+        `text` is the whole text of the done item. If it is None or differs from the text so far,
+        only held text is added.
+        """
         sent, held = "".join(self.sent), "".join(self._held)
         if text is not None and text.startswith(sent):
             left = text[len(sent) :]
@@ -534,7 +541,7 @@ def _is_same_piece(before: ItemPiece, after: ItemPiece) -> bool:
 
 
 def get_piece_text(piece: ItemPiece) -> str:
-    """Return the text or the arguments of a piece, or the JSON of an opaque one."""
+    """Return the text, arguments or opaque JSON of a piece; empty for a message without text."""
     match piece:
         case CallPiece():
             return piece.arguments
@@ -545,7 +552,10 @@ def get_piece_text(piece: ItemPiece) -> str:
 
 
 def merge_repeated(before: Raw, after: Raw, name: str = "") -> Raw:
-    """Return the first version of a value, with the members that only the later version has."""
+    """Return the first version of a value, with the members that only the later version has.
+
+    The later version replaces an empty value, a status, and a text that it extends.
+    """
     if before == after or not is_nonempty_json(before):
         return after
     members, more = read_as(before, RawMembers), read_as(after, RawMembers)
@@ -578,7 +588,7 @@ def _are_different(before: str | None, after: str | None) -> bool:
 
 
 def find_new_extras(piece: ItemPiece, before: ItemPiece | None) -> ExtrasByWire | None:
-    """Return the extras of a piece that differ from those of its earlier version."""
+    """Return the extras that differ from those of the earlier version; None if there are none."""
     if isinstance(piece, Opaque) or isinstance(before, Opaque):
         return None  # an empty message was kept with all its members, so its id must not repeat
     if before is None or piece.extras is None:

@@ -25,7 +25,7 @@ ITEM_TYPE_NOTE: Final = "item"
 PART_NOTE: Final = "part"
 """The note on a part that belongs to the item of the part before it."""
 PROVIDER_NOTE: Final = "provider"
-"""The note with the provider of a turn, if it is not `PROVIDER`; only it knows the item ids."""
+"""The note with the provider of a turn, if not `PROVIDER`; only that provider accepts its ids."""
 
 CUSTOM_TOOL_CALL: Final = "custom_tool_call"
 """The type of a call whose arguments are any text."""

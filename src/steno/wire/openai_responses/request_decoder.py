@@ -44,8 +44,8 @@ _MODEL_ITEM_TYPES: Final = frozenset(
 def decode_request(data: bytes | str, *, provider: str = PROVIDER) -> Request:
     """Decode a recorded request; unknown members are kept in extras and opaque blocks.
 
-    Seals are bound to `provider` and the model of the request. Raises InvalidRequest if `data` is
-    not a request of this protocol.
+    Seals (encrypted reasoning) are bound to `provider` and the model of the request. Raises
+    InvalidRequest if `data` is not a request of this protocol.
     """
     body = ObjectMembers(data, "request")
     if "input" not in body and "instructions" not in body:
@@ -153,7 +153,10 @@ def _build_turn(blocks: list[AssistantBlock], target: RequestTarget) -> Assistan
 
 
 def _read_message(item: ObjectMembers, custom: set[str]) -> Message | None:
-    """Read an item that is not of the model; `custom` has the ids of custom tool calls."""
+    """Read an item that the model did not write; None if steno has no type for it.
+
+    `custom` contains the ids of custom tool calls.
+    """
     kind, role = item.peek("type", str), item.peek("role", str)
     if kind in (payload.FUNCTION_CALL_OUTPUT, payload.CUSTOM_TOOL_CALL_OUTPUT):
         return _read_result(item, custom)
@@ -192,7 +195,7 @@ def _read_content(item: ObjectMembers, name: str) -> tuple[UserBlock, ...]:
     content = base.take_content(item, _read_part, name)
     if content is None:
         raise InvalidRequest(
-            f"{name} must be text or a list", code="content_not_text", place="item"
+            f"{name} must be a string or a list of parts", code="content_not_text", place="item"
         )
     return content
 

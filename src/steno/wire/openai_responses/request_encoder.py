@@ -51,7 +51,7 @@ class Encoder(base.Encoder):
     """Encodes the requests of a conversation, and each message only once."""
 
     def __init__(self, provider: str = PROVIDER) -> None:
-        """Set the provider; seals of other providers are not sent."""
+        """Set the provider; seals (encrypted reasoning) of other providers are not sent."""
         super().__init__(provider, NAME, InputItemWriter)
 
     def _body(

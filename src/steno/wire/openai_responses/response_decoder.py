@@ -46,7 +46,7 @@ from steno.wire.request_encoder import STREAM_EVENT_PREFIX, RequestTarget
 from steno.wire.tolerant import DECODE_ERRORS, NULL, RawMembers, raw_text, read_as, read_members
 
 _MAX_REPEATS: Final = 4
-"""The limit for merged versions of a done item, since merging costs as much as the item."""
+"""The maximum number of versions of a done item that are merged; each merge parses the item."""
 _NO_ITEM: Final = "\0"
 """An item id that no server sends."""
 _decode: Final = msgspec.json.Decoder(DeltaEvent).decode
@@ -60,7 +60,7 @@ class StreamDecoder(base.StreamDecoder):
     """Decodes a response that is streamed as server-sent events, with or without event names."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a response, whose seals are bound to `provider` and `model`."""
+        """Start a response; seals (encrypted reasoning) are bound to `provider` and `model`."""
         super().__init__(SseSplitter(), self._read)
         self._output = _OutputEventBuilder(provider, model)
         self._unknown: RawMembers = {}
@@ -293,7 +293,7 @@ class _OutputEventBuilder:
             self._refusals[block_text.block] = block_text
 
     def end_part(self, delta: DeltaEvent, events: list[WireEvent]) -> None:
-        """Add the end of a done text that its deltas did not contain.
+        """Add the end of a done text, if its deltas did not contain it.
 
         A text without deltas is held back until its item is done, since the item may repeat it.
         """
@@ -441,7 +441,7 @@ class _OutputEventBuilder:
                 text = known.take_remaining(piece.text)
                 if text or is_new:
                     events.append(ThinkingDelta(block, text))
-                # The first seal counts: OpenAI may encrypt the same item in two ways, in
+                # The first seal is kept: OpenAI may encrypt the same item in two ways, in
                 # `output_item.done` and in the last event.
                 was_sealed = isinstance(before, items.ReasoningPiece) and before.sealed
                 if piece.sealed is not None and not was_sealed:
@@ -480,12 +480,15 @@ class _OutputEventBuilder:
 
 
 def _get_block_part(delta: DeltaEvent) -> int | None:
-    """Return the part of a text or refusal delta, whose parts are separate blocks; else None."""
+    """Return the part number of a text or refusal delta, whose parts are blocks; else None."""
     return delta.content_index if delta.type in (TEXT_DELTA, payloads.REFUSAL_DELTA) else None
 
 
 def _get_part_key(delta: DeltaEvent) -> items.PartKey:
-    """Return the part of a reasoning delta; all parts of reasoning share one block."""
+    """Return the key of the part that a delta extends within its block.
+
+    Only a block of reasoning has several parts.
+    """
     if delta.type not in payloads.REASONING_DELTAS:
         return items.SINGLE_PART
     number = delta.content_index if delta.summary_index is None else delta.summary_index

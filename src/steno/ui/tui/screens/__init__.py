@@ -1,1 +1,1 @@
-"""Panels and screens over the transcript: approvals, tree, sessions, pager and dialogs."""
+"""Panels and screens over the transcript: approvals, tree, comparison, sessions, pager, dialogs."""

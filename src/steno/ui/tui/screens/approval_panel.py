@@ -1,8 +1,7 @@
 """The approval panel between the transcript and the prompt: the call, the choices, and an input.
 
-`ui.approval_state` holds the state and decides which keys are accepted; `render.call_text` describes
-a call.
-This module draws them and forwards the keys.
+`ui.approval_state` contains the state and decides which keys are accepted, and `render.call_text`
+describes a call. This module draws both and forwards the keys.
 """
 
 from __future__ import annotations
@@ -154,8 +153,8 @@ def _slice_parts(
 def _wrap_text(line: str, columns: int) -> Iterator[str]:
     """Yield a line in parts that fit, broken after blanks; no character is omitted.
 
-    A word that fills most of a row is broken, and so is a word after an indent: otherwise
-    rows would be almost empty, and less of the call would be visible.
+    A word that does not fit is broken if the row has no blank after its first third. A break at an
+    earlier blank would leave the row almost empty, and less of the call would be visible.
     """
     start = 0
     while display_width(line[start : start + columns + 1]) > columns:
@@ -202,7 +201,7 @@ class _CallPane(Vertical, can_focus=False):
         return self._footer.display
 
     def fit_rows(self, width: int, *, share: int, max_rows: int) -> None:
-        """Set the width, and the height: `share` rows, or `max_rows` when enlarged."""
+        """Set the width, and limit the height to `share` rows, or to `max_rows` if enlarged."""
         share, max_rows = max(share, _MIN_ROWS), max(max_rows, _MIN_ROWS)
         available_rows = max_rows if self.is_large else min(share, max_rows)
         rows = self.text_view.wrap_to_width(width)
@@ -243,7 +242,7 @@ class _AnswerInput(LineInput):
         super().__init__(select_on_focus=False)
         self._key_guard = key_guard
         self.allows_quick_enter = False
-        """Whether Enter is accepted immediately after another key, as for a denial; never in a paste."""
+        """Whether Enter may quickly follow another key, as for a denial; never in a paste."""
 
     def on_key(self, event: Key) -> None:
         if event.key != "enter":  # see action_submit
@@ -382,7 +381,7 @@ class ApprovalPanel(Widget, can_focus=True):
         yield from (self._note, self._choices, self._answer_input, self._hint)
 
     def on_mount(self) -> None:
-        """Follow the size of the screen, and start the check of the focus."""
+        """Follow the size of the screen, and create the timer that checks the focus."""
         self.screen.screen_layout_refresh_signal.subscribe(self, self._fit)
         self._focus_timer = self.set_interval(_FOCUS_CHECK_S, self._take_focus_if_idle, pause=True)
 

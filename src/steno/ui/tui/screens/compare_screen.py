@@ -300,7 +300,7 @@ class CompareScreen(TitledScreen[bool | None]):
     def __init__(
         self, session: AgentSession, rows: Sequence[BranchTreeRow], left: str, right: str
     ) -> None:
-        """Compare two branches of a tree by name. Raises Missing if one does not exist."""
+        """Compare two branches by name. Raises Missing if `rows` lacks one of their entries."""
         self._session = session
         self._state = CompareState(session, rows, left, right)
         self._view = CompareView(self._state)
@@ -312,7 +312,7 @@ class CompareScreen(TitledScreen[bool | None]):
         yield self._view
 
     def action_go(self) -> None:
-        """Unfold the shared entries, or switch to the selected branch."""
+        """Show or hide the shared entries if the cursor is on item 0; else switch the branch."""
         if self._view.cursor == 0:
             self._state.shows_shared = not self._state.shows_shared
             self._view.redraw()

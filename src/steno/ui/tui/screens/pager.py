@@ -88,7 +88,7 @@ class _PagerText(ScrollView, can_focus=True):
 
     @property
     def summary(self) -> list[str]:
-        """Return the scroll position and the number of matches, as parts of the key hints."""
+        """The match, the number of lines and the scroll position, as parts of the key hints."""
         share = 100 if self.max_scroll_y == 0 else round(100 * self.scroll_y / self.max_scroll_y)
         parts = [format_count(len(self._lines), "line", "lines"), f"{share} %"]
         if self._matches:

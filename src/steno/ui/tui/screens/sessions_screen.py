@@ -164,7 +164,7 @@ class SessionsScreen(TitledScreen[None]):
         self.run_worker(self._fetch(self._list.typed), group="fetch", exclusive=True)
 
     async def _fetch(self, search: str, selected_id: str | None = None) -> None:
-        """Read the sessions; a later search cancels this one, so that no outdated result is shown."""
+        """Read the sessions; a later search cancels this one, so no outdated result is shown."""
         try:
             summaries = await self._session.session_list.summaries(search)
         except StenoError as exc:
@@ -228,12 +228,12 @@ class SessionsScreen(TitledScreen[None]):
             self._start_operation(self._run_and_close(activity, operation))
 
     def action_rename(self) -> None:
-        """Rename the session."""
+        """Rename the session under the cursor."""
         if summary := self._session_at_cursor():
             self._start_operation(self._rename(summary))
 
     def action_delete(self) -> None:
-        """Delete the session after a confirmation."""
+        """Delete the session under the cursor after a confirmation."""
         if summary := self._session_at_cursor():
             self._start_operation(self._delete(summary))
 

@@ -135,7 +135,7 @@ class TreeView(ScrollView, can_focus=True):
 
     @property
     def row(self) -> BranchTreeRow | None:
-        """The row under the cursor; None on a folded run."""
+        """The row under the cursor; None on a folded run or in an empty tree."""
         line = self.line
         return None if line is None or line.is_run else self.lines.rows[line.first]
 
@@ -146,7 +146,7 @@ class TreeView(ScrollView, can_focus=True):
         self._lay_out_tree(index)
 
     def go_to(self, index: int) -> None:
-        """Move the cursor to a row, and unfold it."""
+        """Move the cursor to a row, and unfold the run that contains the row."""
         line = self.lines[self.lines.line_of(index)]
         if line.is_run:
             self.lines.unfold(line)
@@ -337,7 +337,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
     # -- navigation --------------------------------------------------------------------------
 
     def action_go(self) -> None:
-        """Continue from the row under the cursor: in its branch, or in a new one."""
+        """Unfold a run, or continue from the row under the cursor in its branch or a new one."""
         if self._view.line is not None and self._view.line.is_run:
             self._view.go_to(self._view.line.first)
         elif row := self._row_at_cursor():
@@ -413,7 +413,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
             self.show_message(str(exc))
 
     def _find(self, typed: str, step: int = 1) -> bool:
-        """Move to the next match of a text, or to the previous one. Raises Missing."""
+        """Move to the next (1) or previous (-1) match. Raises Missing if there is none."""
         view, text = self._view, terminal_line(typed)
         index = view.lines.find(text, start=view.index, step=step) if text else None
         if index is None:
@@ -429,7 +429,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
     # -- view --------------------------------------------------------------------------------
 
     def action_all(self) -> None:
-        """Show every entry, or fold them again."""
+        """Unfold all entries, or fold them again."""
         self._view.toggle_all()
 
     def action_detail(self) -> None:

@@ -53,7 +53,7 @@ _HINT_SEPARATOR: Final = " · "
 _ASKED_CLASS: Final = "-asked"
 _INPUT_KEYS: Final = "Enter accept · Esc cancel"
 DrawRow: TypeAlias = Callable[[int, Style], Sequence[Content]]
-"""Returns the lines of a row for a width and a style for details. No line may be wider."""
+"""Returns the lines of a row, given the maximal width of a line and a style for details."""
 _MAX_NAME_LENGTH: Final = 1000
 """Longer names are truncated before they are sanitized, which takes time."""
 _DETAIL_OPACITY: Final = 0.8
@@ -61,7 +61,7 @@ _BANNER_TEXT: Final = "A tool call needs your approval · Esc back to it"
 
 
 def balance_rows(widths: Sequence[int], total: int, *, gap: int = 0) -> list[slice]:
-    """Return the slice of each row, so that as few rows as possible are filled evenly."""
+    """Split parts into as few rows as possible, filled evenly; return the slice of each row."""
     rows = _fill_rows(widths, total, gap)
     # An almost empty last row looks like a mistake.
     while total > 1 and len(narrower := _fill_rows(widths, total - 1, gap)) == len(rows):
@@ -101,7 +101,7 @@ class Title(Widget):
         self.text = text
 
     def render(self) -> RenderResult:
-        """Draw the widget; see Widget."""
+        """Return the title on one line."""
         return Content(terminal_line(self.text))
 
 
@@ -137,7 +137,7 @@ class KeyHints(Widget):
         return self._wrap_hints(width).get_height({}, width)
 
     def render(self) -> RenderResult:
-        """Draw the widget; see Widget."""
+        """Return the key hints, wrapped to the width."""
         return self._wrap_hints(self.content_size.width)
 
     def _wrap_hints(self, width: int) -> Content:
@@ -209,7 +209,7 @@ class TitledScreen(ModalScreen[T]):
         self.key_hints: Final = KeyHints(keys)
 
     def compose(self) -> ComposeResult:
-        """Yield the parts from top to bottom; see Widget."""
+        """Yield the parts from top to bottom."""
         yield self.title_bar
         yield from self.compose_content()
         yield self._message_bar
@@ -312,14 +312,14 @@ class ListRow(Visual):
     def render_strips(
         self, width: int, height: int | None, style: Style, options: RenderOptions
     ) -> list[Strip]:
-        """Draw the visual; see Visual."""
+        """Return the lines of the row."""
         # Derived from the style of the row, whose colour differs under the cursor.
         color = style.foreground and style.foreground.multiply_alpha(_DETAIL_OPACITY)
         lines = self._draw(width, Style(foreground=color))
         return [strip for line in lines for strip in line.render_strips(width, 1, style, options)]
 
     def get_optimal_width(self, rules: RulesMap, container_width: int) -> int:
-        """Take the whole width."""
+        """Return the width of the container, which the row fills."""
         return container_width
 
     def get_height(self, rules: RulesMap, width: int) -> int:
@@ -344,7 +344,7 @@ class _ColumnHeader(Widget):
         self.refresh()
 
     def render(self) -> RenderResult:
-        """Draw the widget; see Widget."""
+        """Return the header."""
         width = self._rows.scrollable_content_region.width
         return Content("\n").join(self._draw(width, Style()))
 
@@ -391,7 +391,7 @@ class FilteredList(Vertical):
         self._head = None if head is None else _ColumnHeader(head, self._list)
 
     def compose(self) -> ComposeResult:
-        """Build the widget; see Widget."""
+        """Yield the input, the header if there is one, and the list."""
         yield self._input
         if self._head is not None:
             yield self._head
@@ -456,7 +456,7 @@ class PickerScreen(ModalScreen[str | None]):
         self._note = Static(markup=False, classes="picker--note")
 
     def compose(self) -> ComposeResult:
-        """Build the widget; see Widget."""
+        """Yield a window with the list and a note."""
         with Window() as window:
             window.border_title = Content(terminal_line(self._title))
             window.styles.height = len(self._all) + 4  # two borders, the filter, the note
@@ -469,7 +469,7 @@ class PickerScreen(ModalScreen[str | None]):
 
     @on(Input.Changed)
     def _filter(self) -> None:
-        """Show the choices that contain all words; those that start with them first."""
+        """Show the choices that contain all words; those that start with the first word first."""
         words = self._list.typed.lower().split()
         matching = [
             choice

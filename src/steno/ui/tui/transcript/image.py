@@ -1,8 +1,8 @@
 """An image as lines on the screen: each character shows two pixels, one above the other.
 
-That works in every terminal with colours, and survives scrolling. The bytes may be hostile: the
-first bytes select the decoder, the size is checked before anything is decoded, and callers run this
-in a thread. This is the only module of the interface that imports Pillow.
+That works in every terminal with colours, and while scrolling. The bytes are untrusted: the first
+bytes select the decoder, the size is checked before anything is decoded, and callers run this in a
+thread. This is the only module of the interface that imports Pillow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from rich.style import Style
 from textual.strip import Strip
 
 MAX_DRAWN_PIXELS: Final = 64_000_000
-"""The maximal number of pixels of an image that is drawn; photos of large cameras fit."""
+"""The maximal number of pixels of a drawn image, enough for photos of most cameras."""
 MAX_SCANS: Final = 100
 """The maximal number of scans of a JPEG; each scan takes as long as the first."""
 MAX_ROWS: Final = 24
@@ -44,7 +44,11 @@ _DECODER_ERRORS: Final = (
 
 
 def draw_image(data: bytes, width: int, *, has_color: bool = True) -> Sequence[Strip]:
-    """Return an image scaled to the width, or one line with the reason why it is not shown."""
+    """Return the lines of a caption and of the image, which is scaled down to the width.
+
+    Only the caption is returned if `has_color` is false, or if the image is too large, damaged or
+    of an unknown type.
+    """
     reader_entry = next(
         (reader_entry for first, reader_entry in _READERS.items() if data.startswith(first)), None
     )

@@ -1,7 +1,7 @@
 """An item of the transcript as lines on the screen.
 
-`ItemDrawing` caches its lines, and draws them again only after a change. This module knows no view
-and no scrolling.
+`ItemDrawing` caches its lines; `ItemLayout` draws them again only after a change. This module does
+not depend on the view or on scrolling.
 
 Rich's Markdown and Pygments take longer to import than the rest of the first paint, so the first
 item that needs them imports them.
@@ -43,7 +43,7 @@ from steno.ui.tui.transcript.text_lines import (
 )
 
 LIVE_LINES: Final = 12
-"""The number of output lines of a running call that is folded."""
+"""The number of visible output lines of a running call that is folded."""
 LIVE_LINES_UNFOLDED: Final = 200
 _UNFOLD_HINT: Final = "Ctrl+O unfold all"
 
@@ -59,7 +59,8 @@ _STATE_MARKS: Final[Mapping[CallState | None, tuple[str, str]]] = {
 """The mark of each state, which is visible without colours, and the name of its style."""
 
 DrawImage: TypeAlias = Callable[[TranscriptItem, ImageLocation, int], Sequence[Strip]]
-"""Returns an image of an item as lines of a width, or a placeholder until it is drawn."""
+"""Returns the lines of an item's image for a width: a placeholder until the image is drawn, and no
+lines if it is not available."""
 DrawMarkdown: TypeAlias = Callable[[str], Sequence[Strip]]
 """Returns all lines of a Markdown text, which may grow from call to call."""
 
@@ -72,7 +73,7 @@ def create_markdown_drawing(width: int, styles: TranscriptStyles) -> DrawMarkdow
 
 
 def estimate_height(item: TranscriptItem, width: int) -> int:
-    """Return a cheap estimate of the number of lines."""
+    """Estimate the number of lines of an item, without drawing it."""
     body = item.body
     max_lines = MAX_LINES
     if is_folded(item):
@@ -84,7 +85,11 @@ def estimate_height(item: TranscriptItem, width: int) -> int:
 
 
 def is_folded(item: TranscriptItem) -> bool:
-    """Return whether an item is folded to its head or, for a prompt or shell, to its first lines."""
+    """Return whether an item is folded.
+
+    A folded prompt or shell command shows its first lines. Any other folded item shows its head
+    and, while it is running, the last lines of its output.
+    """
     return item.is_folded and item.can_fold
 
 

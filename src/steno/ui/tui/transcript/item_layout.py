@@ -78,7 +78,7 @@ class HeightIndex:
         return total
 
     def find(self, line: int) -> LinePosition:
-        """Return the item and its line at a position; the end of the last item for a later position."""
+        """Return the item and its line at a position; the last line if the position is later."""
         if line >= (total := self.total):
             return LinePosition(len(self) - 1, self._heights[-1] - 1 if total else 0)
         position = 0
@@ -232,7 +232,7 @@ class ItemLayout:
     # -- lines ----------------------------------------------------------------------------
 
     def line_at(self, line: int) -> tuple[LinePosition, Strip]:
-        """Return the item at a line, and its strip. A changed item may still have its old lines."""
+        """Return the position and the strip of a line; a changed item may have outdated lines."""
         position = self.position_at(line)
         drawing = self._drawings.get(position.item)
         lines = (drawing or self._drawing(position.item)).lines

@@ -45,7 +45,7 @@ parse is quadratic in their length."""
 
 
 def highlight_code(code: str, language: str, styles: TranscriptStyles) -> Syntax:
-    """Return highlighted code; without colours if the language is unknown."""
+    """Return highlighted code; without colours if it is long or its language is unknown."""
     background = styles.code.bgcolor
     has_background = background is not None and not background.is_default
     return Syntax(
@@ -111,7 +111,7 @@ def render_block(markup: str, width: int, styles: TranscriptStyles) -> Sequence[
 
 @final
 class StreamedMarkdown:
-    """A streaming text as lines. Each call of `draw` gets the whole text so far."""
+    """Draws Markdown while it is streamed. Each call of `draw` receives the whole text so far."""
 
     def __init__(
         self, width: int, styles: TranscriptStyles, render: RenderBlock = render_block
@@ -125,7 +125,7 @@ class StreamedMarkdown:
         self._finished_lines: list[Strip] = []
         # The complete lines that were parsed, as received.
         self._read_text = ""
-        # Its last block, sanitized.
+        # The last block of `_read_text`, sanitized.
         self._last_block = ""
 
     def draw(self, text: str) -> Sequence[Strip]:

@@ -23,7 +23,7 @@ from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line, terminal_text
 
 MAX_LINES: Final = 2_000
-"""The maximal number of lines that are drawn of one body."""
+"""The maximal number of lines of a body that are drawn."""
 MAX_CHARACTERS: Final = 200_000
 TAB_SIZE: Final = 4
 
@@ -31,8 +31,8 @@ TAB_SIZE: Final = 4
 class TranscriptStyles(NamedTuple):
     """One style for each part of a transcript.
 
-    The fields are also the component classes of the view, so that a theme or a style sheet can set
-    each of them (`.transcript--heading`).
+    Each field without a default has a component class of the view, such as `.transcript--heading`,
+    so that a theme or a style sheet can set it.
     """
 
     user_text: Style
@@ -112,7 +112,7 @@ class Excerpt(NamedTuple):
 
 
 def take_excerpt(body: str) -> Excerpt:
-    """Return the beginning of a body, up to the limits."""
+    """Return the beginning of a body, limited to `MAX_LINES` and `MAX_CHARACTERS`."""
     shown = body.split("\n", MAX_LINES)
     rest = shown.pop() if len(shown) > MAX_LINES else ""
     text = "\n".join(shown) if rest else body
@@ -156,7 +156,7 @@ def last_lines(body: str, count: int) -> tuple[str, int]:
 
 
 def break_lines(text: str, width: int) -> list[str]:
-    """Return a text as lines that fit, broken between any characters, for the output of programs."""
+    """Return a text as lines that fit, broken at any character, for the output of programs."""
     return _fit_lines(text, width, lambda line: chop_cells(line, max(width, 2)) or [""])
 
 
@@ -180,7 +180,7 @@ def _fit_lines(text: str, width: int, split: Callable[[str], list[str]]) -> list
 
 
 def fit_head(text: str, width: int) -> str:
-    """Return a head on one line that fits."""
+    """Return a head on one line, truncated to a width."""
     line = Text(terminal_line(text[:MAX_CHARACTERS]))
     line.truncate(max(width, 1), overflow="ellipsis")
     return line.plain

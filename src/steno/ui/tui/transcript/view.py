@@ -2,8 +2,8 @@
 
 It follows the end while the end is visible, and stays in place while the user reads further up.
 Changes are drawn at most 30 times a second, and only if they are visible. Images are read and drawn
-in a thread when they become visible, and a few drawings are kept. This module does not know where
-items come from.
+in a thread when they become visible, and the latest drawings are cached. This module does not
+depend on the source of the items.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ from steno.ui.tui.transcript.text_lines import (
 
 MAX_CACHED_IMAGES: Final = 64
 ReadImageBytes: TypeAlias = Callable[[], bytes | None]
-"""Returns the bytes of an image, in any thread; None if they cannot be read."""
+"""Returns the bytes of an image; None if they cannot be read. Any thread may call it."""
 FindImage: TypeAlias = Callable[[str, int], ReadImageBytes | None]
-"""Returns a reader of an image, by its entry and its number among the blocks there."""
+"""Returns a function that reads an image, given the id of its entry and the index of its block;
+None if the image is not available."""
 _ImageKey: TypeAlias = tuple[ImageLocation, int]
 # Each line fits into a terminal of 60 columns.
 GREETING_HINTS: Final = (
@@ -74,7 +75,10 @@ class _ImageCache:
         self._pending: dict[_ImageKey, set[TranscriptItem]] = {}
 
     def draw(self, item: TranscriptItem, image: ImageLocation, width: int) -> Sequence[Strip]:
-        """Return an image of an item as lines; a placeholder until it is drawn."""
+        """Return the lines of an image: a placeholder until it is drawn.
+
+        Returns no lines if the image is not available.
+        """
         key = (image, width)
         if (drawn := self._drawn.get(key)) is not None:
             return drawn
@@ -121,7 +125,7 @@ class Transcript(ScrollView, can_focus=True):
     ]
 
     unseen_count: reactive[int] = reactive(0, repaint=False)
-    """The number of new items below the screen; 0 once the end is visible."""
+    """The number of new or changed items below the screen; 0 once the end is visible."""
 
     @dataclass
     class EditRequested(Message):
@@ -163,7 +167,7 @@ class Transcript(ScrollView, can_focus=True):
         self._image_cache.find_image = find_image
 
     def redraw_item(self, item: TranscriptItem) -> None:
-        """Draw an item again soon."""
+        """Schedule a redraw of an item."""
         self._changed_items.add(item)
         self._redraw_soon()
 
@@ -190,7 +194,7 @@ class Transcript(ScrollView, can_focus=True):
         self._redraw_soon()
 
     def update_item(self, item: TranscriptItem) -> None:
-        """Draw a changed item again soon. An unknown item is ignored."""
+        """Schedule a redraw of a changed item. An unknown item is ignored."""
         if self._item_layout.index_of(item) is not None:
             self._unseen_items.add(item)
             self.redraw_item(item)
@@ -232,7 +236,7 @@ class Transcript(ScrollView, can_focus=True):
         self._pause_s = max(REDRAW_PAUSE_S, 3 * (process_time() - started_at))
 
     def _anchor(self) -> ScrollAnchor | None:
-        """Return the anchor that holds the top line in place; None while the view follows the end."""
+        """Return an anchor at the top line; None if there are no items or the end is followed."""
         if not self.items or (self.is_at_end and self.selected is None):
             return None
         return ScrollAnchor(*self._item_layout.position_at(self.scroll_offset.y))
@@ -267,7 +271,7 @@ class Transcript(ScrollView, can_focus=True):
         self._item_styles = None
 
     def on_mount(self) -> None:
-        """Follow the theme."""
+        """Draw the items again whenever the theme changes."""
         self.app.theme_changed_signal.subscribe(self, self._on_theme_changed)
 
     def _on_theme_changed(self, _: object) -> None:
@@ -299,8 +303,8 @@ class Transcript(ScrollView, can_focus=True):
             self.vertical_scrollbar.position = self.scroll_y
 
     def _scroll_to(self, x: float | None = None, y: float | None = None, **options: Any) -> bool:
-        # All scrolling goes through this method. Without animation: measured heights replace
-        # estimates while it runs, and its target would move.
+        # All scrolling uses this method. It is not animated, because measured heights replace
+        # estimates during an animation, and its target would move.
         options["animate"] = False
         return super()._scroll_to(x, y, **options)
 
@@ -400,7 +404,10 @@ class Transcript(ScrollView, can_focus=True):
     # -- selecting text --------------------------------------------------------------------
 
     def get_selection(self, selection: Selection) -> tuple[str, str] | None:
-        """Return the text selected with the mouse, unwrapped."""
+        """Return the selected lines as drawn, and the text to insert after them.
+
+        If everything is selected, the unwrapped text of all items is returned.
+        """
         if selection.start is None and selection.end is None:
             texts = [terminal_text(copied_text(item)) for item in self.items]
             return "\n\n".join(texts), "\n"
