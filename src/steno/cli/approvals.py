@@ -30,7 +30,7 @@ def add_commands(commands: Subparsers) -> None:
         "approvals",
         _run_approvals,
         "list the calls that wait for approval; approve or deny them",
-        "List the calls of a session that still waited for approval when steno ended, and approve "
+        "List the calls of a session that were still waiting for approval when steno exited, and approve "
         "or deny them. Your decisions take effect when you resume the session: "
         "steno -r ID -p 'continue'.",
         arguments=(
@@ -39,7 +39,7 @@ def add_commands(commands: Subparsers) -> None:
                 nargs="?",
                 default=LAST_SESSION,
                 metavar="ID",
-                help=f"{SESSION_NAMES} (default)",
+                help=f"{SESSION_NAMES}; default: last",
             ),
             _call_option("--approve", "approve this call; repeatable"),
             _call_option("--deny", "deny this call; repeatable"),

@@ -74,7 +74,7 @@ STORE: Final = argument(
     "--store",
     default=argparse.SUPPRESS,  # so that the option may precede or follow the command
     metavar="ADDRESS",
-    help=f"the store of sessions: {STORE_ADDRESSES} (default: $STENO_STORE, the setting `store`, "
+    help=f"the session store: {STORE_ADDRESSES} (default: $STENO_STORE, the setting `store`, "
     "or sqlite:~/.local/share/steno/steno.db)",
 )
 

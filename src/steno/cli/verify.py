@@ -31,8 +31,9 @@ exit status:
   2  the command line is invalid
   3  a newer version of steno wrote entries that this version cannot check
 
-Anyone who can write to the store can also compute a new chain. Save the digest that verify prints
-for a branch elsewhere, and check later with --head that the chain still contains it.
+Anyone who can write to the store can also compute a new chain. Keep a copy of
+the digest that verify prints for a branch outside the store, and check later with --head that the
+chain still contains it.
 """
 
 
@@ -42,7 +43,7 @@ def add_commands(commands: Subparsers) -> None:
         commands,
         "verify",
         _run_verify,
-        "check that a session was not changed",
+        "check that no recorded entry was changed",
         "Check every record of a session against the chain of digests, and report the first "
         "invalid record.",
         arguments=(

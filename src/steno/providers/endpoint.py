@@ -54,8 +54,8 @@ class Endpoint(NamedTuple):
         name = model if "/" in model else f"models/{model}"
         if any(part in ("", ".", "..") for part in name.split("/")):
             raise InvalidRequest(
-                "the model is missing, or has an empty segment, . or .., which the URL path of this"
-                " protocol must not contain",
+                'the model name is missing, or contains an empty segment, "." or "..", which is not'
+                " allowed in the URL path of this protocol",
                 place="request",
                 code="model_missing",
             )

@@ -5,13 +5,14 @@
 
 The loop is the real one. It receives everything that came from outside as recorded: messages of
 users and models, decisions, results of tools. The entries that the loop makes are compared byte for
-byte and digest for digest; the first difference ends the replay. Text that the agent writes itself
-is compared by its code, so that its wording can change. An entry that no run makes, such as a
-label, is copied, and its digest is checked.
+byte and digest for digest; the first difference ends the replay. For results and repairs that the
+agent writes itself, the replay compares the code instead of the text, so that a later version of
+steno may word them differently. An entry that no run makes, such as a label, is copied, and its
+digest is checked.
 
-A program may be killed at any time, and another run continues. So where a run would record a
-different entry than the recorded one, the replay starts a new run from there; if that does not make
-the recorded entry either, the replay reports a difference.
+The recorded program may have been killed, and a later run may have continued the session.
+Therefore, where a run would record a different entry than the recorded one, the replay starts a new
+run from there; if that does not make the recorded entry either, the replay reports a difference.
 """
 
 from __future__ import annotations

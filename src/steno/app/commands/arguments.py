@@ -197,7 +197,9 @@ def keep_text(text: str) -> list[str]:
 
 TEXT: Final = argument("text", nargs="?", default="")
 """The argument of a slash command that takes any text."""
-SESSION_NAMES: Final = "a session ID, the start of one, or last (the newest of any folder)"
+SESSION_NAMES: Final = (
+    "a session ID, the start of one, or last (the session written to last, in any folder)"
+)
 """The names of a session, as help shows them."""
 SESSION: Final = argument("session", metavar="ID", help=SESSION_NAMES)
 BRANCH: Final = argument(

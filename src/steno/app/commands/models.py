@@ -66,7 +66,7 @@ COMMAND: CommandDefinition = CommandDefinition(
     _ARGUMENTS,
     help="list the usable models",
     description="List the models of every provider that has a key or a running server, by the "
-    "names that --model takes. '?' marks a value that the provider does not report. A server "
+    "names that --model accepts. '?' marks a value that the provider does not report. A server "
     "that supports several protocols is listed once, under its default provider; name another with "
     "--provider, such as openai-responses, to list its models for that protocol.",
     epilog="example:\n  steno models --provider ollama",

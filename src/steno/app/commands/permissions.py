@@ -68,7 +68,8 @@ def _add_actions(parser: argparse.ArgumentParser, in_terminal: bool) -> None:
     revoke = actions.add_parser(
         "revoke",
         help="remove an allow rule",
-        description="Remove an allow rule. Without --project or --user, it is removed from both.",
+        description="Remove an allow rule. Without --project or --user, it is removed for this "
+        "project and for all your projects.",
     )
     add_arguments(revoke, [rule, _scope_options(in_revoke), folder])
     revoke.set_defaults(action="revoke")
@@ -125,7 +126,7 @@ COMMAND: CommandDefinition = CommandDefinition(
     (),
     _split_typed,
     help="list and change permanent permission rules",
-    description="List and change the rules that allow calls without asking, for the project in "
+    description="List and change the rules that allow calls without approval, for the project in "
     "this folder and for you in all projects. They are stored in your settings folder, not in the "
     "project. Without a command, the rules are listed.",
     add_actions=_add_actions,

@@ -558,15 +558,15 @@ ACTIONS: Final = (
         _draw_tree,
         "draw the branches of a session",
         "Draw the entries of a session as a tree, with branches, labels and abandoned entries. "
-        "Long runs of entries are folded.",
+        "Long sequences of entries are folded.",
         (NAMED_SESSION, flag("--all", help="draw every entry"), _JSON),
     ),
     GroupAction(
         "search",
         _search_sessions,
         "search entries and titles for words",
-        "Search all sessions. List first the titles, then the entries, that contain all the words, "
-        "newest first. Words are matched as a whole, in any order and case: 'test' does not find "
+        "Search all sessions. List the titles that contain all the words, then the entries, each "
+        "newest first. Only whole words match, in any order and case: 'test' does not find "
         "'tests'.",
         (
             argument("terms", nargs="+", metavar="WORD", help="a whole word"),
@@ -644,8 +644,8 @@ ACTIONS: Final = (
         "rm",
         _remove_sessions,
         "delete sessions",
-        "Permanently delete sessions, and the blobs that only they refer to. Blobs of the last hour "
-        "remain until `steno store gc` is run later.",
+        "Permanently delete sessions, and the blobs that only they refer to. Blobs stored "
+        "within the last hour are kept; run `steno store gc` later to delete them.",
         (argument("sessions", nargs="+", metavar="ID", help=SESSION_NAMES), _YES),
     ),
 )

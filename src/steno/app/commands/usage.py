@@ -56,7 +56,6 @@ _MIN_SHOWN_COST: Final = Decimal("0.0001")
 
 
 _ARGUMENTS: Final = (
-    flag("--all", help="include all sessions"),
     argument(
         "--since",
         type=parse_time,
@@ -76,7 +75,9 @@ _ARGUMENTS: Final = (
 def _add_sessions(parser: argparse.ArgumentParser, in_terminal: bool) -> None:
     default = "the open session" if in_terminal else "all sessions"
     help = f"{SESSION_NAMES}; default: {default}"
-    add_arguments(parser, [argument("sessions", nargs="*", metavar="ID", help=help)])
+    all_help = "include all sessions" if in_terminal else "include all sessions (the default)"
+    sessions = argument("sessions", nargs="*", metavar="ID", help=help)
+    add_arguments(parser, [sessions, flag("--all", help=all_help)])
 
 
 def _run_usage(context: CommandContext, options: argparse.Namespace) -> Report:

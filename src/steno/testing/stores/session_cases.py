@@ -299,7 +299,9 @@ def failed_write_changes_nothing(harness: StoreHarness) -> None:
         except (CaseFailure, LogError):
             pass
         else:
-            raise CaseFailure("add_session must raise the error of the source of the records")
+            raise CaseFailure(
+                "add_session must raise an error if the iterator of records raises one"
+            )
         with expect_raises(Missing, "a session that was only partly added"):
             store.header(header.id)
     with harness.open() as store:

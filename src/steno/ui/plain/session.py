@@ -202,9 +202,10 @@ class _PlainSession:
     # -- input ----------------------------------------------------------------------------
 
     async def _wait_for_run(self) -> None:
-        """Wait during a run for a typed line, which steers it, or for a request to decide about.
+        """Ask about a due approval request, or read a typed line, which steers the run.
 
-        A pipe is read during a run only for decisions, because its next line is the next prompt.
+        From a pipe, only answers to approval requests are read during a run, because the next line
+        is the next prompt.
         """
         if self._approvals.is_due:
             input_ended = await self._approvals.ask()

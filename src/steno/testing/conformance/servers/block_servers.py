@@ -459,7 +459,9 @@ class _ResponsesStream:
 
     def _end(self, end: TurnEnd) -> None:
         if not end.has_end_marker:
-            raise NotExpressible("a missing end marker, because it has the stop reason")
+            raise NotExpressible(
+                "a missing end marker, because the end marker contains the stop reason"
+            )
         self._close()
         for call, index in zip(self._calls, self._indexes, strict=True):
             self._done(call, index)

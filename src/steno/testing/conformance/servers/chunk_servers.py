@@ -118,7 +118,9 @@ def _chat_encode_line(line: ScriptLine) -> bytes:
             return b""
         case TurnEnd():
             if not line.has_end_marker:
-                raise NotExpressible("a missing end marker, because the stop reason is the marker")
+                raise NotExpressible(
+                    "a missing end marker, because the stop reason is the end marker"
+                )
             return encode_json(_chat_end_fields(line))
         case ServerFailure():
             return encode_json({"error": {"message": line.message}})
@@ -330,7 +332,9 @@ def _ollama_encode_line(line: ScriptLine) -> bytes:
             return b"\n"
         case TurnEnd():
             if not line.has_end_marker:
-                raise NotExpressible("a missing end marker, because it has the stop reason")
+                raise NotExpressible(
+                    "a missing end marker, because the end marker contains the stop reason"
+                )
             message = {"message": {"role": "assistant", "content": ""}}
             return encode_json(_OLLAMA_ENVELOPE | message | _ollama_end_fields(line)) + b"\n"
         case ServerFailure():
