@@ -159,7 +159,8 @@ class Agent:
 
         Raises LogError if the log cannot be written, StenoError (`agent_busy`) while another run is
         in progress, and StenoError (`interrupted`) if `interrupt` is called while the run waits for
-        `before_run`; nothing is recorded then. If the task is cancelled, a later run can continue the conversation.
+        `before_run`; nothing is recorded then. If the task is cancelled, a later run can continue
+        the conversation.
         """
         prompt_input = None if prompt is None else _build_prompt_input(prompt)
         await self._wait_to_begin()

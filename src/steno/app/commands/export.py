@@ -57,8 +57,9 @@ DOCUMENT_FORMAT: Final = "steno"
 LINES_FORMAT: Final = "jsonl"
 SESSION_FORMATS: Final = (DOCUMENT_FORMAT, LINES_FORMAT, *FORMATS, *WRITE_ONLY)
 FORMATS_HELP: Final = (
-    "steno (one branch in one document), jsonl (the whole session with its digests), audit (an audit "
-    "log), session (one JSON object with a system prompt and messages), rows (database rows), chat (a list of messages)"
+    "steno (one branch in one document), jsonl (the whole session with its digests), audit (an "
+    "audit log), session (one JSON object with a system prompt and messages), rows (database "
+    "rows), chat (a list of messages)"
 )
 _SUFFIX_BY_FORMAT: Final = {
     DOCUMENT_FORMAT: ".json",
