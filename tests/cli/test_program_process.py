@@ -150,6 +150,29 @@ def test_a_full_disk_is_reported_once_and_leaves_nothing(address: str) -> None:
     assert os.strerror(errno.ENOSPC) in line
 
 
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["--version"]])
+def test_help_that_cannot_be_written_is_an_error(arguments: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        output = subprocess.run(
+            [*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE, check=False, timeout=60
+        )
+    assert output.returncode == 1
+    [line] = output.stderr.decode().splitlines()
+    assert line.startswith("steno: stdout: ")
+
+
+def test_an_error_that_cannot_be_written_keeps_its_status() -> None:
+    with Path("/dev/full").open("wb") as full:
+        output = subprocess.run(
+            [*COMMAND, "sessions", "nope"],
+            stderr=full,
+            capture_output=False,
+            check=False,
+            timeout=60,
+        )
+    assert output.returncode == 2
+
+
 # -- where nothing may be written ----------------------------------------------------------------
 
 AS_UNPRIVILEGED_USER = """\

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -150,6 +151,7 @@ class RacesWithOthers(Wrapped):
     fails = "two_processes_same_branch"
 
     def append(self, session: str, entry: Entry, **place: Any) -> None:
+        time.sleep(0.005)  # so that two processes overlap on a busy machine, too
         place["expected"] = self.heads(session).get(place["branch"])
         super().append(session, entry, **place)
 

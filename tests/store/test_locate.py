@@ -33,7 +33,13 @@ def test_an_address_names_a_kind_and_a_place(
     assert read_address(address) == (kind, place)
 
 
-@pytest.mark.parametrize("address", ["", "sqlite:", "memory:here", "mysql://x", "postgresql:x"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("", "sqlite:", "memory:here", "mysql://x", "postgresql:x"),
+        *("sqlite:/", "jsonl:///", "sqlite://host/a.db", "jsonl://folder"),
+    ],
+)
 def test_any_other_address_is_refused(address: str) -> None:
     with pytest.raises(InvalidValue) as caught:
         open_store(address)

@@ -120,6 +120,16 @@ def test_secrets_in_the_home_folder_cannot_be_read_and_the_rest_can(
 
 
 @real_sandboxes
+def test_a_home_folder_whose_name_is_not_utf8_is_protected(
+    workspace: Workspace, home: Path, sandbox: Sandbox
+) -> None:
+    odd = home.rename(Path(os.fsdecode(os.fsencode(home) + b"\xff")))
+    output = run(make_bash(workspace, sandbox, home=odd), "cat ~/.ssh/id; echo done")
+    assert "PRIVATE" not in text_of(output)
+    assert text_of(output).endswith("done\n")
+
+
+@real_sandboxes
 def test_more_can_be_hidden(
     workspace: Workspace, folder: Path, outside: Path, sandbox: Sandbox
 ) -> None:

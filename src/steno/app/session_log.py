@@ -113,8 +113,7 @@ class SessionLog:
             if int(number[1]) in self._by_number:
                 return self._by_number[int(number[1])]
             raise Missing(
-                "this number is the start of a branch, not an entry; "
-                "run `steno sessions tree` to list the entries",
+                f"this number is the start of a branch, not an entry; {self._tree_hint}",
                 code="not_an_entry",
                 place=f"entry #{number[1]}",
             )
@@ -126,9 +125,11 @@ class SessionLog:
                 return self.entries[self.labels[name]]
             candidates = [id for id in self.entries if name and id.startswith(name)]
         label = f"entry {terminal_line(name)}".rstrip()
-        return self.entries[
-            pick_one(candidates, label, "run `steno sessions tree` to list the entries")
-        ]
+        return self.entries[pick_one(candidates, label, self._tree_hint)]
+
+    @property
+    def _tree_hint(self) -> str:
+        return f"run `steno sessions tree {terminal_line(self.header.id)}` to list the entries"
 
 
 def missing_parent() -> Damaged:

@@ -563,6 +563,8 @@ def _convert_value(value: Any, kind: Any, place: str, *, is_strict: bool = True)
     """Convert a value to the type of its setting. Raises InvalidValue if it does not fit."""
     try:
         return msgspec.convert(value, kind, strict=is_strict)
+    except UnicodeEncodeError:  # an environment variable with bytes that are not UTF-8
+        raise InvalidValue("is not UTF-8 text", code="not_utf8", place=place) from None
     except msgspec.ValidationError as exc:
         fields = getattr(kind, "__struct_fields__", ())
         choices = tuple(getattr(kind, "__members__", {}).values())

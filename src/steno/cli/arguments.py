@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable, Iterable
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, NoReturn, Protocol, final
 
 from steno.app.commands.arguments import Argument, CommandParser, OneOf, add_arguments, argument
+from steno.bounded_text import truncate_middle
+from steno.render.output import STDOUT, report_write_errors
 
 
 @final
@@ -52,13 +55,28 @@ class Subparsers(Protocol):
         ...
 
 
+def bound_message(text: str) -> str:
+    """Return an error message without the middle of a value that is too long to read."""
+    return truncate_middle(
+        text, max_head=1500, max_tail=500, note=" [... {omitted} characters ...] "
+    )
+
+
 @final
 class CommandLineParser(CommandParser):
     """The parser of the command line; an error exits the program."""
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print help on stdout or an error on stderr; argparse would ignore a failure."""
+        if file is sys.stdout:
+            with report_write_errors(STDOUT):
+                sys.stdout.write(message)
+        else:
+            super()._print_message(message, file)
+
     def error(self, message: str) -> NoReturn:
         """Print a usage error on stderr, and exit."""
-        reason = message.removeprefix("argument ")  # added by argparse
+        reason = bound_message(message.removeprefix("argument "))  # added by argparse
         self.exit(
             ExitStatus.USAGE,
             f"usage: {self.prog} ... (see '{self.prog} --help')\nsteno: {reason}\n",

@@ -15,11 +15,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TextIO
 
 from steno import StenoError, __version__
 from steno.app.commands.arguments import UsageError
-from steno.cli.arguments import CommandLineParser, ExitStatus, Subparsers
+from steno.cli.arguments import CommandLineParser, ExitStatus, Subparsers, bound_message
 from steno.cli.command_table import COMMAND_NAMES, load_command
 from steno.errors import MissingExtra
 from steno.render.output import STDOUT, OutputError, report_write_errors
@@ -69,7 +69,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     _open_missing_streams()
     try:
-        return run_command(sys.argv[1:] if arguments is None else arguments)
+        return _run_and_report(sys.argv[1:] if arguments is None else arguments)
+    finally:
+        try:
+            sys.stderr.flush()
+        except OSError:
+            _discard(sys.stderr)  # its reader is gone, or its disk is full
+
+
+def _run_and_report(arguments: Sequence[str]) -> int:
+    try:
+        return run_command(arguments)
     except (StenoError, MissingExtra, OSError, KeyboardInterrupt) as exc:
         return report_error(exc)
     except ModuleNotFoundError as exc:
@@ -89,7 +99,18 @@ def run_command(arguments: Sequence[str]) -> int:
     command_line = _add_default_command(list(arguments))
     parser = build_parser(command_line)
     _check_command(command_line, parser)
-    options = parser.parse_args(command_line)
+    try:
+        options = parser.parse_args(command_line)
+    except SystemExit:  # after --help or --version
+        with report_write_errors(STDOUT):
+            sys.stdout.flush()
+        raise
+    is_default = len(command_line) > len(arguments)
+    if is_default and (name := getattr(options, "first_prompt", None)) in COMMAND_NAMES:
+        parser.error(
+            f"write the command {name} before its options: steno {name} ...; to send the word as a "
+            f"prompt, use steno run {name}"
+        )
     status: int = options.run(options)
     with report_write_errors(STDOUT):
         sys.stdout.flush()
@@ -102,11 +123,11 @@ def report_error(error: StenoError | MissingExtra | OSError | KeyboardInterrupt)
         case KeyboardInterrupt():
             return ExitStatus.INTERRUPTED
         case BrokenPipeError():
-            _discard_stdout()  # not an error: the reader of the output has closed the pipe
+            _discard(sys.stdout)  # not an error: the reader of the output has closed the pipe
         case OutputError() | StenoError():
             if isinstance(error, OutputError) and error.is_stdout:
-                _discard_stdout()
-            print(f"steno: {terminal_text(str(error))}", file=sys.stderr)
+                _discard(sys.stdout)
+            print(f"steno: {bound_message(terminal_text(str(error)))}", file=sys.stderr)
         case MissingExtra():
             print(f"steno: {error}", file=sys.stderr)
         case OSError():
@@ -131,7 +152,8 @@ def _add_default_command(arguments: list[str]) -> list[str]:
     if first.startswith("-"):
         has_command = first in _GLOBAL_OPTIONS
     else:
-        has_command = " " not in first  # a text with blanks is a prompt
+        # A text with blanks is a prompt, and so is one in another script, which may have no blanks.
+        has_command = " " not in first and first.isascii()
     return arguments if has_command else ["run", *arguments]
 
 
@@ -170,12 +192,14 @@ def _check_command(arguments: Sequence[str], parser: argparse.ArgumentParser) ->
     if name in COMMAND_NAMES or name in _GLOBAL_OPTIONS:
         return
     meant = _OTHER_NAMES.get(name) or closest_name(name, COMMAND_NAMES)
-    hint = f"did you mean steno {meant}?" if meant else "use steno -p PROMPT to send a prompt"
+    hint = (
+        f"did you mean steno {meant}?" if meant else "to send it as a prompt, use steno run PROMPT"
+    )
     parser.error(
         f"unknown command {truncate_to_width(terminal_line(name), _MAX_NAME_LENGTH)}; {hint}"
     )
 
 
-def _discard_stdout() -> None:
-    """Redirect stdout to /dev/null, so that Python does not fail when it flushes stdout at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _discard(stream: TextIO) -> None:
+    """Redirect a stream to /dev/null, so that Python does not fail when it flushes it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -17,7 +17,7 @@ import msgspec
 
 from steno.app.commands.arguments import UsageError, argument, flag
 from steno.cli.arguments import ExitStatus, Subparsers, add_command
-from steno.errors import Unrecognised, install_command
+from steno.errors import MissingExtra, Unrecognised, install_command
 from steno.inputs.images.prepare import MAX_IMAGE_FILE_BYTES, BadImage, prepare_for_ocr
 from steno.inputs.ocr.cancellable_thread import run_in_cancellable_thread
 from steno.inputs.ocr.engine import OcrEngine, OcrResult, format_confidence
@@ -74,11 +74,15 @@ def _parse_languages(text: str) -> tuple[str, ...]:
 
 
 def _run_ocr(options: argparse.Namespace) -> int:
-    ocr = OcrReader(_select_engine(options))
+    engine = _select_engine(options)
+    ocr = OcrReader(engine)
     # Not read in a thread, because Ctrl-C could not stop the thread before the end of the input.
     piped = sys.stdin.buffer.read(MAX_IMAGE_FILE_BYTES + 1) if _STDIN_NAME in options.files else b""
     try:
         return asyncio.run(_read_all(options.files, ocr, piped, as_json=options.json))
+    except MissingExtra as exc:  # if Pillow is missing, the extra of the engine contains it, too
+        extra = "tesseract" if isinstance(engine, TesseractEngine) else "ocr"
+        raise MissingExtra(exc.message, extra=extra) from exc
     except KeyboardInterrupt:
         with suppress(OSError):
             sys.stdout.flush()

@@ -175,7 +175,8 @@ def _replay_lines(replayed: ReplayResult, log: SessionLog) -> Iterator[list[Styl
     yield [f"#{difference.number} ({terminal_line(difference.recorded.id)}) {problem}:"]
     yield ["  recorded  ", *_entry_pieces(difference.recorded, log)]
     if difference.replayed is None:
-        yield ["run `steno verify` to see whether this entry or an earlier one was changed"]
+        name = terminal_line(log.header.id)
+        yield [f"run `steno verify {name}` to see whether this entry or an earlier one was changed"]
         return
     yield ["  replayed  ", *_entry_pieces(difference.replayed, log)]
     for part in difference.parts:

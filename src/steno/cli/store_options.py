@@ -23,9 +23,9 @@ from steno.store.locate import STORE_VARIABLE, StoreAddress, default_address, re
 
 def store_address(options: argparse.Namespace) -> StoreAddress:
     """Return the address of the store from the options or the settings, or the default."""
-    address: str = getattr(options, "store", "")
-    if address:
-        return parse_store_address(address, "--store")
+    option: str | None = getattr(options, "store", None)
+    if option is not None:  # an empty one is an error: it must not select the default store
+        return parse_store_address(option, "--store")
     address = "" if os.environ.get(STORE_VARIABLE) else _store_from_settings()
     return read_address(address) if address else default_address()
 

@@ -47,7 +47,7 @@ def read_address(address: str | Path) -> StoreAddress:
         return StoreAddress("sqlite", address)
     kind, colon, rest = address.partition(":")
     if kind in ("sqlite", "jsonl") and rest:
-        return StoreAddress(kind, _expand_home(rest))
+        return StoreAddress(kind, _parse_path(kind, rest))
     if kind in ("postgresql", "postgres") and rest.startswith("//"):
         return StoreAddress(kind, address)
     if kind == "memory" and colon and not rest:
@@ -149,6 +149,21 @@ def _is_default_file(address: StoreAddress) -> bool:
         return address == _default_file_address()
     except InvalidValue:  # the home folder is unknown
         return False
+
+
+def _parse_path(kind: str, text: str) -> Path:
+    """Return the path of a store of files. Raises InvalidValue if it cannot be one."""
+    path = _expand_home(text)
+    if not path.name:
+        message = f"{kind}:{text} is the root folder; name a file or folder in it"
+        raise InvalidValue(message, code="store_address_invalid", place="store")
+    if text.startswith("//") and not text.startswith("///"):  # written like a URL with a host
+        name = text.lstrip("/")
+        message = (
+            f"invalid store address; use {kind}:{name} (relative) or {kind}:/{name} (absolute)"
+        )
+        raise InvalidValue(message, code="store_address_invalid", place="store")
+    return path
 
 
 def _expand_home(path: str) -> Path:

@@ -293,7 +293,7 @@ _IMAGE_REFUSED: Final = "refused"
 _NOT_PREPARABLE: Final = "unfit"
 _MAX_NAME_CHARACTERS: Final = 80
 _NO_OCR_HINT: Final = (
-    f"no OCR engine is installed: {install_command('ocr')}, or use mode vision with a model that "
+    f"no OCR engine is installed: {install_command('ocr')}, or use mode vision (--image-mode vision) with a model that "
     "accepts images, or remove the image"
 )
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -19,7 +20,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, ClassVar, Final, cast, final
 
-from msgspec import DecodeError, json
+import msgspec
 from msgspec.structs import replace
 
 from steno.bounded_text import BoundedText
@@ -182,7 +183,8 @@ class CommandProcess:
             "max_file_bytes": limits.max_file_bytes,
             "max_memory_bytes": limits.max_memory_bytes,
         }
-        pipes = _spawn_supervisor(json.encode(specification).decode(), folder, environ)
+        # The standard library encodes bytes of a path that are not UTF-8; msgspec refuses them.
+        pipes = _spawn_supervisor(json.dumps(specification), folder, environ)
         process = cls(*pipes, limits=limits, on_output=on_output)
         with contextlib.ExitStack() as cleanup:
             cleanup.callback(process._release)
@@ -263,8 +265,8 @@ class CommandProcess:
             duration_s=round(time.monotonic() - self._started, 3),
         )
         try:
-            status = cast("command_supervisor.CommandStatus", json.decode(self._report))
-        except DecodeError:  # the supervisor itself was killed
+            status = cast("command_supervisor.CommandStatus", msgspec.json.decode(self._report))
+        except msgspec.DecodeError:  # the supervisor itself was killed
             return unknown
         if status["failure"]:
             raise _not_started(status["failure"])

@@ -10,6 +10,7 @@ A sandbox adds a prefix to the command line. A probe finds out whether the sandb
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -20,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar, Final, Protocol, final
 
-from msgspec import Struct, json
+from msgspec import Struct
 
 from steno.errors import ToolFailed
 from steno.tools.programs import find_program, isolated_python_command
@@ -136,7 +137,7 @@ class LandlockSandbox(Struct, frozen=True):
             "hidden": [*map(str, scope.hidden)],
             "network": scope.network,
         }
-        return (*isolated_python_command(landlock.__file__), json.encode(policy).decode(), *argv)
+        return (*isolated_python_command(landlock.__file__), json.dumps(policy), *argv)
 
     def describe(self) -> str:
         """Describe what the Landlock version of this kernel prevents."""
