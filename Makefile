@@ -126,7 +126,7 @@ new-environment:
 	  echo "steno needs Python 3.11 or newer, and '$(PYTHON)' is not. Try: make PYTHON=python3.12" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
 	  echo "'$(PYTHON)' cannot make virtual environments. On Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
-	@test ! -e $(VENV) || echo "replacing $(VENV), which is incomplete or was not created by make"
+	@test ! -e $(VENV) || echo "replacing $(VENV): it is not a complete environment that make created in this folder"
 	@rm -rf $(VENV)
 	@echo "creating $(VENV) (once, about a minute)"
 	@$(PYTHON) -m venv $(VENV)

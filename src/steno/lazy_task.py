@@ -16,6 +16,6 @@ def start_task(
 
     `asyncio.create_task` uses the task factory of the loop. An eager factory, which Textual sets on
     Python 3.12 and newer, runs the first step inside the call: a task can then be interrupted, or
-    even end, before the caller has stored it.
+    even end, before the caller has stored it. This function does not use the task factory.
     """
     return asyncio.Task(coroutine, loop=asyncio.get_running_loop(), name=name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -117,6 +118,24 @@ def test_before_run_can_interrupt_the_run_before_it_waits(is_coroutine: bool) ->
         assert caught.value.code == "interrupted"
         assert user_texts(harness) == []
         assert not harness.agent.is_running
+
+    run(main())
+
+
+def test_a_cancellation_that_before_run_swallows_ends_the_run() -> None:
+    async def wait() -> None:
+        with suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    async def main() -> None:
+        harness = AgentHarness(["Done."], before_run=wait)
+        task = asyncio.create_task(harness.run("Go."))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert harness.provider.requests == []
 
     run(main())
 

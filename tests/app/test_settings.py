@@ -323,6 +323,8 @@ def test_a_file_that_cannot_be_read_is_no_file_that_is_not_there(places: ConfigF
         ("STENO_MAX_TURNS", "many", "wrong_type"),
         ("STENO_MODE", "fly", "not_a_choice"),
         ("STENO_MODE", "\udcff", "not_utf8"),
+        ("STENO_THEME", "\udcff", "not_utf8"),
+        ("STENO_SYSTEM_PROMPT", "\udcff", "not_utf8"),
         ("STENO_STORE", "ftp://x", "store_address_invalid"),
     ],
 )

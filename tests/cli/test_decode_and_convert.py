@@ -299,7 +299,7 @@ def test_a_request_is_translated_and_what_is_lost_is_listed(tmp_path: Path) -> N
     assert again.err == model
     [row] = json.loads(report.read_bytes())
     assert (row["code"], row["place"]) == ("extras", "messages[1]")
-    assert row["change"].endswith(": name")
+    assert row["explanation"].endswith(": name")
 
 
 def test_the_same_protocol_gives_the_same_request() -> None:
@@ -377,7 +377,7 @@ def test_a_broken_history_is_repaired_on_demand(tmp_path: Path) -> None:
     assert again.status == 3
     assert again.err == ""
     rows = json.loads(report.read_bytes())
-    assert [f"{row['place']}: {row['change']} ({row['code']})" for row in rows] == lines
+    assert [f"{row['place']}: {row['explanation']} ({row['code']})" for row in rows] == lines
     plain = convert("--to", "chat", messages=BROKEN)
     assert len(json.loads(plain.out)["messages"]) == len(BROKEN)
 

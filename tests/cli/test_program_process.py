@@ -161,15 +161,10 @@ def test_help_that_cannot_be_written_is_an_error(arguments: list[str]) -> None:
     assert line.startswith("steno: stdout: ")
 
 
-def test_an_error_that_cannot_be_written_keeps_its_status() -> None:
+@pytest.mark.parametrize("arguments", [["sessions", "nope"], ["sessions", "--store", ""]])
+def test_an_error_that_cannot_be_written_keeps_its_status(arguments: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:
-        output = subprocess.run(
-            [*COMMAND, "sessions", "nope"],
-            stderr=full,
-            capture_output=False,
-            check=False,
-            timeout=60,
-        )
+        output = subprocess.run([*COMMAND, *arguments], stderr=full, check=False, timeout=60)
     assert output.returncode == 2
 
 

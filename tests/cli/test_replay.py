@@ -86,7 +86,7 @@ def test_a_session_is_replayed_and_is_the_same(address: str) -> None:
         "branch": "main",
         "same": True,
         "entries": 8,
-        "replayed": 6,
+        "replayed_entries": 6,
         "turns": 2,
         "calls": 2,
         "digest": digest,

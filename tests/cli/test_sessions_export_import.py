@@ -95,7 +95,7 @@ def test_losses_are_listed_by_kind_and_in_full_on_demand(address: str, tmp_path:
     assert approval.endswith(" (7 entries: #2, #5, #8, #11, #14, …)")
     assert any(line.startswith("outcome (denied") and " (7 " in line for line in lines)
     found = json.loads(report.read_text())
-    approvals = [loss for loss in found if loss["change"] == "left out: approval"]
+    approvals = [loss for loss in found if loss["explanation"] == "left out: approval"]
     assert [loss["number"] for loss in approvals] == [2, 5, 8, 11, 14, 17, 20]
     with open_store(address) as store:
         assert approvals[0]["entry"] == store.open("many").entries()[1].id

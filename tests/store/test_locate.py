@@ -23,6 +23,8 @@ from steno.store.locate import read_address
         ("sqlite:c:/a.db", "sqlite", Path("c:/a.db")),
         ("sqlite:~/a.db", "sqlite", Path.home() / "a.db"),
         ("jsonl:folder", "jsonl", Path("folder")),
+        ("jsonl:.", "jsonl", Path()),
+        ("jsonl:///folder", "jsonl", Path("/folder")),
         ("memory:", "memory", ""),
         ("postgresql://host/db", "postgresql", "postgresql://host/db"),
     ],
@@ -37,7 +39,7 @@ def test_an_address_names_a_kind_and_a_place(
     "address",
     [
         *("", "sqlite:", "memory:here", "mysql://x", "postgresql:x"),
-        *("sqlite:/", "jsonl:///", "sqlite://host/a.db", "jsonl://folder"),
+        *("sqlite:/", "sqlite:.", "sqlite://host/a.db", "jsonl://folder"),
     ],
 )
 def test_any_other_address_is_refused(address: str) -> None:

@@ -128,7 +128,7 @@ class Agent:
         """The pending call of `before_run`; None if no run is waiting for it."""
         self._run: AgentRun | None = None
         self._is_interrupted_early = False
-        """Whether `interrupt` was called while `_run` was None."""
+        """Whether the run that is starting was interrupted before `_run` was set."""
 
     @property
     def is_running(self) -> bool:
@@ -210,7 +210,9 @@ class Agent:
             self._is_interrupted_early = True
         finally:
             self._waiting = None
-        if self._is_interrupted_early:
+        if task.cancelling() > cancel_count:  # `before_run` swallowed the cancellation
+            task.cancel()
+        elif self._is_interrupted_early:
             raise interrupted_before_start()
 
     @contextmanager

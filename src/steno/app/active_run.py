@@ -234,9 +234,8 @@ class ActiveRun:
     ) -> RunResult:
         error: StenoError | None = None
         try:
-            is_waiting = self._state.start_mcp()  # its notices may lead to an interrupt
             is_interrupted, self._is_starting = not self._is_starting, False
-            if is_waiting:
+            if self._state.start_mcp():
                 _report_start(started, None)
             if is_interrupted:
                 raise interrupted_before_start()
@@ -396,7 +395,7 @@ def _load_image(image: str | bytes, workspace: Workspace) -> str | ImageData:
         real_path = Path(image).expanduser().resolve(strict=True)
     except RuntimeError:  # the home of an unknown user
         raise InvalidValue(
-            f"{name} is in the home folder of an unknown user",
+            f"{name}: the home folder cannot be determined; use an absolute path",
             code="home_unknown",
             place="image",
         ) from None

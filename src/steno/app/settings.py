@@ -51,7 +51,7 @@ from steno.store.locate import read_address
 from steno.suggest import suggest_name
 from steno.tools.shell.sandbox import SandboxSetting
 from steno.tools.workspace import Workspace
-from steno.values import RedactedRepr, replace_lone_surrogates
+from steno.values import RedactedRepr, is_utf8_text, replace_lone_surrogates
 
 T = TypeVar("T")
 _Count: TypeAlias = Annotated[int, Meta(ge=1)]
@@ -294,11 +294,13 @@ def load_settings(
         builder.notices.append(SetupNotice("settings_ignored", text))
     for name in SCALAR_NAMES:
         if value := environ.get(variable_name(name)):
+            _check_utf8(name, value, variable_name(name))
             builder.add_value(name, value, variable_name(name))
     for name, value in (flags or {}).items():
         if value not in (None, (), []):
             flag = _FLAG_SPELLINGS.get(name, f"--{name.replace('_', '-')}")
             try:
+                _check_utf8(name, value, flag)
                 builder.add_value(_check_setting_name(name, flag), value, flag, base=folder)
             except InvalidValue as exc:
                 raise UsageError(exc.message, code=exc.code, place=exc.place) from None
@@ -559,12 +561,16 @@ def _check_misplaced_provider(key: str, value: object, place: str) -> None:
     )
 
 
+def _check_utf8(name: str, value: object, place: str) -> None:
+    """Refuse a value from outside that is not UTF-8; only the path of a store may have any bytes."""
+    if isinstance(value, str) and name != "store" and not is_utf8_text(value):
+        raise InvalidValue("is not UTF-8 text", code="not_utf8", place=place)
+
+
 def _convert_value(value: Any, kind: Any, place: str, *, is_strict: bool = True) -> Any:
     """Convert a value to the type of its setting. Raises InvalidValue if it does not fit."""
     try:
         return msgspec.convert(value, kind, strict=is_strict)
-    except UnicodeEncodeError:  # an environment variable with bytes that are not UTF-8
-        raise InvalidValue("is not UTF-8 text", code="not_utf8", place=place) from None
     except msgspec.ValidationError as exc:
         fields = getattr(kind, "__struct_fields__", ())
         choices = tuple(getattr(kind, "__members__", {}).values())

@@ -56,7 +56,7 @@ class Subparsers(Protocol):
 
 
 def bound_message(text: str) -> str:
-    """Return an error message without the middle of a value that is too long to read."""
+    """Return an error message, without its middle if it is too long to read."""
     return truncate_middle(
         text, max_head=1500, max_tail=500, note=" [... {omitted} characters ...] "
     )
@@ -67,10 +67,14 @@ class CommandLineParser(CommandParser):
     """The parser of the command line; an error exits the program."""
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Print help on stdout or an error on stderr; argparse would ignore a failure."""
+        """Print help on stdout or an error on stderr.
+
+        Raises OutputError if help cannot be written; argparse would ignore that.
+        """
         if file is sys.stdout:
             with report_write_errors(STDOUT):
                 sys.stdout.write(message)
+                sys.stdout.flush()
         else:
             super()._print_message(message, file)
 

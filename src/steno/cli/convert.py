@@ -119,10 +119,10 @@ class _ReportLine(NamedTuple):
 
     code: str
     place: str
-    change: str
+    explanation: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.change} ({self.code})"
+        return f"{self.place}: {self.explanation} ({self.code})"
 
 
 def _run_convert(options: argparse.Namespace) -> int:

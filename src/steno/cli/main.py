@@ -15,6 +15,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, TextIO
 
 from steno import StenoError, __version__
@@ -71,10 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run_and_report(sys.argv[1:] if arguments is None else arguments)
     finally:
-        try:
-            sys.stderr.flush()
-        except OSError:
-            _discard(sys.stderr)  # its reader is gone, or its disk is full
+        _flush_stderr()
 
 
 def _run_and_report(arguments: Sequence[str]) -> int:
@@ -85,9 +83,7 @@ def _run_and_report(arguments: Sequence[str]) -> int:
     except ModuleNotFoundError as exc:
         if exc.name not in _POSIX_MODULES:
             raise
-        print(
-            "steno: this command needs Linux or macOS; on Windows, run it in WSL", file=sys.stderr
-        )
+        _print_error("this command needs Linux or macOS; on Windows, run it in WSL")
         return ExitStatus.FAILED
 
 
@@ -99,14 +95,9 @@ def run_command(arguments: Sequence[str]) -> int:
     command_line = _add_default_command(list(arguments))
     parser = build_parser(command_line)
     _check_command(command_line, parser)
-    try:
-        options = parser.parse_args(command_line)
-    except SystemExit:  # after --help or --version
-        with report_write_errors(STDOUT):
-            sys.stdout.flush()
-        raise
-    is_default = len(command_line) > len(arguments)
-    if is_default and (name := getattr(options, "first_prompt", None)) in COMMAND_NAMES:
+    options = parser.parse_args(command_line)
+    is_literal = command_line == list(arguments) or "--" in arguments
+    if not is_literal and (name := getattr(options, "first_prompt", None)) in COMMAND_NAMES:
         parser.error(
             f"write the command {name} before its options: steno {name} ...; to send the word as a "
             f"prompt, use steno run {name}"
@@ -127,13 +118,12 @@ def report_error(error: StenoError | MissingExtra | OSError | KeyboardInterrupt)
         case OutputError() | StenoError():
             if isinstance(error, OutputError) and error.is_stdout:
                 _discard(sys.stdout)
-            print(f"steno: {bound_message(terminal_text(str(error)))}", file=sys.stderr)
+            _print_error(str(error))
         case MissingExtra():
-            print(f"steno: {error}", file=sys.stderr)
+            _print_error(str(error))
         case OSError():
             reason = error.strerror or str(error) or type(error).__name__
-            place = terminal_text(str(error.filename or "stdin"))
-            print(f"steno: {place}: {terminal_text(reason)}", file=sys.stderr)
+            _print_error(f"{error.filename or 'stdin'}: {reason}")
     return ExitStatus.USAGE if isinstance(error, UsageError) else ExitStatus.FAILED
 
 
@@ -198,6 +188,19 @@ def _check_command(arguments: Sequence[str], parser: argparse.ArgumentParser) ->
     parser.error(
         f"unknown command {truncate_to_width(terminal_line(name), _MAX_NAME_LENGTH)}; {hint}"
     )
+
+
+def _print_error(text: str) -> None:
+    """Print an error; the exit status is the same if stderr cannot be written."""
+    with suppress(OSError):
+        print(f"steno: {bound_message(terminal_text(text))}", file=sys.stderr)
+
+
+def _flush_stderr() -> None:
+    try:
+        sys.stderr.flush()
+    except OSError:  # its reader is gone, or its disk is full
+        _discard(sys.stderr)
 
 
 def _discard(stream: TextIO) -> None:

@@ -469,8 +469,7 @@ _ACTIONS: Final = (
         "read",
         partial(_run_with_servers, _read_resource),
         "print a resource, or write it to a file",
-        "Read a resource from its server and print it. Data that is not text needs -o FILE or a "
-        "pipe.",
+        "Read a resource from its server and print it. Binary data requires -o FILE or a pipe.",
         (
             _SERVER,
             argument("uri", metavar="URI", help="the URI, as listed by 'steno mcp resources'"),
@@ -498,7 +497,7 @@ _ACTIONS: Final = (
             argument(
                 "tool",
                 metavar="TOOL",
-                help="the tool: the server's own name, or the name that models see",
+                help="the tool: its name on the server, or the name that models see",
             ),
             argument(
                 "arguments",

@@ -100,7 +100,7 @@ def _run_replay(options: argparse.Namespace) -> int:
     if options.model is not None:
         return rerun_session(options)
     if options.allow or options.deny or options.yes:
-        options.parser.error("--allow, --deny and --yes: need --model; without it no tool runs")
+        options.parser.error("--allow, --deny and --yes need --model; without it, no tool runs")
     with open_existing_store(options) as store:
         log = read_named_log(store, options.session)
     branch = log.active if options.branch is None else options.branch
@@ -136,7 +136,7 @@ def _replay_as_json(replayed: ReplayResult, log: SessionLog, branch: str) -> dic
         "branch": branch,
         "same": replayed.is_same,
         "entries": replayed.entries,
-        "replayed": replayed.made_by_loop,
+        "replayed_entries": replayed.made_by_loop,
         "turns": replayed.turns,
         "calls": replayed.calls,
         "digest": replayed.digest,

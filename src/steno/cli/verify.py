@@ -31,9 +31,9 @@ exit status:
   2  the command line is invalid
   3  a newer version of steno wrote entries that this version cannot check
 
-Anyone who can write to the store can also compute a new chain. Keep a copy of
-the digest that verify prints for a branch outside the store, and check later with --head that the
-chain still contains it.
+Anyone who can write to the store can also compute a new chain. verify prints a digest for each
+branch: keep a copy of it outside the store, and check later with --head that the chain still
+contains it.
 """
 
 

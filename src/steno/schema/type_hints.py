@@ -212,7 +212,10 @@ def substitute_type_variables(hint: Any, binding: Mapping[Any, Any]) -> Any:
 
 
 def _raw_annotations(owner: Any) -> Mapping[str, Any]:
-    """Return the unevaluated annotations of a function or of a class without its bases."""
+    """Return the annotations of a function, or of a class but not its bases.
+
+    Forward references in them may be unresolved.
+    """
     # From 3.14 on, reading `__annotations__` evaluates the annotations (PEP 649).
     if sys.version_info >= (3, 14):  # pragma: no cover
         import annotationlib  # noqa: PLC0415 - new in 3.14

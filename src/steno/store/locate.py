@@ -154,8 +154,8 @@ def _is_default_file(address: StoreAddress) -> bool:
 def _parse_path(kind: str, text: str) -> Path:
     """Return the path of a store of files. Raises InvalidValue if it cannot be one."""
     path = _expand_home(text)
-    if not path.name:
-        message = f"{kind}:{text} is the root folder; name a file or folder in it"
+    if kind == "sqlite" and not path.name:  # `.` or `/`
+        message = f"{kind}:{text} is a folder; name a file in it"
         raise InvalidValue(message, code="store_address_invalid", place="store")
     if text.startswith("//") and not text.startswith("///"):  # written like a URL with a host
         name = text.lstrip("/")

@@ -16,9 +16,9 @@ from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
-_BOUNDED_REPR = reprlib.Repr()
+_BOUNDED_REPR: Final = reprlib.Repr()
 _BOUNDED_REPR.maxstring = _BOUNDED_REPR.maxother = 500
 
 
@@ -76,12 +76,23 @@ def _json_difference(found: Any, expected: Any) -> str | None:
             pairs = zip(found, expected, strict=True)
             inner = [(f"{place}/{n}", *pair) for n, pair in enumerate(pairs)]
         elif found != expected or isinstance(found, bool) is not isinstance(expected, bool):
-            shown = _BOUNDED_REPR.repr(expected), _BOUNDED_REPR.repr(found)
-            return f"{location} (expected {shown[0]}, got {shown[1]})"
+            return f"{location} ({_describe_difference(found, expected)})"
         else:
             continue
         pending += reversed(inner)
     return None
+
+
+def _describe_difference(found: object, expected: object) -> str:
+    """Return two values, bounded; of two strings, the part that begins with the difference."""
+    start = 0
+    if isinstance(found, str) and isinstance(expected, str):
+        pairs = enumerate(zip(found, expected, strict=False))
+        shorter = min(len(found), len(expected))
+        start = next((index for index, (one, other) in pairs if one != other), shorter)
+        found, expected = found[start:], expected[start:]
+    after = f" after {start} equal characters" if start else ""
+    return f"expected {_BOUNDED_REPR.repr(expected)}, got {_BOUNDED_REPR.repr(found)}{after}"
 
 
 # -- outcomes ----------------------------------------------------------------------------------

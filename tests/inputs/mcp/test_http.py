@@ -52,10 +52,11 @@ def test_tools_and_resources_are_listed_and_used(http_url: str) -> None:
     run(main())
 
 
-def test_headers_are_sent(http_url: str) -> None:
-    server = web(http_url)
+def test_headers_are_sent_except_those_that_steno_sets(http_url: str) -> None:
+    headers = {"Authorization": TOKEN, "accept-encoding": "gzip"}
+    server = McpConnection(McpServerSpec(name="web", url=http_url, headers=headers), folder=Path())
     seen = run(asked(server, server.call("headers", {}, progress=ignore))).structured
-    assert seen["authorization"] == TOKEN
+    assert (seen["authorization"], seen["accept-encoding"]) == (TOKEN, "identity")
 
 
 def test_arguments_that_a_server_wants_in_headers_are_sent_there(http_url: str) -> None:

@@ -198,12 +198,12 @@ def keep_text(text: str) -> list[str]:
 TEXT: Final = argument("text", nargs="?", default="")
 """The argument of a slash command that takes any text."""
 SESSION_NAMES: Final = (
-    "a session ID, the start of one, or last (the session written to last, in any folder)"
+    "a session ID, the start of one, or 'last' (the most recently changed session, in any folder)"
 )
 """The names of a session, as help shows them."""
 SESSION: Final = argument("session", metavar="ID", help=SESSION_NAMES)
 BRANCH: Final = argument(
-    "--branch", metavar="B", help="use this branch (default: the one written to last)"
+    "--branch", metavar="B", help="use this branch (default: the most recently changed one)"
 )
 ENTRY_NAMES: Final = "the number (12 or #12), the ID or its start, or a label"
 """The names of an entry, as help shows them."""

@@ -284,7 +284,7 @@ def _explanation_as_json(explanation: _ContextExplanation) -> dict[str, Any]:
             for change in built.changes
         ],
         "losses": [
-            {"code": loss.code, "place": loss.place, "change": describe_change(loss)}
+            {"code": loss.code, "place": loss.place, "explanation": describe_change(loss)}
             for loss in explanation.losses
         ],
     }

@@ -259,7 +259,7 @@ def _omissions_as_json(changes: Iterable[Change], log: SessionLog) -> bytes:
             "number": None if change.entry is None else log.numbers[change.entry],
             "entry": change.entry,
             "place": change.place,
-            "change": describe_change(change),
+            "explanation": describe_change(change),
         }
         for change in changes
     ]

@@ -42,7 +42,7 @@ _SERVER_COLUMNS: Final = (
 )
 _TOOL_COLUMNS: Final = (
     Column("tool", "cyan"),
-    Column("server's own name"),
+    Column("name on the server"),
     Column("capability"),
     Column("description", may_shrink=True),
 )

@@ -609,7 +609,7 @@ ACTIONS: Final = (
         (
             NAMED_SESSION,
             ENTRY,
-            argument("text", metavar="TEXT", help="the label; not a number"),
+            argument("text", metavar="TEXT", help="the label; it must not be a number"),
         ),
     ),
     GroupAction(

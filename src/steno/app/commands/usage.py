@@ -178,8 +178,8 @@ COMMAND: CommandDefinition = CommandDefinition(
     _ARGUMENTS,
     split_words,
     help="show tokens and cost",
-    description="Add up the tokens that models read and wrote, and their approximate cost, in some "
-    "or all sessions. Days are in UTC.",
+    description="Add up the input and output tokens and their approximate cost, in some or all "
+    "sessions. Days are in UTC.",
     epilog="example:\n  steno usage --since 7d --by day\n\n"
     f"Prices are the base prices of the package genai-prices ({install_command('prices')}).\n"
     "Higher prices for long requests are not included, so the bill of a provider may differ.",

@@ -93,13 +93,14 @@ class ImageResolver:
                 raise ToolFailed(f"{no_vision}; {advice}", code="no_vision", place=name)
             uses_ocr = image.mode is RecognitionMode.OCR or bool(no_vision)
             fallback = no_vision if image.mode is RecognitionMode.AUTO else ""
-            # Read the image first: a missing file is a better reason than a missing engine.
+            lacks_ocr = uses_ocr and self._ocr is None
+            if lacks_ocr and isinstance(image.source, ImageUrl):  # do not fetch it in vain
+                raise _no_ocr_error(name, fallback)
             data, found_details = await self._load_bytes(image, context)
-            name = image_name(image, found_details.get("path"))
-            if uses_ocr and self._ocr is None:
-                message = f"{fallback}, and {_NO_OCR_HINT}" if fallback else _NO_OCR_HINT
-                raise ToolFailed(message, code="no_ocr", place=name)
             details |= found_details
+            name = image_name(image, found_details.get("path"))
+            if lacks_ocr:  # only now: a missing file is a better reason than a missing engine
+                raise _no_ocr_error(name, fallback)
             if fallback:
                 details |= {"fallback": fallback, "fallback_kind": kind}
             if uses_ocr:
@@ -293,9 +294,14 @@ _IMAGE_REFUSED: Final = "refused"
 _NOT_PREPARABLE: Final = "unfit"
 _MAX_NAME_CHARACTERS: Final = 80
 _NO_OCR_HINT: Final = (
-    f"no OCR engine is installed: {install_command('ocr')}, or use mode vision (--image-mode vision) with a model that "
-    "accepts images, or remove the image"
+    f"no OCR engine is installed: {install_command('ocr')}, or use mode vision "
+    "(--image-mode vision) with a model that accepts images, or remove the image"
 )
+
+
+def _no_ocr_error(name: str, fallback: str) -> ToolFailed:
+    message = f"{fallback}, and {_NO_OCR_HINT}" if fallback else _NO_OCR_HINT
+    return ToolFailed(message, code="no_ocr", place=name)
 
 
 def image_name(image: Image, workspace_path: str | None = None) -> str:

@@ -73,9 +73,10 @@ async def open_http(
     The headers are sent only to the origin of the URL; redirects to other origins are not followed.
     """
     check_response = _limit_body(sdk, tail)
-    headers = {name: value for name, value in spec.headers.items() if name.lower() != _ENCODINGS}
+    headers = sdk.httpx2.Headers(spec.headers)
+    headers["Accept-Encoding"] = "identity"  # replaces any other spelling of the name
     client = sdk.httpx2.AsyncClient(
-        headers={**headers, _ENCODINGS: "identity"},
+        headers=headers,
         timeout=sdk.httpx2.Timeout(_CONNECT_TIMEOUT_S, read=spec.call_timeout_s),
         follow_redirects=False,
         event_hooks={"response": [check_response]},
@@ -136,7 +137,6 @@ class StderrTail:
 # -- HTTP -----------------------------------------------------------------------------------------
 
 _CONNECT_TIMEOUT_S: Final = 30
-_ENCODINGS: Final = "accept-encoding"
 
 
 def _limit_body(sdk: McpSdk, tail: StderrTail) -> Any:

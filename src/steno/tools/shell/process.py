@@ -183,8 +183,10 @@ class CommandProcess:
             "max_file_bytes": limits.max_file_bytes,
             "max_memory_bytes": limits.max_memory_bytes,
         }
-        # The standard library encodes bytes of a path that are not UTF-8; msgspec refuses them.
-        pipes = _spawn_supervisor(json.dumps(specification), folder, environ)
+        # msgspec would refuse a path that is not UTF-8. Escapes would make long text longer than
+        # the kernel allows for one argument.
+        encoded = json.dumps(specification, ensure_ascii=False)
+        pipes = _spawn_supervisor(encoded, folder, environ)
         process = cls(*pipes, limits=limits, on_output=on_output)
         with contextlib.ExitStack() as cleanup:
             cleanup.callback(process._release)

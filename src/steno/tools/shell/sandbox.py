@@ -137,7 +137,8 @@ class LandlockSandbox(Struct, frozen=True):
             "hidden": [*map(str, scope.hidden)],
             "network": scope.network,
         }
-        return (*isolated_python_command(landlock.__file__), json.dumps(policy), *argv)
+        encoded = json.dumps(policy, ensure_ascii=False)
+        return (*isolated_python_command(landlock.__file__), encoded, *argv)
 
     def describe(self) -> str:
         """Describe what the Landlock version of this kernel prevents."""

@@ -211,7 +211,9 @@ def _gemini_encode_line(line: ScriptLine) -> bytes:
             return encode_sse_event(_gemini_usage(line.usage) | _GEMINI_ENVELOPE)
         case TurnEnd():
             if not line.has_end_marker:
-                raise NotExpressible("a missing end marker, because the protocol has none")
+                raise NotExpressible(
+                    "a missing end marker, because the protocol has no end marker to omit"
+                )
             return encode_sse_event(_gemini_last_response([{"text": ""}], line))
         case ServerFailure():
             error = {"code": 503, "message": line.message, "status": "UNAVAILABLE"}
