@@ -241,7 +241,7 @@ def _configured_state(spec: McpServerSpec) -> str:
 
 
 def describe_server(spec: McpServerSpec) -> dict[str, Any]:
-    """Return the public facts about a server, without its arguments, variables and headers."""
+    """Return the public properties of a server, without its arguments, variables and headers."""
     facts: dict[str, Any] = {"kind": ""}  # an entry that only disables a server
     if spec.url:
         facts = {"kind": "http", "url": spec.redact_secrets(strip_url_secrets(spec.url) or "")}

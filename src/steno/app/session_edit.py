@@ -86,13 +86,13 @@ def clone_session(store: Store, session: str, branch: str | None, at: str | None
 
 
 def clean_label(text: str) -> str:
-    """Return a label without blanks around it. Raises InvalidValue if it is not a valid label."""
+    """Return a label without surrounding whitespace. Raises InvalidValue if it is not a valid label."""
     check_label_text(text)
     return text.strip()
 
 
 def clean_title(title: str, *, place: str = "rename") -> str:
-    """Return a title without blanks around it. Raises InvalidValue if the title is blank."""
+    """Return a title without surrounding whitespace. Raises InvalidValue if the title is blank."""
     title = title.strip()
     if not title:
         raise InvalidValue(

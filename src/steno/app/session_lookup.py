@@ -253,7 +253,7 @@ def session_folder(header: Header) -> str | None:
 
 
 class SessionSummary(NamedTuple):
-    """The facts about a session that a list of sessions shows."""
+    """The properties of a session that a list of sessions shows."""
 
     id: str
     title: str

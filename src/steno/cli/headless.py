@@ -98,7 +98,7 @@ def _read_prompt(options: argparse.Namespace) -> PromptInput:
     """Return the prompt from the command line, followed by the content of stdin."""
     if options.first_prompt is not None and options.prompt not in (None, "-"):
         extra = truncate_to_width(terminal_line(options.first_prompt), 40)
-        options.parser.error(f"{extra}: unexpected argument; quote a prompt that contains blanks")
+        options.parser.error(f"{extra}: unexpected argument; quote a prompt that contains spaces")
     text: str = (options.first_prompt or "") if options.prompt in (None, "-") else options.prompt
     if not is_utf8_text(text):
         raise UsageError("is not UTF-8 text", code="not_utf8", place="--prompt")

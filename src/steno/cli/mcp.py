@@ -438,8 +438,8 @@ _ACTIONS: Final = (
         "tools",
         partial(_run_with_servers, _list_tools),
         "list tools, or print the schema of a tool",
-        "List the tools of servers: the name for models and permission rules, the server's own "
-        "name, the capability, and the first line of the description.",
+        "List the tools of servers: the name that models and permission rules use, the name on the "
+        "server, the capability, and the first line of the description.",
         (
             argument(
                 "--schema", metavar="TOOL", help="print the JSON Schema of a tool's arguments"

@@ -451,7 +451,7 @@ def _format_range(first: int, last: int) -> str:
 
 
 def is_glob(path: str) -> bool:
-    """Return whether a path is a pattern; a file with exactly this name takes precedence."""
+    """Return whether a path contains glob characters; a file may have exactly this name, too."""
     return not _GLOB_CHARACTERS.isdisjoint(path)
 
 

@@ -205,7 +205,7 @@ class Conversation:
     ) -> Entry:
         """Record a decision about an outstanding call, bound to the exact arguments of the call.
 
-        `audit` holds further facts about the decision. Raises Missing if no call with this id is
+        `audit` holds further details of the decision. Raises Missing if no call with this id is
         outstanding on the active branch, and InvalidValue if the status is unknown.
         """
         decided = _parse_enum_member(ApprovalStatus, status)

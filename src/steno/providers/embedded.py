@@ -176,7 +176,7 @@ class EmbeddedProvider:
         return (await self.describe(),)
 
     async def describe(self) -> Model:
-        """Return the facts about the model, without loading it."""
+        """Return the properties of the model, without loading it."""
         facts = {"path": str(self.path), "name": self._file.name, "bytes": self.path.stat().st_size}
         return Model(
             id=self.model,
@@ -332,7 +332,7 @@ def _kill_process(process: subprocess.Popen[bytes]) -> None:
 
 
 class ModelFile(NamedTuple):
-    """The facts about a model in the metadata of its GGUF file."""
+    """The properties of a model, from the metadata of its GGUF file."""
 
     name: str
     context_tokens: int | None

@@ -21,7 +21,7 @@ from steno.wire import WIRES, Encoder, Wire
 
 
 class Endpoint(NamedTuple):
-    """The facts about HTTP that belong to one wire."""
+    """The HTTP properties of one wire."""
 
     path: str
     """The path of requests after the base URL; `{model}` is replaced with the model."""

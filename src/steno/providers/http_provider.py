@@ -247,7 +247,7 @@ class HttpProvider:
         return tuple([self._with_limits(model) for model in found])
 
     async def describe(self, model: str = "") -> Model:
-        """Request the facts about one model, by default that of the provider.
+        """Request the properties of one model, by default that of the provider.
 
         Raises NotFound if the server does not have the model.
         """

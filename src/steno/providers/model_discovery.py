@@ -94,7 +94,7 @@ class DiscoveryResult(RedactedRepr, frozen=True, kw_only=True):
 
     @property
     def chosen_model(self) -> Model | None:
-        """The facts about the default model."""
+        """The properties of the default model."""
         return next((model for model in self.models if model.id == self.choice), None)
 
 
@@ -280,7 +280,7 @@ class ModelProvider(Provider, Protocol):
     """A provider that describes its model and can be closed."""
 
     async def describe(self) -> Model:
-        """Return the facts about the model."""
+        """Return the properties of the model."""
         ...
 
     async def close(self) -> None:

@@ -103,7 +103,7 @@ class OfflineProvider:
         return (await self.describe(),)
 
     async def describe(self) -> Model:
-        """Return the facts about the assistant."""
+        """Return the description of the assistant as a model."""
         return Model(
             id="assistant",
             title="Offline assistant (not a language model)",

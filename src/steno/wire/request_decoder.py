@@ -268,7 +268,7 @@ def read_base64(text: str) -> bytes | None:
 def take_content(
     members: ObjectMembers, read: Callable[[Raw], B], name: str = "content"
 ) -> tuple[B | Text, ...] | None:
-    """Take content that is a string or a list of parts, and note a list; None if it is neither."""
+    """Take content that is a string or a list of parts, and record the form; None if neither."""
     text = members.take(name, str)
     if text is not None:
         return (Text(text),)

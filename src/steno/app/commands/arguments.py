@@ -111,7 +111,7 @@ class CommandParser(argparse.ArgumentParser):
         shown = _shorten(text)
         if not text.startswith("-"):
             self.error(
-                f"{shown}: unexpected argument; see --help, and quote a value that contains blanks"
+                f"{shown}: unexpected argument; see --help, and quote a value that contains spaces"
             )
         closest = closest_name(
             text, [name for name in self._option_string_actions if name[:2] == "--"]

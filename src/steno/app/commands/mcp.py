@@ -226,7 +226,7 @@ def _server_as_json(spec: McpServerSpec, check: ServerCheck | None) -> dict[str,
 
 
 def report_tools(tools: McpTools) -> Report:
-    """List tools: the name for models and permission rules, and the server's own."""
+    """List tools: the name that models and permission rules use, and the name on the server."""
     first_lines = [terminal_line(tool.description.partition("\n")[0]) for tool in tools.tools]
     rows = [
         [

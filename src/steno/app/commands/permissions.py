@@ -68,8 +68,8 @@ def _add_actions(parser: argparse.ArgumentParser, in_terminal: bool) -> None:
     revoke = actions.add_parser(
         "revoke",
         help="remove an allow rule",
-        description="Remove an allow rule. Without --project or --user, it is removed for this "
-        "project and for all your projects.",
+        description="Remove an allow rule. Without --project or --user, it is removed from the "
+        "rules of this project and from your rules for all projects.",
     )
     add_arguments(revoke, [rule, _scope_options(in_revoke), folder])
     revoke.set_defaults(action="revoke")
@@ -127,7 +127,7 @@ COMMAND: CommandDefinition = CommandDefinition(
     _split_typed,
     help="list and change permanent permission rules",
     description="List and change the rules that allow calls without approval, for the project in "
-    "this folder and for you in all projects. They are stored in your settings folder, not in the "
+    "this folder, or for all your projects. They are stored in your settings folder, not in the "
     "project. Without a command, the rules are listed.",
     add_actions=_add_actions,
 )

@@ -182,7 +182,10 @@ def _read_message(members: ObjectMembers, target: RequestTarget) -> list[Message
 
 
 def _read_content(members: ObjectMembers, read: Callable[[Raw], B]) -> tuple[B | Text, ...] | None:
-    """Read the content, and note a list, since the encoder writes a single text as a string."""
+    """Read the content. If it is a list, record that form.
+
+    Otherwise, the encoder would write a single text as a string.
+    """
     text = members.take("content", str)
     return base.take_content(members, read) if text is None else (_build_text(text),)
 
