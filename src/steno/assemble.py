@@ -133,7 +133,10 @@ class ToolCallDraft:
         return self.built
 
     def build_truncated(self, new_id: Callable[[], str]) -> AnyToolCall:
-        """Return the call for a truncated response; invalid if it has no arguments and no end."""
+        """Return the call of a response that was cut off.
+
+        If the call has neither ended nor received arguments, an InvalidToolCall is returned.
+        """
         call = self.build(new_id)
         if self.has_ended or any(self.parts) or isinstance(call, InvalidToolCall):
             return call
@@ -146,7 +149,10 @@ class ToolCallDraft:
         )
 
     def is_complete(self) -> bool:
-        """Return whether there are brackets and all are closed; each part is scanned once."""
+        """Return whether the arguments contain brackets and all of these brackets are closed.
+
+        Each part is scanned only once, even if this method is called repeatedly.
+        """
         for part in self.parts[self.scanned :]:
             for mark in part:
                 if self.is_escaped:
@@ -166,7 +172,10 @@ BlockDraft: TypeAlias = TextDraft | ToolCallDraft | Image | Opaque
 
 
 def merge_extras(found: ExtrasByWire | None, news: Mapping[str, Mapping[str, Any]]) -> ExtrasByWire:
-    """Return `found` after adding the new members of each wire; new members replace old ones."""
+    """Add the new members of each wire to `found`, or to a new dictionary, and return it.
+
+    A new member replaces an old member of the same name.
+    """
     merged: ExtrasByWire = {} if found is None else found
     for wire, members in news.items():
         merged.setdefault(wire, {}).update(members)
@@ -174,9 +183,11 @@ def merge_extras(found: ExtrasByWire | None, news: Mapping[str, Mapping[str, Any
 
 
 def is_different_call(call: ToolCallDraft, index: int | None, name: str | None) -> bool:
-    """Return whether a part with the id of `call` begins another call; some servers reuse ids.
+    """Return whether a part that has the id of `call` belongs to a different call.
 
-    It does if its index differs, and its name differs or the arguments of `call` are complete.
+    Some servers reuse ids. The part belongs to a different call if its index differs from that of
+    `call`, and if either its name differs, too, or the arguments of `call` are complete. If an
+    index or a name is unknown, the part belongs to `call`.
     """
     if None in (index, call.index, name, call.name) or index == call.index:
         return False
@@ -188,16 +199,19 @@ def is_different_call(call: ToolCallDraft, index: int | None, name: str | None) 
 
 @final
 class Assembler:
-    """Collects the events of one turn; `message()` returns the message at any time."""
+    """Builds a message from the events of one response; `message()` can be called at any time."""
 
     def __init__(self, *, new_id: Callable[[], str] = new_call_id) -> None:
-        """Start an empty turn; `new_id` creates an id for each call that has none."""
+        """Create an assembler without events.
+
+        `new_id` creates the id of a call for which the provider sent none.
+        """
         self._new_id = new_id
         self._drafts: list[BlockDraft] = []
         self._text_drafts: dict[tuple[type, int], TextDraft] = {}
         self._latest_text_draft: TextDraft | None = None
         self._text_index: int | None = None
-        """The index of `_latest_text_draft`; None if that is not a text block."""
+        """The index of `_latest_text_draft` if that draft is a text block; otherwise None."""
         self._add_text: Callable[[str], None] = list[str]().append
         self._calls: list[ToolCallDraft] = []
         self._call_by_id: dict[str, ToolCallDraft] = {}
@@ -270,7 +284,7 @@ class Assembler:
     def message(
         self, stop_reason: StopReason | None = None, *, usage: Usage | None = None
     ) -> AssistantMessage:
-        """Return the message so far, which is complete after the end of the events.
+        """Return the message built from the events so far.
 
         Pass `stop_reason` for a response that did not finish (aborted, error); a call that has
         neither ended nor received arguments is then invalid. `usage` is used only if no `Finished`
@@ -376,7 +390,7 @@ class Assembler:
     def _find_call(
         self, index: int | None, id: str | None, name: str | None, fragment: str
     ) -> ToolCallDraft | None:
-        """Find the call that a fragment belongs to; None if it starts a new one."""
+        """Return the call to which a fragment belongs; None if the fragment starts a new call."""
         known = None if id is None else self._call_by_id.get(id)
         if known is not None:
             return None if is_different_call(known, index, name) else known
@@ -400,7 +414,10 @@ class Assembler:
     def _fill_id_and_name(
         self, call: ToolCallDraft, id: str | None, name: str | None
     ) -> tuple[str | None, str | None]:
-        """Set the id and the name of a call if they were missing; return the newly set values."""
+        """Set the id and the name of a call if they are missing.
+
+        Return the id and the name that were set, and None in place of a value that was not set.
+        """
         late_id = id if call.id is None else None
         late_name = name if call.name is None else None
         if late_id is not None:

@@ -233,12 +233,12 @@ class ProviderError(StenoError):
         """The HTTP status; 200 if the error arrived within a response that began normally."""
         self.provider_type = provider_type
         self.provider_code = provider_code
-        """The provider's own error code, as sent; `provider_type` is its own error type."""
+        """The error code that the provider sent; `provider_type` is the error type that it sent."""
         self.request_id = request_id
         self.retryable = retryable
         """Whether the same request may succeed later."""
         self.retry_after_s = retry_after_s
-        """The number of seconds that the provider asks clients to wait; None if it sent none."""
+        """The time that the provider asks clients to wait; None if the provider sent no time."""
 
     def __str__(self) -> str:
         return self._with_facts(super().__str__())

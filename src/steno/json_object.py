@@ -46,7 +46,7 @@ class JsonObject(Mapping[str, JsonValue]):
     _members: dict[str, Any]
 
     def __init__(self, members: Mapping[str, object] | None = None) -> None:
-        """Copy `members`. Raises InvalidValue if JSON cannot represent them, as with NaN."""
+        """Copy `members`. Raises InvalidValue if JSON cannot represent a value, such as NaN."""
         if members is not None and not isinstance(members, Mapping):
             raise InvalidValue(
                 f"not a JSON object: {type(members).__name__} is not a mapping",
@@ -226,7 +226,10 @@ _SURROGATE_ESCAPE: Final = re.compile(
 
 
 def replace_lone_surrogate_escapes(raw: bytes) -> tuple[bytes, int]:
-    """Replace escaped lone surrogates in JSON with U+FFFD; return the result and their number."""
+    """Replace escaped lone surrogates in JSON with U+FFFD.
+
+    Return the resulting JSON and the number of replacements.
+    """
     if _BACKSLASH not in raw or b"\\u" not in raw:
         return raw, 0
     replaced = 0
@@ -242,7 +245,11 @@ def replace_lone_surrogate_escapes(raw: bytes) -> tuple[bytes, int]:
 
 
 def parse_object(text: str | bytes) -> dict[str, Any]:
-    """Parse the text of a JSON object. Raises an InvalidValue that does not quote the text."""
+    """Parse the text of a JSON object.
+
+    Raises InvalidValue, which does not quote the text, if the text is not a JSON object or is
+    nested too deeply.
+    """
     try:
         members = decode_object(text)
         if len(text) > MAX_SHALLOW_LENGTH:
@@ -275,7 +282,11 @@ _JSON_TOKEN: Final = re.compile(
 
 
 def is_deep_json(text: str) -> bool:
-    """Return whether `text` is valid JSON, without recursion, for nesting too deep for msgspec."""
+    """Return whether `text` is one JSON value of any depth.
+
+    This function does not use recursion, so it also works for values that are nested too deeply for
+    msgspec.
+    """
     text = text.rstrip(" \t\r\n")
     closers: list[str] = []
     state, position = "value", 0
@@ -337,7 +348,7 @@ def is_array(value: object) -> TypeGuard[list[Any] | tuple[Any, ...]]:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Return whether a value is a JSON number; booleans are not."""
+    """Return whether a value is a JSON number; a boolean is not a number."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

@@ -1,4 +1,4 @@
-"""Protocols for the parts of steno that do I/O; this module itself does none.
+"""Protocols for the parts of steno that do I/O; this module itself does no I/O.
 
 A `Provider` answers requests with a `Stream` of events, and a `Transport` sends HTTP requests. A
 `Tool` runs the calls of a model, after a permission rule or an `Approver` has allowed them. A
@@ -110,7 +110,7 @@ class HttpRequest(NamedTuple):
 
     @property
     def address(self) -> str:
-        """The URL without user, password, query and fragment; "http" if there is no host."""
+        """The URL as `strip_url_secrets` returns it; "http" if that function returns None."""
         return strip_url_secrets(self.url) or "http"
 
     def __repr__(self) -> str:
@@ -119,7 +119,10 @@ class HttpRequest(NamedTuple):
 
 
 def strip_url_secrets(url: str) -> str | None:
-    """Return a URL without user, password, query and fragment; None if it has no valid host."""
+    """Return a URL without user, password, query and fragment.
+
+    Return None if the URL is invalid, has no host, or contains unprintable characters.
+    """
     try:
         parts = urlsplit(url)
         host = parts.netloc.rpartition("@")[2]
@@ -271,7 +274,7 @@ class PreviewKind(StrEnum):
 
     TEXT = "text"
     NOTE = "note"
-    """A note of the tool about the call, such as where it would run or its limits."""
+    """A note of the tool about the call, such as its working directory or its limits."""
     DIFF = "diff"
     """A unified diff."""
     CODE = "code"
@@ -286,7 +289,7 @@ class PreviewPart(NamedTuple):
     kind: PreviewKind
     text: str
     language: str = ""
-    """The file name suffix, if the part is code."""
+    """The suffix of the file name, without its dot, if the part is code; otherwise empty."""
 
 
 @final
@@ -324,10 +327,10 @@ _MAX_HEADLINE_CHARACTERS: Final = 640
 
 
 def default_headline(call: AnyToolCall, names: Sequence[str] = ()) -> str:
-    """Return the main argument of a call, or the start of its arguments as JSON if it has none.
+    """Return the main argument of a call; without one, a prefix of the arguments as JSON.
 
-    The main argument is the first of `names`, `command`, `path` and so on that is a non-empty
-    string. The headline of a call without arguments is empty.
+    The main argument is the first argument that is a non-empty string, in the order of `names` and
+    then of `_HEADLINE_ARGUMENTS`. The headline of a call without arguments is empty.
     """
     arguments: Mapping[str, Any] = {}
     if isinstance(call, ToolCall):
@@ -378,7 +381,8 @@ class Tool(Protocol):
     def headline(self, call: AnyToolCall, /) -> str:
         """Return the main part of the call, such as a command or a path, without the tool's name.
 
-        Accepts any arguments and never raises. If a tool lacks it, `default_headline` is used.
+        Accepts any arguments and never raises. If a tool lacks this method, `default_headline` is
+        used.
         """
         ...
 
@@ -408,7 +412,7 @@ class GrantScope(StrEnum):
 
 @final
 class ApprovalRequest(RedactedRepr, frozen=True, kw_only=True):
-    """A call that no rule allows or denies, with the facts that an approver needs."""
+    """A call that no rule allows or denies, with the information that an approver needs."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"capability"})
 
@@ -442,7 +446,7 @@ class Approver(Protocol):
     """Decides whether calls may run, for example by asking a person."""
 
     async def ask(self, request: ApprovalRequest, /) -> ApprovalDecision:
-        """Return a decision; until it returns, the log lists the approval as pending."""
+        """Return a decision. The log lists the approval as pending until this method returns."""
         ...
 
 
@@ -470,19 +474,20 @@ class InputAuthorizer(Protocol):
         """Return the rule or the approver that allows the access, for the log.
 
         The rules for `tool` (`read`, `fetch`, ...) apply; `subject` is normalized as in
-        `Tool.subjects`. Raises ToolFailed if access is denied, without the subject in its message.
+        `Tool.subjects`. Raises ToolFailed, whose message does not contain the subject, if access is
+        denied.
         """
         ...
 
 
 class ResolveContext(NamedTuple):
-    """Facts about the model for which a reference is resolved, and callbacks to the agent."""
+    """Properties of the model for which a reference is resolved, and callbacks to the agent."""
 
     authorize: InputAuthorizer
     vision: bool | None = None
     """Whether the model accepts images; None if it is unknown."""
     image_refusal: str = ""
-    """The error with which the model refused an earlier image; empty if it refused none."""
+    """The error with which the model refused an earlier image; empty if it refused no image."""
     report_progress: Callable[[str], object] = lambda _: None
     """Reports the current step of a slow resolution to the user."""
 
@@ -512,9 +517,9 @@ class ResolvedReference(RedactedRepr, frozen=True, kw_only=True):
     error_code: str | None = None
     """The stable code of the error; not recorded."""
     details: Mapping[str, Any] | None = None
-    """Facts for the log, never sent to a model: hash, size, mode, engine, confidence."""
+    """Details for the log, never sent to a model: hash, size, mode, engine, confidence."""
     notice: str = ""
-    """A notice for the user if the result differs from the expected one; else empty."""
+    """A notice for the user, such as that files were left out; empty if there is no notice."""
 
 
 class Resolver(Protocol):
@@ -565,7 +570,7 @@ class Journal(Protocol):
     """The storage of one conversation. A `Conversation` writes to it and reads from it."""
 
     def extract_blobs(self, payload: Payload) -> Payload:
-        """Store the large parts of a payload as blobs, and return the payload as it is recorded."""
+        """Store the large parts of a payload as blobs, and return the payload with references."""
         ...
 
     def restore_blobs(self, payload: PayloadT) -> PayloadT:
@@ -576,7 +581,7 @@ class Journal(Protocol):
         ...
 
     def append(self, entry: Entry, *, branch: str, digest: str, expected: str | None) -> None:
-        """Write an entry at the end of a branch; it is durable when this returns.
+        """Write an entry at the end of a branch; the entry is durable when this method returns.
 
         `expected` is the last entry of the branch as the writer knows it. Raises Conflict if the
         branch ends with another entry, and Unavailable if the storage cannot be written. After a
@@ -604,7 +609,7 @@ class BlobStore(Protocol):
     """Storage of bytes under their SHA-256; every store implements this protocol."""
 
     def put_blob(self, data: bytes) -> str:
-        """Store bytes and return their SHA-256; they are durable when this returns."""
+        """Store bytes and return their SHA-256; the bytes are durable when this method returns."""
         ...
 
     def blob(self, sha256: str) -> bytes:

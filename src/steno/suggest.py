@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 
 def closest_name(name: str, known: Iterable[str], *, cutoff: float = 0.65) -> str | None:
-    """Return the known name that is most similar to `name`, ignoring case; None if none is similar.
+    """Return the known name most similar to `name`, ignoring case; None if no name is similar.
 
     `cutoff` is the minimum similarity of a match, from 0 (any name) to 1 (an identical name).
     """

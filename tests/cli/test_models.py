@@ -105,7 +105,7 @@ def test_other_protocols_of_a_server_are_listed_by_name_and_in_the_help() -> Non
     assert "openai-responses" not in run_steno("models").out
     assert "no key; set OPENAI_API_KEY" in run_steno("models", "--provider", "openai-responses").out
     output = " ".join(run_steno("models", "--help").out.split())
-    assert "--provider, such as openai-responses," in output
+    assert "such as --provider openai-responses." in output
 
 
 def configure(home: Path, more: str) -> None:

@@ -271,7 +271,7 @@ class Agent:
     def enqueue(
         self, prompt: AnyPrompt | ShellCommand, policy: SteeringPolicy = SteeringPolicy.AFTER_CALLS
     ) -> None:
-        """Queue a prompt or a shell command for the current run, or for the next if idle."""
+        """Queue a prompt or a shell command for the current run or, if idle, for the next run."""
         if policy is SteeringPolicy.INTERRUPT and self._run is None:
             policy = SteeringPolicy.AFTER_CALLS  # there is no run to interrupt
         queued = prompt if isinstance(prompt, ShellCommand) else _build_prompt_input(prompt)
@@ -397,7 +397,7 @@ class _ToolProblem(NamedTuple):
 
 
 def _tool_problem(tool: object) -> _ToolProblem | None:
-    """Return the code and the advice for a value that is not a tool; None if it is one."""
+    """Return the code and the advice for a value that is not a tool; None for a valid tool."""
     if isinstance(tool, type):
         return _ToolProblem("tool_is_class", f"pass an instance: {tool.__name__}(…)")
     missing = next((name for name in _MISSING_ATTRIBUTE_CODES if not hasattr(tool, name)), None)

@@ -144,9 +144,10 @@ async def summarize(
 def _split_to_fit(
     messages: Sequence[Message], budget_tokens: int | None, count_tokens: CountTokens
 ) -> Iterator[list[Message]]:
-    """Yield the messages in pieces that fit the budget; shorten results in oversized groups.
+    """Yield the messages in pieces that fit the budget; one piece if `budget_tokens` is None.
 
-    A group that does not fit even then is a piece of its own.
+    Tool results are shortened in a group that is larger than the budget. If the group still does
+    not fit, it is yielded as a piece of its own.
     """
     if budget_tokens is None:
         yield list(messages)

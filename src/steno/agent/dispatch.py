@@ -74,7 +74,7 @@ class _ApprovedCall(NamedTuple):
 
 
 _CheckedCall: TypeAlias = tuple[AnyToolCall, ToolResultMessage | None]
-"""A call, and its result if it cannot be run."""
+"""A call, and the error result to record if the call cannot be run; None if it can be run."""
 
 
 class _RunningCall(NamedTuple):
@@ -110,7 +110,10 @@ class Dispatcher:
         self._runner = runner
         self._telemetry = telemetry
         self.consecutive_invalid_turns: int = 0
-        """The number of latest consecutive turns in which no call could be run."""
+        """The number of consecutive turns, up to the last, without a call that could be run.
+
+        Such a turn has only invalid calls and calls of unknown tools.
+        """
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -167,7 +170,7 @@ class Dispatcher:
     async def _decide(
         self, call: AnyToolCall, recorder: RunRecorder
     ) -> _ApprovedCall | ToolResultMessage:
-        """Ask the gate about a call; return the approved call, or a result with the reason."""
+        """Ask the gate about a call. Return the approved call, or the result to record instead."""
         assert isinstance(call, ToolCall)
         tool = self._tools[call.name]
         try:
@@ -253,9 +256,10 @@ def _current_subjects(tool: Tool, call: ToolCall) -> tuple[str, ...] | None:
 
 
 def _result_after_stop(running: _RunningCall) -> ToolResultMessage:
-    """Return the result of a cancelled call: its own if it has ended, else a cancelled result.
+    """Return the result to record for a call after its task was cancelled.
 
-    A cancelled result includes the output so far, perhaps the only trace of the call's effects.
+    If the task has returned a result, that result is recorded. Otherwise, the call is recorded as
+    cancelled, with its output so far, which may be the only trace of its effects.
     """
     task, output = running.task, running.output.text
     if task.done() and not task.cancelled() and task.exception() is None:

@@ -36,11 +36,11 @@ class RunResult(NamedTuple):
 
     end_reason: EndReason
     message: AssistantMessage | None
-    """The last response of the run; None if there is none."""
+    """The last response of the run; None if the model did not respond."""
     turns: int
     usage: Usage
     cost: Decimal | None = None
-    """None if the price of the model is unknown."""
+    """The cost of the run; None if the price of the model is unknown."""
     reason: str = ""
     """The limit, the error, or the reason why the last response is incomplete; else empty."""
     error: StenoError | None = None
@@ -99,7 +99,7 @@ class NoticeKind(StrEnum):
     """The subject of a notice."""
 
     CONTEXT = "context"
-    """A fact about the next request that no `Change` describes."""
+    """Information about the next request that no `Change` describes."""
     RETRY = "retry"
     """A turn failed and is repeated."""
     LIMIT = "limit"

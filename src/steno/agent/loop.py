@@ -285,7 +285,10 @@ class AgentRun:
                 await references.resolve_unanswered(self._recorder, turn)
 
     async def _replace_refused_images(self, exc: StenoError) -> bool:
-        """Replace images with text if the error may be about an image; return whether it did so."""
+        """Replace images with text if the provider may have refused the request because of them.
+
+        Return whether images were replaced, so that the request is worth repeating.
+        """
         references = self._config.references
         if references is None or self._image_refusal or not is_image_refusal(exc):
             return False
@@ -352,7 +355,7 @@ class AgentRun:
         return message
 
     def _record_partial(self, stream: Stream, span: TelemetrySpan) -> None:
-        """Record the received part of a response, and its calls as not run."""
+        """Record the received part of a response, and record each of its calls as not run."""
         try:
             partial = stream.message()
         except StenoError:

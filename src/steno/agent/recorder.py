@@ -132,8 +132,8 @@ def _raise_deferred(exc: BaseException, _: LoopEvent) -> NoReturn:
 def rewind_branch(conversation: Conversation, to: str) -> list[Entry]:
     """Rewind the active branch to an entry, without losing the mode and the shell commands.
 
-    A mode that the rewind changed and the shell commands after the entry are recorded again. Return
-    the new entries. Raises LogError if an entry cannot be recorded; the code is
+    The shell commands after the entry are recorded again, as is the mode if the rewind changed it.
+    Return the new entries. Raises LogError if an entry cannot be recorded; the code is
     `mode_not_restored` if the branch was rewound but its mode could not be restored.
     """
     mode = conversation.mode

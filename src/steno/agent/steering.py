@@ -199,7 +199,8 @@ class InputRecorder:
 def find_unsent_prompt(conversation: Conversation) -> PromptInput | None:
     """Return the last prompt that was rewound because of an unresolved reference.
 
-    Return None if there is none, or if a message followed; shell commands do not count.
+    Return None if there is no such prompt, or if a message was recorded after the rewind. Shell
+    commands do not count as messages.
     """
     last = _last_main_entry(conversation)
     if last is None or not isinstance(last.payload, Rewind):
@@ -218,7 +219,10 @@ def find_unsent_prompt(conversation: Conversation) -> PromptInput | None:
 
 
 def _last_main_entry(conversation: Conversation) -> Entry | None:
-    """Return the last rewind or message of the branch, ignoring shell commands."""
+    """Return the entry of the last rewind or message of the branch; None if there is none.
+
+    Shell commands do not count as messages.
+    """
     for entry in reversed(conversation.entries_view()):
         is_message = entry.message is not None and shell_command_of(entry) is None
         if is_message or isinstance(entry.payload, Rewind):
@@ -227,6 +231,9 @@ def _last_main_entry(conversation: Conversation) -> Entry | None:
 
 
 def is_unanswered(conversation: Conversation) -> bool:
-    """Return whether the branch ends with a message of the user, so that a run can answer it."""
+    """Return whether the last message of the branch is from the user, so that a run can answer it.
+
+    A shell command counts as a message of the user.
+    """
     last = last_message(conversation.entries_view(), with_shell=True)
     return last is not None and isinstance(last.message, UserMessage)

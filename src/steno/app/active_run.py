@@ -44,7 +44,7 @@ _MAX_STOP_ATTEMPTS: Final = 3
 
 
 class _ReturnedPrompt(NamedTuple):
-    """A prompt with an unresolved reference, and those sent after it."""
+    """A prompt with an unresolved reference, and the prompts that were sent after it."""
 
     conversation: Conversation
     message: UserMessage | None
@@ -52,13 +52,19 @@ class _ReturnedPrompt(NamedTuple):
 
 
 def _report_start(started: asyncio.Future[StenoError | None], error: StenoError | None) -> None:
-    """Report once whether a run started; a run that is cancelled at once cannot do so itself."""
+    """Report whether a run has started, unless that was already reported.
+
+    `error` is None if the run has started.
+    """
     if not started.done():
         started.set_result(error)
 
 
 def _report_end(started: asyncio.Future[StenoError | None], run: asyncio.Task[RunResult]) -> None:
-    """Report a run that ended before it started; listeners receive its error."""
+    """Report that a run was interrupted, if it ended before it started.
+
+    Its error is marked as retrieved, because listeners receive it.
+    """
     _report_start(started, interrupted_before_start())
     if not run.cancelled():
         run.exception()  # mark the error as retrieved, or asyncio would log it
@@ -112,7 +118,7 @@ class ActiveRun:
     # -- the agent ---------------------------------------------------------------------------
 
     async def send(self, prompt: PromptInput) -> None:
-        """Start a run with a prompt, or steer the current one."""
+        """Start a run with a prompt. If the agent is running, steer the run with the prompt."""
         state = self._state
         async with state.lock:
             state.check_open()
@@ -169,7 +175,10 @@ class ActiveRun:
             await self._start(typed._replace(message=message, audit=unsent.audit), followers)
 
     def _rewind_cut_off_response(self) -> None:
-        """Rewind a response that was cut off. Raises Missing if there is none."""
+        """Rewind the branch to the entry before the last response.
+
+        Raises Missing if the last message is not a response that was cut off.
+        """
         last = last_message(self._state.conversation.entries_view())
         payload = None if last is None else last.payload
         is_cut_off = (
@@ -186,7 +195,10 @@ class ActiveRun:
         self._state.emit_branch_changed()
 
     async def compact(self) -> Entry | None:
-        """Let the model summarize the conversation; return the recorded entry, or None."""
+        """Let the model summarize the conversation; return the entry of the summary.
+
+        Return None if nothing was summarized.
+        """
         state = self._state
         async with state.lock:
             state.check_idle()
@@ -283,7 +295,10 @@ class ActiveRun:
                 self._state.emit(hint)
 
     def _finish_run(self) -> None:
-        """Send `InputReturned` for a prompt with an unresolved reference and for later prompts."""
+        """Mark the agent as idle, and send `InputReturned` for prompts that were not sent.
+
+        These are a prompt with an unresolved reference, and all queued prompts.
+        """
         unsent, followers = self._unsent_prompt, self._state.agent.withdraw()
         first = () if unsent is None or self._prompt is None else (self._prompt,)
         if unsent is not None:
@@ -300,7 +315,10 @@ class ActiveRun:
         return find_unsent_prompt(self._state.conversation) if self._state.is_recorded else None
 
     async def wait(self) -> RunResult:
-        """Wait for the end of the last run, and return its result. Raises its error."""
+        """Wait for the end of the last run, and return its result.
+
+        Raises the error of the run, or StenoError if no run was started or the session was closed.
+        """
         run = self._run
         if run is None:
             raise StenoError("no run was started yet", code="no_run", place="session")
@@ -314,8 +332,8 @@ class ActiveRun:
     def interrupt(self) -> None:
         """Interrupt the run and the shell command; a second call abandons tools that do not stop.
 
-        Prompts that no model has read are withdrawn first, or the run would continue with them.
-        Prompts that are still being prepared, or wait for their turn, are refused.
+        Prompts that no model has read are withdrawn first, because the run would otherwise continue
+        with them. Prompts that are still being prepared, or wait for their turn, are refused.
         """
         state = self._state
         state.lock.cancel_all()
@@ -328,7 +346,7 @@ class ActiveRun:
         self.shell.interrupt()
 
     async def close(self) -> None:
-        """Cancel the run and the command, and wait for them for a limited time.
+        """Cancel the run and the shell command, and wait for their end for a limited time.
 
         Unread prompts are recorded without a response.
         """
@@ -344,9 +362,10 @@ class ActiveRun:
 async def _prepare_prompt(
     prompt: PromptInput, environment: AgentEnvironment
 ) -> tuple[PromptInput, tuple[SetupNotice, ...]]:
-    """Return a prompt with its message, which an MCP server may have expanded, and notices.
+    """Return a prompt with its message, and notices for the user.
 
-    Raises OSError, StenoError.
+    An MCP server expands a command such as `/server:prompt`. Raises OSError if an image cannot be
+    read, and StenoError if the prompt is invalid or the server fails.
     """
     mode = environment.settings.image_mode
     images = await asyncio.to_thread(
@@ -381,10 +400,11 @@ def _with_image_mode(message: UserMessage, mode: RecognitionMode) -> UserMessage
 
 
 def _load_image(image: str | bytes, workspace: Workspace) -> str | ImageData:
-    """Return an image that the user names or pastes: a URL, a path, or its bytes.
+    """Return an image that the user names or pastes, as a URL, a path or its data.
 
-    The user may name any readable file; one in the workspace is referred to by its path there.
-    Raises OSError, InvalidValue.
+    The user may name any readable file. A file in the workspace is returned as its path in the
+    workspace, and any other file as its data. Raises OSError if the file cannot be read, and
+    InvalidValue if it is not an image.
     """
     if isinstance(image, bytes):
         return _validate_image(image, "the pasted data")

@@ -25,7 +25,10 @@ class PendingCall(NamedTuple):
 
     call: ToolCall
     request: ApprovalRequest | None
-    """None while the call waits for another call of its turn; a rule may still decide about it."""
+    """The approval request; None while the call waits for an earlier call of its turn.
+
+    Without a request, a rule may still allow or deny the call.
+    """
     decision: ApprovalDecision | None = None
     """The decision that the user made before approval was requested; None if there is none."""
 
@@ -63,7 +66,7 @@ class ApprovalQueue:
         self._on_change = on_change
         self._open: dict[str, _OpenRequest] = {}
         self._answered: set[str] = set()
-        """Decided calls whose decision the gate has not read yet."""
+        """The ids of decided calls whose decision the gate has not read yet."""
         self._early: dict[str, _EarlyDecision] = {}
         self._announced: dict[str, asyncio.Future[ApprovalDecision]] = {}
         """Requests that `announce` has opened and `ask` does not await yet, by call id."""
@@ -120,10 +123,12 @@ class ApprovalQueue:
     ) -> None:
         """Decide about a request, or store the decision until approval is requested.
 
-        Several calls may be decided together, in any order, until the gate has read the decision of
-        the requested one.
+        `waiting` contains the undecided calls of the turn, by ID. A call without a request can be
+        decided while another call has an open request, or a decision that the gate has not read
+        yet. A stored decision can be replaced until approval is requested.
 
-        Raises Missing if no call with this ID waits for approval, InvalidValue for an invalid rule.
+        Raises Missing if no call with this ID waits for approval, and InvalidValue if the decision
+        has an invalid rule.
         """
         open_request = self._open.get(call_id)
         if open_request is None:
@@ -157,7 +162,7 @@ class ApprovalQueue:
         self._previews.pop(call_id, None)
 
     def forget_all(self) -> None:
-        """Drop all early decisions and previews, and withdraw all requests, at the end of a run."""
+        """Drop early decisions and previews, and withdraw announced requests, after a run."""
         for call_id in list(self._announced):  # the run was interrupted before it called `ask`
             del self._announced[call_id]
             self._close_request(call_id)

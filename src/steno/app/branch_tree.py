@@ -54,7 +54,11 @@ class BranchTree:
         return name
 
     def fork_before(self, entry: str, name: str = "") -> PromptInput:
-        """Switch to a new branch just before a user message; return the prompt of the message."""
+        """Start a branch before a user message, switch to it, and return the prompt of the message.
+
+        Raises InvalidValue if the entry is not a user message, and Missing if one of its images is
+        missing.
+        """
         name = self._new_branch_name(name)
         conversation = self._state.conversation
         found = conversation.entry(entry)
@@ -117,7 +121,7 @@ class BranchTree:
 
 
 def editable_message(entry: Entry) -> UserMessage:
-    """Return the user message of an entry. Raises InvalidValue if the entry has none."""
+    """Return the user message of an entry. Raises InvalidValue if it is not a user message."""
     message = entry.message
     if not isinstance(message, UserMessage):
         raise InvalidValue(
@@ -131,7 +135,10 @@ def _read_rows(store: Store, session: str) -> list[BranchTreeRow]:
 
 
 def prompt_from_message(message: UserMessage, audit: Mapping[str, Any]) -> PromptInput:
-    """Return the prompt of a message as typed; `audit` is the audit data of its entry."""
+    """Return the prompt of a message as the user typed it.
+
+    `audit` is the audit data of the message's entry.
+    """
     origin = audit.get("origin")
     # An MCP server expanded the prompt; attached images follow the expanded text.
     if isinstance(origin, str):
@@ -144,7 +151,7 @@ def prompt_from_message(message: UserMessage, audit: Mapping[str, Any]) -> Promp
 
 
 def _attached_images(blocks: Iterable[Block], text: str) -> tuple[str | bytes, ...]:
-    """Return the images among the blocks, except those that `text` references with @."""
+    """Return the data, path or URL of each image, except images that `text` references with @."""
     images: list[str | bytes] = []
     for block in blocks:
         source = block.source if isinstance(block, Image) else None

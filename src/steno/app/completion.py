@@ -41,7 +41,7 @@ MAX_SUGGESTIONS: Final = 50
 """The maximal number of suggestions."""
 _MAX_PATHS: Final = 100_000
 _LISTING_TIMEOUT_S: Final = 5.0
-"""The time limit for listing a workspace; a slower one is completed folder by folder."""
+"""The time limit for listing a workspace; if it is exceeded, only the typed folder is listed."""
 _PATH_CACHE_S: Final = 5.0
 _PATH_WAIT_S: Final = 2.0
 _HOME_PREFIX: Final = "~/"
@@ -49,7 +49,7 @@ _BUILD_OUTPUT: Final = re.compile(
     r"(?:^|/)__pycache__(?:/|$)|\.(?:py[cod]|class|o|obj|a|lib|so|dylib|dll|exe|wasm)$"
 )
 _NEEDS_NO_QUOTES: Final = re.compile(r"(?!@)[\w./+@%=~#&$-]*[\w/+%=~#&$-]")
-"""Paths that need no quotes; a final dot would end the sentence."""
+"""Paths that need no quotes. A path that ends with a dot needs them: the dot may end a sentence."""
 _SERVER_CACHE_S: Final = 60.0
 _SERVER_WAIT_S: Final = 1.0
 _MAX_DESCRIPTION_WIDTH: Final = 80
@@ -66,8 +66,8 @@ class _CachedTask(NamedTuple, Generic[T]):
 class TimedCache(Generic[K, T]):
     """A cache of the results of a loader, which are loaded again after `max_age_s`.
 
-    A load is awaited for at most `max_wait_s`; the result of a slower one is returned by a later
-    call. A result is dropped when its key is garbage collected.
+    A load is awaited for at most `max_wait_s`. If it takes longer, a later call returns its result.
+    A result is dropped when its key is garbage collected.
     """
 
     def __init__(
@@ -167,7 +167,7 @@ def _path_name(text: str) -> _PathName:
 
 
 def _list_folder(workspace: Workspace, wanted: str) -> list[_PathName]:
-    """Return the content of the typed folder, if it can be read."""
+    """Return the content of the typed folder; empty if the folder cannot be read."""
     folder, _, last = wanted.rpartition("/")
     typed = f"{folder}/" if "/" in wanted else ""
     real = Path(typed).expanduser() if typed.startswith(_HOME_PREFIX) else workspace.root / typed
@@ -226,7 +226,10 @@ def _path_suggestion(text: str) -> Suggestion | None:
 
 
 async def find_completions(environment: AgentEnvironment, typed: str) -> Sequence[Suggestion]:
-    """Return completions of text that starts with `@` or `/`, the best match first; else none."""
+    """Return completions of text that starts with `@` or `/`, the best match first.
+
+    Other text has no completions.
+    """
     servers = tuple(environment.servers)
     sign, rest = typed[:1], typed[1:]
     if sign == "@":

@@ -53,7 +53,7 @@ class AgentEnvironment(NamedTuple):
     settings: Settings
     model_selection: ModelSelection
     target: ModelTarget
-    """The model that requests are for, and its limits."""
+    """The model that receives the requests, and its limits."""
     provider: Provider
     builtin_tools: tuple[Tool, ...]
     """The tools of steno itself."""
@@ -79,22 +79,25 @@ class AgentEnvironment(NamedTuple):
         return self.server_setup.servers
 
     def find_tool(self, name: str) -> Tool | None:
-        """Return the tool of a name; None if there is none."""
+        """Return the tool with this name; None if there is no such tool."""
         return next((tool for tool in self.tools if tool.definition.name == name), None)
 
     def headline(self, call: AnyToolCall) -> str:
-        """Return the headline of a call, from its tool if that is available."""
+        """Return the headline of a call, which its tool provides if the tool is available."""
         tool = self.find_tool(call.name)
         return call_headline(call) if tool is None else tool_headline(tool, call)
 
     def call_content(self, call: ToolCall) -> PreviewPart | None:
-        """Return the text that a call writes, from its tool if available; None if there is none."""
+        """Return the text that a call writes; None if it writes no text.
+
+        If the tool of the call is available, the tool provides the text.
+        """
         tool = self.find_tool(call.name)
         return call_content(call) if tool is None else tool_content(tool, call)
 
     @property
     def notices(self) -> tuple[SetupNotice, ...]:
-        """Notices for the user."""
+        """All notices for the user."""
         return (*self.setup_notices, *self.server_notices)
 
     @property
@@ -123,7 +126,10 @@ class AgentEnvironment(NamedTuple):
         before_run: Callable[[], Awaitable[object]] | None = None,
         begin_run: Callable[[], tuple[Conversation, Iterable[Tool]]] | None = None,
     ) -> Agent:
-        """Build an agent for a conversation; `gate` replaces the default gate. See `Agent`."""
+        """Build an agent for a conversation.
+
+        `gate` replaces the gate of the environment. The other parameters are those of `Agent`.
+        """
         return Agent(
             self.provider,
             conversation,
@@ -147,7 +153,10 @@ class AgentEnvironment(NamedTuple):
 async def open_environment(
     loaded: LoadedSettings, model: ModelSelection, folder: Path, approver: Approver | None
 ) -> AsyncGenerator[AgentEnvironment]:
-    """Open provider, tools and gate without a session, with the tools of all servers."""
+    """Open the provider, tools and gate of an agent without a session.
+
+    If the model supports tools, the MCP servers are started and their tools are included.
+    """
     server_setup = set_up_servers(loaded, folder, DEFAULT_MCP_OPTIONS, notify=lambda _: None)
     servers = server_setup.servers
     async with (
@@ -170,7 +179,7 @@ async def open_environment_with_servers(
     approver: Approver | None,
     server_setup: ServerSetup,
 ) -> AsyncGenerator[AgentEnvironment]:
-    """Open provider, tools and gate with servers that the caller starts and closes."""
+    """Open the provider, tools and gate of an agent. The caller starts and closes the servers."""
     settings = loaded.settings
     async with AsyncExitStack() as stack:
         telemetry = _open_telemetry(settings)
@@ -220,7 +229,7 @@ def _build_resolver(
 
 
 def _build_ocr(settings: Settings) -> OcrReader | None:
-    """Return the reader of text in images; None if it is off, or no engine is installed."""
+    """Return the OCR reader; None if OCR is off or no engine is installed."""
     if settings.ocr is OcrEngineSetting.OFF:
         return None
     try:
@@ -230,7 +239,7 @@ def _build_ocr(settings: Settings) -> OcrReader | None:
 
 
 def _build_transport() -> Transport:
-    """Return a transport for HTTP. Its first request raises MissingExtra without aiohttp."""
+    """Return an HTTP transport. Its first request raises MissingExtra if aiohttp is missing."""
     from steno.transport.http import HttpTransport, TimeLimits  # noqa: PLC0415 - slow to load
 
     limits = TimeLimits(first_byte_s=_FETCH_TIMEOUT_S, idle_s=_FETCH_TIMEOUT_S)
@@ -258,10 +267,10 @@ def target_for(model: ModelSelection, settings: Settings) -> ModelTarget:
 
 
 def open_settings_store(settings: Settings, *, is_new: bool = True) -> Store:
-    """Open the store of the settings. Raises Unavailable.
+    """Open the store of the settings. Raises Unavailable if it cannot be opened.
 
-    If `is_new` is false, a session is to be resumed: a store that does not exist is not created,
-    and an empty store in memory is returned.
+    `is_new` is false if a session is resumed. In that case, a store that does not exist is not
+    created, and an empty store in memory is returned.
     """
     address = default_address() if settings.store is None else read_address(settings.store)
     if not is_new and not address.exists:
@@ -309,7 +318,7 @@ def _open_grants(folder: Path) -> tuple[GrantsFile | None, tuple[SetupNotice, ..
 
 
 def environment_notices(environment: AgentEnvironment, folder: Path) -> Iterator[SetupNotice]:
-    """Yield notices about facts of the model and the folder that the user may not expect."""
+    """Yield notices about properties of the model and the folder that the user may not expect."""
     settings, model = environment.settings, environment.model_selection
     if model.searched:
         yield SetupNotice("model_not_named", _describe_selection(model))

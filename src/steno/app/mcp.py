@@ -161,7 +161,7 @@ class _ServerCollector:
     def _read_valid_specs(
         self, table: Mapping[str, Any], file: Path, environ: Mapping[str, str]
     ) -> dict[str, McpServerSpec]:
-        """Return the valid servers of a project; add a notice for each invalid one."""
+        """Return the valid servers of a project, and add notices about the invalid servers."""
         specs: dict[str, McpServerSpec] = {}
         rejected: list[SetupNotice] = []
         for name, row in table.items():
@@ -222,7 +222,10 @@ class ServerStatus(NamedTuple):
 
 
 def server_status(spec: McpServerSpec) -> ServerStatus:
-    """Return the status of a server; `is_problem` is set if it is enabled but cannot be started."""
+    """Return the status of a server.
+
+    `is_problem` is true if the server is enabled but cannot be started.
+    """
     if spec.is_usable and spec.command and not _is_program_found(spec):
         return ServerStatus(f"not found: {spec.redact_secrets(spec.command)}", is_problem=True)
     return ServerStatus(_configured_state(spec), bool(spec.problem) and not spec.disabled)

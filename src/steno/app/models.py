@@ -1,6 +1,6 @@
 """Choose the model of a run, merge its limits and capabilities, and list all models.
 
-Facts about a model come from settings, its server, the catalog and the price list.
+The properties of a model come from settings, its server, the catalog and the price list.
 """
 
 from __future__ import annotations
@@ -47,16 +47,17 @@ _ERROR_PLACES: Final = ("model", "embedded")
 _EMBEDDED_MAX_TOKENS: Final = 512
 """The default token limit of a response of an embedded model; a small model may never stop."""
 _LOOKUP_TIMEOUTS: Final = DiscoveryTimeouts(local_s=0.5, hosted_s=3)
-"""Short, because the user waits for the list."""
+"""The timeouts for a list of models. They are short, because the user waits for the list."""
 
 
 # -- the model of a run -----------------------------------------------------------------------
 
 
 async def choose_model(loaded: LoadedSettings, recorded_model: str = "") -> ModelSelection:
-    """Return the model of the flag or variable, else the recorded one, else that of the settings.
+    """Return the model that the flag or variable names, else the recorded or configured model.
 
-    If no model is named, an available one is selected. Raises UsageError, InvalidValue, NotFound or
+    `recorded_model` is the model of the session, which takes precedence over the settings files. If
+    no model is named, an available one is selected. Raises UsageError, InvalidValue, NotFound or
     AuthenticationFailed, with the name of the model.
     """
     name, origin = loaded.settings.model or "", loaded.origins.get("model", ("",))[-1]
@@ -97,16 +98,17 @@ def name_model_in_errors(name: str, origin: str) -> Generator[None]:
 
 
 def unknown_model(model: str) -> Model:
-    """Return a model without any known facts."""
+    """Return a model without any known properties."""
     return Model(id=model, raw=JsonObject({}))
 
 
 def apply_model_settings(name: str, vendor: str, reported: Model, settings: Settings) -> Model:
-    """Return a model with the facts in effect, from its full name and the facts of its server.
+    """Return a model with the properties in effect.
 
+    `name` is the full name of the model, and `reported` has the properties that its server reports.
     The settings of the user take precedence over the server, and the server over the row of the
-    vendor; a context size that none of them has is taken from the price list. The maximum length of
-    a response is that of the server or the vendor, which `max_tokens` can lower but not raise.
+    vendor. If none of them has a context size, it is taken from the price list. The maximum length
+    of a response is that of the server or the vendor, which `max_tokens` can lower but not raise.
     """
     user = settings.models.get(name, ModelSettings())
     row = settings.providers.get(vendor)
@@ -133,7 +135,10 @@ def apply_model_settings(name: str, vendor: str, reported: Model, settings: Sett
 
 
 def build_target(name: str, vendor: str, reported: Model, settings: Settings) -> ModelTarget:
-    """Return the target of requests to a model, from its full name and the facts of its server."""
+    """Return the target of requests to a model.
+
+    `name` is the full name of the model, and `reported` has the properties that its server reports.
+    """
     model = apply_model_settings(name, vendor, reported, settings)
     return ModelTarget(
         model=model.id,
@@ -148,7 +153,7 @@ def build_target(name: str, vendor: str, reported: Model, settings: Settings) ->
 
 
 def _first_known(values: Iterable[T | None]) -> T | None:
-    """Return the first value that is not None."""
+    """Return the first value that is not None; None if there is no such value."""
     return next((value for value in values if value is not None), None)
 
 
@@ -161,7 +166,7 @@ async def find_models(
     *,
     timeouts: DiscoveryTimeouts = DEFAULT_DISCOVERY_TIMEOUTS,
 ) -> list[DiscoveryResult]:
-    """Request the models of every provider, or only of the named one, and apply the settings.
+    """Return the models of every provider, or only of the named one, with the settings applied.
 
     Raises UsageError if the provider is unknown.
     """

@@ -57,7 +57,10 @@ _REPAIR_ADVICE: Final = "fix or delete the file; until then it is ignored"
 
 
 def read_rule(text: str) -> PermissionRule:
-    """Parse a rule about a known tool. Raises InvalidValue, always with the place `rule`."""
+    """Parse a rule about a known tool.
+
+    Raises InvalidValue with the place `rule` if the rule is invalid or its tool is unknown.
+    """
     try:
         return parse_known_rule(text)
     except InvalidValue as exc:
@@ -65,14 +68,14 @@ def read_rule(text: str) -> PermissionRule:
 
 
 def parse_known_rule(text: str) -> PermissionRule:
-    """Parse a rule about a known tool. Raises InvalidValue."""
+    """Parse a rule. Raises InvalidValue if the rule is invalid or its tool is unknown."""
     rule = PermissionRule.parse(text)
     check_rule_tool(rule)
     return rule
 
 
 def check_rule_tool(rule: PermissionRule) -> None:
-    """Refuse a rule about an unknown tool, which would have no effect. Raises InvalidValue.
+    """Raise InvalidValue if the tool of a rule is unknown, because the rule would have no effect.
 
     Wildcards and the tools of servers cannot be checked here.
     """
@@ -120,7 +123,10 @@ class StoredGrants(NamedTuple):
         return self.user if project is None else self.projects.get(project, ())
 
     def with_rules(self, project: str | None, rules: Iterable[str]) -> StoredGrants:
-        """Return a copy with other rules for a project, or for the user if `project` is None."""
+        """Return a copy in which `rules` replace the rules of a project.
+
+        If `project` is None, they replace the rules of the user.
+        """
         unique = tuple(dict.fromkeys(rules))
         if project is None:
             return self._replace(user=unique)
@@ -137,9 +143,9 @@ class GrantsFile:
     """The permanent rules of one project and of the user; a `GrantStore` of `steno.ports`."""
 
     def __init__(self, folder: Path, *, file: Path | None = None) -> None:
-        """Take the folder that the agent works in, and optionally another file than the user's.
+        """Take the folder that the agent works in. `file` replaces the user's file of grants.
 
-        Raises InvalidValue if the home folder is unknown.
+        Raises InvalidValue if `file` is None and the home folder is unknown.
         """
         self.folder: Final = os.path.realpath(folder)
         """The folder of the project; paths in its rules are relative to it."""
@@ -153,12 +159,16 @@ class GrantsFile:
         self.file: Final = Path(os.path.realpath(file))
 
     def rules(self) -> tuple[str, ...]:
-        """Return the rules that are allowed here. Raises InvalidDocument, Unavailable."""
+        """Return the rules of the project and of the user. Raises the same errors as `read`."""
         stored = self.read()
         return tuple(dict.fromkeys((*stored.rules_for(self.folder), *stored.user)))
 
     def read(self) -> StoredGrants:
-        """Return all stored rules. Raises InvalidDocument, Unavailable."""
+        """Return all stored rules. There are none if the file does not exist.
+
+        Raises InvalidDocument if the file is invalid, and Unavailable if it cannot be read or
+        another user can write to it.
+        """
         with translate_os_errors(str(self.file)):
             try:
                 with self.file.open("rb") as stream:
@@ -175,7 +185,11 @@ class GrantsFile:
         return parse_grants(data, str(self.file))
 
     def add(self, rule: str, scope: GrantScope) -> None:
-        """Allow a rule from now on. Raises InvalidValue, InvalidDocument, Unavailable."""
+        """Store a rule, which allows calls from now on.
+
+        Raises InvalidValue if the rule or the scope is invalid, InvalidDocument if the file is
+        invalid, and Unavailable if it cannot be read or written.
+        """
         text, project = str(PermissionRule.parse(rule)), self._project(scope)
         with self._locked_for_writing():
             stored = self.read()
@@ -211,7 +225,7 @@ class GrantsFile:
 
     @contextmanager
     def _locked_for_writing(self) -> Generator[None]:
-        """Lock the file against other processes until it is written."""
+        """Lock the file against other processes until the `with` block ends."""
         with translate_os_errors(str(self.file)):
             make_folder(self.file.parent)
             lock = self.file.with_name(f"{GRANTS_FILE_NAME}.lock")
@@ -317,7 +331,10 @@ class KeyFileSigner:
     """Signs texts for the user of this process (`steno.agent.permissions.grants.SignText`)."""
 
     def __init__(self, file: Path | None = None) -> None:
-        """Take the file of the key, by default the user's; it is read when it is needed."""
+        """Take the file of the key, by default the user's file.
+
+        The file is read when the first text is signed.
+        """
         self._file = file or _user_file(KEY_FILE_NAME)
         self._secret: bytes | None = None
 
@@ -351,7 +368,10 @@ def _read_secret(file: Path) -> bytes | None:
 
 
 def _create_secret(file: Path) -> bytes:
-    """Create a new secret and store it; if two processes do so at once, the last one is kept."""
+    """Create and store a new secret, and return it.
+
+    If several processes do this at once, the last stored secret is kept.
+    """
     make_folder(file.parent)
     with open_draft(file.parent) as draft:
         draft.stream.write(secrets.token_bytes(_KEY_BYTES))

@@ -69,7 +69,7 @@ class AgentSession:
     """All stored sessions."""
 
     def __init__(self, state: SessionState) -> None:
-        """Take the shared state; see `open`."""
+        """Take the shared state. Use `open` to open a session."""
         self.state: Final = state
         """The state shared by the parts of the session, for commands, not for interfaces."""
         self.active_run: Final = ActiveRun(state)
@@ -164,7 +164,7 @@ class AgentSession:
 
     @property
     def status(self) -> SessionStatus:
-        """The status of the session; reading it takes the same time in a long session."""
+        """The status of the session, which is fast to read even in a long session."""
         return self.state.status
 
     @property
@@ -184,7 +184,7 @@ class AgentSession:
 
     @property
     def pending_calls(self) -> Sequence[PendingCall]:
-        """The calls that wait for approval, requested ones first."""
+        """The calls that wait for approval, starting with those whose approval was requested."""
         return self.state.approvals.pending_calls(self._undecided_calls().values())
 
     def subscribe(self, listener: SessionListener) -> Callable[[], None]:
@@ -192,7 +192,10 @@ class AgentSession:
         return self.state.subscribe(listener)
 
     def entries(self, branch: str | None = None) -> Sequence[Entry]:
-        """Return the entries of the active branch or of another branch, without copying them."""
+        """Return the entries of a branch, by default the active one, without copying them.
+
+        There are no entries before the session is recorded.
+        """
         return self.state.conversation.entries_view(branch) if self.state.is_recorded else ()
 
     def find_image(self, entry: str, block: int) -> ImageReader | None:
@@ -207,7 +210,8 @@ class AgentSession:
     async def send(self, prompt: PromptInput) -> None:
         """Send a prompt, which starts a run or steers the current one.
 
-        Returns once the prompt is accepted; listeners receive the results. Raises StenoError.
+        Returns once the prompt is accepted; listeners receive the results. Raises StenoError if the
+        prompt is refused.
         """
         if not isinstance(prompt, PromptInput):
             raise InvalidValue(
@@ -220,7 +224,7 @@ class AgentSession:
     async def retry(self, image_mode: RecognitionMode | None = None) -> None:
         """Send an unsent prompt again, or continue where the log stops.
 
-        `image_mode` replaces that of the prompt's images.
+        `image_mode` replaces the mode of the images in the prompt.
         """
         await self.active_run.retry(image_mode)
 
@@ -229,14 +233,14 @@ class AgentSession:
         return await self.active_run.wait()
 
     async def run_shell(self, command: str) -> None:
-        """Run a shell command of the user; its output is recorded. Returns once it runs."""
+        """Start a shell command of the user. Its output is recorded when the command ends."""
         await self.active_run.shell.run(command)
 
     def interrupt(self) -> None:
-        """Interrupt the run and the shell command, if any.
+        """Interrupt the run and the shell command, if they are running.
 
-        Prompts that no model has read, or that wait for servers, return as `InputReturned`; those
-        that are still being prepared, or wait for their turn, are refused. The output of an
+        Prompts that no model has read, or that wait for servers, are returned with `InputReturned`.
+        Prompts that are still being prepared, or wait for their turn, are refused. The output of an
         interrupted shell command is still recorded.
         """
         self.active_run.interrupt()
@@ -252,11 +256,14 @@ class AgentSession:
         self.state.approvals.decide(call_id, decision, self._undecided_calls())
 
     def headline(self, call: AnyToolCall) -> str:
-        """Return the headline of a call, from its tool if that is available."""
+        """Return the headline of a call, which its tool provides if the tool is available."""
         return self.state.environment.headline(call)
 
     def call_content(self, call: ToolCall) -> PreviewPart | None:
-        """Return the text that a call writes, from its tool if available; None if there is none."""
+        """Return the text that a call writes; None if it writes no text.
+
+        If the tool of the call is available, the tool provides the text.
+        """
         return self.state.environment.call_content(call)
 
     async def preview(self, call: ToolCall) -> CallPreview:
@@ -298,7 +305,7 @@ class AgentSession:
             self.state.emit(EntryRecorded(entry))
 
     async def change_model(self, name: str) -> Report:
-        """Switch to another model; return how its context differs from the log.
+        """Switch to another model; return a report on how its context differs from the log.
 
         The search for the model can be interrupted. The change is recorded with the next request.
         """
@@ -362,7 +369,7 @@ def _open_stored(
 
 
 ImageReader: TypeAlias = Callable[[], bytes | None]
-"""Returns the bytes of an image; None if they cannot be read. That may take a while."""
+"""A function that returns the bytes of an image; None if they cannot be read. It may be slow."""
 
 
 @final
@@ -400,7 +407,8 @@ class SessionImages:
     def _resolved_in(self, conversation: Conversation) -> dict[tuple[str, int], Image]:
         """Return the resolved images of the active branch, by entry and block.
 
-        Only new entries are read, but after a switch of branches or a rewind all of them.
+        Only new entries are read. After a switch of branches or a rewind, all entries are read
+        again.
         """
         entries, (count, last) = conversation.entries_view(), self._read_position
         if count > len(entries) or (count and entries[count - 1] is not last):
@@ -418,6 +426,6 @@ class SessionImages:
 
 
 def _stored_source(block: Block | None) -> ImageBlob | ImageData | None:
-    """Return the source of a block, if it is an image whose bytes are stored."""
+    """Return the source of an image whose bytes are stored; None for any other block."""
     source = block.source if isinstance(block, Image) else None
     return source if isinstance(source, ImageBlob | ImageData) else None

@@ -30,7 +30,10 @@ def begin_session(
 
 
 def apply_start(conversation: Conversation, start: SessionStart, mode: str | None) -> None:
-    """Start the branch `start.fork` and set the mode, unless they are None. Raises Conflict."""
+    """Start the branch `start.fork` and set the mode, unless they are None.
+
+    Raises Conflict if the branch already exists.
+    """
     if start.fork is not None:
         name = new_branch_name(start.fork, conversation.branches, place="--fork")
         start_branch(conversation, name)
@@ -47,9 +50,10 @@ def set_mode(conversation: Conversation, mode: Mode) -> Entry | None:
 
 
 def new_branch_name(name: str, taken: Container[str], *, place: str = "fork") -> str:
-    """Return the stripped name of a new branch; a blank one becomes `fork-1`, `fork-2` and so on.
+    """Return the name of a new branch without surrounding whitespace.
 
-    Raises Conflict if a branch with this name exists.
+    A blank name is replaced with `fork-1`, `fork-2` and so on. Raises Conflict if a branch with
+    this name exists.
     """
     name = name.strip()
     if name in taken:
@@ -102,7 +106,10 @@ def clean_title(title: str, *, place: str = "rename") -> str:
 
 
 def rename_session(store: Store, session: str, title: str) -> str:
-    """Change the title of a session; return the stored title. Raises InvalidValue, Damaged."""
+    """Change the title of a session; return the stored title.
+
+    Raises InvalidValue if the title is blank, and Damaged if the session is damaged.
+    """
     title = clean_title(title)
     with explain_damage(session):
         store.rename(session, title)
@@ -125,7 +132,8 @@ def check_not_open(sessions: Collection[str], open_session: str | None) -> None:
 def remove_sessions(store: Store, sessions: Iterable[str]) -> StenoError | None:
     """Delete sessions, and the blobs older than one hour that no session refers to.
 
-    Returns the error if the blobs could not be deleted, else None; a later call deletes them.
+    Returns the error if the blobs could not be deleted, else None. A later call deletes the
+    remaining blobs.
     """
     for session in sessions:
         store.remove(session)

@@ -32,9 +32,10 @@ class SessionList:
         self._state = state
 
     async def summaries(self, search: str = "") -> Sequence[SessionSummary]:
-        """Return the sessions, the latest first; a search keeps those that contain all its words.
+        """Return the sessions, the latest first.
 
-        Unreadable sessions are omitted and reported.
+        A search returns only sessions in which the title or an entry contains all words of
+        `search`. Unreadable sessions are omitted and reported.
         """
         await self._state.open_store()
         unreadable = UnreadableSessions()
@@ -59,7 +60,7 @@ class SessionList:
             state.emit_branch_changed()
 
     async def resume(self, session: str) -> None:
-        """Resume a session by its id, the start of its id, or `last`."""
+        """Resume a session by its id, a prefix of its id, or `last`."""
         state = self._state
         async with state.lock:
             state.check_idle()

@@ -1,6 +1,6 @@
 """All records of one session in memory: entries by number, id and label, paths and the tree.
 
-The number of an entry is that of its record: short, and always the same.
+The number of an entry is the number of its record. It is short and never changes.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class SessionLog:
     def read(
         cls, store: Store, session: str, show_progress: ShowProgress = no_progress
     ) -> SessionLog:
-        """Read a session. Raises Missing, Damaged."""
+        """Read a session. Raises Missing if it does not exist, and Damaged if it cannot be read."""
         length = None if show_progress is no_progress else count_entries(store, session)
         with explain_damage(session), show_progress("reading records", length) as progress:
             return cls(store.header(session), progress.track(store.records(session)))
@@ -102,11 +102,10 @@ class SessionLog:
         return path[::-1]
 
     def find_entry(self, name: str) -> Entry:
-        """Return an entry by its number, id, label, or the beginning of its id.
+        """Return an entry by its number, its id, a prefix of its id, or its label.
 
         Every command prints numbers, so a number takes precedence over an ID or a label that looks
-        like one.
-        Raises Missing if no entry matches, or more than one.
+        like a number. Raises Missing if no entry matches, or if several entries match.
         """
         number = _ENTRY_NUMBER.fullmatch(name)
         if number is not None and int(number[1]) <= len(self.records):
@@ -147,11 +146,12 @@ def missing_parent() -> Damaged:
 class BranchTreeRow(NamedTuple):
     """One row of a drawn tree: an entry and its position.
 
-    The continuation of an entry is below it; other branches come first, one step to the right.
+    Below an entry, its side branches come first, one step to the right. Its continuation follows in
+    the same column.
     """
 
     graph_prefix: str
-    """The indentation, drawn: `| | `."""
+    """The indentation as drawn lines, such as `| | `."""
     entry: Entry
     number: int
     """The number of the entry, displayed as #12."""
@@ -165,7 +165,7 @@ class BranchTreeRow(NamedTuple):
     is_active: bool
     """Whether the active branch contains the entry."""
     is_notable: bool
-    """Whether the row is drawn while other rows are folded: a prompt, or a landmark."""
+    """Whether the row is a prompt or a landmark, which is drawn while other rows are folded."""
     is_landmark: bool = False
     """Whether the row is never folded.
 
@@ -190,7 +190,7 @@ class TreeLine(NamedTuple):
 def tree_rows(log: SessionLog, *, with_summaries: bool = True) -> list[BranchTreeRow]:
     """Return the tree of a session from top to bottom. Raises Damaged if entries are missing.
 
-    Without `with_summaries`, the summaries are empty, which is much faster.
+    If `with_summaries` is false, the summaries are empty, which is much faster.
     """
     layout = _TreeLayout(log)
     return [
@@ -217,7 +217,7 @@ def fold_rows(
 ) -> list[TreeLine]:
     """Return the lines of a tree: a long run of rows that may be folded becomes one line.
 
-    `is_kept` returns whether a row is never folded; the rows of a run have the same graph prefix.
+    `is_kept` returns whether a row is never folded. All rows of a run have the same graph prefix.
     `is_unfolded` receives the first row of a run, and returns whether the run stays unfolded.
     """
     lines: list[TreeLine] = []

@@ -1,6 +1,6 @@
 """Find, list, search and open the sessions of a store.
 
-An unreadable session does not hide the others. It is skipped and reported at the end.
+An unreadable session is skipped and reported at the end, so that other sessions can be used.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ def find_session(
     unreadable: UnreadableSessions | None = None,
     show_progress: ShowProgress = no_progress,
 ) -> str:
-    """Return the ID of a session, by its ID, the start of it, or `last`.
+    """Return the ID of the session that has the ID `name`, or whose ID has the prefix `name`.
 
-    `last` is the session that was written to last, even if it is damaged. `unreadable` collects
-    damaged sessions whose lost entries may be even later. Raises Missing if no session matches, or
-    more than one.
+    The name `last` stands for the session that was written to last, even if it is damaged.
+    `unreadable` collects damaged sessions whose lost entries may be even later. Raises Missing if
+    no session matches, or if several sessions match.
     """
     try:
         return store.header(name).id
@@ -93,7 +93,7 @@ def find_session(
 
 
 def pick_one(candidates: list[str], label: str, advice: str) -> str:
-    """Return the only candidate. Raises Missing if there is none, or more than one."""
+    """Return the only candidate. Raises Missing if there are no candidates, or several."""
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:
@@ -110,7 +110,10 @@ def pick_one(candidates: list[str], label: str, advice: str) -> str:
 def _find_last_session(
     store: Store, unreadable: UnreadableSessions, show_progress: ShowProgress
 ) -> str:
-    """Return the session that was written to last, even if it is damaged. Raises Missing."""
+    """Return the session that was written to last, even if it is damaged.
+
+    Raises Missing if the store has no sessions.
+    """
     skipped = UnreadableSessions()
     summaries = readable_summaries(store, skipped, show_progress=show_progress)
     candidates = [
@@ -149,7 +152,7 @@ class UnreadableSessions:
         self.sessions: Final[dict[str, str]] = {}
         """The problems of unreadable sessions, by session ID."""
         self.lines: Final[list[str]] = []
-        """A line about each of them, for the user."""
+        """A line about each unreadable session, for the user."""
 
     def __bool__(self) -> bool:
         return bool(self.lines)
@@ -173,7 +176,7 @@ class UnreadableSessions:
 
 @contextmanager
 def explain_damage(session: str) -> Generator[None]:
-    """Name the session in an error about damage, and the command that checks it."""
+    """Add the session, and the command that checks it, to an error about damage."""
     try:
         yield
     except Damaged as exc:
@@ -187,7 +190,7 @@ def explain_damage(session: str) -> Generator[None]:
 
 
 def shortest_unique_length(ids: Iterable[str]) -> int:
-    """Return the length at which the beginnings of all IDs differ, at least `_MIN_ID_LENGTH`."""
+    """Return the length at which the prefixes of all IDs differ, at least `_MIN_ID_LENGTH`."""
     pairs = pairwise(sorted(ids))
     lengths = [len(commonprefix(pair)) + 1 for pair in pairs]  # noqa: RUF071 - IDs, not paths
     return max([_MIN_ID_LENGTH, *lengths])
@@ -379,7 +382,7 @@ class SessionStart(NamedTuple):
 def open_session(
     store: Store, start: SessionStart, on_skipped: Callable[[SetupNotice], object]
 ) -> Conversation:
-    """Open an existing session; `on_skipped` receives notices about unreadable ones.
+    """Open an existing session; `on_skipped` receives notices about unreadable sessions.
 
     Raises Missing if there is no such session, and Damaged if it cannot be read.
     """

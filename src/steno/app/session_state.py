@@ -86,7 +86,7 @@ class OperationLock:
 
     @property
     def is_held(self) -> bool:
-        """Whether an operation holds the lock, or is about to."""
+        """Whether an operation holds the lock or waits for it."""
         # A released lock is not locked until the next task that waits for it runs.
         return self._lock.locked() or self._waiting > 0
 
@@ -116,7 +116,7 @@ class OperationLock:
         return result
 
     def cancel_all(self) -> None:
-        """Refuse operations that wait for the lock, and cancel those that can be cancelled."""
+        """Refuse operations that wait for the lock, and cancel coroutines in `run_cancellable`."""
         self._cancel_count += 1
         for task in self._jobs:
             task.cancel()
@@ -133,9 +133,12 @@ class SessionConfig(NamedTuple):
     on_progress: Callable[[str], object]
     """Receives a description of what the session waits for."""
     approver: Approver | None = None
-    """Decides in place of the user."""
+    """Decides about calls in place of the user, unless it is None."""
     is_interactive: bool = True
-    """Whether a user can decide about calls; if not, calls that need approval are denied."""
+    """Whether a user can decide about calls.
+
+    If not, and if there is no `approver`, calls that need approval are denied.
+    """
 
 
 class ResumableSession(NamedTuple):
@@ -151,7 +154,7 @@ class SessionState:
     """The state of the open session: conversation, model, tools, listeners."""
 
     def __init__(self, config: SessionConfig) -> None:
-        """Take the configuration; prompts can be sent once there is a model."""
+        """Take the configuration. Prompts can be sent after the first call of `use_model`."""
         self.config = config
         self.actor: str = user_name() or UNKNOWN_USER
         self.lock: OperationLock = OperationLock()
@@ -169,7 +172,7 @@ class SessionState:
         self._agent: Agent | None = None
         self._usage_totals = UsageTotals(cache(find_price))
         self._mcp_startup: McpStartup | None = None
-        """The MCP servers, which start with the first model and keep running if it changes."""
+        """The MCP servers. They start with the first model and keep running if it changes."""
         self._store: Store | None = None
         self._opening: asyncio.Future[Store] | None = None
         self._open_resources = AsyncExitStack()
@@ -189,7 +192,7 @@ class SessionState:
         return self._store
 
     async def open_store(self) -> None:
-        """Open the store in a thread, if it is not open yet. Raises Unavailable."""
+        """Open the store in a thread if it is not open yet. Raises Unavailable if that fails."""
         self.check_open()
         if self._store is not None:
             return
@@ -206,7 +209,7 @@ class SessionState:
         self._store = store
 
     def read_blob(self, digest: str) -> bytes:
-        """Return the bytes of a large image. Raises LogError."""
+        """Return the content of a blob, such as a large image. Raises LogError if that fails."""
         return self.store.blob(digest)
 
     # -- events ---------------------------------------------------------------------------
@@ -214,8 +217,8 @@ class SessionState:
     def subscribe(self, listener: SessionListener) -> Callable[[], None]:
         """Add a listener of all further events; return the function that removes it.
 
-        If there is no other listener, it also receives the notices and errors that were emitted
-        while there was none.
+        If there was no listener before, it also receives the notices and errors that were kept
+        until now.
         """
         number = next(self._subscriptions)
         self._listeners[number] = listener
@@ -236,7 +239,10 @@ class SessionState:
             self.emit(event)
 
     def emit(self, event: SessionEvent) -> None:
-        """Send an event to the listeners; without any, a notice or error is kept for the next."""
+        """Send an event to the listeners.
+
+        If there are none, keep notices and errors until a listener is added.
+        """
         if isinstance(event, EntryRecorded):
             self._count_entry(event.entry)
         if not self._listeners:
@@ -253,7 +259,7 @@ class SessionState:
                     self.emit(ErrorRaised(describe_bug(exc), code="listener_failed"))
 
     def emit_notices(self, notices: Iterable[SetupNotice]) -> None:
-        """Send notices about the environment, each once."""
+        """Send notices about the environment, except those that were already sent."""
         for notice in notices:
             if notice not in self._sent_notices:
                 self._sent_notices.add(notice)
@@ -348,7 +354,7 @@ class SessionState:
         self.emit_notices(notices)
 
     def check_prompt_size(self, text: str) -> None:
-        """Refuse a prompt that is too long for an embedded model. Raises InvalidValue."""
+        """Raise InvalidValue if a prompt is too long for the embedded model, if that is in use."""
         model, limit = self.environment.model_selection, self.environment.target.context_tokens
         if model.vendor != EMBEDDED or limit is None:
             return
@@ -365,7 +371,7 @@ class SessionState:
     def ensure_recorded(self) -> Conversation:
         """Record the session if it is not stored yet; return its conversation.
 
-        The agent stays the same: its first prompt may be waiting for tools.
+        The agent is not replaced, because its first prompt may be waiting for tools.
         """
         if not self.is_recorded:
             self.conversation = begin_session(
@@ -381,7 +387,10 @@ class SessionState:
         return self.conversation
 
     def read_session(self, conversation: Conversation) -> ResumableSession:
-        """Read a stored session without changing this one; may be called in any thread."""
+        """Read a stored session without changing the open session.
+
+        This method may be called in any thread.
+        """
         header, entries = self.store.header(conversation.id), conversation.entries_view()
         title = header.title or derive_title(islice(entries, TITLE_SEARCH_ENTRIES))
         folder, start_folder = str(self.config.folder), session_folder(header)
@@ -413,7 +422,10 @@ class SessionState:
 
     @contextmanager
     def explain_conflicts(self) -> Generator[None]:
-        """Replace errors that occur because another program has changed or deleted the session."""
+        """Explain errors that occur because another program has changed or deleted the session.
+
+        Such an error is replaced with Conflict or Missing, with advice for the user.
+        """
         is_interactive = self.config.is_interactive
         try:
             yield
@@ -471,7 +483,7 @@ class SessionState:
             self.emit_notices([SetupNotice("model_without_tools", text)])
 
     def _create_mcp_startup(self) -> McpStartup:
-        """Find the configured servers. Raises InvalidValue."""
+        """Find the configured servers. Raises InvalidValue if a configuration file is invalid."""
         config = self.config
         return McpStartup(
             set_up_servers(
@@ -497,7 +509,10 @@ class SessionState:
             self.emit_notices(self.environment.server_notices)
 
     def start_mcp(self) -> bool:
-        """Start MCP servers that have not started; return whether a prompt would wait for any."""
+        """Start MCP servers that have not started; return whether a prompt would wait for a server.
+
+        Return False if the model does not support tools.
+        """
         if self._mcp_startup is None or not self.environment.supports_tools:
             return False
         self._mcp_startup.start()
@@ -508,7 +523,10 @@ class SessionState:
             await self._mcp_startup.wait()
 
     async def use_recorded_model(self, recorded: str | None) -> None:
-        """Switch to the recorded model of a session, if it is available."""
+        """Switch to the recorded model of a session.
+
+        If the model is not available, send a notice and keep the current model.
+        """
         if recorded is None or recorded == self.environment.model_selection.name:
             return
         try:

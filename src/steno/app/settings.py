@@ -232,7 +232,7 @@ _FLAG_SPELLINGS: Final = {"add_dirs": "--add-dir"}
 """Flags whose name differs from the setting, because each flag adds one element."""
 _USER_FILE_ONLY: Final = "only your own settings file can set this"
 _PROVIDER_MARKERS: Final = frozenset({"like", "wire", "base_url"})
-"""The fields that identify a table as a provider, which has at least one of them."""
+"""The fields that identify a table as a provider. Every provider has at least one of them."""
 _BARE_KEY: Final = re.compile(r"[\w-]+", re.ASCII)
 
 
@@ -271,7 +271,8 @@ def load_settings(
 
     `flags` are the settings of the command line by name; None and empty values are ignored. The
     settings files need not exist. If `reads_untrusted` is false, the file of an untrusted project
-    is not read. Raises UsageError if a flag is invalid, and InvalidValue for any other setting.
+    is not read. Raises UsageError if a flag is invalid, and InvalidValue if any other setting is
+    invalid.
     """
     folder = (folder or Path.cwd()).resolve()
     environ = os.environ if environ is None else environ
@@ -439,7 +440,11 @@ class _SettingsBuilder:
     def _servers(
         self, table: dict[str, Any], place: str, *, origin: str, base: Path | None
     ) -> dict[str, McpServerSpec]:
-        """Read a table of MCP servers; servers of a project do not replace those of the user."""
+        """Read a table of MCP servers, and omit servers whose names are already in use.
+
+        Thus, the servers of a project do not replace those of the user. A notice reports each
+        omitted server.
+        """
         known = self.settings.mcp_servers
         specs = read_server_specs(
             table, place=place, environ=self._environ, base=base, is_strict=True
@@ -562,7 +567,10 @@ def _check_misplaced_provider(key: str, value: object, place: str) -> None:
 
 
 def _check_utf8(name: str, value: object, place: str) -> None:
-    """Refuse a value from outside that is not UTF-8; only the path of a store may have any bytes."""
+    """Raise InvalidValue if a value is not UTF-8 text, unless it is the address of a store.
+
+    The path of a store may contain any bytes.
+    """
     if isinstance(value, str) and name != "store" and not is_utf8_text(value):
         raise InvalidValue("is not UTF-8 text", code="not_utf8", place=place)
 

@@ -29,7 +29,7 @@ from steno.tools.shell.process import CommandLimits, CommandProcess, ExitCause, 
 from steno.values import is_utf8_text, replace_lone_surrogates
 
 MAX_RECORDED_BYTES: Final = 100_000
-"""The maximum number of bytes of the output to record: the beginning and the end."""
+"""The maximum number of recorded bytes of an output; the middle of a longer one is omitted."""
 MAX_SHOWN_CHARACTERS: Final = 1_000_000
 """The maximum number of characters shown while a command runs; endless output would fill memory."""
 _DEFAULT_SHELL: Final = "/bin/sh"
@@ -56,7 +56,7 @@ class ShellResult(NamedTuple):
     status: int | None
     """The exit status; after a signal, 128 plus its number; None if steno stopped the command."""
     output: str
-    """Standard output and errors; of a long output, the beginning and the end."""
+    """Standard output and standard error; the middle of a long output is omitted."""
 
 
 @final
@@ -120,7 +120,7 @@ class ShellCommandRunner:
                 state.emit_input_notice(SetupNotice("cd_ignored", text))
 
     def _end_unstarted(self, task: asyncio.Task[None]) -> None:
-        """End a command that was interrupted before its first step: nothing has run."""
+        """Report the end of a command whose task was cancelled before it started."""
         if task is self.task and self._state.is_shell_running:
             self._state.is_shell_running = False
             self._state.emit(ShellEnded(None))
@@ -160,7 +160,7 @@ class ShellCommandRunner:
         state.emit(EntryRecorded(state.conversation.append(recorded, audit=audit)))
 
     def interrupt(self) -> None:
-        """Interrupt the command; nothing happens if none runs."""
+        """Interrupt the command, if one is running."""
         if self.task is not None and self._state.is_shell_running:
             self.task.cancel()
 
@@ -170,7 +170,8 @@ async def run_shell_command(
 ) -> ShellResult:
     """Run a command to its end; `on_output` receives its output as it arrives.
 
-    If the call is cancelled, the command is ended first. Raises InvalidValue, Unavailable.
+    If the call is cancelled, the command is ended first. Raises InvalidValue if the command is
+    empty or not valid text, and Unavailable if it cannot be started.
     """
     if not command.strip() or not is_utf8_text(command) or "\0" in command:
         raise _empty_command()

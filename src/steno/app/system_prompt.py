@@ -80,7 +80,10 @@ def read_instructions(
     *,
     max_bytes: int = MAX_INSTRUCTION_BYTES,
 ) -> Instructions:
-    """Return the instructions for work in `folder`; `user_folder` contains the user's settings."""
+    """Return the instructions for work in `folder`, at most `max_bytes` bytes in total.
+
+    `project` is the root of the project, and `user_folder` is the folder of the user's settings.
+    """
     files: list[InstructionFile] = []
     notices: list[SetupNotice] = []
     remaining_bytes = max_bytes

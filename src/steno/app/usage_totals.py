@@ -21,7 +21,7 @@ class UsageTotals:
     """The usage, cost and context size of one branch, computed from its entries."""
 
     def __init__(self, price_of: Callable[[str], Price | None]) -> None:
-        """Start with empty totals; `price_of` returns the price of a model, or None."""
+        """Start with empty totals. `price_of` returns the price of a model; None if unknown."""
         self._price_of = price_of
         self.rebuild(())
 
@@ -77,7 +77,10 @@ class UsageTotals:
 
     @property
     def cost(self) -> Decimal | None:
-        """The cost in dollars of all turns whose model has a known price; None if none has."""
+        """The cost in dollars of all turns whose model has a known price.
+
+        None if there are no such turns.
+        """
         prices = {model: self._price_of(model) for model in self._usages}
         costs = [
             cost_of(self._usages[model], price)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, NoReturn, Protocol, final
 
@@ -69,14 +70,16 @@ class CommandLineParser(CommandParser):
     def _print_message(self, message: str, file: Any = None) -> None:
         """Print help on stdout or an error on stderr.
 
-        Raises OutputError if help cannot be written; argparse would ignore that.
+        Raises OutputError if help cannot be written; some versions of argparse ignore that. A
+        failure of stderr is ignored, so that the exit status is that of the error.
         """
         if file is sys.stdout:
             with report_write_errors(STDOUT):
                 sys.stdout.write(message)
                 sys.stdout.flush()
         else:
-            super()._print_message(message, file)
+            with suppress(OSError):
+                super()._print_message(message, file)
 
     def error(self, message: str) -> NoReturn:
         """Print a usage error on stderr, and exit."""

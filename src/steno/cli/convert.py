@@ -47,7 +47,7 @@ from steno.wire.tolerant import RawMembers, is_nonempty_json, raw_text, read_as
 _PROVIDER_WIRES: Final = frozenset(WIRES) - {"chat"}
 """The wires of providers, whose requests need the name of a model."""
 _OPENAI_WIRES: Final = frozenset({"openai_chat", "openai_responses"})
-"""The wires of OpenAI, in which a model has the same name."""
+"""The wires of OpenAI, which use the same names for models."""
 _KNOWN_ROLES: Final = frozenset(
     {"assistant", "developer", "function", "model", "system", "tool", "user"}
 )
@@ -171,7 +171,10 @@ def _decode_request(data: bytes, source: Wire) -> Request:
 
 
 def _repair_order(request: Request) -> tuple[Request, list[_ReportLine]]:
-    """Repair the order of the messages; reported places refer to the recorded request."""
+    """Repair the order of the messages; reported places refer to the recorded request.
+
+    Raises InvalidRequest if no message is left.
+    """
     messages, issues = repair(request.messages)
     if not messages:
         raise InvalidRequest(

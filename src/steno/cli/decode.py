@@ -195,7 +195,10 @@ def _raise_with_advice(error: StenoError, data: bytes, wire: Wire, *, is_stream:
 
 
 def _reported_error(error: StenoError) -> StenoError:
-    """Convert a ProviderError to an InvalidValue, since its HTTP status is unknown."""
+    """Return a ProviderError as an InvalidValue, because its HTTP status is unknown.
+
+    Any other error is returned unchanged.
+    """
     if not isinstance(error, ProviderError):
         return error
     kind = error.provider_code or error.provider_type

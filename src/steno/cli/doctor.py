@@ -63,7 +63,7 @@ class CheckState(StrEnum):
 
     OK = "ok"
     MISSING = "missing"
-    """The subject is optional, and is not available or only in part."""
+    """The subject is optional, and is not available or only partly available."""
     BROKEN = "broken"
 
 

@@ -128,7 +128,7 @@ def _run_inputs(options: argparse.Namespace) -> int:
 
 
 def _find_references(entries: Iterable[Entry]) -> tuple[TrackedReference, ...]:
-    """Return all references in messages, including answered and summarised messages."""
+    """Return all references in messages, including messages that were answered or summarised."""
     tracker = ReferenceTracker()
     ignored = AssistantMessage | Compaction
     tracker.read([entry for entry in entries if not isinstance(entry.payload, ignored)])
@@ -203,7 +203,10 @@ def _file_elsewhere(details: Mapping[str, Any] | None, workspace: Workspace) -> 
 
 
 def _with_folder_of(file: Path, workspace: Workspace) -> Workspace | None:
-    """Return the workspace extended by the folder of a file; None if the file is unreadable."""
+    """Return the workspace extended by the folder of a file.
+
+    Return None if the file exists but is not readable, or if the folder does not exist.
+    """
     try:
         if os.path.lexists(file) and not os.access(file, os.R_OK):
             return None

@@ -142,7 +142,7 @@ def _add_default_command(arguments: list[str]) -> list[str]:
     if first.startswith("-"):
         has_command = first in _GLOBAL_OPTIONS
     else:
-        # A text with blanks is a prompt, and so is one in another script, which may have no blanks.
+        # A text with spaces is a prompt, and so is one in another script, which may have no spaces.
         has_command = " " not in first and first.isascii()
     return arguments if has_command else ["run", *arguments]
 
@@ -191,7 +191,7 @@ def _check_command(arguments: Sequence[str], parser: argparse.ArgumentParser) ->
 
 
 def _print_error(text: str) -> None:
-    """Print an error; the exit status is the same if stderr cannot be written."""
+    """Print an error on stderr. If that is not possible, the error is not printed."""
     with suppress(OSError):
         print(f"steno: {bound_message(terminal_text(text))}", file=sys.stderr)
 
@@ -204,5 +204,5 @@ def _flush_stderr() -> None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Redirect a stream to /dev/null, so that Python does not fail when it flushes it at exit."""
+    """Redirect a stream to /dev/null, so that flushing it at exit does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

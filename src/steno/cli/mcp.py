@@ -200,7 +200,10 @@ async def _list_tools(context: McpCommandContext) -> int:
 
 
 def _find_tool(tools: McpTools, name: str) -> McpTool:
-    """Return a tool by its name for models or on its server. Raises Missing if it is unknown."""
+    """Return a tool by the name that models use, or by its name on the server.
+
+    Raises Missing if there is no such tool.
+    """
     for tool in tools.tools:
         if name in (tool.definition.name, tool.original_name):
             return tool

@@ -91,7 +91,10 @@ def _run_ocr(options: argparse.Namespace) -> int:
 
 
 def _select_engine(options: argparse.Namespace) -> OcrEngine:
-    """Return the engine that the options name; only Tesseract accepts languages."""
+    """Return the engine that the options name.
+
+    Raises UsageError if languages are given for RapidOCR, which does not accept them.
+    """
     if options.lang and options.engine == "rapidocr":
         raise UsageError(
             "rapidocr does not accept languages; omit --lang or use --engine tesseract",

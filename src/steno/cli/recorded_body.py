@@ -132,7 +132,7 @@ def _read_bytes(name: str) -> bytes:
 
 
 def advice_for_decode(data: bytes, wire: str, *, is_stream: bool) -> str | None:
-    """Return advice on a response that `wire` could not decode; None if there is none."""
+    """Return advice on a response that `wire` could not decode; None if there is no advice."""
     advice = _advice_on_several(data, wire, _DECODE_COMMAND)
     if advice is not None:
         return advice
@@ -162,7 +162,7 @@ def advice_for_decode(data: bytes, wire: str, *, is_stream: bool) -> str | None:
 
 
 def advice_for_convert(data: bytes, wire: str) -> str | None:
-    """Return advice on a request that `wire` could not decode; None if there is none."""
+    """Return advice on a request that `wire` could not decode; None if there is no advice."""
     advice = _advice_on_several(data, wire, _CONVERT_COMMAND)
     if advice is not None:
         return advice

@@ -263,7 +263,10 @@ def run_interactive(options: argparse.Namespace) -> int:
 
 
 def _read_user_settings(environ: Mapping[str, str]) -> Mapping[str, object]:
-    """Return the user's settings without validation, for use before the session is loaded."""
+    """Return the user's settings without validation; empty if they cannot be read.
+
+    They are needed before the session is loaded.
+    """
     folder = config_folder(environ)
     if folder is None:
         return {}

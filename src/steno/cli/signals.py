@@ -27,7 +27,7 @@ class StopSignals:
 
     @property
     def status(self) -> int | None:
-        """The exit status for the first received signal; None if none was received."""
+        """The exit status for the first received signal; None if no signal was received."""
         return 128 + self._received[0] if self._received else None
 
     async def run(self, work: Awaitable[int]) -> int:

@@ -49,9 +49,10 @@ def encode_message(message: ChatMessage | Opaque) -> bytes:
 
 
 def decode_message(data: bytes | str) -> AnyMessage:
-    """Decode one message; one that cannot be read is returned as `Opaque`, with a logged warning.
+    """Decode one message.
 
-    Raises InvalidDocument if `data` is not a JSON object.
+    If the message cannot be read, it is returned as `Opaque`, and a warning is logged. Raises
+    InvalidDocument if `data` is not a JSON object.
     """
     try:
         return _decode_message(data)
@@ -127,7 +128,11 @@ def encode_entry(entry: Entry) -> bytes:
 
 
 def decode_entry(data: bytes | str) -> Entry:
-    """Decode one entry and preserve its unknown data. Raises InvalidDocument if it is not JSON."""
+    """Decode one entry and preserve its unknown data.
+
+    An entry that cannot be read is returned with an `Opaque` payload. Raises InvalidDocument if
+    `data` is not JSON.
+    """
     try:
         return _decode_entry(data)
     except _DECODE_ERRORS:
@@ -148,7 +153,10 @@ class Document(Value, frozen=True, tag_field="version", tag=BASE_VERSION, kw_onl
 
     @classmethod
     def of(cls, messages: Iterable[ChatMessage], *, id: str | None = None) -> Document:
-        """Create a document from messages in order, without times."""
+        """Create a document with one entry for each message, in order.
+
+        The entries have the ids `m1`, `m2` and so on, and no times.
+        """
         entries: list[Entry] = []
         for number, message in enumerate(as_messages(messages), start=1):
             parent = entries[-1].id if entries else None
@@ -222,8 +230,8 @@ def encode_header(header: Header) -> bytes:
 def decode_header(data: bytes | str) -> Header:
     """Decode the header of a session.
 
-    Raises InvalidDocument if `data` is not a header, and UnsupportedVersion if the header has
-    another version.
+    Raises InvalidDocument if `data` is not a header, and UnsupportedVersion if steno does not
+    support the version of the header.
     """
     try:
         return _decode_header(data)

@@ -106,7 +106,10 @@ def split_object(raw: bytes) -> list[RawMember] | None:
 
 
 def _split_container(raw: bytes) -> list[bytes]:
-    """Split an array or object at its own commas and colons."""
+    """Return the elements of an array, or the names and values of an object in turn, as text.
+
+    Raises InvalidDocument if the brackets do not match.
+    """
     parts: list[bytes] = []
     depth, start = 0, 1
     for match in _TOKEN.finditer(raw):

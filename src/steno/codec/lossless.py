@@ -153,8 +153,8 @@ def read_union(raw: bytes, types: Any, place: str, warn: WarningCallback) -> Any
 def read_entry(raw: bytes, place: str, warn: WarningCallback) -> Entry:
     """Read a log entry; return an entry with an `Opaque` payload if it cannot be read.
 
-    The returned entry has the original id and parent if these can be read; otherwise, its id is a
-    digest of the JSON.
+    That entry has the original id and parent if they are readable. Otherwise, its id is a digest of
+    the JSON, and its parent is None.
     """
     members = {name: value for name, _, value in split_object(raw) or ()}
     try:

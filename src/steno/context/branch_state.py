@@ -86,7 +86,7 @@ class BranchState:
         self.ids: Final[list[str]] = []
         """The entry id of each message."""
         self.system_count: int = 0
-        """The number of system messages before all others."""
+        """The number of system messages with which the conversation begins."""
         self.first_uncovered: int = 0
         """The position of the first message that no summary covers; at least `system_count`."""
         self.summary: CompactionSummary | None = None
@@ -129,7 +129,10 @@ class BranchState:
         return bool(self._order.outstanding)
 
     def is_ordered_from(self, position: int) -> bool:
-        """Return whether no message before a position has changed, and the others are in order."""
+        """Return whether messages before a position are unchanged and later messages are in order.
+
+        The result is False if a call has no result yet.
+        """
         return (
             self._last_misplaced < position <= self.changed_from and not self.has_outstanding_calls
         )
@@ -170,7 +173,10 @@ class BranchState:
         self.changed_from = len(self.messages)
 
     def reduce_resources(self, extents: Mapping[ResourcePosition, ResourceExtent]) -> None:
-        """Reduce resources to these extents; a later resolution does not reset an extent."""
+        """Reduce resources to the given extents.
+
+        A later resolution of a resource does not reset its extent.
+        """
         for (position, block), extent in extents.items():
             self._extents.setdefault(position, {})[block] = extent
         for position in {position for position, _ in extents}:
@@ -179,7 +185,10 @@ class BranchState:
     # -- reading -----------------------------------------------------------------------------
 
     def read(self, entry: Entry, restored: Payload | None = None) -> None:
-        """Read the next entry; `restored` is its payload with the content of its blobs."""
+        """Read the next entry.
+
+        `restored` is the payload with the content of its blobs; None if the payload has no blobs.
+        """
         number = len(self._message_counts)
         self._numbers[entry.id] = number
         payload = entry.payload if restored is None else restored
@@ -406,7 +415,10 @@ def build_model_view(
 
 
 def _separate_texts(before: Sequence[Block], blocks: Iterable[Block]) -> Iterator[Block]:
-    """Put an empty line between adjacent texts, because some APIs join the text of blocks."""
+    """Yield blocks that follow `before`, with an empty line between adjacent texts.
+
+    Some APIs would otherwise join the texts without a separator.
+    """
     follows_text = bool(before) and isinstance(before[-1], Text)
     for block in blocks:
         if follows_text and isinstance(block, Text):

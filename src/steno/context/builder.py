@@ -107,7 +107,7 @@ class ContextBuilder:
         count_tokens: CountTokens = estimate_tokens,
         mode_notes: Mapping[Mode, str] = MODE_NOTES,
     ) -> None:
-        """Create a builder; `mode_notes` has the text that each mode adds to the system message."""
+        """Create a builder; `mode_notes` maps modes to text that is added to the system message."""
         self._count_tokens = count_tokens
         self._mode_notes = mode_notes
         self._settings: _RequestSettings | None = None
@@ -178,7 +178,7 @@ class ContextBuilder:
     def _read(
         self, entries: Sequence[Entry], target: ModelTarget, restore_blobs: _RestoreBlobs | None
     ) -> None:
-        """Read the new entries; read all of them if they do not continue those read before."""
+        """Read the new entries, or all entries if they do not continue the entries read before."""
         if not self._is_continuation(entries, target):
             self._reset(target)
         branch = self._branch
@@ -192,9 +192,11 @@ class ContextBuilder:
         self._ends = (entries[0], entries[-1]) if entries else None
 
     def _is_continuation(self, entries: Sequence[Entry], target: ModelTarget) -> bool:
-        """Return whether `entries` begin with the entries that were read before.
+        """Return whether only the entries that follow those read before have to be read.
 
-        An entry names its parent, so if the last entry read is the same, all its ancestors are.
+        This requires that `entries` begin with the entries read before, and that no setting of the
+        target that affects messages has changed. Each entry names its parent, so comparing the last
+        entry is sufficient to compare all its ancestors.
         """
         if self._layout != _layout_key(target):
             return False
@@ -389,7 +391,7 @@ class ContextBuilder:
 
 
 class _RequestSettings(NamedTuple):
-    """The parts of a request other than its messages, checked once."""
+    """The parts of a request without its messages, reused while target and tools are the same."""
 
     target: ModelTarget
     tools: tuple[ToolDefinition, ...]
@@ -408,7 +410,7 @@ class _LeadingMessages(NamedTuple):
 
 
 class _WindowContent(NamedTuple):
-    """A description of the messages in the window, which are as recorded or repaired."""
+    """The position of the first message to send in the window, and the repairs of its messages."""
 
     start: int
     """The position of the first message that may be sent."""
@@ -477,7 +479,7 @@ def _with_messages(request: Request, messages: tuple[Message, ...]) -> Request:
 
 
 def _repaired_sources(messages: Sequence[Message], ids: Sequence[str]) -> list[str | None]:
-    """Return the entry id of each message after a repair; None for results that it added.
+    """Return the entry id of each message after a repair; None for results that the repair added.
 
     After a repair, every turn is followed by exactly one result for each of its tool calls.
     """
@@ -494,7 +496,7 @@ def _repaired_sources(messages: Sequence[Message], ids: Sequence[str]) -> list[s
 
 
 def _position_of_turn(messages: Sequence[Message], turns: int) -> int:
-    """Return the position after the first `turns` messages that are not results, and their results.
+    """Return the position after the first `turns` turns, each a message with its tool results.
 
     A repair moves only results; all other messages retain their order.
     """

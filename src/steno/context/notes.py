@@ -126,7 +126,10 @@ def folder_heading(name: str, counts: str) -> str:
 
 
 def former_folder_heading(name: str, counts: str) -> str:
-    """Return the folder heading of earlier versions, which stored digests may include."""
+    """Return the folder heading that earlier versions wrote.
+
+    The stored digest of an attached folder may cover this heading.
+    """
     return f"{name}/ holds {counts}, without what is hidden or ignored:"
 
 

@@ -46,6 +46,7 @@ def estimate_tokens(text: str) -> int:
 
     For prose and code in any language, the estimate is slightly above the count of common
     vocabularies. It is too low for text that they encode badly, such as digests and base64 data.
+    The estimate for an empty text is 0.
     """
     size = len(text) if text.isascii() else len(text.encode())
     return size * 2 // 7 + 1 if size else 0

@@ -36,7 +36,7 @@ from steno.messages.order import CallPairing
 from steno.records.entry import Compaction, Entry
 
 RECENT_GROUPS: Final = 4
-"""The number of most recent groups, whose tool results are never shortened."""
+"""The number of groups at the end whose tool results are never shortened."""
 _FILL_RATIO: Final = 0.8
 """The fraction of the token budget that a reduction leaves in use."""
 _LONG_TEXT_CHARACTERS: Final = 1_500
@@ -221,7 +221,10 @@ def shorten_result(result: ToolResultMessage) -> ToolResultMessage:
 
 
 def shorten_block(block: ResultBlock) -> ResultBlock:
-    """Return a block without the middle of long text; images and bytes are removed."""
+    """Return a block without the middle of long text.
+
+    A note replaces an image, and the bytes of a resource are removed.
+    """
     match block:
         case Text() if len(block.text) > _LONG_TEXT_CHARACTERS:
             return Text(_without_middle(block.text))

@@ -114,7 +114,7 @@ _Decision: TypeAlias = tuple[str, JsonObject]
 
 @final
 class _Context:
-    """The approvals and tool calls of other entries, which reading and writing an entry need."""
+    """The approvals and tool calls of other entries that are needed to read or write an entry."""
 
     def __init__(self, payloads: Iterable[Payload]) -> None:
         self._approvals = {
@@ -124,7 +124,10 @@ class _Context:
         self._outstanding: dict[str, AnyToolCall] = {}
 
     def add(self, payload: Payload) -> None:
-        """Record the calls of the next entry, or the call that it answers."""
+        """Record the calls of an entry, or record that the entry answers a call.
+
+        Entries must be added in order.
+        """
         if isinstance(payload, AssistantMessage):
             for call in payload.tool_calls:
                 self._calls[call.id] = self._outstanding[call.id] = call
@@ -153,9 +156,9 @@ class _Context:
         return call.name if call is not None and original_tool_name(call) == shown else shown
 
     def find_unanswered(self, tool_name: str) -> str | None:
-        """Return the id of the first unanswered call of a tool; an empty name matches any tool.
+        """Return the id of the first unanswered call of a tool; None if there is no such call.
 
-        It is the call id for a tool result that has none. Return None if no call matches.
+        An empty name matches any tool. The id is used for a tool result that has no call id.
         """
         for id, call in self._outstanding.items():
             if not tool_name or original_tool_name(call) == tool_name:
@@ -177,7 +180,9 @@ def decode(data: bytes) -> ImportedSession:
     """Read an audit log of steno or another program. Raises InvalidDocument if it is invalid."""
     members = parse_object(read_json_input(data), "audit log")
     if "entries" not in members:
-        raise InvalidDocument("entries is missing", code="entries_missing", place="audit log")
+        raise InvalidDocument(
+            'the member "entries" is missing', code="entries_missing", place="audit log"
+        )
     parts = parse_array(members.pop("entries"), "entries")
     rows = [_read_row(part, f"entries[{number}]") for number, part in enumerate(parts)]
     stored = [row.stored for row in rows if row.stored is not None]
@@ -225,7 +230,7 @@ def _read_row(raw: bytes, place: str) -> _Row:
 
 
 def _group_rows(rows: Iterable[_Row], context: _Context) -> Iterator[list[_Row]]:
-    """Group the elements that were written for one turn."""
+    """Yield the elements in groups: the elements of one turn, or a single other element."""
     group: list[_Row] = []
     for row in rows:
         if group and not _continues_turn(row, group, context):
@@ -239,8 +244,8 @@ def _group_rows(rows: Iterable[_Row], context: _Context) -> Iterator[list[_Row]]
 def _continues_turn(row: _Row, group: Sequence[_Row], context: _Context) -> bool:
     """Return whether an element continues the turn of `group` and has no data of its own.
 
-    Such data is a stored payload or entry, an unknown member, another time, or a decision that does
-    not merely repeat the approval or denial of the call.
+    Such data is a stored payload or entry, an unknown member, a different time, or a decision that
+    does not merely repeat the approval or denial of the call.
     """
     first = group[0]
     return (
@@ -331,7 +336,7 @@ def _build_block(row: _Row) -> Text | AnyToolCall:
 
 
 def _read_call_id(row: _Row) -> str:
-    """Return the id of the call of an action, or the id of the element if it has none."""
+    """Return the call id of an action, or the id of the element if the call id is missing."""
     return parse_string(row.message.get("tool_id"), f"{row.place}.message.tool_id") or row.id
 
 
@@ -378,7 +383,10 @@ def _build_result(row: _Row, context: _Context, extras: dict[str, Any] | None) -
 
 
 def _parse_details(raw: bytes) -> dict[str, Any] | None:
-    """Return the JSON of a result as details, in an object if it is not one; None if invalid."""
+    """Return the JSON of a result as details; None if the JSON is invalid.
+
+    JSON that is not an object becomes the member `result` of an object.
+    """
     try:
         found = raw if raw.startswith(b"{") else b'{"result":' + raw + b"}"
         return JsonObject.parse(found).to_dict()
@@ -478,7 +486,10 @@ def _build_row(entry: Entry, number: int, message: bytes, decision: _Decision) -
 
 
 def _decision_of_action(message: JsonMembers, context: _Context) -> _Decision | None:
-    """Return the decision about an action; None if there is none or it is not an action."""
+    """Return the decision about the call in a message, with its audit data.
+
+    Return None if the message is not an action, or if there is no decision about its call.
+    """
     if message["type"] != write_json(EntryKind.ASSISTANT_ACTION):
         return None
     call_id, name = (

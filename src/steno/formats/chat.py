@@ -169,7 +169,10 @@ def _encode_message(message: Message) -> bytes | None:
 
 
 def _encode_content(message: Message) -> bytes | None:
-    """Write a single text as a string and several texts as parts; None if there is no text."""
+    """Write a single plain text as a string, and any other content as a list of parts.
+
+    Return None if there is no block that a flat chat list can express.
+    """
     parts: list[bytes] = []
     is_plain = True
     for block in message.content:

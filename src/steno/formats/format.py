@@ -34,7 +34,10 @@ _FORMAT_BY_MEMBER: Final = {
     "entries": "audit",
     "messages": "chat",
 }
-"""The format that each member identifies; the first of these members in an object is used."""
+"""The format that each member identifies.
+
+If an object has several of these members, the first one in this order is used.
+"""
 
 
 def detect_format(data: bytes) -> str:
@@ -186,7 +189,10 @@ class ExportLossCollector:
         )
 
     def add_omitted(self, place: str, entry: Entry, names: Iterable[str]) -> bool:
-        """Add a loss for the omitted fields of an entry; return whether there are any."""
+        """Add a loss for the omitted fields of an entry, if `names` is not empty.
+
+        Return whether a loss was added.
+        """
         found = tuple(names)
         if found:
             outcome = str(getattr(entry.payload, "outcome", "")) if OUTCOME_FIELD in found else ""

@@ -33,7 +33,10 @@ _DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
 def clean_utf8(data: bytes) -> bytes:
-    """Return UTF-8 without a byte order mark; replaced lone surrogates are logged."""
+    """Return the data without a byte order mark, and with lone surrogates replaced by U+FFFD.
+
+    If any are replaced, a warning is logged. Raises InvalidDocument if the data is not valid UTF-8.
+    """
     raw, replaced = clean_input(data)
     if replaced:
         import logging  # noqa: PLC0415 - rarely needed
@@ -156,7 +159,7 @@ def opaque_entry(entry: Entry, raw: bytes, origin: str) -> Entry:
 
 
 def foreign_json(payload: Payload, origin: str) -> bytes | None:
-    """Return the JSON of an opaque payload that the format `origin` wrote, or None."""
+    """Return the JSON of an opaque payload of the format `origin`; None for any other payload."""
     if isinstance(payload, Opaque) and payload.origin == origin and is_json_text(payload.raw):
         return payload.raw.strip().encode()
     return None

@@ -93,7 +93,10 @@ class _RowDifference(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The difference between an imported row and the row that steno would write."""
 
     columns: Mapping[str, str | None] = {}
-    """The original JSON of columns that steno would write differently; None for an absent one."""
+    """The original JSON of columns that steno would write differently.
+
+    The value is None for a column that the imported row does not have.
+    """
     at: Annotated[int, Meta(ge=0)] | None = None
     """The position of the row in the file; None if it is the position where steno writes it."""
 
@@ -122,7 +125,10 @@ def message_of_row(row: Mapping[str, Any]) -> Message | None:
 
 
 def decode(data: bytes) -> ImportedSession:
-    """Read rows from an array or from lines. Raises InvalidDocument with the place of the row."""
+    """Read rows from an array or from lines.
+
+    Raises InvalidDocument, with the place of the row, if a row is invalid.
+    """
     rows = [
         _DatabaseRow(place := f"rows[{number}]", parse_object(raw, place), raw, number)
         for number, raw in enumerate(_split_rows(data))
@@ -175,11 +181,14 @@ class _RowReader:
         self._prompt: _EntryDraft | None = None
         self._drafts: list[_EntryDraft] = []
         self._turn: _EntryDraft | None = None
-        """The latest turn of the assistant; None after a user message."""
+        """The latest turn of the assistant; None before the first turn and after a user message."""
         self._outstanding: set[str] = set()
 
     def read(self, row: _DatabaseRow) -> None:
-        """Add the next row, to the current turn or as a new entry."""
+        """Read the next row.
+
+        The row is added to the current turn or to the system message, or becomes a new entry.
+        """
         message = row.message()
         match message:
             case None:
@@ -387,7 +396,10 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
 
 
 def _read_differences(entry: Entry, count: int) -> list[_RowDifference]:
-    """Return the difference of each row of an entry; all empty if the audit data is invalid."""
+    """Return the differences of the rows of an entry, which are stored in its audit data.
+
+    If the audit data is missing or invalid, all differences are empty.
+    """
     nothing = [_RowDifference()] * count
     if NAME not in (entry.audit or {}):
         return nothing

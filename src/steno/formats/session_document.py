@@ -172,7 +172,10 @@ def _session_members(header: Header, entries: Sequence[Entry]) -> JsonMembers:
 
 
 def _restore_head(head: JsonMembers, header: Header, entries: Sequence[Entry]) -> JsonMembers:
-    """Restore the members of the imported file, except those that later entries make outdated."""
+    """Return `head` with the members of the imported file restored.
+
+    Members that later entries make outdated are not restored.
+    """
     about = (header.about or {}).get(NAME)
     changed = about.get("members") if isinstance(about, Mapping) else None
     if not isinstance(about, Mapping) or not isinstance(changed, Mapping):

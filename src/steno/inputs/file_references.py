@@ -96,7 +96,10 @@ class FileReferenceResolver:
         self._search_engine: Final = engine
 
     async def resolve(self, reference: FileReference, context: ResolveContext) -> ResolvedReference:
-        """Return the text for a file, folder or pattern; a failure is a result with an error."""
+        """Resolve a file, folder or pattern to text.
+
+        A failure is returned as a result with an error.
+        """
         try:
             return await self._resolve(reference, context)
         except ToolFailed as exc:
@@ -105,7 +108,10 @@ class FileReferenceResolver:
     def is_current(
         self, reference: FileReference, resolution: Resolution, context: ResolveContext
     ) -> bool:
-        """Return whether the reference was resolved; a file is not sent to the model twice."""
+        """Return whether the reference was resolved.
+
+        A changed file also counts as current, so that no file is sent to the model twice.
+        """
         return resolution.status is ResolutionStatus.RESOLVED
 
     async def changes(
@@ -117,8 +123,8 @@ class FileReferenceResolver:
     ) -> tuple[str, ...]:
         """Return a line for each file or folder that has changed since it was shown. Never raises.
 
-        New files that a pattern matches count as changed. Files in `known` are skipped, including
-        in the listing of a folder.
+        New files that a pattern matches count as changed. Files in `known`, whose changes the model
+        already knows, are skipped, including in the listing of a folder.
         """
         workspace, recorded = self._workspace, read_recorded_paths(resolution.details)
         if workspace is None or recorded is None:
@@ -309,7 +315,10 @@ class FileReferenceResolver:
 async def _require_read_permission(
     context: ResolveContext, name: str, reference: FileReference
 ) -> str:
-    """Return the rule that allows a file or folder to be read. Raises ToolFailed if none does."""
+    """Return the rule that allows a file or folder to be read.
+
+    Raises ToolFailed if reading is not allowed.
+    """
     first, last = reference.start_line, reference.end_line or reference.start_line
     preview = name if first is None else f"{name}, lines {first} to {last}"
     shown_name = printable_name(name)
@@ -319,7 +328,10 @@ async def _require_read_permission(
 
 
 def _is_folder(workspace: Workspace, name: str) -> bool:
-    """Return whether a name is a folder. Opening the name fails if this has changed by then."""
+    """Return whether a name is a folder; False if that cannot be determined.
+
+    If the name is replaced before it is opened, opening it fails.
+    """
     try:
         return stat.S_ISDIR(os.lstat(workspace.root / name).st_mode)
     except OSError:
@@ -451,7 +463,7 @@ def _format_range(first: int, last: int) -> str:
 
 
 def is_glob(path: str) -> bool:
-    """Return whether a path contains glob characters; a file may have exactly this name, too."""
+    """Return whether a path contains glob characters."""
     return not _GLOB_CHARACTERS.isdisjoint(path)
 
 
@@ -489,10 +501,10 @@ class _FolderListing(NamedTuple):
     text: str
     left_out: int
     former_text: str = ""
-    """The text in the form of earlier versions, whose digest may be stored."""
+    """The text as earlier versions of steno formatted it, because a log may contain its digest."""
 
     def lines_except(self, names: frozenset[str]) -> dict[str, str]:
-        """Return the lines of the listing, keyed by printed name, without those in `names`."""
+        """Return the lines of the entries by printed name, except the entries in `names`."""
         lines = self.text.splitlines()[1 : -1 if self.left_out else None]
         by_name = {_ENTRY_SUFFIX.sub("", line).removesuffix("/"): line for line in lines}
         return {name: line for name, line in by_name.items() if name not in names}
@@ -536,7 +548,10 @@ def _list_folder(workspace: Workspace, name: str, max_entries: int) -> _FolderLi
 
 
 def _read_folder(workspace: Workspace, folder: str) -> tuple[list[str], list[str]]:
-    """Return the names of the folders and files in a folder. Raises ToolFailed if that fails."""
+    """Return the names of the folders and files in a folder.
+
+    Raises ToolFailed if the folder cannot be read.
+    """
     folders: list[str] = []
 
     def enters(below: str) -> bool:
@@ -548,9 +563,9 @@ def _read_folder(workspace: Workspace, folder: str) -> tuple[list[str], list[str
 
 
 def _find_links(workspace: Workspace, folder: str) -> list[str]:
-    """Return the links in a folder; their targets are not resolved.
+    """Return the names of the links in a folder, without resolving their targets.
 
-    Raises ToolFailed if the path of the folder contains a link by now.
+    Raises ToolFailed if the folder cannot be read, or if a part of its path has become a link.
     """
     real = workspace.root / folder
     tops = frozenset(root.parts[1:] for root in workspace.roots)
@@ -579,10 +594,10 @@ def _size_note(workspace: Workspace, name: str) -> str:
 
 
 async def _suggest_path(workspace: Workspace, engine: SearchEngine, name: str) -> str | None:
-    """Return a path to suggest in place of a missing path; None if there is none.
+    """Return a path to suggest in place of a missing path; None if there is no suggestion.
 
-    The suggestion is the only file with this name in a subfolder, or else a path with a similar
-    name.
+    If exactly one file in a subfolder has this name, that file is suggested. Otherwise, the
+    suggestion is a path with a similar name.
     """
     try:
         files = await _with_timeout(_SUGGEST_TIMEOUT_S, name, engine.files(".", hidden=False))
@@ -595,9 +610,10 @@ async def _suggest_path(workspace: Workspace, engine: SearchEngine, name: str) -
 
 
 def _nearest_path(workspace: Workspace, name: str) -> str | None:
-    """Return the existing path most similar to a missing path; None if there is none.
+    """Return the existing path most similar to a missing path; None if no path is similar.
 
-    The paths are compared name by name, from the first name that does not exist.
+    The paths are compared name by name, from the first name that does not exist. If a later name
+    has no similar name in its folder, the path of that folder is returned.
     """
     folder, steps = name, list[str]()
     nearest = None
@@ -648,7 +664,7 @@ RecordedPaths: TypeAlias = RecordedFile | RecordedFolder | RecordedFileSet
 
 
 def read_recorded_paths(details: Mapping[str, Any] | None) -> RecordedPaths | None:
-    """Return the paths in the details of a resolution; None if there are none."""
+    """Return the paths in the details of a resolution; None if the details contain no paths."""
     try:
         return cast("RecordedPaths", convert_value(details, RecordedPaths))
     except InvalidArguments:

@@ -1,6 +1,6 @@
 r"""Parse the mentions of files, folders, patterns, images and MCP resources in a prompt.
 
-    @src/main.py:10-20   @"a name with blanks.txt"   @docs/   @src/**/*.py   @~/notes.md
+    @src/main.py:10-20   @"a name with spaces.txt"   @docs/   @src/**/*.py   @~/notes.md
     @shot.png   @https://example.org/chart.png   @server:scheme://what
 
 Lines may also be written as in compiler messages (`:10:5`) or on GitHub (`#L10-L20`). The text

@@ -74,7 +74,7 @@ class InputResolver:
         servers: McpServers | None = None,
         resource_ttl_s: float = 3600,
     ) -> None:
-        """Store the settings without opening files. Raises InvalidValue if one is invalid."""
+        """Store the settings without opening files. Raises InvalidValue if a setting is invalid."""
         servers = servers or McpServers((), folder=Path())
         self._workspace = workspace = _open_workspace(workspace)
         self._limits = image_limits
@@ -164,7 +164,10 @@ class InputResolver:
         *,
         known: frozenset[str] = frozenset(),
     ) -> tuple[str, ...]:
-        """Return a line for each change since a reference was resolved; skip files in `known`."""
+        """Return a line for each change since a reference was resolved.
+
+        Files in `known`, whose changes the model already knows, are skipped.
+        """
         match reference:
             case FileReference():
                 return await self._files.changes(reference, resolution, known=known)

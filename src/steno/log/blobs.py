@@ -17,9 +17,9 @@ from steno.messages.message import ToolResultMessage
 ContentT = TypeVar("ContentT")
 
 MIN_IMAGE_BLOB_BYTES: Final = 16 * 1024
-"""The size from which an image is moved to a blob."""
+"""The minimum size, in bytes, of an image that is moved to a blob."""
 MIN_TEXT_BLOB_LENGTH: Final = 256 * 1024
-"""The number of characters from which a text in a tool result is moved to a blob."""
+"""The minimum number of characters of a text in a tool result that is moved to a blob."""
 _BLOB_SERVER: Final = "steno"
 _BLOB_SCHEME: Final = "blob:"
 _BLOCKS_WITH_BLOBS: Final = frozenset({Image, Resource})

@@ -124,7 +124,10 @@ class Verification(NamedTuple):
     foreign: int
     """The number of entries and records that only a newer version of steno can verify."""
     heads: Mapping[str, str | None]
-    """The last digest of each branch. To detect a rewritten log, compare it with a saved copy."""
+    """The digest of the last entry of each branch, by branch name; None for an empty branch.
+
+    To detect a rewritten log, compare these digests with a saved copy.
+    """
     bad: BadRecord | None
 
     @property
@@ -134,7 +137,10 @@ class Verification(NamedTuple):
 
 
 def verify_records(records: Iterable[Record]) -> Verification:
-    """Check the records of a session, in the order they were written, up to the first damage."""
+    """Check the records of a session, which must be in the order in which they were written.
+
+    The check ends at the first damaged record.
+    """
     verifier = _ChainVerifier()
     bad: BadRecord | None = None
     for record in records:
@@ -226,7 +232,10 @@ class _ChainVerifier:
 
 
 def _is_newer_version(entry: Entry) -> bool:
-    """Return whether the entry has a newer format; any other unreadable entry is damaged."""
+    """Return whether a newer version of the format is the reason why an entry is not understood.
+
+    Without a newer version number, an entry that is not understood is damaged.
+    """
     if entry.is_understood:
         return False
     try:

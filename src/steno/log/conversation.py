@@ -133,7 +133,7 @@ class Conversation:
         decision: str | None = None,
         audit: Mapping[str, Any] | None = None,
     ) -> Entry:
-        """Append without blocking the event loop during the write.
+        """Append a payload like `append`, without blocking the event loop during the write.
 
         If the task is cancelled during the write, the entry may still be stored.
         """
@@ -146,7 +146,8 @@ class Conversation:
         """Start a branch after the entry `at`, by default the last entry of the active branch.
 
         The new branch shares the earlier entries. The active branch stays active until `switch`
-        is called. Raises Conflict if the name is taken, and Missing if the entry does not exist.
+        is called. Raises InvalidValue if the name is blank or contains a lone surrogate, Conflict
+        if the name is taken, and Missing if the entry does not exist.
         """
         if not is_utf8_text(name) or not name.strip():
             raise InvalidValue(
@@ -168,7 +169,7 @@ class Conversation:
                 self._branches[name] = new
 
     def switch(self, name: str) -> Entry:
-        """Make another branch the active one, and record the switch on that branch.
+        """Make another branch active, and record the switch on that branch. Return the new entry.
 
         Raises Missing if the branch does not exist.
         """
@@ -180,9 +181,10 @@ class Conversation:
             return entry
 
     def rewind(self, to: str | Entry, *, branch: str | None = None) -> Entry:
-        """Continue a branch from an earlier entry; the entries after it stay in the log.
+        """Continue a branch from an earlier entry, and return the entry that records the rewind.
 
-        Raises Missing if the entry or the branch does not exist, or the branch is empty.
+        The rewound entries stay in the log. Raises Missing if the entry or the branch does not
+        exist, or the branch is empty.
         """
         with self._write_lock:
             name = self._active if branch is None else branch
@@ -228,7 +230,7 @@ class Conversation:
         return self._append_built(lambda: ModeChange(old=self.mode, new=mode))
 
     def change_model(self, new: str) -> Entry:
-        """Record a change of the model, in force from this entry on."""
+        """Record a change of the model, which applies from the new entry on."""
         return self._append_built(lambda: ModelChange(old=self.model or "", new=new))
 
     def label(self, target: str | Entry, text: str) -> Entry:
@@ -238,7 +240,7 @@ class Conversation:
     def answer_outstanding(self, text: str = NO_RESULT_TEXT) -> tuple[Entry, ...]:
         """Add results for the calls of an interrupted turn, so that the conversation can continue.
 
-        Each result has the outcome `cancelled` and contains `text`.
+        Each result has the outcome `cancelled` and contains `text`. Return the new entries.
         """
         return tuple(
             [
@@ -285,7 +287,11 @@ class Conversation:
             return tuple(target.load_path().entries)
 
     def entries_view(self, branch: str | None = None) -> PrefixView[Entry]:
-        """Return a view of the entries of a branch, without copying them; see `entries`."""
+        """Return a view of the entries of a branch, without copying them.
+
+        The view does not contain entries that are appended later. Raises Missing if the branch does
+        not exist.
+        """
         target = self._loaded(self._active if branch is None else branch)
         with self._state_lock:
             return PrefixView(target.load_path().entries)
@@ -305,7 +311,10 @@ class Conversation:
         return tuple(messages)
 
     def restore_blobs(self, payload: PayloadT) -> PayloadT:
-        """Return a payload with its blobs restored; unchanged if a blob is missing or damaged."""
+        """Return a payload with the content of its blobs.
+
+        The payload is unchanged if a blob is missing or damaged, or if there is no journal.
+        """
         if self._journal is None:
             return payload
         try:
@@ -323,7 +332,7 @@ class Conversation:
 
     @property
     def labels(self) -> dict[str, str]:
-        """The id of the labelled entry for each label, on all branches."""
+        """The labels on all branches, each with the id of the entry that it marks."""
         return {
             text: target
             for name in self.branches
@@ -336,7 +345,10 @@ class Conversation:
         return self._order(self._loaded(self._active)).outstanding
 
     def outstanding_call(self, call_id: str) -> AnyToolCall:
-        """Return a call of the active branch without a result. Raises Missing if there is none."""
+        """Return the call with this id on the active branch, which must have no result yet.
+
+        Raises Missing if the call does not exist or has a result.
+        """
         target = self._loaded(self._active)
         is_waiting = call_id in self._order(target).outstanding
         call = find_call_in_last_turn(target.head, call_id) if is_waiting else None
@@ -430,7 +442,10 @@ class Conversation:
         return entry
 
     def _writable(self, name: str) -> Branch:
-        """Return a branch for writing; reload its head first if the last write was interrupted."""
+        """Return a branch for writing. Raises Missing if the branch does not exist.
+
+        If the last write to the branch was interrupted, its head is read from the journal again.
+        """
         if name in self._unconfirmed and self._journal is not None:
             self._update_heads(self._journal.heads())
             self._unconfirmed.discard(name)
@@ -448,7 +463,10 @@ class Conversation:
         return branch
 
     def _node(self, entry: str | Entry) -> EntryNode:
-        """Return the node of an entry; load it and its ancestors if it is not in memory."""
+        """Return the node of an entry. Raises Missing if the entry does not exist.
+
+        If the entry is not in memory, it is loaded together with its ancestors.
+        """
         id = entry.id if isinstance(entry, Entry) else entry
         if not isinstance(id, str):
             raise InvalidValue(
@@ -481,7 +499,7 @@ class Conversation:
         return order
 
     def _read_heads(self, journal: Journal) -> str:
-        """Read the head of every branch, and return the branch that was written to last."""
+        """Read the head of every branch, and return the name of the branch written to last."""
         with self._write_lock:
             heads = journal.heads()
             self._update_heads(heads)
@@ -497,7 +515,10 @@ class Conversation:
 
 
 def _digest_of(node: EntryNode) -> str:
-    """Return the digest of a node; compute and store it and any missing digest before it."""
+    """Return the digest of a node.
+
+    If the digest is missing, it is computed and stored, as are missing digests of its ancestors.
+    """
     without_digest: list[EntryNode] = []
     before: EntryNode | None = node
     while before is not None and before.digest is None:
@@ -530,7 +551,7 @@ def _check_payload(payload: object) -> None:
 
 
 def _parse_enum_member(kind: type[EnumT], value: EnumT | str) -> EnumT:
-    """Return the enum member with this value. Raises InvalidValue if there is none."""
+    """Return the enum member with this value. Raises InvalidValue if no member has this value."""
     try:
         return kind(value)
     except ValueError:

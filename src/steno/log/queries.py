@@ -1,4 +1,4 @@
-"""Queries that derive facts from the entries of a branch; none of these facts is stored.
+"""Queries on the entries of a branch. Their results are computed on each call, never stored.
 
 Each function expects entries in the order in which `Conversation.entries` returns them.
 """
@@ -53,7 +53,10 @@ def current_model(entries: Iterable[Entry]) -> str | None:
 
 
 def labels_of(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return the id of the entry that each label names; the latest use of a label wins."""
+    """Return the id of the labelled entry for each label.
+
+    If a label is used more than once, the last use counts.
+    """
     labels = (entry.payload for entry in entries if isinstance(entry.payload, Label))
     return {label.text: label.target for label in labels}
 
@@ -70,7 +73,10 @@ def check_label_text(text: str) -> None:
 
 
 def last_message(entries: Sequence[Entry], *, with_shell: bool = False) -> Entry | None:
-    """Return the last entry with a message; shell commands count only if `with_shell` is set."""
+    """Return the last entry with a message; None if there is no such entry.
+
+    Shell commands count as messages only if `with_shell` is set.
+    """
     messages = (
         entry
         for entry in reversed(entries)
@@ -147,7 +153,10 @@ class ModelCost(NamedTuple):
 
 
 def total_usage(entries: Iterable[Entry]) -> Usage:
-    """Add up the tokens of all turns; a count that no provider reported stays None."""
+    """Return the total number of tokens that the turns and the summaries used.
+
+    A count that no provider reported is None.
+    """
     total = Usage()
     for entry in entries:
         total += entry_usage(entry)
@@ -164,7 +173,10 @@ def entry_usage(entry: Entry) -> Usage:
 def cost_by_model(
     entries: Iterable[Entry], price_of: Callable[[str], Price | None]
 ) -> dict[str, ModelCost]:
-    """Return the tokens and cost of each model, by its name; an unknown model is named ""."""
+    """Return the tokens and the cost of each model, keyed by model name.
+
+    The name is empty for turns before the first recorded model change.
+    """
     usages: dict[str, Usage] = {}
     model = ""
     for entry in entries:
@@ -180,7 +192,10 @@ def cost_by_model(
 
 
 def cost_of(usage: Usage, price: Price) -> Decimal:
-    """Return the cost of tokens; cached tokens without a price of their own count as input."""
+    """Return the cost of the tokens in `usage`.
+
+    Cached tokens cost as much as other input if `price` has no price for them.
+    """
     parts = [(usage.output_tokens or 0, price.output)]
     uncached = usage.input_tokens or 0
     for tokens, cache_price in (
@@ -244,7 +259,8 @@ class ContentType(StrEnum):
 def content_types(entry: Entry) -> tuple[ContentType, ...]:
     """Return the distinct types of content in an entry, in order.
 
-    Approvals, resolutions, feedback, repairs, revoked grants and redactions have none.
+    The result is empty for approvals, resolutions, feedback, repairs, revoked grants and
+    redactions.
     """
     payload = entry.payload
     if isinstance(payload, Control):
@@ -292,11 +308,11 @@ class EntryQuery(NamedTuple):
 def select_entries(
     entries: Iterable[Entry], query: EntryQuery, *, call_entries: Iterable[Entry] | None = None
 ) -> tuple[Entry, ...]:
-    """Return the entries that match a query; with `since` or `until`, only entries with a time.
+    """Return the entries that match a query.
 
-    `tool` matches calls, their results and the decisions about them; if the calls are not in
-    `entries`, pass their entries as `call_entries`. Raises InvalidValue if `since` or `until` has
-    no time zone.
+    `since` and `until` exclude entries without a time. `tool` matches calls, their results and the
+    decisions about them; if the calls are not in `entries`, pass their entries as `call_entries`.
+    Raises InvalidValue if `since` or `until` has no time zone.
     """
     for time in (query.since, query.until):
         if time is not None and time.tzinfo is None:
@@ -314,7 +330,10 @@ def tools_by_call(entries: Iterable[Entry]) -> dict[str, str]:
 
 
 def tools_of(entry: Entry, tools: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the tools that an entry concerns; `tools` has the tool of each call."""
+    """Return the names of the tools that an entry calls or is about.
+
+    `tools` maps the id of each call to the name of its tool; see `tools_by_call`.
+    """
     payload = entry.payload
     if isinstance(payload, Approval):
         names = [tools.get(payload.call_id, "")]
@@ -326,7 +345,10 @@ def tools_of(entry: Entry, tools: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def entry_decision(entry: Entry) -> str | None:
-    """Return the decision of an entry, or else the status of its approval; None for neither."""
+    """Return the decision of an entry; None if there is none.
+
+    For an approval without a decision, return the status of the approval.
+    """
     if entry.decision is None and isinstance(entry.payload, Approval):
         return entry.payload.status
     return entry.decision
@@ -387,7 +409,7 @@ _REVOKED_SUFFIX: Final = " is no longer allowed for this session"
 
 
 def shell_command_of(entry: Entry) -> ShellCommand | None:
-    """Return the shell command that an entry of version 2 or 3 records; None if there is none."""
+    """Return the shell command in an entry of format version 2 or 3; None if there is none."""
     payload, audit = entry.payload, entry.audit or {}
     if isinstance(payload, ShellCommand):
         return payload
@@ -402,7 +424,7 @@ def shell_command_of(entry: Entry) -> ShellCommand | None:
 
 
 def revoked_grant_of(entry: Entry) -> GrantRevoked | None:
-    """Return the revoked grant that an entry of version 2 or 3 records; None if there is none."""
+    """Return the revoked grant in an entry of format version 2 or 3; None if there is none."""
     payload = entry.payload
     if isinstance(payload, GrantRevoked):
         return payload
@@ -449,5 +471,8 @@ def result_code(result: ToolResultMessage) -> str | None:
 
 
 def is_agent_result(result: ToolResultMessage) -> bool:
-    """Return whether the agent, not a tool, wrote a result. Older versions recorded no code."""
+    """Return whether a result was written by the agent itself, not by a tool.
+
+    The result code is not checked, because older versions did not record one.
+    """
     return result.is_error and not result.tool_name and result.started_at is None

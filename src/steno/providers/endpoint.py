@@ -31,7 +31,7 @@ class Endpoint(NamedTuple):
     encoder_settings: tuple[str, ...] | None = None
     """The names of the settings of the wire's encoder; None if the wire has no encoder."""
     show_path: str | None = None
-    """The path that describes one model, if the list has too few facts."""
+    """The path that describes one model; None if the list of models describes them in full."""
     headers: Mapping[str, str] = MappingProxyType({})
     requires_max_tokens: bool = False
     """Whether every request must set `max_tokens`."""

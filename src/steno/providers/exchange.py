@@ -1,8 +1,9 @@
 """One exchange with a server: send the request, read the response, and retry until the first event.
 
-Before the caller has the first event, a failed attempt is repeated; after it, the error is raised.
-The wire decodes the errors of a server. This module adds the facts that only the client knows: the
-address, the environment variable of the key, and whether a response follows another protocol.
+Before the caller has the first event, a failed attempt is repeated. After the first event, an error
+is raised. The wire decodes the errors of a server. This module adds the details that only the
+client knows: the address, the environment variable of the key, and whether a response follows
+another protocol.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class RequestPolicy(NamedTuple):
     jitter: Callable[[], float]
     """Returns a new random number from 0 to 1."""
     first_event_s: float | None = None
-    """The maximum time from the first byte of the body to the first event.
+    """The maximum time from the first byte of the body to the first event; None for no limit.
 
     The transport has the other limits.
     """
@@ -135,7 +136,10 @@ class HttpExchange:
         return None if self._decoder is None else self._decoder.usage
 
     async def read(self) -> Iterable[WireEvent] | None:
-        """Return more events; the first call sends the request and waits for the first event."""
+        """Return more events; None at the end, or if `close` is called before the first event.
+
+        The first call sends the request and waits for the first event.
+        """
         if self._response is not None:
             return None if self._is_at_end else self._decode(await self._response.read())
         self._first_event_timeout = timeout = asyncio.timeout(None)
@@ -231,7 +235,7 @@ class HttpExchange:
             events = self._decode(piece)
 
     def _is_other_protocol(self, response: HttpResponse, error: ProtocolError) -> bool:
-        """Return whether the bytes before an error belong to another protocol, or to none."""
+        """Return whether the bytes before an error do not belong to this protocol."""
         if isinstance(error, CutShort) and is_cut_off(self._sniffed):
             return False
         is_document = _DOCUMENT_TYPE.fullmatch(read_content_type(response)) is not None
@@ -264,7 +268,10 @@ class HttpExchange:
 
 
 async def fetch_json(policy: RequestPolicy, request: HttpRequest, error_source: ErrorSource) -> Any:
-    """Send a request once; return the JSON of the response. Raises ProviderError, ProtocolError."""
+    """Send a request once, and return the JSON of the response.
+
+    Raises ProviderError if the request fails, and ProtocolError if the response is not JSON.
+    """
     response = await policy.open(request)
     try:
         if not 200 <= response.status < 300:
@@ -335,7 +342,7 @@ def append_advice(error: StenoError, advice: str) -> None:
 
 
 def read_content_type(response: HttpResponse) -> str:
-    """Return the content type of a response, without parameters; empty if it has none."""
+    """Return the content type of a response, without parameters; empty if missing or invalid."""
     kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
     return kind if _CONTENT_TYPE.fullmatch(kind) else ""
 

@@ -80,11 +80,11 @@ def connect(
         async with connect("anthropic", model="…") as provider:
             message = await provider.stream(request).collect()
 
-    `model` is used for requests that name none. Without `key`, the key comes from `environ`, by
-    default that of the process. A response that has no event after `first_event_s` seconds fails,
-    even if the server keeps the connection alive. Raises InvalidValue for an unknown vendor, an
-    invalid address or a limit that is not above 0, AuthenticationFailed if a required key is
-    missing.
+    `model` is used for requests that name no model. Without `key`, the key comes from `environ`, by
+    default the environment of the process. A response that has no event after `first_event_s`
+    seconds fails, even if the server keeps the connection alive. Raises InvalidValue if the vendor
+    is unknown, the address is invalid or a limit is not above 0, and AuthenticationFailed if a
+    required key is missing.
     """
     rule = 'vendor must be a name such as "openai", or a Vendor'
     check_type(vendor, (str, Vendor), rule, "connect")
@@ -142,7 +142,7 @@ class HttpProvider:
         _check_policy(key, transport, retries, first_event_s)
         self.vendor = vendor
         self.model = model
-        """The model for requests that name none."""
+        """The model for requests that name no model."""
         self._endpoint = find_endpoint(vendor)
         self._error_source = ErrorSource(vendor, load_wire(vendor.wire), key or ApiKey())
         self._owns_transport = transport is None
@@ -179,7 +179,7 @@ class HttpProvider:
     def stream(self, request: Request) -> HttpStream:
         """Return the response as a stream; the request is sent when the first event is read.
 
-        Raises InvalidRequest for a request that cannot be sent to this vendor, StenoError
+        Raises InvalidRequest if the request cannot be sent to this vendor, and StenoError
         (`provider_closed`) if the provider is closed.
         """
         self._check_open()
@@ -205,7 +205,10 @@ class HttpProvider:
         return HttpStream(exchange, (*losses, *encoded.losses))
 
     def _within_limit(self, request: Request) -> tuple[Request, tuple[Change, ...]]:
-        """Return a request with `max_tokens` within the limit of the vendor, and the loss, if any."""
+        """Return a request with `max_tokens` within the limit of the vendor, and the losses.
+
+        There is a loss if the caller asked for more than the limit.
+        """
         most, asked = self.vendor.max_output_tokens, request.max_tokens
         if most is None or (asked is None and not self._endpoint.requires_max_tokens):
             return request, ()
@@ -225,9 +228,10 @@ class HttpProvider:
     # -- models ------------------------------------------------------------------------------
 
     async def models(self) -> tuple[Model, ...]:
-        """Request the models of the server. Raises ProviderError, ProtocolError.
+        """Request the list of models from the server.
 
-        Limits that the server does not report are taken from the vendor.
+        Limits that the server does not report are taken from the vendor. Raises ProviderError if
+        the request fails, and ProtocolError if the response has another format.
         """
         if self._endpoint.models_path is None:
             raise NotFound(
@@ -247,7 +251,7 @@ class HttpProvider:
         return tuple([self._with_limits(model) for model in found])
 
     async def describe(self, model: str = "") -> Model:
-        """Request the properties of one model, by default that of the provider.
+        """Request the properties of one model, by default the model of the provider.
 
         Raises NotFound if the server does not have the model.
         """
@@ -310,7 +314,7 @@ class HttpProvider:
 
 
 def _with_settings(request: Request, **settings: Any) -> Request:
-    """Return a request with other settings, without checking its messages again."""
+    """Return a request with some settings replaced, without checking its messages again."""
     before = is_prechecked()
     try:
         PRECHECKED.set(True)

@@ -39,7 +39,7 @@ EMBEDDED: Final = "embedded"
 OFFLINE: Final = "offline"
 _ADD_VENDOR_HINT: Final = "or add a provider as [providers.NAME] in the configuration"
 _MAX_DESCRIBED: Final = 8
-"""The number of models that are described one by one, if the list has too few facts."""
+"""The maximum number of models to describe one by one, if the list lacks their capabilities."""
 _PREFERRED_FAMILIES: Final = {
     "anthropic": (r"claude-sonnet-[\d-]+",),
     # According to the price list, deepseek-flash is always the newest, accepts images and is the
@@ -63,7 +63,7 @@ _NUMBER: Final = re.compile(r"\d+")
 
 @final
 class DiscoveryResult(RedactedRepr, frozen=True, kw_only=True):
-    """The models of one vendor, or the reason why none can be used."""
+    """The models of one vendor, or the reason why no model can be used."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"where", "outcome", "choice"})
 
@@ -94,7 +94,7 @@ class DiscoveryResult(RedactedRepr, frozen=True, kw_only=True):
 
     @property
     def chosen_model(self) -> Model | None:
-        """The properties of the default model."""
+        """The properties of the default model; None if no model can be used."""
         return next((model for model in self.models if model.id == self.choice), None)
 
 
@@ -148,7 +148,10 @@ class VendorProbe(NamedTuple):
     transport: HttpTransport
 
     async def __call__(self, vendor: Vendor) -> DiscoveryResult:
-        """Return the models of a vendor. Raises nothing."""
+        """Request the models of a vendor.
+
+        A failure is returned as a result without a usable model.
+        """
         if vendor.needs_key and not find_key_variable(vendor, self.environ):
             outcome = f"no key; set {' or '.join(vendor.key_variables) or 'one'}"
             return _build_unusable(vendor, "key_missing", outcome)
@@ -205,7 +208,7 @@ class VendorProbe(NamedTuple):
 async def open_vendor_probe(
     environ: Mapping[str, str], timeouts: DiscoveryTimeouts
 ) -> AsyncGenerator[VendorProbe]:
-    """Yield a probe; its connections are closed at the end."""
+    """Yield a probe, whose connections are closed at the end of the `with` block."""
     transport = HttpTransport(environ=environ)
     try:
         yield VendorProbe(environ, timeouts, transport)
@@ -222,7 +225,7 @@ def _build_unusable(
 
 
 def choose_default_model(maker: str, models: Sequence[Model]) -> str:
-    """Return the id of the default model among those of a vendor; empty if none is for chat."""
+    """Return the id of the default model of a vendor; empty if no model is for chat."""
     usable = [model for model in models if not _NOT_FOR_CHAT.search(model.id)]
     for family in _PREFERRED_FAMILIES.get(maker, ()):
         known = [model.id for model in usable if re.fullmatch(family, model.id)]
@@ -293,15 +296,18 @@ class ModelSelection(NamedTuple):
 
     vendor: str
     model: str
-    """The id; for an embedded model its path, empty for the model of the package."""
+    """The id of the model. For an embedded model, its path; empty for the model of the package."""
     reason: str
     """The human-readable reason for the selection."""
     open: Callable[[], ModelProvider]
     """Creates a provider for the model; nothing is sent or loaded yet."""
     known: Model | None = None
-    """The facts that the server reports, if they were requested."""
+    """The properties of the model; None if they were not requested."""
     searched: tuple[DiscoveryResult, ...] = ()
-    """The results of the discovery, up to this model."""
+    """The results of the discovery, up to the vendor of this model.
+
+    Empty if the user or the configuration names the model.
+    """
     code: str = ""
     """The reason as a code.
 
@@ -330,9 +336,10 @@ class ModelName(NamedTuple):
 
 
 def parse_model_name(text: str, vendors: Mapping[str, Vendor] = CATALOG) -> ModelName:
-    """Parse `vendor/model`, `embedded`, `embedded:/path.gguf` or `offline`. Raises InvalidValue.
+    """Parse `vendor/model`, `embedded`, `embedded:/path.gguf` or `offline`.
 
-    The model is everything after the first slash: `openrouter/meta/llama`.
+    The model is everything after the first slash: `openrouter/meta/llama`. Raises InvalidValue if
+    the text has another form or the vendor is unknown.
     """
     if text in (OFFLINE, f"{OFFLINE}/assistant"):
         return ModelName(OFFLINE, "assistant")
@@ -367,11 +374,11 @@ async def find_model(
 ) -> ModelSelection:
     """Select a model. `wanted` is the name from the user: `vendor/model`, `embedded`, `offline`.
 
-    If `wanted` is empty, `configured` is used. A named model is selected without a request; if
-    only a vendor is named, its list of models is requested. `vendors` are all known vendors,
-    including those of the configuration. Raises InvalidValue for an unknown vendor,
-    AuthenticationFailed if its key is missing, NotFound if the file of an embedded model is
-    missing or the vendor has no usable model.
+    If `wanted` is empty, `configured` is used. A named model is selected without a request; if only
+    a vendor is named, its list of models is requested. `vendors` are all known vendors, including
+    those of the configuration. Raises InvalidValue if the vendor is unknown, AuthenticationFailed
+    if its key is missing, and NotFound if the file of an embedded model is missing or the vendor
+    has no usable model.
     """
     environ = os.environ if environ is None else environ
     reason = "requested" if wanted else "configured"
@@ -422,7 +429,7 @@ async def _select_named(
 
 
 async def _first_usable(probe: VendorProbe, vendors: Iterable[Vendor]) -> list[DiscoveryResult]:
-    """Probe all vendors at once; return the results up to the first that is usable."""
+    """Probe all vendors at once; return the results up to the first usable result."""
     tasks = [start_task(probe(vendor)) for vendor in vendors]
     searched: list[DiscoveryResult] = []
     try:

@@ -15,7 +15,7 @@ Json = Mapping[str, Any]
 
 @final
 class Model(RedactedRepr, frozen=True, kw_only=True):
-    """A model of a server. Facts that the server does not report are None."""
+    """A model of a server. Properties that the server does not report are None."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "title"})
 
@@ -26,7 +26,7 @@ class Model(RedactedRepr, frozen=True, kw_only=True):
     max_output_tokens: int | None = None
     capabilities: Capabilities = UNKNOWN_CAPABILITIES
     raw: JsonObject
-    """The facts as the server sent them."""
+    """The description of the model as the server sent it."""
 
 
 class ModelPage(NamedTuple):
@@ -37,7 +37,10 @@ class ModelPage(NamedTuple):
 
 
 def read_openai_models(body: Any) -> ModelPage:
-    """Read `/models` of OpenAI and compatible servers, some of which send the list alone."""
+    """Read `/models` of OpenAI and compatible servers.
+
+    Some servers send only the list, without the object around it.
+    """
     entries = body if isinstance(body, list) else _read_list(body, "data")
     return ModelPage(tuple(map(_openai_model, _named_objects(entries, "id"))))
 
@@ -100,7 +103,10 @@ def _build_model(
     output_tokens: Iterable[object] = (),
     capabilities: Capabilities = UNKNOWN_CAPABILITIES,
 ) -> Model:
-    """Build a model from unchecked values; use the first valid count of each kind."""
+    """Build a model from unchecked values.
+
+    Of several token counts, the first valid one is used.
+    """
     return Model(
         id=id,
         title=title if isinstance(title, str) else None,

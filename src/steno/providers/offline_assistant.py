@@ -94,12 +94,15 @@ class OfflineProvider:
         """Do nothing: the assistant has no resources."""
 
     def stream(self, request: Request) -> SourceStream:
-        """Return the response to a request, as a stream of words. Raises InvalidRequest."""
+        """Return the response to a request, as a stream of words.
+
+        Raises InvalidRequest if `request` is not a Request.
+        """
         check_request(request)
         return SourceStream(_AnswerSource(request))
 
     async def models(self) -> tuple[Model, ...]:
-        """Return the one model, the assistant itself."""
+        """Return the only model, which is the assistant itself."""
         return (await self.describe(),)
 
     async def describe(self) -> Model:
@@ -193,7 +196,7 @@ def _build_answer(request: Request) -> _OfflineAnswer:
 
 
 def _find_last_prompt(messages: Sequence[Message]) -> tuple[_OfflinePrompt, Sequence[Message]]:
-    """Return the last user message and the messages after it."""
+    """Return the last user message and the messages after it; both empty without a user message."""
     for count, message in enumerate(reversed(messages)):
         if isinstance(message, UserMessage):
             return _read_prompt(message), messages[len(messages) - count :]
@@ -229,9 +232,9 @@ def _find_progress(steps: Sequence[OfflineStep], results: deque[ToolResultMessag
 def _find_batch(
     steps: Sequence[OfflineStep], start: int, expected: set[int | None]
 ) -> tuple[int, ...]:
-    """Return the numbers of the steps to run next: one step, or several consecutive readers.
+    """Return the numbers of the steps to run next: one step, or consecutive steps that only read.
 
-    Readers run together only if no other step depends on the failure of one of them.
+    Several steps run together only if no other step depends on the failure of one of them.
     """
     end = start + 1
     while (
@@ -352,7 +355,11 @@ def _read_attachment(text: str) -> _Attachment:
 
 
 def _add_attachments(text: str, prompt: _OfflinePrompt, parsed: ParsedRequest) -> str:
-    """Add the titles of the attachments, or their first lines if the prompt is about them."""
+    """Return an answer that begins with the titles or the first lines of the attachments.
+
+    The first lines are shown if the prompt is empty or asks about the attachments, and the text
+    then follows only if the prompt also has commands. Otherwise, the text follows the titles.
+    """
     shown = prompt.attachments[:_MAX_TITLES]
     more = len(prompt.attachments) - len(shown)
     is_asked_about = parsed.asks_about_attachments or not prompt.text.strip()
@@ -383,7 +390,7 @@ def _shorten(
 
 
 def _fence_lines(lines: Sequence[str]) -> str:
-    """Return lines as a fenced block whose fence none of them contains; truncate long lines."""
+    """Return lines in a code block whose fence does not occur in them. Long lines are truncated."""
     shown = [line[:_MAX_LINE_LENGTH] for line in lines]
     backticks = [len(run) for line in shown for run in re.findall("`+", line)]
     fence = "`" * max(3, 1 + max(backticks, default=0))
@@ -394,7 +401,7 @@ def _fence_lines(lines: Sequence[str]) -> str:
 
 
 def _build_report(steps: Sequence[OfflineStep], progress: _Progress) -> str:
-    """Return the report about the steps; at least one of them was run."""
+    """Return the report about the steps, of which at least one was run."""
     done = progress.done
     lines = [f"- {steps[number].description}: {_summarize(result)}" for number, result in done]
     number, last = done[-1]

@@ -99,15 +99,19 @@ class ParsedRequest(NamedTuple):
 
     steps: Steps = ()
     unparsed: str | None = None
-    """The first sentence that matches no row; then there are no steps."""
+    """The first sentence that matches no command; None if each sentence matches one.
+
+    If it is set, there are no steps.
+    """
     asks_about_attachments: bool = False
     """Whether a sentence asks about the attachments."""
 
 
 def parse_request(text: str, *, has_attachments: bool = False) -> ParsedRequest:
-    """Parse a request; it has no steps if it is empty, asks for help or cannot be parsed.
+    """Parse a request into steps.
 
-    With `has_attachments`, sentences may be questions about the attachments of the message.
+    There are no steps if the request is empty, asks for help or cannot be parsed. With
+    `has_attachments`, sentences may be questions about the attachments of the message.
     """
     steps: list[OfflineStep] = []
     asks_about_attachments = False
@@ -131,7 +135,10 @@ def parse_request(text: str, *, has_attachments: bool = False) -> ParsedRequest:
 
 
 def _find_read_files(steps: list[OfflineStep], reason: int | None) -> set[object]:
-    """Return the files that these steps certainly read and that are unchanged since."""
+    """Return the files that the steps read after the last step that may change any file.
+
+    A step that runs only if another step fails counts only if that other step is `reason`.
+    """
     known: set[object] = set()
     for step in steps:
         if step.tool == "bash" or step.argument_format != "roles":
@@ -142,7 +149,7 @@ def _find_read_files(steps: list[OfflineStep], reason: int | None) -> set[object
 
 
 def _parse_sentence(sentence: RequestSentence) -> Steps | None:
-    """Return the steps of the first row of the table that a sentence matches."""
+    """Return the steps of the first command that matches a sentence; None if no command matches."""
     text = sentence.pattern_text()
     for pattern, build in _COMMANDS:
         if (found := pattern.fullmatch(text)) is not None:
@@ -261,7 +268,7 @@ def _skip(*fillers: str, keep: int = 1) -> str:
 
 
 def _all_of(pattern: str) -> str:
-    """Return a pattern that matches as often as possible, without backtracking.
+    """Return a pattern that repeats a pattern as often as possible, without backtracking.
 
     A possessive quantifier around alternatives fails on Python 3.11.0 to 3.11.4.
     """
@@ -358,7 +365,11 @@ class RequestSentence(NamedTuple):
         return list(_split_words(self.text))
 
     def pattern_text(self) -> str:
-        """Return the text that patterns match: words with single spaces, quoted words as marks."""
+        """Return the text that is compared with the patterns of commands.
+
+        Its words are separated by single spaces, and a quoted word is replaced by a mark and its
+        number.
+        """
         return " ".join(
             [
                 f"{_QUOTE_MARK}{number}" if word.is_quoted else word.text

@@ -4,8 +4,8 @@ The package contains the price lists of vendors at the time of its release; sten
 nothing. Without the package, and for models that are not in it, prices are unknown.
 
 Prices are estimates: the bill may differ. If a vendor charges more for long requests, the price of
-short ones is returned. Cache writes have the price of the shortest lifetime. Batches, priorities,
-searches, images and audio are not counted.
+short requests is returned. Cache writes have the price of the shortest lifetime. Batches,
+priorities, searches, images and audio are not counted.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def has_prices() -> bool:
 
 
 def find_price(model: str, *, at: datetime | None = None) -> Price | None:
-    """Return the price of a model in US dollars, at a time or now; None if it is unknown.
+    """Return the price of a model in US dollars at the time `at`, by default now; None if unknown.
 
     `model` is `vendor/model` with a vendor of the catalog, and the price is that of this vendor.
     Local servers and vendors of the configuration have no prices.
@@ -73,7 +73,10 @@ def find_context_tokens(model: str) -> int | None:
 
 
 def _find_price_entry(name: str, at: datetime | None) -> Any:
-    """Return the price of an empty request, which includes the price list; None if unknown."""
+    """Return the price calculation for an empty request, which contains the prices of the model.
+
+    None if the vendor or the model is unknown, or if the package is not installed.
+    """
     vendor, _, model = name.partition("/")
     package = _load_package() if vendor in GENAI_PRICES_VENDORS and model else None
     if package is None:
@@ -96,6 +99,9 @@ def _load_package() -> ModuleType | None:
 
 
 def _find_base_price(price: Any) -> Decimal | None:
-    """Return a price; the base price if it depends on the length of the request."""
+    """Return a price; None if it is unknown.
+
+    If the price depends on the length of the request, the base price is returned.
+    """
     base = getattr(price, "base", price)
     return base if isinstance(base, Decimal) else None

@@ -16,13 +16,13 @@ class Retries(Struct, frozen=True):
     max_retries: int = 2
     """The maximum number of repetitions."""
     first_wait_s: float = 0.5
-    """The wait before the first repetition; it doubles with each one."""
+    """The wait before the first repetition; it doubles with each further repetition."""
     max_wait_s: float = 8
     max_retry_after_s: float = 60
     """If a provider asks to wait longer, the request is not repeated; the error names the time."""
 
     def __post_init__(self) -> None:
-        """Check the numbers. Raises InvalidValue."""
+        """Raise InvalidValue if a number is negative or has the wrong type."""
         max_retries: object = self.max_retries
         if not isinstance(max_retries, int) or max_retries < 0:
             raise InvalidValue(
@@ -42,9 +42,9 @@ class Retries(Struct, frozen=True):
     def wait_s(self, error: Exception, tried: int, jitter: float) -> float | None:
         """Return the time to wait after `tried` repetitions failed, or None to give up.
 
-        If the provider asks for a time, that time is returned. Other waits are shortened by up to a
-        quarter, by a `jitter` from 0 to 1, so that clients that failed together do not return
-        together.
+        If the provider asks for a time, that time is returned, or None if it is longer than
+        `max_retry_after_s`. Other waits are shortened by up to a quarter, by a `jitter` from 0 to
+        1, so that clients that failed together do not return together.
         """
         asked_s: float | None = None
         is_retryable = isinstance(error, CutShort)

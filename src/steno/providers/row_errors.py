@@ -33,7 +33,7 @@ def build_row_error(
     fields: Iterable[str] = (),
     choices: Sequence[str] = (),
 ) -> InvalidValue:
-    """Return the error about the value at a place.
+    """Return the error for a value that msgspec rejected; `place` names the table.
 
     `fields` are the fields that the table may have, `choices` the values that are allowed.
     """

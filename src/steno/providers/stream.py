@@ -27,7 +27,10 @@ class Source(Protocol):
     """The source of the events of one response."""
 
     async def read(self) -> Iterable[WireEvent] | None:
-        """Return more events, possibly none yet; None at the end. Raises StenoError."""
+        """Return more events, which may be an empty iterable; None at the end.
+
+        Raises StenoError if the response fails.
+        """
         ...
 
     def redact(self, error: Exception) -> None:
@@ -40,7 +43,7 @@ class Source(Protocol):
 
 
 def check_request(request: object) -> None:
-    """Check that a value is a Request. Raises InvalidRequest."""
+    """Raise InvalidRequest if a value is not a Request."""
     if not isinstance(request, Request):
         kind = type(request).__name__
         raise InvalidRequest(
@@ -117,7 +120,7 @@ class SourceStream:
 
     @property
     def _usage_so_far(self) -> Usage | None:
-        """The usage before the end, if the source reports it."""
+        """The usage before the end of the response; None if the source does not report it."""
         return None
 
     def close(self) -> None:

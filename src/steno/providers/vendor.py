@@ -1,4 +1,4 @@
-"""A vendor of models, described by facts alone, and its API key."""
+"""The description of a vendor of models, and its API key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from steno.wire.openai_chat import DIALECTS, Dialect
 REDACTED: Final = "***"
 """The text that replaces a key."""
 _MIN_KEY_LENGTH: Final = 4
-"""Shorter keys are not redacted: they are not secret, and redacting them would garble the text."""
+"""The minimum length of a key to redact.
+
+Shorter keys are not secret, and redacting them would garble the text.
+"""
 _VENDOR_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]*")
 _PATH: Final = re.compile(r"/[!$-;=?-z~]*")
 """Matches a path of visible ASCII characters that a URL may contain, without a fragment."""
@@ -35,7 +38,7 @@ def check_rule(is_met: bool, rule: str, place: str, *, code: str) -> None:
 def check_type(
     value: object, kind: type | tuple[type, ...], rule: str, place: str, *, advice: str = ""
 ) -> None:
-    """Raise InvalidValue with the rule and the type of the value, unless it has the right type."""
+    """Raise InvalidValue with the rule and the type of the value, unless the value is a `kind`."""
     rule = f"{rule}, not {type(value).__name__}{advice}"
     check_rule(isinstance(value, kind), rule, place, code="wrong_type")
 
@@ -120,7 +123,7 @@ class Vendor(RedactedRepr, frozen=True, kw_only=True):
     """Advice for a local server that does not respond."""
 
     def __post_init__(self) -> None:
-        """Check the fields. Raises InvalidValue."""
+        """Raise InvalidValue if a field is invalid."""
         name: object = self.name
         rule = "name must consist of lower-case letters, digits, '.', '_' and '-'"
         is_name = isinstance(name, str) and _VENDOR_NAME.fullmatch(name) is not None
@@ -182,7 +185,7 @@ def describe_unknown_vendor(name: str, known: Iterable[str], remedy: str) -> str
 
 
 def check_base_url(url: str, place: str) -> None:
-    """Check that text is the address of a server. Raises InvalidValue."""
+    """Raise InvalidValue if a text is not the address of a server."""
     check_type(url, str, "must be a string", f"{place}.base_url")
     try:
         parts = urlsplit(url)
@@ -256,5 +259,5 @@ class ApiKey:
 
 
 def find_key_variable(vendor: Vendor, environ: Mapping[str, str]) -> str:
-    """Return the first environment variable that contains a key of a vendor; empty if none does."""
+    """Return the name of the first variable that contains a key of a vendor; empty if none does."""
     return next((name for name in vendor.key_variables if environ.get(name, "").strip()), "")

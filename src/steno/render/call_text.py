@@ -240,7 +240,11 @@ def _describe_mapping(arguments: Mapping[str, Any]) -> list[CallLine]:
 
 
 def _describe_value(name: str, value: Any, *, depth: int) -> Iterator[str]:
-    """Yield the lines for a value; only strings are quoted or have a bar before each line."""
+    """Yield the lines for a value, indented by its depth.
+
+    A short string is between quotation marks; each line of any other string follows a bar. Values
+    of other types have neither.
+    """
     indent = "  " * depth
     if isinstance(value, str):
         is_plain = not _QUOTED.search(value) and terminal_text(value) == value
@@ -267,7 +271,7 @@ def _describe_value(name: str, value: Any, *, depth: int) -> Iterator[str]:
 
 _WORD_CHARACTERS: Final = frozenset("_/.-~\\@*$")
 _MAX_MATCHES: Final = 100
-"""The maximum number of occurrences to check; later ones are ignored."""
+"""The maximum number of occurrences to check; later occurrences are ignored."""
 
 
 def _find_separate(text: str, part: str) -> int:

@@ -4,9 +4,9 @@ Wires, the context builder and file formats report changes as data (`steno.messa
 This module contains their texts, except for those of repairs (`explain_repair`). No code parses the
 texts.
 
-Most fields that a server ignores need no attention; they are counted and reported in one line. Each
-other change is reported to the user, such as an omitted image, a shortened result or a repair,
-unless the user requested it.
+Most fields that a server ignores need no attention; they are counted and reported in one line. All
+other changes, such as an omitted image, a shortened result or a repair, are reported individually,
+unless the user requested them.
 """
 
 from __future__ import annotations
@@ -265,6 +265,9 @@ def is_ignored_by_server(change: Change) -> bool:
 
 
 def summarize_ignored(counts: Mapping[str, int]) -> str:
-    """Return a line about ignored fields, given their number by member of the request."""
+    """Return a line about the fields that the server ignores.
+
+    `counts` maps a member of the request to the number of ignored fields in it.
+    """
     count = format_count(sum(counts.values()), "field", "fields")
     return f"the server ignores {count} of this request ({', '.join(counts)})"

@@ -167,7 +167,11 @@ def call_arguments(call: AnyToolCall) -> Mapping[str, Any] | None:
 
 
 def describe_result(result: ToolResultMessage) -> tuple[str, list[str]]:
-    """Return a one-line summary of a call's result, and the lines of its diff or its failure."""
+    """Return a one-line summary of a result, and the lines of its diff or of its error text.
+
+    The first line of an error text is part of the summary. There are no lines if the call succeeded
+    without a diff.
+    """
     lines = result.text.strip("\n").split("\n") if result.text.strip() else []
     diff = (result.details or {}).get("diff")
     if result.outcome is not Outcome.OK:

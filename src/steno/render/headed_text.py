@@ -49,14 +49,17 @@ class HeadedText(NamedTuple):
 
 
 def headed_item(item: TranscriptItem) -> HeadedText:
-    """Return an item with the heading of its kind; the heading of an unsent prompt is its state."""
+    """Return the text of an item with the heading of its kind.
+
+    If a prompt has a head, such as `not sent`, the head is the heading.
+    """
     if item.kind is ItemKind.USER and item.head:
         return HeadedText(item.head.capitalize(), item.body)
     return HeadedText(ITEM_HEADINGS[item.kind], item.head or item.body, hint=item.hint)
 
 
 def headed_thinking(text: str) -> HeadedText:
-    """Return the text for a thinking block, which is its number of words."""
+    """Return the text for a thinking block, which states only its number of words."""
     count = format_count(len(text.split()), "word", "words")
     return HeadedText(ITEM_HEADINGS[ItemKind.THINKING], count)
 
@@ -105,7 +108,10 @@ def headed_result(result: ToolResultMessage) -> HeadedText:
 
 
 def recap(entries: Sequence[Entry], headline: Headline) -> Iterator[HeadedText]:
-    """Yield the number of earlier entries, then the last exchanges of a conversation."""
+    """Yield the last exchanges of a conversation.
+
+    If earlier entries are omitted, a notice with their number precedes the exchanges.
+    """
     prompts = [i for i, entry in enumerate(entries) if isinstance(entry.message, UserMessage)]
     start = prompts[-_RECAP_EXCHANGES] if len(prompts) >= _RECAP_EXCHANGES else 0
     if start:

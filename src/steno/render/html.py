@@ -1,7 +1,7 @@
 """Export of a branch as a single HTML page that loads nothing and runs no scripts.
 
 All text of messages is escaped here, or is Markdown that `commonmark` converts to a few safe HTML
-tags. If either has a bug, the content security policy of the page blocks scripts and requests.
+tags. If this code has a bug, the content security policy of the page blocks scripts and requests.
 """
 
 from __future__ import annotations

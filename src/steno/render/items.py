@@ -76,7 +76,7 @@ class ItemHint(StrEnum):
     CONTINUE = "continue"
     """The run was interrupted or reached a limit, and can be continued."""
     RAISE_LIMIT = "raise_limit"
-    """The response can be continued, or requested again with a higher limit."""
+    """The response was truncated. It can be continued, or requested again with a higher limit."""
     EDIT = "edit"
     """The prompt was not sent, and can be edited."""
     RETRY_OR_EDIT = "retry_or_edit"

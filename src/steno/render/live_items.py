@@ -276,7 +276,11 @@ class LiveItems:
             self._sink.update_item(item)
 
     def _replace_drafts(self, items: list[TranscriptItem]) -> list[TranscriptItem]:
-        """Replace streamed items with recorded ones, and return the items that are displayed."""
+        """Update the streamed items of a response with its recorded content.
+
+        Return the displayed items of the response. Streamed items without recorded content are
+        removed.
+        """
         shown: list[TranscriptItem] = []
         drafts = list(self._drafts.values())
         for item in items:
@@ -354,9 +358,9 @@ class PendingInput:
         self._remove([queued for queued in self._queued if queued.item is item])
 
     def match_recorded(self, message: UserMessage) -> PromptInput | None:
-        """Remove and return the prompt of a newly recorded message; None if there is none.
+        """Remove and return the prompt of a newly recorded message; None if no prompt is pending.
 
-        The prompt is the retried one if there is one, otherwise the first queued prompt.
+        If the user retried the unsent prompt, it is returned, otherwise the first queued prompt.
         """
         unsent, first = self._unsent, next(iter(self._queued), None)
         if unsent is not None and (first is None or message == unsent[1]):
@@ -372,7 +376,7 @@ class PendingInput:
         return first.prompt
 
     def clear_unsent(self) -> None:
-        """Mark the unsent prompt as a prompt that a retry no longer sends."""
+        """Mark the unsent prompts as only editable, because a retry no longer sends them."""
         for item in self._unsent_items:
             returned = returned_prompt_item(item.body)
             item.head, item.hint = returned.head, returned.hint
@@ -381,9 +385,10 @@ class PendingInput:
         self._unsent = None
 
     def return_prompts(self, prompts: Sequence[PromptInput]) -> None:
-        """Remove the items of returned prompts; of two equal prompts, the later one is removed.
+        """Remove the items of prompts that the session returned.
 
-        If the first returned prompt is not queued, it is the unsent prompt.
+        If several queued prompts are equal, the last of them is removed. If the first returned
+        prompt is not queued, it is the unsent prompt.
         """
         was_waiting = True
         for prompt in reversed(prompts):
@@ -431,7 +436,10 @@ class PendingInput:
         self.show_returned(prompt)
 
     def take_back(self, item: TranscriptItem) -> PromptInput | None:
-        """Remove an unsent prompt and return it; None if the item is not an unsent prompt."""
+        """Remove the item of a prompt that was not sent, and return the prompt.
+
+        Return None if the item is not a displayed prompt of this kind.
+        """
         prompt = self._returned.pop(item, None)
         if prompt is not None:
             if item in self._unsent_items:

@@ -144,7 +144,7 @@ def _call_paragraph(call: ToolCall | InvalidToolCall) -> StyledParagraph:
 
 
 class ResolutionFacts(NamedTuple):
-    """Recorded facts about a resolved reference."""
+    """The recorded properties of a resolved reference."""
 
     method: str = ""
     """How the content was obtained, such as `lines 1-2 of 40, utf-16-le`, `vision`, `cache` or
@@ -160,7 +160,7 @@ class ResolutionFacts(NamedTuple):
 
 
 def resolution_facts(details: Mapping[str, Any] | None) -> ResolutionFacts:
-    """Return the facts that the details of a resolution contain."""
+    """Return the properties of a resolved reference, as far as the details contain them."""
     details = details or _NO_DETAILS
     size, sha256 = _int_detail(details, "bytes"), _text_detail(details, "sha256")
     match details.get("kind"):
@@ -193,7 +193,10 @@ def resolution_facts(details: Mapping[str, Any] | None) -> ResolutionFacts:
 
 
 def describe_resolution(message: object, resolution: Resolution) -> str:
-    """Describe how a block of a message was resolved, or its status if it was not."""
+    """Describe how a block of a message was resolved.
+
+    If the block was not resolved, return its status and the error.
+    """
     name = f"block {resolution.block}"
     block = referenced_block(message, resolution)
     if block is not None:
@@ -206,7 +209,7 @@ def describe_resolution(message: object, resolution: Resolution) -> str:
 
 
 def _describe_details(details: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the facts for `steno sessions show`, which has more space than a table."""
+    """Yield the properties of a resolved reference as texts, in more detail than for a table."""
     facts = resolution_facts(details)
     if details.get("used") == "ocr":
         yield f"text recognised by {_text_detail(details, 'engine') or 'OCR'}"

@@ -64,7 +64,8 @@ def report_write_errors(place: str) -> Generator[None]:
 def print_json(data: bytes, *, escape: bool = True) -> None:
     """Print JSON, indented if stdout is a terminal. Raises OutputError if writing fails.
 
-    Characters that a terminal would interpret are escaped; in a pipe, only if `escape` is true.
+    If stdout is a terminal or `escape` is true, characters that a terminal would interpret are
+    escaped.
     """
     if sys.stdout.isatty():
         data = terminal_json(msgspec.json.format(data))
@@ -127,7 +128,10 @@ def append_to_shared(target: Path, data: bytes) -> None:
 
 
 def _resolve_links(target: Path) -> Path:
-    """Return a path with its links resolved; it need not exist. Raises OSError for a loop."""
+    """Return a path with its links resolved; the target need not exist.
+
+    Raises OSError if the links form a loop.
+    """
     resolved = Path(os.path.realpath(target))
     if resolved.is_symlink():
         raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -164,9 +168,10 @@ def _own_descriptor(target: Path) -> int | None:
 
 
 def _match_descriptor_path(target: Path) -> re.Match[str] | None:
-    """Follow links until a path names a descriptor, and return the match; None if none does.
+    """Follow links up to the path of an open descriptor, and return the match.
 
-    The path of the descriptor is itself a link to the file, which is not followed.
+    Return None if the links do not lead to such a path. The path of a descriptor is itself a link
+    to the file, which is not followed.
     """
     for _ in range(_MAX_LINKS):
         folder = Path(os.path.realpath(target.parent))

@@ -59,7 +59,7 @@ class ProgressMeter:
         self._bar: _ProgressDisplay | None = None
 
     def show(self, done: int) -> None:
-        """Display the amount of completed work."""
+        """Display the amount of completed work, unless a delay or a recent redraw prevents it."""
         now = time.monotonic()
         if now < self._next_redraw_at:
             return

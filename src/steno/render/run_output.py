@@ -58,7 +58,7 @@ _TOKEN_FIELDS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "c
 
 
 class RunDescription(NamedTuple):
-    """The facts about a run that are known before it begins."""
+    """The properties of a run that are known before it begins."""
 
     session: str | None
     """The id of the session; None if it is not stored."""
@@ -77,7 +77,11 @@ class RunReporter:
     def __init__(
         self, *, quiet: bool = False, verbose: bool = False, hints: HintTexts = _NO_HINTS
     ) -> None:
-        """Create a reporter; `quiet` prints nothing on stderr, `verbose` reports every change."""
+        """Create a reporter.
+
+        If `quiet` is true, it prints nothing on stderr. If `verbose` is true, it reports every
+        change to a request. `hints` contains the texts to print after items.
+        """
         self._is_quiet = quiet
         self._hints = hints
         self._summarizer = ChangeSummarizer(self._print_event, is_verbose=verbose)
@@ -96,7 +100,7 @@ class RunReporter:
         self._print_line(f"{run.model} · {run.mode} mode · {session}")
 
     def on_event(self, event: LoopEvent) -> None:
-        """Print calls and notices, and display the current wait."""
+        """Print calls, failures and notices, and display what the run is waiting for."""
         self._summarizer(event)
 
     def _print_event(self, event: SessionEvent) -> None:
@@ -210,7 +214,7 @@ class TextReporter(RunReporter):
 
 @final
 class JsonReporter(RunReporter):
-    """Prints the result of a run as JSON, preceded by every event if `streams` is true."""
+    """Prints the result of a run as JSON, preceded by the events if `streams` is true."""
 
     def __init__(
         self,
@@ -220,7 +224,10 @@ class JsonReporter(RunReporter):
         verbose: bool = False,
         hints: HintTexts = _NO_HINTS,
     ) -> None:
-        """Create a reporter; if `streams` is true, it prints events on stdout, none on stderr."""
+        """Create a reporter.
+
+        If `streams` is true, it prints the events on stdout as JSON, and nothing on stderr.
+        """
         super().__init__(quiet=quiet or streams, verbose=verbose, hints=hints)
         self._streams = streams
         self._denied: list[dict[str, Any]] = []

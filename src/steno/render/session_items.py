@@ -1,7 +1,7 @@
 """Entries and events of a session as items and sentences, which all interfaces share.
 
-The code that draws the text makes it printable. A head is one line. Items name no keys or commands;
-they have a hint instead, for which each interface has its own text.
+The code that draws the text makes it printable. The head of an item is one line. Items name no keys
+or commands; they have a hint instead, for which each interface has its own text.
 """
 
 from __future__ import annotations
@@ -381,7 +381,7 @@ def marker_from_entry(entry: Entry, prompts: Mapping[str, UserMessage]) -> Trans
 def _resolution_item(
     entry: Entry, resolution: records.Resolution, prompt: UserMessage | None
 ) -> TranscriptItem | None:
-    """Return the item of a reference that failed or was resolved by OCR; None for any other."""
+    """Return the item of a resolution that failed or used OCR; None for any other resolution."""
     blocks = () if prompt is None else prompt.content[resolution.block :]
     reference = _reference_text(blocks[0]) if blocks else "a reference"
     if resolution.status is records.ResolutionStatus.FAILED:

@@ -105,7 +105,7 @@ class StdoutPrinter:
             pieces += [blanks, shown] if column.is_number else [shown, blanks]
             pieces.append((_COLUMN_GAP, ""))
         while pieces and not pieces[-1][0].strip():
-            pieces.pop()  # no trailing blanks
+            pieces.pop()  # no trailing spaces
         self.line(*pieces)
 
 

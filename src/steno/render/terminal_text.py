@@ -37,7 +37,10 @@ def terminal_text(text: str) -> str:
 
 
 def terminal_line(text: str) -> str:
-    """Return a text as one line that is safe to print; white space becomes single blanks."""
+    """Return a text as one line that is safe to print.
+
+    Each sequence of whitespace becomes one space. Whitespace at the beginning and end is removed.
+    """
     return " ".join(terminal_text(text).split())
 
 

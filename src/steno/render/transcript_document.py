@@ -226,7 +226,7 @@ def build_document(
 
 
 def describe_usage(usage: Usage | None) -> str:
-    """Return the token counts on one line; empty if there are none."""
+    """Return the token counts as one line; empty if no count is known."""
     counts = [(getattr(usage, name, None), label) for name, label in _USAGE_LABELS]
     return ", ".join([f"{count:,} {label}" for count, label in counts if count is not None])
 

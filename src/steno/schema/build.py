@@ -119,7 +119,7 @@ def schema_of_function(function: Any) -> FunctionSchema:
 def _parameters(
     target: Any, given: tuple[Any, ...], named: set[str], name: str
 ) -> dict[str, Parameter]:
-    """Return the parameters that are not bound.
+    """Return the parameters of a callable that `given` and `named` do not bind.
 
     Raises InvalidTool if the signature cannot be read or a parameter cannot be passed by name.
     """
@@ -250,7 +250,10 @@ class _SchemaBuilder:
         return schema
 
     def inline(self, schema: Schema) -> Schema:
-        """Return the target of a reference, and remove its definition unless it is recursive."""
+        """Return the target of a reference; return any other schema unchanged.
+
+        The definition of the target is removed, unless a definition refers to it.
+        """
         if "$ref" not in schema:
             return schema
         name = schema["$ref"].removeprefix(_REFERENCE_PREFIX)
@@ -452,7 +455,11 @@ def _build_mapping(hint: Any, build: _BuildSchema, at: str) -> Schema:
 
 
 def _property_names(key: Schema, at: str) -> Schema | None:
-    """Return the schema of the keys of a mapping, which are strings in JSON; None allows any."""
+    """Return the schema for the property names of a mapping; None if any name is allowed.
+
+    `key` is the schema of the keys. JSON has only strings as names, so integers become a pattern or
+    a list of strings. Raises InvalidTool for keys of another type.
+    """
     match key:
         case {"type": "integer", "enum": numbers}:
             return {"enum": [str(number) for number in numbers]}
@@ -489,7 +496,10 @@ _TYPE_FORMS: dict[Any, Callable[[Any, _BuildSchema, str], Schema]] = {
 
 
 def _enum_schema(enum: type[Enum], at: str) -> dict[str, Any]:
-    """Return the schema of an enum, whose values must be all str or all int, as in msgspec."""
+    """Return the schema of an enum.
+
+    Raises InvalidTool unless the values are all str or all int, as msgspec requires.
+    """
     values = [member.value for member in enum]
     kinds: set[type] = {str if isinstance(value, str) else type(value) for value in values}
     if kinds not in ({str}, {int}):

@@ -21,7 +21,7 @@ from steno.schema.validate import validate_value
 
 _PATH_STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]|\[\.\.\.\]")
 _UNSAFE_CODES: Final = frozenset({"invalid_value", "field_unknown"})
-"""Problems whose message may quote the value."""
+"""The codes of problems whose message may quote the value."""
 
 
 def convert_value(value: Any, type: Any, at: tuple[str, ...] = ()) -> Any:
@@ -54,7 +54,10 @@ def convert_value(value: Any, type: Any, at: tuple[str, ...] = ()) -> Any:
 
 @lru_cache(maxsize=256)
 def _converter(type: Any) -> Callable[[Any], Any] | None:
-    """Return a converter that copies shared containers; None if `msgspec.convert` is enough."""
+    """Return a converter whose results share no containers with the input.
+
+    Return None if `msgspec.convert` itself shares none for this type.
+    """
     if type is Any:
         return freeze_json
     validate = getattr(type, "model_validate", None)

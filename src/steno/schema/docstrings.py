@@ -45,7 +45,10 @@ class Docstring(Struct, frozen=True):
 
 
 def read_docstring(doc: str | None) -> Docstring:
-    """Split a docstring in Google, NumPy or Sphinx style; one without sections is all text."""
+    """Split a docstring in Google, NumPy or Sphinx style.
+
+    A docstring without sections becomes the text, and None becomes an empty text.
+    """
     if not doc:
         return Docstring("", {})
     first, *rest = doc.expandtabs().split("\n")

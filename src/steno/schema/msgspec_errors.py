@@ -41,7 +41,11 @@ class ValidationProblem(NamedTuple):
     is_key: bool = False
     """Whether a key of the object at the path is invalid, rather than a value."""
     details: tuple[str, ...] = ()
-    """Two types for "wrong_type", an operator and a bound for "out_of_range", or a field name."""
+    """The variable parts of the message; empty for most codes.
+
+    These are the expected and the actual type for "wrong_type", the operator and the bound for
+    "out_of_range", and the name of the field for "field_missing" and "field_unknown".
+    """
 
 
 def read_validation_error(exc: msgspec.ValidationError) -> ValidationProblem:

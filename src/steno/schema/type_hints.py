@@ -139,10 +139,11 @@ _HINT_ERRORS = (NameError, AttributeError, SyntaxError, TypeError)
 
 
 def function_hints(function: Any, names: Container[str], *, at: str) -> dict[str, Any]:
-    """Return the types of the parameters in `names`; errors prefix a parameter name with `at`.
+    """Return the types of the parameters in `names`.
 
-    Other parameters are ignored, because their annotations need not be resolvable.
-    Raises InvalidTool if an annotation cannot be resolved.
+    Other parameters are ignored, because their annotations need not be resolvable. Raises
+    InvalidTool if an annotation cannot be resolved; `at` is the prefix of the parameter name in the
+    error.
     """
     module, own = getattr(function, "__globals__", {}), _type_parameters(function)
     hints: dict[str, Any] = {}
@@ -182,7 +183,10 @@ def _class_hints(cls: type, arguments: tuple[Any, ...], at: str) -> dict[str, An
 
 
 def unresolved_error(at: str, name: str | None) -> InvalidTool:
-    """Return the error for an annotation that cannot be resolved, because of `name` if given."""
+    """Return the error for an annotation that cannot be resolved.
+
+    `name` is the name in the annotation that is not defined; None if it is not known.
+    """
     which = f"the name {name!r} in the annotation" if name else "a name in the annotation"
     return InvalidTool(
         f"{which} cannot be resolved; define or import it at module level"

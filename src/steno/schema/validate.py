@@ -82,7 +82,10 @@ class _Violation(Struct, frozen=True):
     """The expectation, without the text in `lead`."""
     aspect: _Aspect = "rule"
     lead: str = ""
-    """The text before the expectation; joined alternatives with the same lead share it."""
+    """The text before the expectation, such as "must be ".
+
+    If violations with the same lead are joined, the lead is written once.
+    """
 
     @property
     def rule(self) -> str:
@@ -140,7 +143,10 @@ _TYPE_NAMES: Final = frozenset(JSON_TYPES.values())
 
 
 def _matches_type(value: object, kind: str, expected: Any) -> bool:
-    """Return whether a value has the expected type, or one of several; unknown types allow all."""
+    """Return whether a value has the expected type, or one of several expected types.
+
+    `kind` is the JSON type of the value. An unknown type and an empty list allow every value.
+    """
     if is_array(expected):
         return not expected or any(_matches_type(value, kind, name) for name in expected)
     if expected == "number":
@@ -250,7 +256,11 @@ def _check_pattern_properties(
 def _check_additional_properties(
     run: _ValidationRun, value: Any, schema: _Schema, path: _Path
 ) -> None:
-    """Check each undeclared member against `additionalProperties`; false allows none."""
+    """Check each undeclared member against the schema of `additionalProperties`.
+
+    A member is declared by `properties` or `patternProperties`. If the schema is false, each
+    undeclared member is a violation.
+    """
     operand = schema["additionalProperties"]
     declared = _mapping_operand(schema, "properties")
     patterns = _mapping_operand(schema, "patternProperties")
@@ -274,7 +284,10 @@ def _check_property_names(run: _ValidationRun, value: Any, schema: _Schema, path
 def _check_dependent_required(
     run: _ValidationRun, value: Any, schema: _Schema, path: _Path
 ) -> None:
-    """Check for the members that `dependentRequired` requires because another one is present."""
+    """Check that the members that `dependentRequired` requires are present.
+
+    The operand maps the name of a member to the members that are required if it is present.
+    """
     operand = schema["dependentRequired"]
     for name in operand if is_mapping(operand) else ():
         if name in value:
@@ -306,7 +319,10 @@ def _check_prefix_items(run: _ValidationRun, value: Any, schema: _Schema, path: 
 
 
 def _check_contains(run: _ValidationRun, value: Any, schema: _Schema, path: _Path) -> None:
-    """Check that enough items match `contains`: `minContains` (default 1) to `maxContains`."""
+    """Check that the number of items that match `contains` is within its limits.
+
+    The limits are `minContains` (default 1) and `maxContains` (default none).
+    """
     operand = schema["contains"]
     fitting = sum(not run.try_visit(item, operand, path) for item in value)
     least, most = schema.get("minContains", 1), schema.get("maxContains")

@@ -55,7 +55,7 @@ def open_locked(
     create: bool = False,
     missing: Callable[[], Missing] = lambda: Missing("file not found", code="file_not_found"),
 ) -> Generator[int]:
-    """Open a file and lock it, exclusively for a writer or shared for readers.
+    """Open and lock a file, exclusively for a writer or shared for readers; yield its descriptor.
 
     Readers may `unlock` the file early and continue to read the part that is known to be complete.
     Raises the error that `missing` returns if the file does not exist, and Unavailable if the lock
@@ -123,7 +123,10 @@ def unlock(file: int) -> None:
 
 @contextmanager
 def hold_lock(lock: RLock, name: str, *, deadline: float) -> Generator[None]:
-    """Hold a thread lock in a `with` block. Raises Unavailable if not free before `deadline`."""
+    """Hold a thread lock in a `with` block.
+
+    Raises Unavailable if the lock is not free before `deadline`, a time of `time.monotonic`.
+    """
     try:
         if not lock.acquire(timeout=max(deadline - time.monotonic(), 0)):
             raise _lock_timeout(name)
@@ -150,7 +153,10 @@ _lock_files: Final = WeakValueDictionary[int, FileIO | BinaryIO]()
 
 
 def _release_locks_in_child() -> None:
-    """Point the descriptors of files that the parent has locked to /dev/null."""
+    """In a forked process, redirect the descriptors of files that the parent has locked.
+
+    The descriptors then refer to /dev/null, so that only the parent holds the locks.
+    """
     null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     for file, stream in _lock_files.items():
         if not stream.closed:

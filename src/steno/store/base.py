@@ -53,7 +53,7 @@ class SessionOverview(NamedTuple):
     entries: int
     branches: tuple[str, ...]
     updated_at: datetime | None
-    """The time of the latest entry."""
+    """The time of the latest entry; None if no entry has a time."""
 
 
 class SearchHit(NamedTuple):
@@ -205,7 +205,11 @@ class Store(ABC):
         return Conversation(id=self.header(session).id, journal=_SessionJournal(self, session))
 
     def clone(self, session: str, *, title: str | None = None) -> Conversation:
-        """Copy a session to a new session with the same entries and digests."""
+        """Copy a session to a new session with the same entries and digests.
+
+        Returns the conversation of the new session. Without `title`, the title is copied, too.
+        Raises Missing if the session does not exist.
+        """
         original = self.header(session)
         header = Header(
             id=new_id(),
@@ -397,11 +401,12 @@ def convert_store(
     skip_existing: bool = False,
     on_session: Callable[[str], None] = lambda session: None,
 ) -> int:
-    """Copy the given sessions, or all sessions, with their digests and blobs.
+    """Copy the given sessions, or all sessions, to another store, with their digests and blobs.
 
     Each session is copied as a whole or not at all; `on_session` is called with the id of each
     copied session. Returns the number of sessions copied. Raises Conflict if the target already has
-    one of them and `skip_existing` is false, and Damaged if the hash chain of a session is broken.
+    one of the sessions and `skip_existing` is false, and Damaged if the hash chain of a session is
+    broken.
     """
     requested = [header.id for header in source.headers()] if sessions is None else list(sessions)
     existing = {header.id for header in target.headers()}
@@ -433,7 +438,7 @@ def convert_store(
 def validate_records(records: Iterable[Record]) -> Iterator[Record]:
     """Yield the records of a whole session.
 
-    Raises Damaged if the `seq` of a record is not the next number, or if an entry id repeats.
+    Raises Damaged if the `seq` numbers are not 1, 2, 3 and so on, or if an entry id repeats.
     """
     ids: set[str] = set()
     for expected, record in enumerate(records, 1):

@@ -40,8 +40,8 @@ class StoreAddress(NamedTuple):
 def read_address(address: str | Path) -> StoreAddress:
     """Parse `sqlite:FILE`, `jsonl:FOLDER`, `postgresql://...`, `memory:`, or the path of a file.
 
-    A `Path` is always a SQLite file. A string without a kind is one if it has a SQLite suffix, such
-    as .db, or if the file exists. Raises InvalidValue for anything else.
+    A `Path` is always a SQLite file. A string without a kind is a SQLite file if it has a suffix
+    such as .db, or if the file exists. Raises InvalidValue for anything else.
     """
     if isinstance(address, Path):
         return StoreAddress("sqlite", address)
@@ -152,7 +152,11 @@ def _is_default_file(address: StoreAddress) -> bool:
 
 
 def _parse_path(kind: str, text: str) -> Path:
-    """Return the path of a store of files. Raises InvalidValue if it cannot be one."""
+    """Return the path in the address of a SQLite or JSONL store.
+
+    Raises InvalidValue if the path has no file name but the store is a file, or if the path is
+    written like a URL with a host.
+    """
     path = _expand_home(text)
     if kind == "sqlite" and not path.name:  # `.` or `/`
         message = f"{kind}:{text} is a folder; name a file in it"

@@ -58,7 +58,8 @@ def expect_body(found: bytes, expected: bytes, subject: str) -> None:
 def _json_difference(found: Any, expected: Any) -> str | None:
     """Return where two values differ, and how; None if they are equal.
 
-    It is not recursive, because fuzzed values are nested as deeply as the JSON parser allows.
+    The function is not recursive, because fuzzed values are nested as deeply as the JSON parser
+    allows.
     """
     pending = [("", found, expected)]
     while pending:
@@ -84,7 +85,10 @@ def _json_difference(found: Any, expected: Any) -> str | None:
 
 
 def _describe_difference(found: object, expected: object) -> str:
-    """Return two values, bounded; of two strings, the part that begins with the difference."""
+    """Return a text with two different values, each of limited length.
+
+    Two strings are shown from their first different character on.
+    """
     start = 0
     if isinstance(found, str) and isinstance(expected, str):
         pairs = enumerate(zip(found, expected, strict=False))

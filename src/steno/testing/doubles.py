@@ -41,7 +41,7 @@ ScriptedTurn: TypeAlias = (
     | Exception
     | Callable[[Request], "ScriptedTurn"]
 )
-"""The response to one request: text, a message, steps or an error, or a function returning one."""
+"""The response to one request: text, a message, steps, an error, or a function that returns one."""
 RecordedBody: TypeAlias = bytes | Path | RecordedResponse
 """The bytes of a response, a file with them, or a response with status, headers and waits."""
 ScriptedAnswer: TypeAlias = (
@@ -78,7 +78,7 @@ class ScriptedProvider:
     A turn is one of:
 
     - a message, or its text, which is streamed as one event for each block;
-      a message without a stop reason gets one
+      a message without a stop reason gets `tool_use` if it has calls, otherwise `end_turn`
     - a list of steps: events to stream, `asyncio.Event`s to wait for, exceptions to raise;
       if it does not end with `Finished`, reading the stream raises CutShort
     - an exception to raise

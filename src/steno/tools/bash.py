@@ -45,7 +45,10 @@ from steno.tools.workspace import Workspace
 from steno.values import RedactedRepr
 
 MAX_COMMAND_BYTES: Final = 100_000
-"""Linux limits each argument of a program to 128 KiB, and a command is part of one argument."""
+"""The maximum length of a command line.
+
+Linux limits each argument of a program to 128 KiB, and the command line is a part of one argument.
+"""
 MAX_WAIT_S: Final = 60
 PASSED_VARIABLES: Final = (
     # The user and the machine.
@@ -335,7 +338,7 @@ class Job:
         self._process = process
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.output_lock: Final = asyncio.Lock()
-        """Held while output is read, so that two calls do not read it at the same time."""
+        """Held while output is read, so that two calls do not read the same output."""
         self._exit_task = start_task(process.wait(timeout_s), name=f"bash job {id}")
         # Retrieve an exception here, since asyncio warns about exceptions never retrieved.
         self._exit_task.add_done_callback(lambda task: task.cancelled() or task.exception())
@@ -356,7 +359,7 @@ class Job:
 
     @contextmanager
     def take_output(self) -> Generator[tuple[str, CommandExit | None], None, None]:
-        """Yield the output since the last call, and the exit of the command if it has ended.
+        """Yield the output since the last call, and the exit of the command, or None while it runs.
 
         If the `with` block raises, the next call yields the output again. Raises ToolFailed if the
         command could not be started.

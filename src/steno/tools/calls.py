@@ -42,7 +42,10 @@ def call_headline(call: AnyToolCall) -> str:
 
 
 def call_content(call: ToolCall) -> PreviewPart | None:
-    """Return the text that a call would write; None for a call that writes no file."""
+    """Return the new content of a `write` call, or the changed lines of an `edit` call.
+
+    Return None for calls of other tools, and for calls with missing or unreadable arguments.
+    """
     try:
         arguments = call.parsed
     except InvalidArguments:  # JSON that Python cannot represent
@@ -69,4 +72,4 @@ _HEADLINE_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "bash_output": ("job",),
     "bash_kill": ("job",),
 }
-"""The arguments that can be the headline of a call; the first argument present is used."""
+"""The arguments that can be the headline of a call, by tool name, in order of preference."""

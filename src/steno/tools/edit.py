@@ -152,7 +152,8 @@ def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> 
 def _replace_occurrences(file: TextFile, text: str, wanted: str, *, new: str) -> str:
     """Return the text of a file with every occurrence of `wanted` replaced by `new`.
 
-    A line feed in `wanted` also matches CR LF.
+    `text` is the text of the file after `_normalize_line_ends`. A line feed in `wanted` also
+    matches CR LF.
     """
     # Positions, in the normalized text, of the line feeds that are CR LF in the file.
     pairs = [found.start() - number for number, found in enumerate(_CRLF.finditer(file.text))]

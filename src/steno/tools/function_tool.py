@@ -214,7 +214,7 @@ def _check_subjects(
 
 
 def _parameter_hints(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the type of every unbound parameter; Any for one without a type hint."""
+    """Return the type of every unbound parameter; Any if the parameter has no type hint."""
     name = getattr(function, "__name__", type(function).__name__)
     try:
         parameters = inspect.signature(function).parameters

@@ -72,7 +72,10 @@ _GLOB_TOKEN: Final = re.compile(
 _MAX_CHARACTERS: Final = 4_096
 _MAX_ALTERNATIVES: Final = 256
 _MAX_TOKENS: Final = 20_000
-"""The limit for all alternatives together, since Python compiles long expressions slowly."""
+"""The maximum number of tokens in all alternatives together.
+
+Python compiles long regular expressions slowly.
+"""
 _Tokens: TypeAlias = list[str]
 """Stars, slashes, and regular expressions that each match one character other than a slash."""
 

@@ -20,7 +20,7 @@ _SYSTEM_FOLDERS: Final = frozenset(os.defpath.split(os.pathsep))
 def find_program(
     name: str, *, outside: Collection[Path] = (), path: str | None = None
 ) -> Path | None:
-    """Return the path of a program on the PATH; None if there is none.
+    """Return the path of a program on the PATH; None if the program is not found.
 
     Programs in the folders `outside` are skipped; pass the real paths of folders that a model can
     write to, since the model could create programs there. For the same reason, relative folders on

@@ -26,7 +26,7 @@ from steno.tools.truncate import BLOB_PREFIX, MAX_OUTPUT_BYTES, MAX_OUTPUT_LINES
 from steno.tools.workspace import Workspace
 
 MAX_IMAGE_BYTES: Final = 5 * 1024 * 1024
-"""The limit of providers; a request with a larger image would fail."""
+"""The maximum size of an image; providers reject requests with larger images."""
 MAX_LINE_CHARACTERS: Final = 10_000
 """The maximum length of a shown line, which fits into the output even at 4 bytes per character."""
 _BLOB_PATH: Final = re.compile(re.escape(BLOB_PREFIX) + "([0-9a-f]{64})")
@@ -139,7 +139,11 @@ def _build_output(
 def _prepare_image(
     data: bytes, mime_type: str, prepare_image: PrepareImage | None, name: str
 ) -> Image:
-    """Convert an image to a form that models accept; unchanged without the image library."""
+    """Convert an image to a form that models accept.
+
+    Without `prepare_image`, or if the image library is not installed, the image remains unchanged.
+    Raises ToolFailed if the image is invalid or too large.
+    """
     if prepare_image is not None:
         try:
             return prepare_image(data)
@@ -174,7 +178,11 @@ def _build_text_output(
 
 
 def _number_lines(lines: list[str], arguments: _ReadArguments) -> tuple[str, int]:
-    """Return as many numbered lines as fit, as text, and the number of the last of them."""
+    """Return the requested lines as numbered text, and the number of the last line in the text.
+
+    After the first line, lines that would exceed `MAX_OUTPUT_BYTES` are left out. If the text does
+    not reach the end of the file, it ends with a note.
+    """
     shown: list[str] = []
     size = 0
     for number in range(arguments.offset, min(arguments.offset + arguments.limit, len(lines) + 1)):
@@ -193,7 +201,7 @@ def _number_lines(lines: list[str], arguments: _ReadArguments) -> tuple[str, int
 
 
 def _truncate_line(line: str, number: int, column: int) -> str:
-    """Return the part of a line that begins at a column, truncated to the limit."""
+    """Return a line from a column on, truncated to `MAX_LINE_CHARACTERS` with a note."""
     end = column - 1 + MAX_LINE_CHARACTERS
     if end >= len(line):
         return line[column - 1 :]

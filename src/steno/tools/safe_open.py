@@ -30,7 +30,7 @@ OPEN_FOLDER_FLAGS: Final[int] = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _N
 OPEN_FILE_FLAGS: Final[int] = (
     os.O_RDONLY | _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 )
-"""Non-blocking, so that a pipe in place of a file cannot hang the program."""
+"""Flags for reading a file, non-blocking so that a pipe in its place cannot hang the program."""
 CREATE_FILE_FLAGS: Final[int] = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW
 
 MAX_DEPTH: Final = 200
@@ -72,10 +72,10 @@ class ResolvedPath(NamedTuple):
 def open_path(
     path: str, base: PathNames, tops: Collection[PathNames]
 ) -> Generator[ResolvedPath, None, None]:
-    """Resolve a path; a relative path starts from the folder `base`.
+    """Yield the resolved path, whose folder remains open during the `with` block.
 
-    Raises ToolFailed if the path is invalid or is in none of the folders `tops`, and OSError if a
-    folder on the path cannot be opened.
+    A relative path starts from the folder `base`. Raises ToolFailed if the path is invalid or is in
+    none of the folders `tops`, and OSError if a folder on the path cannot be opened.
     """
     if not path:
         raise ToolFailed("must not be empty", code="path_empty", place="path")
@@ -219,7 +219,10 @@ class _PathWalk:
         return ()
 
     def _missing_names(self, name: str) -> PathNames:
-        """Return a missing name and all names after it. Raises FileNotFoundError for `..`."""
+        """Return a missing name and all names after it.
+
+        Raises FileNotFoundError if one of these names is `..`.
+        """
         rest = [name, *(step for step in reversed(self._todo) if step not in {"", "."})]
         if ".." in rest:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))

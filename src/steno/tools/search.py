@@ -68,11 +68,11 @@ class SearchEngine(Protocol):
     """Finds files and lines. Methods raise ToolFailed, with a text for the model, on failure."""
 
     async def files(self, under: str, *, hidden: bool) -> list[str]:
-        """Return the names of all files below a folder that are not ignored, in order."""
+        """Return the names of all files below a folder, without ignored files, folder by folder."""
         ...
 
     def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
-        """Yield the files with matching lines, in order."""
+        """Yield the files with matching lines, in the order of `files`."""
         ...
 
 
@@ -117,7 +117,7 @@ _MATCH_OPTIONS: Final = (
 )
 _OPEN_FILES_AT_ONCE: Final = 64
 _MAX_ARGUMENT_BYTES: Final = 200_000
-"""The limit for the names on one command line. No known system accepts less."""
+"""The maximum length of all names on one command line, which every known system accepts."""
 _FAILED_STATUS: Final = 2
 """The exit status of ripgrep for an invalid pattern, and also for an unreadable file."""
 
@@ -138,11 +138,11 @@ class RipgrepEngine:
         self._program = program
 
     async def files(self, under: str, *, hidden: bool) -> list[str]:
-        """Return the names of all files below a folder that are not ignored, in order."""
+        """Return the names of all files below a folder, without ignored files, folder by folder."""
         return await self._list_names(["--files"], under, hidden=hidden)
 
     async def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
-        """Yield the files with matching lines, in order."""
+        """Yield the files with matching lines, in the order of `files`."""
         options = ["--files", f"--max-filesize={MAX_FILE_BYTES}"]
         listed = await self._list_names(options, search.path, hidden=search.hidden)
         for names in _batch_names(await _filter_names(search, listed)):
@@ -158,7 +158,10 @@ class RipgrepEngine:
                             yield FileMatch(name, tuple(found), text)
 
     async def _find_matching_files(self, search: SearchRequest, names: Sequence[str]) -> list[str]:
-        """Return the files that match, in order; each is searched again after it is opened."""
+        """Return the names of the files that contain a match, in the order of `names`.
+
+        The caller opens these files safely and searches them again.
+        """
         options = [*_match_options(search), "--files-with-matches"]
         places = {_ripgrep_path(name): name for name in names}
         output = await self._run([*options, "--", *places])
@@ -271,7 +274,7 @@ class PythonEngine:
         self._workspace = workspace
 
     async def files(self, under: str, *, hidden: bool) -> list[str]:
-        """Return the names of all files below a folder that are not ignored, in order."""
+        """Return the names of all files below a folder, without ignored files, folder by folder."""
         is_cancelled = threading.Event()
 
         def collect() -> list[str]:
@@ -288,7 +291,7 @@ class PythonEngine:
             is_cancelled.set()  # stops the thread if the task was cancelled
 
     async def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
-        """Yield the files with matching lines, in order."""
+        """Yield the files with matching lines, in the order of `files`."""
         names = await _filter_names(search, await self.files(search.path, hidden=search.hidden))
         command = isolated_python_command(line_matcher.__file__)
         async with helper_process(command, folder=self._workspace.root, has_stdin=True) as process:

@@ -106,7 +106,7 @@ class _SearchFilter:
 
     @property
     def notes(self) -> list[str]:
-        """A note for the model with the number of excluded files; empty if there are none."""
+        """A note for the model with the number of excluded files; empty if no file is excluded."""
         files = "1 file" if self.left_out == 1 else f"{self.left_out:,} files"
         return [f"[{files} left out by a permission rule]"] if self.left_out else []
 

@@ -14,7 +14,7 @@ from steno.values import replace_lone_surrogates
 
 MAX_OUTPUT_LINES: Final = 2_000
 MAX_OUTPUT_BYTES: Final = 50_000
-"""About 12,000 tokens."""
+"""The maximum size of the output that a model receives; about 12,000 tokens."""
 _MAX_CHARACTER_BYTES: Final = 4
 """The maximum length of a character in UTF-8."""
 BLOB_PREFIX: Final = "blob:"
@@ -96,7 +96,7 @@ class _Truncation(NamedTuple):
 
 
 def _truncate_middle(data: bytes, *, max_lines: int, max_bytes: int) -> _Truncation | None:
-    """Cut the middle out of a text with too many lines or bytes; None if it fits."""
+    """Cut the middle out of a text with too many lines or bytes; None if the text fits."""
     if len(data) <= max_bytes and _count_lines(data) <= max_lines:
         return None
     head = _head_length(data, max_lines - max_lines // 2, max_bytes - max_bytes // 2)
@@ -109,7 +109,10 @@ def _count_lines(data: bytes) -> int:
 
 
 def _head_length(data: bytes, max_lines: int, max_bytes: int) -> int:
-    """Return the position at which the head ends: after a line, or inside one that is too long."""
+    """Return the position at which the head ends.
+
+    The head ends after a line, or inside a line that is too long.
+    """
     end = 0
     for _ in range(max_lines):
         line_end = data.find(b"\n", end, max_bytes) + 1

@@ -95,10 +95,10 @@ class Workspace:
 
     @property
     def strict(self) -> Workspace:
-        """The same workspace, which accepts only paths as `relative` returns them.
+        """A copy of this workspace that accepts only paths as `relative` returns them.
 
         A decision about one path must not apply to another: methods raise ToolFailed if a part of
-        the path has become a link since the decision.
+        the path has become a link since the decision. The copy shares the record of read files.
         """
         strict = copy(self)
         strict._is_strict = True
@@ -125,11 +125,9 @@ class Workspace:
     ) -> Iterator[str]:
         """Yield the names of all regular files below a folder, as `relative` returns them.
 
-        `should_enter` decides whether to enter a folder.
-
-        Names are sorted, folder by folder. Links are neither followed nor yielded; folders that
-        cannot be read and names that are not UTF-8 are skipped. If `under` is a file, only that
-        file is yielded.
+        `should_enter` decides whether to enter a folder. Names are sorted, folder by folder. Links
+        are neither followed nor yielded; folders that cannot be read and names that are not UTF-8
+        are skipped. If `under` is a file, only that file is yielded.
         """
         with explain_os_errors(under), self._open_path(under) as place:
             if not place.rest:

@@ -64,7 +64,10 @@ class HttpTransport:
         ca_file: str | Path | None = None,
         max_body_bytes: int = MAX_BODY_BYTES,
     ) -> None:
-        """Check the settings, but open no connection. Raises InvalidValue if one is invalid."""
+        """Check the settings, but open no connection.
+
+        Raises InvalidValue if a setting is invalid.
+        """
         if not isinstance(limits, TimeLimits):
             kind = type(limits).__name__
             raise InvalidValue(
@@ -99,7 +102,8 @@ class HttpTransport:
     async def open(self, request: HttpRequest) -> AiohttpResponse:
         """Send a request and wait for the head of the response.
 
-        Raises Unreachable if no response arrives, and ProtocolError if it is not valid HTTP.
+        Raises Unreachable if no response arrives, and ProtocolError if the response is not valid
+        HTTP.
         """
         session = self._open_session()
         import aiohttp  # noqa: PLC0415 - see _open_session

@@ -47,7 +47,10 @@ class Proxy(NamedTuple):
 
 
 def proxy_for(url: str, environ: Mapping[str, str]) -> Proxy | None:
-    """Return the proxy for `url`, or None. Raises InvalidValue if the proxy address is invalid."""
+    """Return the proxy for `url`; None if the request needs no proxy.
+
+    Raises InvalidValue if the address of the proxy is invalid.
+    """
     parts = urlsplit(url)
     host = parts.hostname or ""
     if is_loopback(host) or _is_exempt(host, parts.port, _read_variable(environ, "no_proxy")[1]):
@@ -109,7 +112,10 @@ def _host_and_port(parts: SplitResult) -> str:
 
 
 def _read_variable(environ: Mapping[str, str], name: str) -> tuple[str, str]:
-    """Return the lower- or upper-case name of a variable, and its value; empty if it is not set."""
+    """Return the name of a variable, in lower or upper case, and its value.
+
+    The value is empty if the variable is not set.
+    """
     # A CGI program receives the header "Proxy:" of its client as HTTP_PROXY (httpoxy).
     is_forged = name == "http_proxy" and "REQUEST_METHOD" in environ
     if environ.get(name) or is_forged:

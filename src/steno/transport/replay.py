@@ -72,7 +72,10 @@ class ReplayTransport:
         """Every response that was returned."""
 
     async def open(self, request: HttpRequest) -> ReplayedResponse:
-        """Return the next recorded response. Raises Unreachable if none is left."""
+        """Return the next recorded response, or raise the next recorded error.
+
+        Raises Unreachable if no response is left.
+        """
         self.sent.append(request)
         recorded = next(self._responses, None)
         if recorded is None:
@@ -109,7 +112,11 @@ class ReplayedResponse:
         self._waiting: asyncio.Timeout | None = None
 
     async def read(self) -> bytes:
-        """Run the steps up to the next chunk and return it; return b"" after the last step."""
+        """Return the next chunk of the body, or b"" after the last step.
+
+        Waits before the chunk are performed, and a recorded error is raised. Raises Unreachable if
+        the response is closed.
+        """
         for step in self._steps:
             if self.is_closed:
                 break

@@ -1,7 +1,7 @@
 """The logic of approvals: choices, rules, decisions, and the state and keys of the panel.
 
-The full screen, the plain mode and `--ask` offer the same choices under the same keys. This module
-imports no widget.
+The full-screen interface, the plain mode and `--ask` offer the same choices under the same keys.
+This module imports no widget.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def typed_offers(pending: PendingCall, undecided: int) -> list[ApprovalOffer]:
 
 
 def find_offer(offers: Iterable[ApprovalOffer], typed: str) -> ApprovalOffer | None:
-    """Return the offer that a typed key, word or label names; None if it names none."""
+    """Return the offer that a typed key, word or label names; None if no offer matches."""
     answer = typed.strip().lower()
     found = (offer for offer in offers if answer in (offer.key, offer.choice, offer.label))
     return next(found, None)
@@ -184,7 +184,7 @@ def preview_rule(text: str, request: ApprovalRequest) -> RulePreview:
 def decision_for(
     choice: ApprovalChoice, request: ApprovalRequest | None, *, actor: str, text: str | None = None
 ) -> ApprovalDecision | None:
-    """Return the decision for a choice; None if the choice or its text is not a decision.
+    """Return the decision for a choice; None if the choice decides nothing or its text is invalid.
 
     `text` is the typed reason, or a typed rule that replaces the offered rule.
     """
@@ -204,7 +204,7 @@ def decision_for(
 
 
 def stored_rule_notice(decision: ApprovalDecision) -> str:
-    """Return the notice about a rule stored beyond the session; empty if there is none."""
+    """Return the notice about a rule that outlives the session; empty for other decisions."""
     if decision.scope not in (GrantScope.PROJECT, GrantScope.USER):
         return ""
     lifetime = _RULE_LIFETIMES[ApprovalChoice(decision.scope)]
@@ -246,7 +246,7 @@ _RULE_HINT: Final = "Enter store the rule · Esc back"
 
 @final
 class ApprovalState:
-    """The pending calls, the one that is shown, and the choice that Enter would confirm.
+    """The pending calls, the shown call, and the choice that Enter would confirm.
 
     The shown call does not change while the user decides about it. If its request is withdrawn or
     changes, the choice is dropped and `message` reports the change.
@@ -459,9 +459,9 @@ class ApprovalState:
     # -- preview of a queued call ---------------------------------------------------------
 
     def select_preview(self) -> PendingCall | None:
-        """Return the shown call if its preview must be loaded; None if it needs no loading.
+        """Return the shown call if its preview must be loaded; otherwise None.
 
-        A request contains the preview of its call.
+        Only the preview of a queued call must be loaded, because a request contains a preview.
         """
         shown = self.shown_call
         if shown is None or shown.request is not None or shown.call == self._previewed_call:
@@ -525,7 +525,7 @@ class ApprovalState:
 
     @property
     def note(self) -> str:
-        """The label of the input, or the reason why no rule can be stored."""
+        """The label of the input, or the reason why no rule can be stored; may be empty."""
         if self.shown_call is None or self.listed_calls:
             return ""
         if self.edited_choice is not None:
@@ -551,7 +551,10 @@ class ApprovalState:
 
 
 def _find_same_call(pending: PendingCall, candidates: Sequence[PendingCall]) -> PendingCall | None:
-    """Return the candidate with an equal call, since calls with the same ID may differ."""
+    """Return the candidate with an equal call; None if there is no such candidate.
+
+    The whole calls are compared, because calls with the same ID may differ.
+    """
     return next((candidate for candidate in candidates if candidate.call == pending.call), None)
 
 

@@ -78,7 +78,10 @@ def _split_turns(entries: Sequence[Entry]) -> list[list[Entry]]:
 
 
 def _align_turns(left: Sequence[Entry], right: Sequence[Entry]) -> Iterator[EntryPair]:
-    """Yield the entries of two turns, each paired with the next entry of its kind or with None."""
+    """Yield the entries of two turns in pairs.
+
+    An entry is paired with an entry of the same kind in the other turn, or with None.
+    """
     left_kinds, right_kinds = [*map(_entry_kind, left)], [*map(_entry_kind, right)]
     left_positions, right_positions = map(_positions_by_kind, (left_kinds, right_kinds))
     i = j = 0

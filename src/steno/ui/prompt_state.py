@@ -360,7 +360,7 @@ class TypedWord(NamedTuple):
 
 
 def word_at(line: str, column: int, *, is_whole_text: bool) -> TypedWord | None:
-    """Return the word to complete at a column; None if there is none.
+    """Return the word to complete at a column; None if no word can be completed there.
 
     Commands are completed only if the line is the whole text.
     """
@@ -381,7 +381,7 @@ def word_at(line: str, column: int, *, is_whole_text: bool) -> TypedWord | None:
 
 
 def insertion_text(choice: Suggestion) -> str:
-    """Return the text to insert for a suggestion; a space follows unless a path continues."""
+    """Return the text to insert for a suggestion, with a space unless it is an incomplete path."""
     is_path = choice.expects_more and not choice.text.startswith("/")
     return choice.text if is_path else f"{choice.text} "
 
@@ -423,7 +423,7 @@ class CompletionState:
         return word is not None and self._dismissed_at is None
 
     def set_suggestions(self, typed: str, suggestions: Iterable[Suggestion]) -> bool:
-        """Set the suggestions for `typed`; return False if the word has changed since then."""
+        """Set the suggestions for `typed`; return False if it is no longer the current word."""
         if self.word is None or self.word.typed != typed:
             return False
         self._suggestions = [

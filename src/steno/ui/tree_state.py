@@ -63,7 +63,7 @@ class TreeState:
         self._shows_all = False
         self.search_text: str = ""
         self.marked_branch: str = ""
-        """The branch to compare with the one that the user selects next."""
+        """The branch to compare with the next selected branch; empty if no branch is marked."""
         self._active_branch = ""
         self.show_rows(rows)
 
@@ -103,7 +103,10 @@ class TreeState:
 
     @property
     def active_end(self) -> int:
-        """The index of the row where the active branch ends; of the last row if there is none."""
+        """The index of the row where the active branch ends.
+
+        If the active branch ends at no row, this is the index of the last row.
+        """
         ends = (i for i in self.branch_points if self._active_branch in self.rows[i].branches)
         return next(ends, len(self.rows) - 1)
 

@@ -54,7 +54,7 @@ WIRES: Final = (
 
 
 class Wire(Protocol):
-    """The interface of a wire; any module with these attributes can be used as one."""
+    """The interface of a wire; any module with these attributes can be used as a wire."""
 
     @property
     def NAME(self) -> str:  # noqa: N802 - a constant of a module

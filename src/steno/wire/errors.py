@@ -200,7 +200,10 @@ def _parse_number(text: str | None) -> float | None:
 
 
 def _read_retry_delay(details: object) -> float | None:
-    """Return the retry delay from the details of a Google error, written as "34s"."""
+    """Return the retry delay in seconds from the details of a Google error; None if it is missing.
+
+    Google writes the delay as a string, such as "34s".
+    """
     for detail in details if isinstance(details, list) else ():
         if isinstance(detail, dict):
             delay = detail.get("retryDelay")

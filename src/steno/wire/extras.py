@@ -81,7 +81,10 @@ def replace_extras(request: Request, wire: str, members: Mapping[str, Any]) -> R
 
 
 def pop_stream_flag(request: Request, wire: str) -> tuple[Request, bool | None]:
-    """Return the request without the extra `stream`, and its value; None if it is not set."""
+    """Return the request without the extra `stream`, and the value of that extra.
+
+    If the extra is missing or not a boolean, return the unchanged request and None.
+    """
     members = dict(get_extras(request, wire))
     stream = members.pop("stream", None)
     if not isinstance(stream, bool):

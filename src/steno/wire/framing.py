@@ -139,7 +139,7 @@ def _is_multiline_object(lines: list[bytes]) -> bool | None:
 # -- server-sent events ----------------------------------------------------------------------
 
 _find_simple_events: Final = re.compile(rb"(?:event: (?!error\n).*\n)?data: (.+)\n\n|.*\n").findall
-"""Returns the data of events with one data line and at most a name; other lines yield b""."""
+"""Returns the data of events with one data line and at most an event name; b"" for other lines."""
 _CR: Final = ord("\r")
 """An int, since `int in bytes` is five times faster than a search for bytes of length one."""
 _find_lone_cr: Final = re.compile(rb"\r(?!\n)").search

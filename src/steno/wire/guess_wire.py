@@ -197,7 +197,7 @@ _UNUSUAL_FORMS: Final[dict[str, dict[str, object]]] = {
     "ollama_chat": {"arguments": "string"},
     "openai_chat": {"arguments_are": "object"},
 }
-"""Notes on recorded forms that are rare in a protocol and suggest another one."""
+"""Notes on recorded forms that are rare in a protocol and suggest another protocol."""
 _DISTINCTIVE_MEMBERS: Final = frozenset(
     [
         *("image_url", "images", "input_schema", "max_completion_tokens", "options"),

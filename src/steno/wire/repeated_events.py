@@ -95,7 +95,10 @@ class RepeatedEventReader:
             self.min_bytes = 1
 
     def read(self, block: bytes, events: list[WireEvent]) -> bytes:
-        """Decode the events that repeat the known event; return the remaining bytes."""
+        """Decode the events at the start of `block` that repeat the known event.
+
+        Return the remaining bytes, which the caller decodes in full.
+        """
         if self._latest_event is not None:
             self._learn(*self._latest_event)
             self._latest_event = None

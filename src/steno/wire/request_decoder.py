@@ -78,14 +78,20 @@ class ObjectMembers:
             return None
 
     def take(self, name: str, hint: type[T]) -> T | None:
-        """Take a member if it has the type `hint`; a member of another type becomes an extra."""
+        """Take and return a member if it has the type `hint`; else return None.
+
+        A member of another type is not taken, so it becomes an extra.
+        """
         value = self.peek(name, hint)
         if value is not None:
             del self._remaining[name]
         return value
 
     def take_nonempty(self, name: str, hint: type[T]) -> T | None:
-        """Take a nonempty member of the type `hint`; any other member becomes an extra."""
+        """Take and return a nonempty member of the type `hint`; else return None.
+
+        Any other member is not taken, so it becomes an extra.
+        """
         return self.take(name, hint) if self.peek(name, hint) else None
 
     def take_list(self, name: str) -> list[Raw] | None:
@@ -101,7 +107,10 @@ class ObjectMembers:
         self.form[name] = value
 
     def keep_rest(self, name: str, inner: ObjectMembers, *, is_empty_kept: bool = False) -> None:
-        """Put back the remaining members of an inner object; {} only if `is_empty_kept`."""
+        """Put back the remaining members of an inner object, as the member `name`.
+
+        If there are none, an empty object is put back only if `is_empty_kept`.
+        """
         left = inner.remaining()
         if left or is_empty_kept:
             self.put_back(name, left)
@@ -268,7 +277,10 @@ def read_base64(text: str) -> bytes | None:
 def take_content(
     members: ObjectMembers, read: Callable[[Raw], B], name: str = "content"
 ) -> tuple[B | Text, ...] | None:
-    """Take content that is a string or a list of parts, and record the form; None if neither."""
+    """Take content that is a string or a list of parts; None if it is neither.
+
+    If the content is a list, this form is recorded in a note.
+    """
     text = members.take(name, str)
     if text is not None:
         return (Text(text),)
@@ -280,7 +292,7 @@ def take_content(
 
 
 def take_empty_content(members: ObjectMembers) -> None:
-    """Note whether empty content is absent or null. Raises InvalidRequest for other content."""
+    """Record whether content is absent or null. Raises InvalidRequest for any other content."""
     if "content" not in members:
         members.note_form("content", "absent")
     elif raw_text(members.take("content", Raw) or b"") == "null":

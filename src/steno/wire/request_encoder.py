@@ -144,7 +144,7 @@ class EncodedRequest(RedactedRepr, frozen=True):
 
 
 def select_extras(value: Sendable, wire: str, losses: ChangeCollector, *, at: str = "") -> Members:
-    """Return the extras of `value` for this wire; note its extras for other wires as losses."""
+    """Return the extras of `value` for this wire; report extras for other wires as losses."""
     if value.extras is None:
         return {}
     for name, members in value.extras.items():
@@ -156,7 +156,7 @@ def select_extras(value: Sendable, wire: str, losses: ChangeCollector, *, at: st
 def note_conflicting_extras(
     members: Mapping[str, Any], extras: Mapping[str, Any], losses: ChangeCollector, *, at: str = ""
 ) -> None:
-    """Note extras that are not sent because a member of the same name has another value."""
+    """Report the extras that are not sent because a member of the same name has another value."""
     names = [
         name
         for name, member in extras.items()
@@ -167,7 +167,7 @@ def note_conflicting_extras(
 
 
 def _note_foreign_extras(value: Sendable, wire: str, losses: ChangeCollector, at: str) -> None:
-    """Note extras that only another wire can send, unless a field has the same value.
+    """Report the extras that only another wire can send, unless a field has the same value.
 
     Leaving out steno's notes under `$form` is not a loss. However, objects in these notes, or under
     another reserved name, contain recorded members of nested objects, which are lost.
@@ -197,10 +197,10 @@ def _note_foreign_extras(value: Sendable, wire: str, losses: ChangeCollector, at
 
 
 class ValueWriter:
-    """Converts values to the JSON of one target, and notes the losses.
+    """Converts values to the JSON of one target, and collects the losses.
 
-    References become text, and blocks of other protocols are left out, so that a wire receives
-    only blocks that it may be able to send.
+    References become text, and blocks of other protocols are left out, so that a wire receives only
+    blocks that it may be able to send.
     """
 
     def __init__(self, target: RequestTarget, losses: ChangeCollector) -> None:
@@ -215,14 +215,18 @@ class ValueWriter:
         return extras, pop_form(extras)
 
     def merge(self, members: Members, extras: Members, at: str = "") -> Members:
-        """Add extras to the members of a value; existing members take precedence."""
+        """Return the members of a value with the extras added.
+
+        A member takes precedence over an extra of the same name; a difference is reported as a
+        loss.
+        """
         if not extras:
             return members
         note_conflicting_extras(members, extras, self.losses, at=at)
         return members | {name: extras[name] for name in extras if name not in members}
 
     def note_foreign_seal(self, block: Text | Thinking | AnyToolCall, at: str) -> None:
-        """Note that the seal of a block is left out, if another target issued it."""
+        """Report, as a loss, the seal of a block if another target issued it."""
         if block.seal is not None and not self.target.accepts(block.seal):
             self.losses.note(ChangeCode.SEAL, "other_model", at=at)
 
@@ -275,7 +279,10 @@ class ValueWriter:
         return [msgspec.Raw(block.raw.encode())]
 
     def is_sendable(self, block: Opaque, at: str) -> bool:
-        """Return whether an opaque block can be sent; note a loss if it is of another protocol."""
+        """Return whether an opaque block can be sent.
+
+        A block of another protocol is reported as a loss.
+        """
         if block.origin == self.target.api:
             return not block.kind.startswith(STREAM_EVENT_PREFIX)
         self.losses.note(ChangeCode.OPAQUE, "other_wire", at=at, value=block.origin)
@@ -297,7 +304,7 @@ class ValueWriter:
     # -- names, ids and arguments ------------------------------------------------------------
 
     def tool_name(self, tool: ToolDefinition, legal: re.Pattern[str], at: str = "") -> str:
-        """Return the tool name to send: the one recorded for this wire, or else a legal one."""
+        """Return the tool name to send: the name recorded for this wire, or else a legal name."""
         recorded: str | None = get_form(tool, self.target.api).get("name")
         return recorded or self._legal_name(tool, legal, at)
 
@@ -331,7 +338,10 @@ class ValueWriter:
         return mapped
 
     def write_arguments(self, call: AnyToolCall, at: str) -> msgspec.Raw:
-        """Return arguments as a JSON object; the text of invalid ones is put in its only member."""
+        """Return the arguments of a call as a JSON object.
+
+        The text of invalid arguments becomes the only member of the object.
+        """
         if isinstance(call, ToolCall):
             # The exact text of the model, since another order or spacing would miss prompt caches.
             return msgspec.Raw(call.arguments.encode())
@@ -354,7 +364,7 @@ class ValueWriter:
                 return {"arguments": self.write_arguments(call, at)}
 
     def note_unenforced_schema(self, tool: ToolDefinition, at: str) -> None:
-        """Note that the target does not enforce the schema of a tool, if the tool is strict."""
+        """Report a loss if the tool is strict, because the target does not enforce its schema."""
         if tool.strict:
             self.losses.note(ChangeCode.TOOL, "schema_not_enforced", at=at)
 
@@ -607,7 +617,7 @@ class AnonymousCalls:
         self._waiting.setdefault(name, {})[id] = None
 
     def add_result(self, id: str) -> None:
-        """Add a result, and note a loss if an earlier call of the same tool has no result yet."""
+        """Add a result; report a loss if an earlier call of the same tool has no result yet."""
         name = self._names.pop(id, None)
         if name is None:
             return

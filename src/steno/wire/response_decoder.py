@@ -61,7 +61,10 @@ class StreamDecoder(ABC):
 
     @property
     def usage(self) -> Usage | None:
-        """The token counts so far, in case the response breaks off; None if none have arrived."""
+        """The token counts so far; None before any counts arrive.
+
+        They are needed if the response breaks off.
+        """
         return None
 
     def feed(self, data: bytes) -> Iterator[WireEvent]:
@@ -87,7 +90,11 @@ class StreamDecoder(ABC):
         return iter(events)
 
     def close(self) -> Iterator[WireEvent]:
-        """Signal the end of the stream, and return the last events; later calls return none."""
+        """Signal the end of the stream, and return the last events.
+
+        The returned iterator yields the events, then raises any error. Later calls return no
+        events.
+        """
         if self._is_over:
             return iter(())
         self._is_over = True
@@ -101,7 +108,11 @@ class StreamDecoder(ABC):
         return iter(events)
 
     def decode_whole(self, data: bytes) -> list[WireEvent]:
-        """Return the events of a response that is not streamed. Raises like `feed`."""
+        """Return the events of a response that is not streamed.
+
+        Raises ProviderError, ProtocolError or CutShort, without returning the events before the
+        error.
+        """
         self._is_over = True
         events: list[WireEvent] = []
         self._read_whole(data, events)

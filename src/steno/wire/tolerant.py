@@ -68,7 +68,10 @@ class TolerantStruct(Struct, forbid_unknown_fields=True, kw_only=True, gc=False)
 
 
 def build_reader(cls: type[S], place: str) -> Callable[[bytes | Raw], S]:
-    """Return a function that decodes JSON as `cls`; its ProtocolError has this `place`."""
+    """Return a function that decodes JSON as `cls`.
+
+    The function raises ProtocolError, with this `place`, if the JSON cannot be decoded.
+    """
     decode = msgspec.json.Decoder(cls).decode
     read_by_member = build_slow_reader(cls, place)
 
@@ -285,7 +288,7 @@ class MergedExtras:
         self._repeated = repeated
         self._growing = growing
         self._growing_marks = (b"[", *(name.encode() for name in growing))
-        """A part that contains one of these adds content even if it equals the previous part."""
+        """Byte strings that mark a part as new content, even if it equals the previous part."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._parts
@@ -365,7 +368,7 @@ def merge_values(before: Any, more: Any, *, is_repeated: bool = False) -> Any:
 
 
 def repair_json(data: bytes, place: str) -> bytes:
-    """Return JSON without lone surrogates, byte order mark and trailing whitespace.
+    """Return JSON with lone surrogates replaced, and without BOM and trailing whitespace.
 
     Raises ProtocolError if the data is not UTF-8.
     """

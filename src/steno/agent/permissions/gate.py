@@ -102,7 +102,10 @@ class PermissionGate(Protocol):
         ...
 
     def denies(self, tool: Tool, subject: str) -> bool:
-        """Return whether a rule denies a subject that a running tool finds. Thread-safe."""
+        """Return whether a rule denies a subject that a running tool finds.
+
+        Tools may call this method from any thread.
+        """
         ...
 
     async def decide(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
@@ -141,7 +144,7 @@ class Gate:
     """Decides whether calls may run, by rules, grants and an approver.
 
     Without an approver, calls that need approval are denied. `grants` stores the rules that are
-    allowed for longer than a session. With `sign_text`, a grant in the log of a session applies
+    granted for longer than a session. With `sign_text`, a grant in the log of a session applies
     only if its signature is valid; pass it if sessions may come from other people.
     """
 
@@ -205,7 +208,7 @@ class Gate:
     ) -> GateDecision:
         """Decide about a reference by rules and grants, or else ask the approver.
 
-        The reason is a text for the user.
+        The reason in the returned decision is a text for the user.
         """
         conversation = recorder.conversation
         policy = self._permissions.decide(
@@ -296,7 +299,11 @@ class Gate:
     def _granted_rule(
         self, decision: ApprovalDecision, request: ApprovalRequest, recorder: RunRecorder
     ) -> tuple[PermissionRule | None, GrantScope]:
-        """Return the rule that a decision grants beyond this call, if any, and its actual scope."""
+        """Return the rule that a decision grants for later calls, and the scope of the grant.
+
+        The rule is None if the decision grants no valid rule. Without a grant store, a grant for
+        the project or the user applies to the session only.
+        """
         scope = decision.scope
         if scope in _LASTING_SCOPES and self._grants is None:
             scope = GrantScope.SESSION  # there is no store for grants that last longer
@@ -397,7 +404,7 @@ def _repeat_decision(
 
 
 def tool_headline(tool: Tool, call: AnyToolCall) -> str:
-    """Return the headline of a call, from the tool if it has a `headline` method."""
+    """Return the headline of a call; the default headline if the tool has no `headline` method."""
     headline: Callable[[AnyToolCall], str] = getattr(tool, "headline", default_headline)
     return headline(call)
 
@@ -493,9 +500,10 @@ ApprovalAnswer: TypeAlias = ApprovalDecision | bool
 
 @final
 class CallbackApprover:
-    """Asks a function, plain or async; `True` allows and `False` denies the one call.
+    """An approver that asks a function, which may be plain or async.
 
-    A plain function blocks the event loop while it runs; a function that waits should be async.
+    The function returns an ApprovalDecision, or True to allow and False to deny only this call. A
+    plain function blocks the event loop while it runs; a function that waits should be async.
     """
 
     def __init__(
@@ -509,7 +517,10 @@ class CallbackApprover:
         self._actor = actor
 
     async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
-        """Return the decision of the function. Raises InvalidValue if it returns another type."""
+        """Return the decision of the function.
+
+        Raises InvalidValue if the function returns neither an ApprovalDecision nor a bool.
+        """
         decision = self._function(request)
         if inspect.isawaitable(decision):
             decision = await decision

@@ -48,7 +48,7 @@ SignText: TypeAlias = Callable[[str], str]
 def find_granted_rule(
     decision: ApprovalDecision, request: ApprovalRequest
 ) -> PermissionRule | None:
-    """Return the rule that a decision grants beyond the call; None if it grants no rule.
+    """Return the rule that a decision grants for later calls; None if it grants no rule.
 
     Raises InvalidValue if the rule is invalid.
     """
@@ -177,7 +177,7 @@ class Revocations:
                 pass
 
     def covers(self, granted: Entry) -> bool:
-        """Return whether the grant in an entry was revoked, or may have been."""
+        """Return whether the grant in an entry was revoked or may have been revoked."""
         if granted.id in self._targets:
             return True
         until = self._distrusted_until
@@ -269,7 +269,7 @@ class SessionGrants:
     def earlier_decision(self, call: ToolCall) -> Approval | None:
         """Return the recorded decision to repeat for a call; None if there is none.
 
-        It is a denial, or a deferred approval with a valid signature.
+        Only a denial, or a deferred approval with a valid signature, is repeated.
         """
         entry = self._decisions.get(call.id)
         if entry is None or not isinstance(entry.payload, Approval):
@@ -285,7 +285,7 @@ class SessionGrants:
 
 
 def _parse_grant(text: object) -> PermissionRule | None:
-    """Return a recorded rule; None for text that is not a rule."""
+    """Parse a recorded rule; return None if the value is not a valid rule."""
     with suppress(InvalidValue):
         return PermissionRule.parse(text) if isinstance(text, str) else None
     return None

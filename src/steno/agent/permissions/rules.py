@@ -47,7 +47,7 @@ _PROTECTED_PATH: Final = re.compile(
 
 @final
 class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
-    """A rule: a tool name and an optional pattern. `str(rule)` returns text for `parse`."""
+    """A rule: a tool name and an optional pattern. `parse` accepts the text of `str(rule)`."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"tool", "pattern"})
 
@@ -84,7 +84,7 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
         return self.pattern is None or self.pattern == "*"
 
     def names_tool(self, tool: str) -> bool:
-        """Return whether a tool name matches that of the rule, in which `*` is a wildcard."""
+        """Return whether the rule is for a tool; `*` in the tool name of the rule is a wildcard."""
         return _name_matcher(self.tool).fullmatch(tool) is not None
 
     def covers(self, subject: str, capability: Capability) -> bool:
@@ -114,7 +114,7 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
 def find_covering_rules(
     rules: Iterable[PermissionRule], tool: str, *, capability: Capability, subjects: Sequence[str]
 ) -> tuple[PermissionRule, ...] | None:
-    """Return the rules that together cover all subjects of a call; None if one is not covered.
+    """Return the rules that together cover all subjects of a call; None if a subject is uncovered.
 
     For each subject, the first rule that covers it is returned. A rule covers writing a protected
     path only if its pattern names the protected part. A call without subjects is covered only by a
@@ -194,7 +194,10 @@ def _name_matcher(name: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=512)
 def _command_matcher(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern in which `*` matches any text; a final ` *` matches arguments or none."""
+    """Compile a pattern in which `*` matches any text.
+
+    A space and a `*` at the end also match a command without arguments.
+    """
     tokens = _TOKEN.findall(pattern)
     tail = ""
     if tokens[-2:] == [" ", "*"]:
@@ -433,7 +436,10 @@ def _rule_names(tool: Tool) -> tuple[str, ...]:
 def _describe_allowing_rules(
     sources: Mapping[str, Sequence[PermissionRule]], tool: Tool, subjects: tuple[str, ...]
 ) -> str | None:
-    """Return the rules that together allow a call, each with its source; None if there are none."""
+    """Return a list, as text, of the rules that together allow a call, each with its source.
+
+    Return None if the rules do not allow the call.
+    """
     origins: dict[PermissionRule, str] = {}
     for source, rules in sources.items():
         for rule in rules:

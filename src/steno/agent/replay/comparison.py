@@ -144,7 +144,7 @@ class RunSummary(NamedTuple):
     """The model, usage, cost and results of one of the two runs."""
 
     model: str
-    """Empty if the log names none."""
+    """The name of the last model; empty if the log contains no model change."""
     turns: int
     calls: int
     usage: Usage
@@ -153,7 +153,7 @@ class RunSummary(NamedTuple):
     stop_reasons: tuple[str, ...]
     """The stop reason of the last response to each user message."""
     text: str
-    """The text of the last response that has any."""
+    """The text of the last response that contains text; empty if there is none."""
 
 
 class Divergence(NamedTuple):
@@ -162,9 +162,9 @@ class Divergence(NamedTuple):
     turn: int
     """The number of the response, from 1."""
     recorded: AssistantMessage | None
-    """None if the recorded run has fewer responses."""
+    """The response in the log; None if the recorded run has fewer responses."""
     new: AssistantMessage | None
-    """None if the new run has fewer responses."""
+    """The response of the other model; None if the new run has fewer responses."""
 
 
 class ModelComparison(NamedTuple):
@@ -175,11 +175,14 @@ class ModelComparison(NamedTuple):
     recorded: RunSummary
     new: RunSummary
     divergence: Divergence | None
-    """None if both models gave the same responses."""
+    """The first difference between the responses; None if all responses are the same."""
     reused_results: int
     """The number of recorded results that were used again."""
     stopped: RunResult | None
-    """The result of a run that ended early, after which no input was repeated; None if none did."""
+    """The result of the run that ended early; None if all runs were completed.
+
+    The input after such a run is not repeated.
+    """
 
 
 async def rerun(
@@ -239,8 +242,9 @@ async def _repeat_input(
 ) -> RunResult | None:
     """Repeat the recorded input, with a run of the agent wherever user messages were answered.
 
-    A message at the end is run even if it was not answered. Return the result of a run that ended
-    early, after which no input is repeated; None if none did.
+    The agent also runs for a last message that was not answered. If a run ends early, the remaining
+    input is not repeated, and the result of that run is returned. Return None if all runs were
+    completed.
     """
     conversation = agent.conversation
     ids = {entry.id: entry.id for entry in conversation.entries_view()}

@@ -75,7 +75,7 @@ _SENTENCES_WITHOUT_CODE: Final = {
 """The results of cancelled calls in sessions of older versions. Never change these texts."""
 _END_ID: Final = "end"
 _APPENDABLE: Final = (ModeChange, ModelChange, Label, Compaction, Resolution, Feedback, Approval)
-"""Payloads that are copied by an append; any other copy reloads the conversation, which is slow."""
+"""The payloads that are copied by an append. To copy others, the conversation is reloaded."""
 _PARTIAL_STOP_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR)
 
 
@@ -83,7 +83,7 @@ _PARTIAL_STOP_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR)
 
 
 def is_made_by_run(entry: Entry) -> bool:
-    """Return whether an entry is of a kind that runs record, not the user between runs."""
+    """Return whether a run may have recorded an entry, rather than the user between two runs."""
     payload, audit = entry.payload, entry.audit
     if entry.unknown or getattr(payload, "unknown", None):
         return False
@@ -116,7 +116,10 @@ def is_outcome_unknown(entry: Entry) -> bool:
 
 
 def is_partial(entry: Entry, following: Entry | None) -> bool:
-    """Return whether a response was cut off, so that its calls were not run."""
+    """Return whether the entry is a response that was cut off, so that its calls were not run.
+
+    `following` is the next entry that a run recorded; None if there is none.
+    """
     message = entry.payload
     if (
         not isinstance(message, AssistantMessage)
@@ -214,12 +217,12 @@ class RecordedRun:
 
     @property
     def record(self) -> Record | None:
-        """The next record; None at the end."""
+        """The next record to replay; None at the end of the recorded run."""
         return self.records[self.position] if self.position < len(self.records) else None
 
     @property
     def next(self) -> Entry | None:
-        """The next entry; None at the end."""
+        """The next entry to replay; None at the end of the recorded run."""
         record = self.record
         return None if record is None else record.entry
 
@@ -238,7 +241,10 @@ class RecordedRun:
         return tuple(dict.fromkeys([call.name for call in calls]))
 
     def walk_back(self, entry_id: str | None) -> Iterator[tuple[Entry, str]]:
-        """Yield an entry with its digest, then its ancestors. Raises Missing if one is absent."""
+        """Yield an entry and its ancestors, each with its digest, from the last to the first.
+
+        Raises Missing if one of these entries is missing.
+        """
         while entry_id is not None:
             record = self._all.get(entry_id)
             if record is None or record.entry is None or record.digest is None:
@@ -251,7 +257,7 @@ class RecordedRun:
     def digest_before(self, entry: Entry) -> str | None:
         """Return the digest of the parent of an entry; None for the first entry.
 
-        Raises Missing if the parent is absent.
+        Raises Missing if the parent is not among the records.
         """
         return next((digest for _, digest in self.walk_back(entry.parent)), None)
 
@@ -570,7 +576,7 @@ class RecordedProvider:
 
 @final
 class RecordedStream:
-    """Streams a recorded response, and fails if the recorded one failed (`steno.ports.Stream`)."""
+    """Streams a recorded response, and repeats its error or stop (`steno.ports.Stream`)."""
 
     def __init__(self, state: ReplayState, entry: Entry, message: AssistantMessage) -> None:
         audit = entry.audit or {}

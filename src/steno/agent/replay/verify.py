@@ -51,14 +51,14 @@ _NO_LIMITS: Final = Limits(turns=None, invalid_calls=sys.maxsize)
 
 
 class ChangedField(NamedTuple):
-    """A member of an entry that differs; the lengths are those of its JSON."""
+    """A member that differs between the recorded entry and the replayed entry."""
 
     name: str
     """The path of the member, such as `payload.content`."""
     recorded: int | None
-    """None if the recorded entry has no such member."""
+    """The length of its JSON in the log; None if the recorded entry has no such member."""
     replayed: int | None
-    """None if the entry of the replay has no such member."""
+    """The length of its JSON in the replay; None if the replayed entry has no such member."""
 
     def __str__(self) -> str:
         recorded, replayed = _describe_length(self.recorded), _describe_length(self.replayed)
@@ -164,7 +164,10 @@ class _Replayer:
         return self._build_result()
 
     async def _run_from(self, entry: Entry) -> None:
-        """Start a run here, and continue it while it reproduces the recorded entries."""
+        """Start a run that should record `entry` first, and wait until the run ends.
+
+        The run ends when it is done, or when it records an entry that differs from the log.
+        """
         state, payload = self._state, entry.payload
         audit = (entry.audit or {}) if isinstance(payload, UserMessage) else {}
         actor, origin = audit.get("actor"), audit.get("origin")
@@ -260,7 +263,10 @@ class _Replayer:
 
 
 def _begins_run(entry: Entry) -> bool:
-    """Return whether a run could record this entry first; only a user rewinds between runs."""
+    """Return whether an entry could be the first one that a run records.
+
+    This is never a rewind: a rewind between two runs is an action of the user.
+    """
     return is_made_by_run(entry) and not is_not_run(entry) and not isinstance(entry.payload, Rewind)
 
 

@@ -114,7 +114,7 @@ class OpenTelemetry:
 
     @contextmanager
     def run(self, conversation_id: str, model: str) -> Generator[TelemetrySpan]:
-        """Begin the span of a run, the parent of the spans of its turns and calls."""
+        """Begin the span of a run, which is the parent of the spans of its turns and calls."""
         attributes = _without_none(_model_attributes("invoke_agent", model))
         token = _conversation.set(conversation_id)
         try:
@@ -125,7 +125,7 @@ class OpenTelemetry:
 
     @contextmanager
     def turn(self, request: Request, model: str) -> Generator[TelemetrySpan]:
-        """Begin the span of a turn, a request and its response."""
+        """Begin the span of a turn, which is a request and its response."""
         labels = _without_none(_model_attributes("chat", model, request.model))
         details = {
             "gen_ai.request.max_tokens": request.max_tokens,

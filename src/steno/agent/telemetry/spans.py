@@ -13,7 +13,10 @@ from steno.ports import Tool
 
 
 class TelemetrySpan(Protocol):
-    """A span in progress. It ends with its `with` block, and fails if the block raises."""
+    """A span in progress, which ends with its `with` block.
+
+    If the block raises an exception, the span is marked as failed.
+    """
 
     def record_result(
         self,
@@ -34,7 +37,7 @@ class Telemetry(Protocol):
         ...
 
     def turn(self, request: Request, model: str) -> AbstractContextManager[TelemetrySpan]:
-        """Return a context manager for the span of a turn, a request and its response."""
+        """Return a context manager for the span of a turn, which is a request and its response."""
         ...
 
     def call(self, tool: Tool, call: ToolCall) -> AbstractContextManager[TelemetrySpan]:

@@ -48,7 +48,7 @@ class HelpFormatter(argparse.HelpFormatter):
     """Wraps a text of one paragraph, and leaves a text with line breaks unchanged."""
 
     def add_argument(self, action: argparse.Action) -> None:
-        """Add an argument, with the indentation of group commands that argparse does not count."""
+        """Add an argument, and count the indentation of group commands, which argparse ignores."""
         super().add_argument(action)
         self._action_max_length += len(_subcommand_names(action)) and self._indent_increment
 
@@ -61,8 +61,8 @@ class HelpFormatter(argparse.HelpFormatter):
 class CommandParser(argparse.ArgumentParser):
     """An argument parser that reports an error in one line, and suggests the closest name.
 
-    Argparse prints the complete usage before an error, and for an unknown option of a group command
-    that of the whole program. This parser reports the error for the group command.
+    Argparse prints the complete usage before an error. For an unknown option of a group command, it
+    prints the usage of the whole program. This parser reports the error for the group command.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -83,7 +83,7 @@ class CommandParser(argparse.ArgumentParser):
         return parsed, unknown
 
     def parser_for(self, arguments: Sequence[str]) -> argparse.ArgumentParser:
-        """Return the parser of the group command that the arguments begin with, else this one."""
+        """Return the parser of the group command that `arguments` begin with, else this parser."""
         for action in self._actions:
             choices: object = action.choices
             if isinstance(choices, Mapping) and arguments[0] in choices:
@@ -183,7 +183,7 @@ def add_arguments(parser: argparse.ArgumentParser, arguments: Iterable[Argument 
 
 
 def split_words(text: str) -> list[str]:
-    """Split the text after a slash command like a shell. Raises InvalidValue."""
+    """Split the text after a slash command like a shell. Raises InvalidValue if a quote is open."""
     try:
         return shlex.split(text)
     except ValueError:
@@ -191,21 +191,21 @@ def split_words(text: str) -> list[str]:
 
 
 def keep_text(text: str) -> list[str]:
-    """Return the text after a slash command as one argument."""
+    """Return the text after a slash command as one argument; no argument if it is empty."""
     return ["--", text] if text else []
 
 
 TEXT: Final = argument("text", nargs="?", default="")
 """The argument of a slash command that takes any text."""
 SESSION_NAMES: Final = (
-    "a session ID, the start of one, or 'last' (the most recently changed session, in any folder)"
+    "a session ID, a prefix of one, or 'last' (the most recently changed session, in any folder)"
 )
 """The names of a session, as help shows them."""
 SESSION: Final = argument("session", metavar="ID", help=SESSION_NAMES)
 BRANCH: Final = argument(
     "--branch", metavar="B", help="use this branch (default: the most recently changed one)"
 )
-ENTRY_NAMES: Final = "the number (12 or #12), the ID or its start, or a label"
+ENTRY_NAMES: Final = "the number (12 or #12), the ID or a prefix of it, or a label"
 """The names of an entry, as help shows them."""
 ENTRY: Final = argument("entry", metavar="ENTRY", help=f"an entry: {ENTRY_NAMES}")
 

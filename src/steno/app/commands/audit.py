@@ -166,7 +166,10 @@ def _select_entries(log: SessionLog, options: argparse.Namespace) -> Sequence[En
 
 
 def _describe_missing_decision(decision: str | None, log: SessionLog) -> str:
-    """Return the part of a notice that reports a decision missing from a session, else nothing."""
+    """Return a text that reports that the session lacks a decision.
+
+    The text is empty if an entry has the decision, or if `decision` is None.
+    """
     decisions = dict.fromkeys([entry_decision(entry) for entry in log.entries.values()])
     if decision is None or decision in decisions:
         return ""
@@ -197,7 +200,10 @@ def _printed_kind(entry: Entry) -> str:
 
 
 def _describe_details(entry: Entry, log: SessionLog, headline: Headline) -> str:
-    """Return subject, grant and reason of a decision, or the description of another entry."""
+    """Return the subject, grant and reason of a decision, or the description of another entry.
+
+    The result is empty for a message, unless the message records a shell command.
+    """
     payload, audit = entry.payload, entry.audit or {}
     if (shell := shell_command_of(entry)) is not None:
         return truncate_to_width(terminal_line(shell.command), _MAX_DETAILS_LENGTH)
@@ -228,7 +234,7 @@ class SessionVerification(NamedTuple):
     problem: str | None
     """None if the session is intact."""
     head_record: int | None = None
-    """The number of the record whose digest the user asked for; None if there is none."""
+    """The number of the record with the given digest; None if no digest was given or found."""
 
 
 def verify_session(store: Store, session: str, head: str | None = None) -> SessionVerification:
@@ -255,7 +261,10 @@ def verify_session(store: Store, session: str, head: str | None = None) -> Sessi
 
 
 def describe_verification(verification: Verification) -> str:
-    """Return the numbers of all entries, redacted ones and those of a newer version as text."""
+    """Return the number of entries as text.
+
+    If there are redacted entries, or entries of a newer version, their numbers are added.
+    """
     parts = [format_count(verification.entries, "entry", "entries")]
     if verification.redacted:
         parts.append(f"{verification.redacted:,} redacted")

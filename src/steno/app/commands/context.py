@@ -75,9 +75,10 @@ class CommandContext(NamedTuple):
         return None if self.branch is None else self.branch.session
 
     def find_session(self, store: Store, name: str | None) -> str:
-        """Return the id of a session, by default the open one or, without one, the last.
+        """Return the id of the session `name`.
 
-        Raises Missing if no session matches, or more than one.
+        If `name` is None, return the id of the open session, or of the last one if no session is
+        open. Raises Missing if no session matches, or if several sessions match.
         """
         if name is None and self.branch is not None:
             return self.branch.session
@@ -93,7 +94,11 @@ class CommandContext(NamedTuple):
         return session
 
     def read_log(self, store: Store, name: str | None) -> SessionLog:
-        """Read the session that `find_session` returns. Raises Missing, Damaged."""
+        """Read the session that `find_session` returns.
+
+        Raises Missing if there is no such session or nothing is recorded yet, and Damaged if it
+        cannot be read.
+        """
         session = self.find_session(store, name)
         try:
             return SessionLog.read(store, session, self.show_progress)

@@ -130,7 +130,10 @@ class GitWorkTree:
         return output
 
     async def _run(self, *arguments: str) -> GitOutput:
-        """Run git, with limits of time and output. Raises Unavailable."""
+        """Run git, with limits of time and output.
+
+        Raises Unavailable if git cannot be started or exceeds the time limit.
+        """
         try:
             async with (
                 asyncio.timeout(_GIT_TIMEOUT_S),
@@ -183,7 +186,7 @@ def _git_command(env: Path, git: Path, settings: Mapping[str, str]) -> tuple[str
 
 
 async def _read_bounded(stream: asyncio.StreamReader) -> bytes:
-    """Read to the end, or until there is more than the limit."""
+    """Read a stream to its end, or until more than `MAX_DIFF_BYTES` bytes were read."""
     chunks: list[bytes] = []
     size = 0
     while size <= MAX_DIFF_BYTES and (chunk := await stream.read(65_536)):
@@ -234,7 +237,7 @@ def _exists(workspace: Workspace, path: str) -> bool:
 
 
 async def _diff_from_git(git: GitWorkTree, workspace: Workspace, path: str) -> str:
-    """Return the differences to the last commit; before the first, every file is new."""
+    """Return the differences to the last commit. Before the first commit, every file is new."""
     if not await git.has_commits():
         names = await git.list_files("--cached", "--others", path=path)
         return await asyncio.to_thread(_new_files_text, workspace, names, MAX_DIFF_BYTES)
@@ -250,7 +253,7 @@ async def _diff_from_git(git: GitWorkTree, workspace: Workspace, path: str) -> s
 
 
 def _new_files_text(workspace: Workspace, names: Sequence[str], max_bytes: int) -> str:
-    """Return new files, in full up to the size limit and by name after it."""
+    """Return the diffs of new files. Files beyond the size limit are only listed by name."""
     shown: list[str] = []
     listed: list[str] = []
     for name in names:
@@ -297,7 +300,7 @@ def _diff_from_log(entries: Iterable[Entry], workspace: Workspace, path: str) ->
 
 
 def _recorded_change(entry: Entry) -> tuple[str, str] | None:
-    """Return the file that a result changed, and the difference, if its details have both."""
+    """Return the file that a result changed, and the diff; None if they are not recorded."""
     result = entry.payload
     if not isinstance(result, ToolResultMessage) or result.outcome is not Outcome.OK:
         return None

@@ -187,7 +187,7 @@ def _message_lines(message: Message, number: str, *, is_full: bool) -> Iterator[
 
 
 def _parse_context_model(name: str, vendors: Mapping[str, Vendor]) -> _ContextModel:
-    """Return the model that an option names. Raises UsageError."""
+    """Return the model that an option names. Raises UsageError if the name is invalid."""
     with name_model_in_errors(name, MODEL_FLAG):
         model = _build_context_model(name, vendors)
     if model.vendor_name in vendors and not model.model_id:
@@ -199,7 +199,11 @@ def _parse_context_model(name: str, vendors: Mapping[str, Vendor]) -> _ContextMo
 def _recorded_context_model(
     path: list[Entry], vendors: Mapping[str, Vendor], notify: Callable[[str], object]
 ) -> _ContextModel:
-    """Return the model in use at the end of a branch, as far as it is known."""
+    """Return the model in use at the end of a branch.
+
+    If its provider is unknown, the result contains only the name of the model, and `notify`
+    receives a notice. If no model is recorded, the name is empty.
+    """
     name = current_model(path) or ""
     with suppress(InvalidValue):
         return _build_context_model(name, vendors)
@@ -218,7 +222,7 @@ def _build_context_model(name: str, vendors: Mapping[str, Vendor]) -> _ContextMo
 def _context_target(
     model: _ContextModel, settings: Settings, context_tokens: int | None
 ) -> ModelTarget:
-    """Return the target of a run; no request is sent to a server.
+    """Return the target of requests to a model, without sending a request to a server.
 
     No model file is opened either, because an imported log may name any path.
     """

@@ -53,7 +53,7 @@ from steno.store.base import derive_title
 from steno.store.jsonl.session_file import decode_line, encode_line
 
 DOCUMENT_FORMAT: Final = "steno"
-"""One branch in one JSON document."""
+"""The format that stores one branch in one JSON document."""
 LINES_FORMAT: Final = "jsonl"
 SESSION_FORMATS: Final = (DOCUMENT_FORMAT, LINES_FORMAT, *FORMATS, *WRITE_ONLY)
 FORMATS_HELP: Final = (
@@ -119,8 +119,8 @@ def export_session(
 ) -> ExportedSession:
     """Encode a session, and write it to the file named by the options, or else to stdout.
 
-    If `write_stdout` is None, as in a terminal, it is written to a new file instead of stdout.
-    Raises InvalidValue if the file exists and `--force` is not set, UsageError if options
+    If `write_stdout` is None, as in a terminal, the session is written to a new file instead of
+    stdout. Raises InvalidValue if the file exists and `--force` is not set, UsageError if options
     contradict each other, and OutputError if a file cannot be written.
     """
     target = None if options.output in (None, "-") else _resolve_target(context, options.output)
@@ -236,7 +236,7 @@ def _session_omission(
 
 
 def _summarize_omissions(changes: Iterable[Change], log: SessionLog) -> Iterator[str]:
-    """Yield a line for each kind of lost content, those about the session as a whole first."""
+    """Yield a line for each kind of lost content; lines about the whole session come first."""
     numbers_by_kind: dict[tuple[str, str], dict[str, None]] = {}
     for change in changes:
         if change.entry is None:
@@ -310,9 +310,10 @@ def _unused_file(folder: Path, log: SessionLog, suffix: str) -> Path:
 
 
 def _split_typed(text: str) -> list[str]:
-    """Turn `[FORMAT] [FILE] [OPTIONS]` into options. Raises InvalidValue.
+    """Turn `[FORMAT] [FILE] [OPTIONS]` into options.
 
-    A file name before the options, or after flags, may contain blanks.
+    A file name before the options, or after flags, may contain spaces. Raises InvalidValue if the
+    format cannot be determined or the file name is invalid.
     """
     flags: list[str] = []
     while (first := text.split(" ", 1)[0]) in _FLAGS:
@@ -410,7 +411,10 @@ def _decode_lines(data: bytes) -> SessionRecords:
 
 
 def _chain_entries(entries: Sequence[Entry]) -> tuple[Record, ...]:
-    """Return the records of a new session; entries that were redacted elsewhere get a Redaction."""
+    """Return the records of a new session with these entries.
+
+    A Redaction is added for each redacted entry that has none.
+    """
     redacted_targets = {
         entry.payload.target for entry in entries if isinstance(entry.payload, Redaction)
     }

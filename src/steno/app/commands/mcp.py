@@ -31,7 +31,7 @@ from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.suggest import suggest_name
 
 _LIST_TIMEOUT_S: Final = 5.0
-"""The time limit of a list; a slower server keeps running."""
+"""The time limit for lists of tools, resources and prompts; a slower server keeps running."""
 _MAX_DESCRIPTION_LENGTH: Final = 100
 _CONFIG_EXAMPLE: Final = '{"mcpServers": {"time": {"command": "mcp-server-time"}}}'
 _SERVER_COLUMNS: Final = (
@@ -104,7 +104,10 @@ async def _check_all(server: McpConnection) -> ServerCheck:
 
 
 def _setup_hints(servers: McpServers, loaded: LoadedSettings) -> list[ReportPart]:
-    """Return how to add a server, and how to trust the project unless a notice explains it."""
+    """Return hints on how to add a server and how to trust the project.
+
+    The second hint is omitted if the project is trusted, or if a notice already explains it.
+    """
     file, user_file = code(str(loaded.project / MCP_FILE_NAME)), loaded.user_file
     toml_hint = (", or as ", code("[mcp_servers.time]"), " to ", code(str(user_file)))
     hints: list[ReportPart] = [
@@ -128,7 +131,7 @@ def _is_untrusted(spec: McpServerSpec) -> bool:
 async def _report_server(servers: McpServers, name: str, loaded: LoadedSettings) -> Report:
     spec = servers.specs.get(name)
     if spec is None:
-        hint = suggest_name(name, servers.specs) if servers.specs else "none is configured"
+        hint = suggest_name(name, servers.specs) if servers.specs else "no server is configured"
         raise Missing(
             f"unknown server {terminal_line(name)}; {hint}",
             code="server_not_found",

@@ -67,8 +67,8 @@ COMMAND: CommandDefinition = CommandDefinition(
     help="list the usable models",
     description="List the models of every provider that has a key or a running server, by the "
     "names that --model accepts. '?' marks a value that the provider does not report. A server "
-    "that supports several protocols is listed once, under its default provider; name another with "
-    "--provider, such as openai-responses, to list its models for that protocol.",
+    "that supports several protocols is listed once, under its default provider; to list its "
+    "models for another protocol, pass that provider, such as --provider openai-responses.",
     epilog="example:\n  steno models --provider ollama",
 )
 

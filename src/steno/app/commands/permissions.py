@@ -1,9 +1,9 @@
 """`steno permissions` and `/permissions`: the rules that allow and deny calls.
 
-`allow` adds a permanent rule, `revoke` removes one. In a terminal the rules of the session and
-those of the settings are listed, too; there `revoke` also removes a rule of the session, on all of
-its branches, and `revoke 2` removes the second listed one. Changes take effect with the next
-decision.
+`allow` adds a permanent rule, and `revoke` removes one. In a terminal, the rules of the session and
+of the settings are listed, too. There, `revoke` also removes a rule of the session, on all of its
+branches, and `revoke 2` removes the second rule in the list of the session. Changes take effect
+with the next decision.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _scope_options(names: Mapping[GrantScope, str], *, is_required: bool = False
 
 
 def _split_typed(text: str) -> list[str]:
-    """Turn `allow RULE [SCOPE]` into arguments; a rule may contain blanks and dashes.
+    """Turn `allow RULE [SCOPE]` into arguments; a rule may contain spaces and dashes.
 
     Raises InvalidValue for `deny`: users expect it beside `allow`, but deny rules are settings.
     """
@@ -177,7 +177,7 @@ def _allow_rule(grants: GrantsFile, options: argparse.Namespace) -> Report:
 async def _revoke(
     context: CommandContext, grants: GrantsFile, options: argparse.Namespace
 ) -> Report:
-    """Revoke a rule in the scope of the options, else in every scope that grants it.
+    """Revoke a rule in the scope that the options name, or in all scopes if they name none.
 
     A rule of the session can be named by its number. Raises Missing if no rule was revoked.
     """
@@ -198,7 +198,10 @@ async def _revoke(
 
 
 def _not_granted(context: CommandContext, rule: str) -> Missing:
-    """Return the error for a rule that the scope does not grant; it names a scope that does."""
+    """Return the error for a rule that is not granted in the scope.
+
+    If the session or the settings grant the rule, the error explains that.
+    """
     if context.session is None:
         return Missing(
             "this rule is not allowed here; run `steno permissions list` to list the rules",
@@ -216,7 +219,7 @@ def _not_granted(context: CommandContext, rule: str) -> Missing:
     elif found in state.environment.settings.allow:
         origins = ", ".join(state.config.loaded_settings.origins.get("allow", ()))
         code, hint = "rule_is_setting", f"it is a setting ({origins})"
-    return Missing(f"this rule is not allowed in that scope; {hint}", code=code, place="revoke")
+    return Missing(f"no such rule in that scope; {hint}", code=code, place="revoke")
 
 
 # -- rules of the open session ----------------------------------------------------------------
@@ -227,7 +230,10 @@ def _session_rules(session: app.AgentSession) -> tuple[PermissionRule, ...]:
 
 
 def _find_rule(session: app.AgentSession, text: str) -> PermissionRule:
-    """Return a rule by its text, or a rule of the session by its number. Raises Missing."""
+    """Return a rule by its text, or a rule of the session by its number.
+
+    Raises InvalidValue if the text is not a valid rule, and Missing if no rule has the number.
+    """
     if not text.isdecimal():
         return read_rule(text)
     session_rules, number = _session_rules(session), int(text)
@@ -242,7 +248,7 @@ def _find_rule(session: app.AgentSession, text: str) -> PermissionRule:
 
 
 def _revoke_in_session(session: app.AgentSession, rule: PermissionRule) -> bool:
-    """Revoke a rule of the session on all of its branches; return whether it was allowed."""
+    """Revoke a rule of the session on all branches; return whether any branch had the rule."""
     state, was_allowed = session.state, rule in _session_rules(session)
     with state.explain_conflicts():
         recorded = state.environment.gate.revoke(rule, state.conversation, actor=state.actor)
@@ -254,7 +260,7 @@ def _revoke_in_session(session: app.AgentSession, rule: PermissionRule) -> bool:
 async def _list_in_session(
     session: app.AgentSession, grants: GrantsFile, options: argparse.Namespace
 ) -> Report:
-    """List the limits and rules that decide about calls, of settings, session and grants file."""
+    """List the limits, and the rules of the settings, the session and the grants file."""
     state, defaults = session.state, Permissions()
     settings, mode = state.environment.settings, state.conversation.mode
     origins = {

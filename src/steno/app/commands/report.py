@@ -29,7 +29,7 @@ from steno.render.table_output import Column, StyledText
 from steno.render.terminal_text import display_width, terminal_line, terminal_text
 
 _MAX_MARKDOWN_ROWS: Final = 200
-"""The maximum number of rows shown of a table, from its end; the layout of more takes too long."""
+"""The maximum number of rows of a table; earlier rows are omitted, as layout takes too long."""
 _WHITE_SPACE: Final = re.compile(r"\s+")
 
 
@@ -173,7 +173,7 @@ def text_report(text: str, title: str = "", form: TextForm = TextForm.MARKDOWN) 
 
 
 def is_list_item(part: ReportPart) -> bool:
-    """Return whether a part is an item of a list, which no blank line separates from the next."""
+    """Return whether a part is a list item. No blank lines are written between list items."""
     return isinstance(part, Paragraph) and bool(part.marker)
 
 

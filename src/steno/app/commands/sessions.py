@@ -235,7 +235,7 @@ def _show_session(context: CommandContext, options: argparse.Namespace) -> Repor
 
 
 def _restore_result(store: Store, entry: Entry) -> Entry:
-    """Return an entry with the long result that is stored in a blob, if that can be read."""
+    """Return an entry with the long result that is stored in a blob, if the blob can be read."""
     if isinstance(entry.payload, ToolResultMessage) and blob_digests(entry.payload):
         with suppress(Missing, Damaged):
             return replace(entry, payload=store.restore_blobs(entry.payload))
@@ -331,7 +331,7 @@ def _row_pieces(log: SessionLog, row: BranchTreeRow) -> list[StyledText]:
 
 
 def _branch_piece(log: SessionLog, name: str) -> StyledText:
-    """Return the name of a branch that ends here."""
+    """Return the styled name of a branch, for the end of a row."""
     text = f" <- {terminal_line(name)}"
     return (f"{text} (active)", "bold green") if name == log.active else (text, "cyan")
 

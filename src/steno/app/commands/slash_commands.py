@@ -40,7 +40,7 @@ _ACTION_PLACES: Final = frozenset(
 async def run_slash_command(context: CommandContext, name: str, text: str) -> Report:
     """Run a command with the text that was typed after its name.
 
-    Raises StenoError, and Missing for an unknown command.
+    Raises Missing if the command is unknown, and StenoError if it fails.
     """
     with _name_command_in_errors(name):
         return await _run_command(context, name, text)
@@ -147,7 +147,7 @@ async def _run_new(session: app.AgentSession, title: str) -> Report:
 async def _run_resume(session: app.AgentSession, name: str) -> Report:
     if not name:
         raise InvalidValue(
-            "name a session: its ID, the start of its ID, or last",
+            "name a session: its ID, a prefix of its ID, or last",
             code="session_not_named",
             place="/resume",
         )

@@ -52,7 +52,7 @@ _USAGE_COLUMNS: Final = (
 )
 _EARLIEST: Final = datetime.min.replace(tzinfo=UTC)
 _MIN_SHOWN_COST: Final = Decimal("0.0001")
-"""Smaller costs are shown as less than this."""
+"""The lowest cost that is shown exactly; a lower cost is shown as less than this amount."""
 
 
 _ARGUMENTS: Final = (
@@ -129,7 +129,10 @@ def _build_report(
     options: argparse.Namespace,
     id_length: int | None = None,
 ) -> Report:
-    """Return a table for each group of turns under its title; the last group has all turns."""
+    """Return a report with a table for each group, which is a title and a list of turns.
+
+    The last group must contain all turns. JSON data is computed only from that group.
+    """
     _, all_turns = groups[-1]
     if options.json:
         sums = _group_usage(all_turns, options.by)
@@ -208,7 +211,7 @@ class UsageSum(NamedTuple):
     turns: int
     usage: Usage
     cost: Decimal | None
-    """The cost of the turns with a known price; None if there are none."""
+    """The cost of the turns with a known price; None if there are no such turns."""
     unpriced: tuple[str, ...]
     """The models without a known price."""
 
@@ -220,7 +223,10 @@ def _read_turns(
     ids: list[str],
     unreadable: UnreadableSessions,
 ) -> list[TurnUsage]:
-    """Return the turns of the named sessions, or of all; turns that clones share count once."""
+    """Return the turns of the sessions in `ids`, or of all sessions if `ids` is empty.
+
+    Turns that a session shares with its clones count once.
+    """
     originals = _clone_origins(headers)
     sessions = [id for id in originals if id in ids] if ids else list(originals)
     sessions += [id for id in ids if id not in originals]
@@ -235,7 +241,10 @@ def _read_turns(
 
 
 def _clone_origins(headers: list[Header]) -> dict[str, str]:
-    """Return the original of each session, by id; the oldest session comes first."""
+    """Return the ID of the original of each session, by session ID, starting with the oldest.
+
+    A session that is not a clone is its own original.
+    """
     originals: dict[str, str] = {}
     for header in sorted(headers, key=lambda header: (header.created_at or _EARLIEST, header.id)):
         origin = header.cloned_from or header.id

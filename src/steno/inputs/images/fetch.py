@@ -139,7 +139,10 @@ class _ImageAddress(NamedTuple):
 
 
 def _parse_address(url: str) -> _ImageAddress:
-    """Parse a URL strictly, so that the transport cannot interpret it differently."""
+    """Parse a URL strictly, so that the transport cannot interpret it differently.
+
+    Raises ToolFailed if the URL is invalid, contains credentials, or has `.` or `..` in its path.
+    """
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -233,7 +236,10 @@ def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
 async def _request_image(
     address: _ImageAddress, transport: Transport, max_bytes: int
 ) -> bytes | str:
-    """Return the bytes at an address, or the URL to which it redirects."""
+    """Return the bytes at an address, or the URL to which the server redirects.
+
+    Raises ToolFailed if the request fails, or if the response is not an image or is too large.
+    """
     try:
         response = await transport.open(HttpRequest("GET", address.url, _REQUEST_HEADERS))
         try:

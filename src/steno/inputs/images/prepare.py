@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 MAX_IMAGE_FILE_BYTES: Final = 50_000_000
 MAX_PIXELS: Final = 64_000_000
-"""The maximum number of pixels, as many as large cameras have; decoded, they take 256 MB."""
+"""The maximum number of pixels, which large cameras reach. Decoded, they take 256 MB."""
 MAX_EDGE: Final = 65_535
 """The maximum edge length. Some decoders print a line for each bad row of longer images."""
 MAX_OCR_EDGE: Final = 4096
@@ -83,7 +83,7 @@ MAX_OCR_EDGE: Final = 4096
 
 
 class BadImage(ToolFailed):
-    """An image that cannot be opened safely or sent; the message does not name the image."""
+    """An image cannot be opened safely, or cannot be sent. The message does not name the image."""
 
     code = "bad_image"
 
@@ -93,9 +93,9 @@ class PreparedImage(NamedTuple):
 
     image: Image
     details: dict[str, Any]
-    """sha256, bytes, mime_type, width and height of the original, and `sent` and `changed`.
+    """The sha256, bytes, mime_type, width and height of the original, and `sent` and `changed`.
 
-    `sent` contains the same facts about the image that is sent; `changed` lists the changes.
+    `sent` contains the same values for the image that is sent. `changed` lists the changes.
     """
 
 
@@ -142,7 +142,7 @@ def prepare_for_ocr(data: bytes) -> bytes:
 
 
 def describe_image(data: bytes) -> dict[str, Any]:
-    """Return the facts about an image for the log, without decoding it.
+    """Return the hash, the type and the size of an image for the log, without decoding it.
 
     Raises BadImage if the image cannot be opened, and ImportError if Pillow is not installed.
     """
@@ -185,7 +185,10 @@ DECODER_ERRORS: Final = (
 
 
 def check_image_type(data: bytes) -> str:
-    """Detect the MIME type from the first bytes. Raises BadImage if it is not supported."""
+    """Return the MIME type of an image, detected from its first bytes.
+
+    Raises BadImage if the type is not supported or the file is too large.
+    """
     if len(data) > MAX_IMAGE_FILE_BYTES:
         raise BadImage(
             f"has {len(data):,} bytes, more than the limit of {MAX_IMAGE_FILE_BYTES:,};"
@@ -207,7 +210,11 @@ def check_image_type(data: bytes) -> str:
 
 @contextmanager
 def open_image(data: bytes, mime_type: str) -> Generator[ImageFile, None, None]:
-    """Open an image and read its header; decoder exceptions in the block become BadImage."""
+    """Open an image for the `with` block, and read its header.
+
+    Raises BadImage if the image is too large or has too many scans, and if the decoder raises an
+    exception, even within the block. Raises ImportError if Pillow is not installed.
+    """
     decoder = _load_decoders()[mime_type]
     from PIL.Image import DecompressionBombError  # noqa: PLC0415 - already loaded
 
@@ -290,7 +297,10 @@ _WEBP_HEADER_BYTES: Final = 12
 
 
 def is_pixels_only(data: bytes, mime_type: str) -> bool:
-    """Return whether a file contains only pixels and no metadata; False if that is unclear."""
+    """Return whether a file contains only pixels and no metadata.
+
+    The result is False for formats other than PNG, JPEG and WebP, and for invalid files.
+    """
     check = _CHECKS.get(mime_type)
     return check is not None and check(data)
 
@@ -402,7 +412,10 @@ _TRANSPOSES: Final[Mapping[int, int]] = {
 
 
 def _decode_pixels(image: ImageFile, max_edge: int) -> tuple[PIL.Image.Image, list[str]]:
-    """Return the first frame, upright, in plain colours and within `max_edge`, and the changes."""
+    """Return the first frame of an image, and a description of each change.
+
+    The frame is upright, has the mode L, RGB or RGBA, and no edge longer than `max_edge`.
+    """
     from PIL.Image import Transpose  # noqa: PLC0415 - already loaded
 
     changed = ["first frame only"] if getattr(image, "is_animated", False) else []
@@ -501,7 +514,8 @@ def _encode_to_fit(
 ) -> tuple[bytes, tuple[int, int]]:
     """Encode an image within the limits; return the file, and the size in pixels.
 
-    Raises BadImage if the image cannot be made small enough, or if the API accepts neither format.
+    Raises BadImage if the image cannot be made small enough, or if the API accepts neither PNG nor
+    JPEG.
     """
     takes_jpeg, takes_png = "image/jpeg" in limits.types, "image/png" in limits.types
     if not (takes_jpeg or takes_png):

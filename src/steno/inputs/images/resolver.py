@@ -274,7 +274,10 @@ class ImageResolver:
     async def changes(
         self, image: Image, resolution: Resolution, *, known: frozenset[str] = frozenset()
     ) -> tuple[str, ...]:
-        """Return a line if an image file has changed since it was read; only files are checked."""
+        """Return a line if the file of an image has changed since it was read.
+
+        Images that are not files, and files in `known`, are skipped.
+        """
         file = read_recorded_image(resolution.details)
         if self._workspace is None or file is None:
             return ()

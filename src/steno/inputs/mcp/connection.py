@@ -63,7 +63,8 @@ T = TypeVar("T")
 class McpServers:
     """The configured servers, which start with their first request; `async with` ends them.
 
-    If two specs have the same name, the later one is used. Iterating yields the usable servers.
+    If two specs have the same name, the later one is used. Iterating yields the connections to the
+    usable servers.
     """
 
     def __init__(
@@ -290,7 +291,7 @@ class McpConnection:
     async def _request(
         self, send: Callable[[McpClientSession, Any], Awaitable[T]], *, timeout_s: float
     ) -> T:
-        """Send a request, and start the server if necessary. Raises ServerFailed if this fails."""
+        """Start the server if necessary, and send a request. Raises ServerFailed if that fails."""
         # Loading the SDK takes a second, and should not block other tasks.
         sdk = await asyncio.to_thread(load_mcp_sdk)
         client = await self._ready_session(sdk)
@@ -445,10 +446,11 @@ class McpClientSession:
         return await self.request(self.session.send_request(request, types.EmptyResult, **options))
 
     async def is_session_known(self) -> bool:
-        """Return whether the server still knows the session; True if it stores none.
+        """Return whether the server still knows the session; True if the server stores no sessions.
 
         After a restart, a server refuses every request of an old session, with an error text that
-        differs between servers.
+        differs between servers. A server that does not respond in time counts as knowing the
+        session.
         """
         if not self._has_server_session:
             return True
@@ -542,7 +544,10 @@ class McpClientSession:
         self._fail(_failure_reason(exc), code=code, was_reached=was_reached)
 
     def _fail(self, reason: str, *, code: str, was_reached: bool = False) -> None:
-        """Store the failure for waiting tasks; after the handshake, add a note to the tail."""
+        """Store a failure of the handshake for the waiting tasks.
+
+        After the handshake, the reason is added to the tail as a note instead.
+        """
         if self._handshake_done.is_set():
             self.tail.add_note(self._spec.redact_secrets(reason))
             return
@@ -554,7 +559,11 @@ class McpClientSession:
 
 
 class _RecordingDispatcher:
-    """A wrapper of the SDK's dispatcher that reports its end and records raw responses."""
+    """A wrapper of the SDK's dispatcher that records raw responses.
+
+    The session ends when the dispatcher ends, or when the server sends too many requests without a
+    response.
+    """
 
     def __init__(self, inner: Any, client: McpClientSession) -> None:
         self._inner = inner

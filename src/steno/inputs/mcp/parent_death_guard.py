@@ -19,7 +19,10 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main(parent: int, failure_fd: int, argv: list[str]) -> None:
-    """Replace this process with the program; if that fails, report the error number."""
+    """Replace this process with the program.
+
+    If that fails, the error number is written to `failure_fd`.
+    """
     os.set_inheritable(failure_fd, False)
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # steno ended before prctl took effect

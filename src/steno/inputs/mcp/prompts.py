@@ -204,7 +204,11 @@ async def expand_prompt(command: PromptCommand, servers: Iterable[McpServer]) ->
 
 
 def _match_arguments(command: PromptCommand, prompt: McpPrompt) -> dict[str, str]:
-    """Return the value of each argument; positional values fill the unnamed ones in order."""
+    """Return the value of each argument by name.
+
+    Positional values are assigned in order to the arguments that the command does not name. Raises
+    InvalidValue if an argument is unknown or missing, or if there are too many values.
+    """
     names = [argument.name for argument in prompt.arguments]
     usage = f"the prompt takes {', '.join(map(_clean_name, names)) or 'no arguments'}"
     if unknown := [name for name in command.named_arguments if name not in names]:
@@ -270,7 +274,10 @@ def _is_too_long(content: list[UserBlock]) -> bool:
 
 
 def _message_blocks(message: PromptMessage, server: str) -> list[UserBlock]:
-    """Convert a message of a prompt to user blocks; text in other roles is quoted."""
+    """Convert a message of a prompt to user blocks.
+
+    Text in a role other than `user` is quoted, after a note with the role.
+    """
     blocks = _convert_block(sanitize_json(message.content), server)
     if message.role == "user":
         return blocks
@@ -285,7 +292,10 @@ def _message_blocks(message: PromptMessage, server: str) -> list[UserBlock]:
 
 
 def _convert_block(block: dict[str, Any], server: str) -> list[UserBlock]:
-    """Convert a block of the protocol; a block that steno cannot use is stored with a note."""
+    """Convert a block of the protocol to user blocks.
+
+    A block that steno cannot use becomes a note, followed by an opaque block with its JSON.
+    """
     match block:
         case {"type": "text", "text": str(text)}:
             return [Text(text)] if text else []

@@ -241,7 +241,10 @@ def decode_prompt_messages(response: ResultJson) -> tuple[PromptMessage, ...]:
 
 
 def estimate_size(response: object) -> int:
-    """Return the approximate size of a response; values other than text count as a constant."""
+    """Return the approximate size of a response.
+
+    A text counts with its length, and any other value counts with `_MIN_VALUE_SIZE`.
+    """
     values = walk_values(response)
     return sum(len(value) if isinstance(value, str) else _MIN_VALUE_SIZE for value in values)
 

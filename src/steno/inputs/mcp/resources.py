@@ -110,7 +110,10 @@ class ResourceResolver:
     def is_current(
         self, resource: Resource, resolution: Resolution, context: ResolveContext
     ) -> bool:
-        """Return whether a resource that was read is still fresh."""
+        """Return whether a resource that was read is still fresh.
+
+        Content that is part of a message is always fresh.
+        """
         return self._is_valid(resolution)
 
     async def changes(
@@ -192,7 +195,11 @@ class ResourceResolver:
 def _as_reference(
     resource: _CachedResource, *, allowed_by: str | None = None, from_cache: bool = False
 ) -> ResolvedReference:
-    """Return a resource as a result; content that is part of a message needs no permission."""
+    """Return a resource as the result of a reference.
+
+    `allowed_by` is the permission rule. It is None for content that is part of a message, which
+    needs no permission.
+    """
     details = {**resource.details, "from_cache": from_cache}
     if allowed_by is not None:
         details["allowed_by"] = allowed_by

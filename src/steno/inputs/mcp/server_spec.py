@@ -73,7 +73,11 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
     notice: str = ""
     """A notice for the user about the configuration."""
     secrets: tuple[str, ...] = ()
-    """The values of expanded variables, and the defaults of those whose names look like secrets."""
+    """The values of expanded variables, for redaction.
+
+    The default value of a variable is included only if the name of the variable looks like a
+    secret.
+    """
 
     def __post_init__(self) -> None:
         _check_name(self.name, "mcp server")
@@ -104,7 +108,7 @@ class McpServerSpec(RedactedRepr, frozen=True, kw_only=True):
 
 
 def _secret_parts(value: str) -> Iterator[str]:
-    """Yield the parts of a value that may appear alone: a line, the password of a URL."""
+    """Yield the parts of a value that may appear alone: each line, and the password of a URL."""
     yield from value.splitlines()
     with suppress(ValueError):
         password = urlsplit(value).password or ""
@@ -254,7 +258,7 @@ class _ServerSpecReader:
                 raise self._error("headers", rule, code="invalid_headers")
 
     def _misspelled_keys(self) -> list[str]:
-        """Return a line for each unknown key that is similar to a known one."""
+        """Return a line for each unknown key that is similar to a known key."""
         return [
             f"{key}: did you mean {suggestion}?"
             for key in self._members
@@ -342,7 +346,7 @@ class _ServerSpecReader:
 
 
 def _similar_key(key: object) -> str | None:
-    """Return the known key that is most similar to a key; None if none is similar."""
+    """Return the key of `_COMMON_KEYS` that is most similar to a key; None if no key is similar."""
     if not isinstance(key, str) or not key.isprintable() or len(key) > _MAX_KEY_CHARACTERS:
         return None
     return closest_name(key, _COMMON_KEYS, cutoff=_MIN_SIMILARITY)

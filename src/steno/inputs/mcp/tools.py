@@ -291,8 +291,8 @@ def build_call_output(
 
     The details may contain `structured` (the structured JSON), `beside` (members of blocks that are
     not sent to the model, such as annotations) and `kept` (blobs of blocks that are not sent in
-    full). Each item of `beside` and `kept` has the number of its block in `block`; a blob with all
-    of `structured` or `beside` has that name instead.
+    full). Each item of `beside` and `kept` has the number of its block in `block`. If `structured`
+    or `beside` is large, it is stored as a blob, whose item in `kept` has that name in `block`.
     """
     reader = _CallOutputBuilder(server=server, context=context, prepare_image=prepare_image)
     for number, block in enumerate(called.content[:MAX_BLOCKS]):
@@ -372,7 +372,7 @@ class _CallOutputBuilder:
             self._extra_members.append({**rest, "block": number})
 
     def add_structured(self, value: Any) -> None:
-        """Add the structured JSON of the result, unless a text repeats it.
+        """Record the structured JSON of the result, and add it as text unless the texts repeat it.
 
         The protocol recommends this repetition, for clients that do not support structured JSON.
         """
@@ -507,7 +507,7 @@ def _block_type(block: Any) -> str:
 
 
 def _omit_members(members: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return the members that are not empty, except those with these names."""
+    """Return the members that are neither empty nor in `names`."""
     return {k: v for k, v in members.items() if k not in names and v not in (None, {}, [])}
 
 
@@ -538,7 +538,10 @@ def define_tool(server: str, tool: ListedTool) -> ToolDefinition:
 
 
 def describe_tool(server: str, tool: ListedTool) -> str:
-    """Return the server's description of a tool, cleaned."""
+    """Return the server's description of a tool, cleaned.
+
+    If the description is empty, the title or else the name of the tool is returned.
+    """
     text = tool.description or tool.title or tool.name
     return clean_text(text, MAX_DESCRIPTION_LENGTH - len(_server_mark(server)) - 1)
 
@@ -556,7 +559,7 @@ def refusal_notice(exc: InvalidValue) -> str:
 
 _SEPARATOR: Final = "__"
 _MAX_SERVER_CHARACTERS: Final = 32
-"""The maximum length, which leaves room for a part of the tool's name and a hash."""
+"""The maximum length of a server name, which leaves room for a part of the tool name and a hash."""
 _HASH_DIGITS: Final = 8
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^A-Za-z0-9]+")
 _NOT_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_]+")
@@ -622,7 +625,10 @@ _ARGUMENT_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 def _build_parameters(schema: object) -> dict[str, Any]:
-    """Return a schema that providers accept, and that steno can check arguments against."""
+    """Return a schema that providers accept, and that steno can check arguments against.
+
+    Raises InvalidTool if the schema is not an object, is too large, or is unsafe.
+    """
     if not isinstance(schema, Mapping):
         raise InvalidTool("the schema is not an object", code="schema_not_an_object")
     data = encode_json(schema)
@@ -697,7 +703,8 @@ def _check_references(schema: Any, root: dict[str, Any]) -> None:
 def _flatten_top_level(schema: dict[str, Any]) -> None:
     """Convert a schema to one plain object, in place, as providers require at the top level.
 
-    Only the server then checks which members may be combined.
+    Only the server then checks which members may be combined. Raises InvalidTool if an argument has
+    a name that some providers refuse.
     """
     properties = schema["properties"]
     for keyword in [name for name in schema if name in _NESTED_ONLY_KEYWORDS]:

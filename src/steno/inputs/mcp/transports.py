@@ -236,7 +236,7 @@ class _RpcResponse(msgspec.Struct):
 async def _read_messages(
     process: Process, from_server: Any, *, tail: StderrTail, sdk: McpSdk
 ) -> None:
-    """Send every message of the program to `from_server`, until it closes its output."""
+    """Send every message of the program to `from_server`, until the program closes its output."""
     assert process.stdout is not None
     try:
         with from_server:
@@ -278,7 +278,10 @@ def _parse_message(line: bytes, sdk: McpSdk) -> Any:
 async def _write_messages(
     process: Process, outgoing: Any, from_server: Any, *, tail: StderrTail, sdk: McpSdk
 ) -> None:
-    """Write every message to the program; if that fails, end the session for its callers."""
+    """Write every message to the program, until the session ends or writing fails.
+
+    Then close `from_server`, so that no caller waits for a response.
+    """
     assert process.stdin is not None
     try:
         async for message in outgoing:

@@ -59,11 +59,14 @@ def escape_text(text: str, max_characters: int = 1000) -> str:
 
 _MAX_DEPTH: Final = 150
 _MAX_NUMBER_BITS: Final = 1024
-"""The maximum size of an integer; a larger one is replaced by a text."""
+"""The maximum size of an integer in bits; a larger integer is replaced by a text."""
 
 
 def sanitize_json(value: Any, depth: int = 0) -> Any:
-    """Return untrusted JSON; values that cannot be recorded or sent are replaced by text."""
+    """Return a copy of untrusted JSON.
+
+    Values that cannot be recorded or sent are replaced by text.
+    """
     match value:
         case None | bool():
             return value

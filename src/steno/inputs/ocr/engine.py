@@ -59,9 +59,10 @@ class OcrEngine(Protocol):
     def recognise(self, data: bytes) -> RecognisedText:
         """Recognise the text in an upright PNG or JPEG image.
 
-        Raises Unrecognised, with a message that suggests a solution. The first call may be slow,
-        because it loads models. An engine that works in steps should call `check_not_cancelled`
-        (`steno.inputs.ocr.cancellable_thread`) between steps, to end when its task is cancelled.
+        Raises Unrecognised if that fails, with a message that suggests a solution. The first call
+        may be slow, because it loads models. An engine that works in steps should call
+        `check_not_cancelled` (`steno.inputs.ocr.cancellable_thread`) between steps, to end when its
+        task is cancelled.
         """
         ...
 
@@ -106,7 +107,10 @@ class LineCorners(NamedTuple):
         )
 
     def rotated(self, quarters: int) -> LineCorners:
-        """Return the corners named for text that is rotated clockwise by some quarter turns."""
+        """Return the same corners, named for text that is rotated clockwise by quarter turns.
+
+        `quarters` is the number of quarter turns.
+        """
         return LineCorners(*self[quarters % 4 :], *self[: quarters % 4])
 
 

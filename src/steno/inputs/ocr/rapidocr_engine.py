@@ -1,10 +1,10 @@
-"""An offline OCR engine based on RapidOCR, with one small network to find lines and one to read.
+"""An offline OCR engine based on RapidOCR.
 
-Lines are found first, then cropped, rotated and read one by one. RapidOCR's own classifier is not
-used, because it examines one line at a time and mistakes every second upside-down line for upright.
-Instead, if the longest lines cannot be read well, they are also read upside down, and the better
-result decides for all lines of that direction. Large images are shrunk first, because the networks
-do not limit the size.
+One small neural network finds lines, and another one reads them. Lines are found first, then
+cropped, rotated and read one by one. RapidOCR's own classifier is not used, because it examines one
+line at a time and mistakes every second upside-down line for upright. Instead, if the longest lines
+cannot be read well, they are also read upside down, and the better result decides for all lines of
+that direction. Large images are shrunk first, because the networks do not limit the size.
 """
 
 from __future__ import annotations
@@ -38,14 +38,17 @@ if TYPE_CHECKING:
 
 _MAX_THREADS: Final = 2
 _MAX_PIXELS: Final = 4_000_000
-"""The maximum size, about two screens; finding lines takes time and memory per pixel."""
+"""The maximum number of pixels, about two screens; each pixel takes time and memory."""
 _MIN_EDGE: Final = 32
 """The minimum edge length; the networks process squares of this size."""
 _OBLONG_RATIO: Final = 1.5
 """The minimum aspect ratio of a box whose longer side is its reading direction."""
 _SAMPLE_LINES: Final = 3
 _SURE_CONFIDENCE: Final = 0.9
-"""Lines that are the right way up have more than 0.95; upside-down lines, less than 0.85."""
+"""The confidence from which lines are not also read upside down.
+
+Upright lines have a confidence of more than 0.95, and upside-down lines of less than 0.85.
+"""
 _MIN_CONFIDENCE: Final = 0.5
 """Lines with a lower confidence are dropped."""
 

@@ -59,9 +59,10 @@ class OcrReader:
 def choose_ocr_engine(name: str = "auto", *, languages: tuple[str, ...] = ()) -> OcrEngine:
     """Return the engine `rapidocr` or `tesseract`; with `auto`, an engine that is installed.
 
-    `languages` are Tesseract codes such as `deu`; rapidocr ignores them. If there are any, `auto`
-    prefers Tesseract, provided that it has data for all of them. The engine is loaded with the
-    first image. Raises Unrecognised if the engine is unknown or none is installed.
+    `languages` are Tesseract codes such as `deu`; rapidocr ignores them. If languages are given,
+    `auto` prefers Tesseract, provided that its data for all of them are installed. The engine is
+    loaded with the first image. Raises Unrecognised if the name is unknown, or if `auto` finds no
+    installed engine.
     """
     if name == "auto":
         name = _choose_installed(languages)

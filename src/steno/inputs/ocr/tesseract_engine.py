@@ -207,7 +207,10 @@ def _installed_languages(folder: Path) -> list[str]:
 
 
 def _choose_languages(wanted: Sequence[str], installed: Sequence[str]) -> Sequence[str]:
-    """Return the languages to recognise. Raises Unrecognised if data for one are missing."""
+    """Return the languages to recognise.
+
+    Raises Unrecognised if the data for a wanted language are not installed.
+    """
     if missing := [language for language in wanted if language not in installed]:
         raise Unrecognised(
             f"Tesseract has no data for {', '.join(missing)}, only for {', '.join(installed)}; "

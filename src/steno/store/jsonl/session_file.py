@@ -36,18 +36,21 @@ _LINE_PREFIX_LENGTH: Final = len(_LINE_PREFIX % 0)
 _SESSION_KEY: Final = b'"session":'
 _RECORD_KEY: Final = b'"record":'
 _MARK_LENGTH: Final = 16
-"""The length of the start of a line, up to and including its checksum."""
+"""The length of the prefix of a line, up to and including its checksum."""
 _LINE_START: Final = re.compile(rb'\{"crc":"[0-9a-f]{8}","')
 _OWN_LINE_START: Final = re.compile(rb'\{"crc":"|[0-9a-f]{8}","(?:session|record)":\{')
-"""The two halves of the start of a line; one damaged byte cannot hide both."""
+"""Matches either half of the prefix of a line; one damaged byte cannot hide both halves."""
 _MAX_LINE_STARTS: Final = 8
-"""The maximum number of positions at which a complete line is searched inside a broken one."""
+"""The maximum number of positions in a broken line at which a complete line is searched."""
 _CHUNK_BYTES: Final = 1 << 16
 _SECTOR_BYTES: Final = 512
 """The smallest unit that a disk writes."""
 
 LineSpan: TypeAlias = tuple[int, int]
-"""The offset and length of the line of an entry; a tuple, because an index contains very many."""
+"""The offset and length of the line of an entry.
+
+This is a plain tuple, because an index contains very many of them.
+"""
 
 
 class _EntryIdOnly(Struct, gc=False):
@@ -99,8 +102,8 @@ def scan_record_lines(lines: Iterable[bytes]) -> Iterator[tuple[bytes, _RecordOu
     """Yield each line with the outline of its record, up to the first line without an outline.
 
     A line has an outline if it is complete and its record has the current format. The caller
-    decodes the first other line in full. All lines of a file are scanned before the first record is
-    read, so the scan has to be much faster than decoding.
+    decodes the first line without an outline in full. All lines of a file are scanned before the
+    first record is read, so the scan has to be much faster than decoding.
     """
     for line in lines:
         checked = line[_LINE_PREFIX_LENGTH:-1]
@@ -125,7 +128,7 @@ class SessionLine(NamedTuple):
 def read_lines(
     file: int, name: str, *, size: int, offset: int = 0, number: int = 1
 ) -> Iterator[SessionLine]:
-    """Yield the complete lines of a file up to `size`; line `number` begins at `offset`.
+    """Yield the complete lines of a file up to `size`, from line `number` at `offset` on.
 
     A torn tail is ignored. Raises Damaged, with the number of the line, if a line is damaged, and
     UnsupportedVersion if the header has another version.
@@ -190,7 +193,10 @@ class BackwardReader:
         self._chunk = b""
 
     def read(self, entry_id: str, span: LineSpan) -> tuple[Entry, str] | None:
-        """Return the entry in a line and its digest; None if the line is damaged or has another."""
+        """Return the entry in the line at `span`, and its digest.
+
+        Return None if the line is damaged or does not contain the entry with the given id.
+        """
         offset, length = span
         end = offset + length
         if offset < self._begin or end > self._end:
@@ -277,7 +283,7 @@ class SessionFileIndex:
         self.reset()
 
     def reset(self) -> None:
-        """Empty the index. `spans` becomes a new dict, since snapshots refer to the old one."""
+        """Empty the index. `spans` becomes a new dict, since snapshots refer to the old dict."""
         self.header: Header | None = None
         self.heads: BranchHeads = BranchHeads()
         self.spans: dict[str, LineSpan] = {}
@@ -287,7 +293,7 @@ class SessionFileIndex:
         self._lines = 0
         self._inode = 0
         self._mark = 0, b""
-        """The offset and first bytes of the last line, to recognise the file."""
+        """The offset and first bytes of the last line, which show whether the file was replaced."""
 
     def catch_up(self, file: int) -> int:
         """Add the lines that were written since the last call; return the size of the torn tail.
@@ -313,7 +319,7 @@ class SessionFileIndex:
         return size - self.end
 
     def _add_plain_lines(self, file: int, size: int) -> None:
-        """Add lines by their outline, up to the first one that must be decoded in full."""
+        """Add lines by their outline, up to the first line that must be decoded in full."""
         with open(file, "rb", buffering=_CHUNK_BYTES, closefd=False) as stream:
             stream.seek(self.end)
             last = b""
@@ -328,14 +334,20 @@ class SessionFileIndex:
                     self._mark = self.end - len(last), last[:_MARK_LENGTH]
 
     def _add_checked_lines(self, file: int, size: int, max_lines: int | None = None) -> None:
-        """Decode and add the remaining lines. Raises Damaged if one of them is damaged."""
+        """Decode and add the remaining lines, or at most `max_lines` of them.
+
+        Raises Damaged if one of these lines is damaged.
+        """
         number = self._lines + 1
         left = read_lines(file, self._name, size=size, offset=self.end, number=number)
         for line in islice(left, max_lines):
             self.add_line(line.raw, line.content)
 
     def _is_same_file(self, file: int) -> bool:
-        """Return whether the last line is unchanged; a new file may reuse the inode of the old."""
+        """Return whether the file still has the last line that was indexed.
+
+        The inode alone does not identify the file, since a new file may reuse it.
+        """
         offset, mark = self._mark
         return os.pread(file, len(mark), offset) == mark
 

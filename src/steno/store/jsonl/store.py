@@ -232,7 +232,7 @@ class JsonlStore(base.Store):
             self._indexes.pop(path.name, None)
 
     def close(self) -> None:
-        """Drop the index of every file. No file is open between operations."""
+        """Close the store and drop all indexes. No file is open between operations."""
         self._is_closed = True
         with self._lock:
             self._indexes.clear()
@@ -337,7 +337,10 @@ class JsonlStore(base.Store):
         return self._folder / f"_{digest}{_SUFFIX}"  # no plain id begins like this
 
     def _index_of(self, session: str) -> SessionFileIndex:
-        """Return the cached index of a session or a new one, and evict the least recently used."""
+        """Return the cached index of a session, or add a new index to the cache.
+
+        If the cache becomes too large, the least recently used indexes are removed from it.
+        """
         name = self._path(session).name
         with self._lock:
             index = self._indexes.get(name)
@@ -355,7 +358,7 @@ class JsonlStore(base.Store):
 
     @contextmanager
     def _open_for_writing(self, session: str) -> Generator[tuple[int, SessionFileIndex]]:
-        """Lock a session for writing and update its index.
+        """Lock a session for writing, update its index, and yield the descriptor and the index.
 
         Raises Missing if the session does not exist, and Damaged if its file is damaged.
         """
@@ -403,7 +406,7 @@ class JsonlStore(base.Store):
             yield snapshot
 
     def _read_back_from(self, session: str, entry_id: str | None) -> Iterator[tuple[Entry, str]]:
-        """Return an entry and its ancestors, up to the first that is not at its indexed offset."""
+        """Yield an entry and its ancestors, up to the first one not found at its indexed offset."""
         with self._open_for_reading(session) as (file, _, spans):
             wanted, reader = entry_id, BackwardReader(file)
             for _ in range(len(spans) + 1):

@@ -1,9 +1,9 @@
-"""Connections to PostgreSQL. No other module imports psycopg, and its errors do not leave this one.
+"""Connections to PostgreSQL. No other module imports psycopg or handles its errors.
 
 Any number of threads may use a store, but a server allows only about a hundred connections, and
 opening one takes time. So a pool provides a connection for each operation and limits the number of
-connections; no thread holds one between operations. If a connection breaks, the operation is
-repeated on a new connection; a repeated write receives a flag, and first checks whether it was
+connections; no thread holds a connection between operations. If a connection breaks, the operation
+is repeated on a new connection; a repeated write receives a flag, and first checks whether it was
 already stored. This module has no knowledge of the content of the tables.
 """
 
@@ -47,7 +47,7 @@ _MAX_CONNECTIONS: Final = 8
 _RETRY_DELAYS_S: Final = (0.0, 0.1, 0.5, 2.0)
 """The pauses before an operation is repeated, in total about the duration of a server restart."""
 _TRANSIENT_CLASS: Final = "40"
-"""The SQLSTATE class of serialization failures and deadlocks, after which a retry helps."""
+"""The SQLSTATE class of serialization failures and deadlocks, after which a retry may succeed."""
 
 _ERRORS: Final[Mapping[str, tuple[str, str]]] = {
     "": (
@@ -148,7 +148,7 @@ class PostgresConnection:
         return self._raw.execute(self._text(statement), values, binary=True).fetchall()
 
     def row(self, statement: str, values: QueryValues = ()) -> ResultRow | None:
-        """Execute a statement and return its first row; None if there is none."""
+        """Execute a statement and return its first row; None if there are no rows."""
         return self._raw.execute(self._text(statement), values, binary=True).fetchone()
 
     def one(self, statement: str, values: QueryValues = ()) -> ResultRow:
@@ -286,7 +286,10 @@ class ConnectionPool:
 
     @contextmanager
     def _borrow(self, *, is_new: bool) -> Generator[PostgresConnection]:
-        """Yield a connection. Raises _ConnectionLost if it cannot be opened, or breaks in use."""
+        """Yield an idle connection or a new one; with `is_new`, close the idle connections first.
+
+        Raises _ConnectionLost if the connection cannot be opened, or breaks in use.
+        """
         self._reset_after_fork()
         with self._slots:
             if is_new:

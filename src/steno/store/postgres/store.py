@@ -2,8 +2,7 @@
 
 Every writer first locks the row of its session, so the records of a session are numbered without
 gaps, and writers of different sessions do not wait for each other. Reads are paged, with one
-statement for each page: no transaction is open between pages, and a reader that stops early leaves
-none open.
+statement for each page: no transaction is open between pages, even if a reader stops early.
 """
 
 from __future__ import annotations
@@ -80,11 +79,11 @@ class _AppendTarget(NamedTuple):
     has_branch: bool
     head: bytes | None
     existing_record: bytes | None
-    """The stored record of the entry with the requested id; None if there is none."""
+    """The stored record of the entry with the requested id; None if there is no such entry."""
     parent: int | None
 
     def holds_entry(self, branch: str, digest: str) -> bool:
-        """Return whether the branch already has this entry, because a lost attempt stored it."""
+        """Return whether an attempt whose connection broke has already stored the entry."""
         if self.existing_record is None:
             return False
         record = _decode_stored_record(self.existing_record)
@@ -100,9 +99,9 @@ class _SessionRows:
         self.rows: list[_RecordRow] = []
         self.updated_at: datetime | None = None
         self.numbers: dict[str, int] = {}
-        """The `seq` of every entry."""
+        """The `seq` of every entry, by entry id."""
         self.branches: dict[str, _BranchRow] = {}
-        """The branches, each with its last record."""
+        """The row of every branch, by name."""
         for record in base.validate_records(records):
             self._add(record)
 
@@ -259,7 +258,7 @@ class PostgresStore(base.Store):
                 before, seq, _ = page[-1]
 
     def records(self, session: str) -> Iterator[Record]:
-        """Return the records that a session has now."""
+        """Return the records that a session has at the time of the call."""
         return self._records(self._session_row(session))
 
     def replace(self, session: str, record: Record) -> None:
@@ -405,7 +404,7 @@ class PostgresStore(base.Store):
 
 
 def _lock_session(connection: PostgresConnection, session: str) -> tuple[int, int]:
-    """Lock a session against other writers; return its number and that of its last record."""
+    """Lock a session against other writers; return its number and its last `seq`."""
     found = connection.row(sql.LOCK, [_encode_name(session)])
     if found is None:
         raise base.missing_session()

@@ -72,7 +72,9 @@ class SqliteDatabase:
     def __init__(self, file: Path, *, timeout_s: float, durability: Durability) -> None:
         """Open a file, and create it if it is missing.
 
-        Raises Unavailable if that is not possible, and Damaged if the file is not a database.
+        Raises Unavailable if that is not possible, Damaged if the file is not a database,
+        InvalidDocument if it is a database of another program, and UnsupportedVersion if it has
+        another layout.
         """
         self._file: Final = file.absolute()
         self._timeout_s: Final = timeout_s
@@ -92,7 +94,10 @@ class SqliteDatabase:
         return self._transaction("BEGIN")
 
     def write_transaction(self) -> AbstractContextManager[sqlite3.Connection]:
-        """Return a transaction that makes all of its changes durable at its end, or none."""
+        """Return a transaction that stores all of its changes at its end.
+
+        If the `with` block raises, no changes are stored.
+        """
         return self._transaction("BEGIN IMMEDIATE")
 
     @contextmanager
@@ -212,7 +217,7 @@ class SqliteDatabase:
     def _prepare_with_retry(self, db: sqlite3.Connection) -> None:
         """Prepare a database, even while other processes prepare it.
 
-        In some of these statements SQLite does not wait for the lock, so this method retries them.
+        For some statements SQLite does not wait for the lock, so this method retries all of them.
         """
         deadline = time.monotonic() + self._timeout_s
         while True:

@@ -138,7 +138,7 @@ _INDEX_STATEMENTS: Final = (
 
 
 class RecordRange(NamedTuple):
-    """The key of a session, the range of its record keys, and facts about its last record."""
+    """The key of a session, the range of its record keys, and details of its last record."""
 
     session: int
     base: int
@@ -146,7 +146,7 @@ class RecordRange(NamedTuple):
     last: int
     """The key of the last record; `base` if the session has no records."""
     branch: str | None = None
-    """The branch of the last record."""
+    """The branch of the last record; None if the session has no records."""
     entry_id: str | None = None
     """The id of the entry of the last record; None if the record has no entry.
 
@@ -360,7 +360,7 @@ def columns_of_records(records: Iterable[Record]) -> Iterator[RecordColumns]:
 
 
 def _preceding_id(record: Record) -> str | None:
-    """Return the id of the entry that precedes a record; None if there is none."""
+    """Return the id of the entry that precedes a record; None if no entry precedes it."""
     return record.at if record.entry is None else record.entry.parent
 
 
@@ -392,7 +392,7 @@ def overwrite_record(db: sqlite3.Connection, extent: RecordRange, record: Record
 def insert_record(
     db: sqlite3.Connection, extent: RecordRange, record: Record, parent: int | None
 ) -> None:
-    """Insert a record after the last one; if it completes a block of 32, index the block."""
+    """Insert a record after the last record; if it completes a block of 32, index the block."""
     db.execute(_INSERT_RECORD, (extent.last + 1, *_columns_from_record(record, parent)))
     if record.seq % INDEX_INTERVAL == 0:
         _index_records(db, extent.session, record.seq - INDEX_INTERVAL + 1, record.seq)

@@ -217,7 +217,7 @@ class SqliteStore(base.Store):
                 wanted = entry.parent
 
     def records(self, session: str) -> Iterator[Record]:
-        """Return the records that a session has now."""
+        """Return the records that a session has at the time of the call."""
         with self._database.read_transaction() as db:
             extent = rows.find_range(db, session)
         return self._records(extent)
@@ -243,9 +243,9 @@ class SqliteStore(base.Store):
                 yield record
 
     def verify(self, session: str) -> Verification:
-        """Check a session as every store does, then check the whole file with SQLite.
+        """Check a session as every store does; if it is intact, check the whole file with SQLite.
 
-        A damaged page may hide records from queries, which only the second check detects.
+        A damaged page may hide records from queries, which only the check of the file detects.
         """
         found = super().verify(session)
         if found.is_intact:
@@ -256,7 +256,7 @@ class SqliteStore(base.Store):
         """Overwrite the record with the same `seq`, then rewrite the whole file.
 
         Nothing of the old record remains. Raises Unavailable even if only the rewrite failed;
-        then call this again with the same record.
+        in that case, call this method again with the same record.
         """
         with self._database.erase_transaction() as db:
             extent = rows.find_range(db, session)
@@ -291,7 +291,10 @@ class SqliteStore(base.Store):
         return super().search(text, limit=limit)
 
     def _index_all(self) -> bool:
-        """Update the search index, a batch at a time; return False if SQLite lacks FTS5."""
+        """Update the search index, a batch at a time.
+
+        Return True when all records are indexed, and False if SQLite lacks FTS5.
+        """
         while True:
             with self._database.read_transaction() as db:
                 if not _can_index(db):
@@ -412,7 +415,7 @@ def _index_entries(db: sqlite3.Connection, entries: Iterable[tuple[int, Entry]])
 
 
 def _find_unindexed(db: sqlite3.Connection) -> list[tuple[int, int]]:
-    """Return each session with records that are not indexed, and its last indexed `seq`."""
+    """Return the key and last indexed `seq` of each session with records that are not indexed."""
     return db.execute(_SELECT_UNINDEXED, {"shift": SESSION_SHIFT}).fetchall()
 
 

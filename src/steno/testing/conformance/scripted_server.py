@@ -242,7 +242,7 @@ class WholeResponse:
 
     @property
     def text(self) -> str | None:
-        """All text joined, for protocols with a single text member; None if there is none."""
+        """All text joined, for protocols with a single text member; None if there is no text."""
         texts = [part.text for part in self.parts if isinstance(part, TextPiece)]
         return "".join(texts) if texts else None
 

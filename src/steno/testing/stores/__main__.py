@@ -21,7 +21,11 @@ from steno.testing.stores.store_harness import (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the kit and print the matrix; return 1 if a case failed, 2 if a store is unusable."""
+    """Run the kit and print the matrix.
+
+    Return 0 if no case failed, 1 if a case failed, and 2 if a store cannot be opened or is not
+    empty.
+    """
     parser = argparse.ArgumentParser(
         prog="python -m steno.testing.stores",
         description="Run every case against every store and print a matrix. A cell is ok, a dash"

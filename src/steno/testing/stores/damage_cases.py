@@ -90,7 +90,8 @@ def truncated_files(harness: StoreHarness) -> None:
 def _files_with_last_record(written: _WrittenSession) -> list[tuple[Path, list[int]]]:
     """Return the files to which the last record was appended, with their sizes by snapshot.
 
-    Raises NotApplicable if the store does not append to files.
+    Raises NotApplicable if the store does not append to files, and CaseFailure if the last record
+    is in no file.
     """
     if written.snapshots[-1] == written.snapshots[-2]:
         raise CaseFailure("the last record was acknowledged but not written to a file")

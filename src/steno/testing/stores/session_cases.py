@@ -340,7 +340,7 @@ def closed_store(harness: StoreHarness) -> None:
 
 
 def heads_order(harness: StoreHarness) -> None:
-    """Check that `heads` lists the latest written branch last, and that sessions open on it."""
+    """Check that `heads` ends with the last written branch, and that a session opens on it."""
     with harness.open() as store:
         conversation = new_sample_session(store)
         session = conversation.id

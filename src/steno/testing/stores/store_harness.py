@@ -212,7 +212,10 @@ class WriterProcess:
         self._process.stdin.flush()
 
     def wait_until_ready(self) -> None:
-        """Wait until the process has opened the store. Raises CaseFailure if it cannot."""
+        """Wait until the process has opened the store.
+
+        Raises CaseFailure if the process ends before that.
+        """
         if self._read() != "ready":
             raise CaseFailure(f"a writer process did not start: {self.last_error_line()}")
 
@@ -321,7 +324,10 @@ def expect_stored(store: Store, session: str, expected: StoredSession, subject: 
 
 
 def expect_intact(store: Store, session: str, *, entries: int | None = None) -> None:
-    """Raise CaseFailure unless `verify` reports an intact session with this number of entries."""
+    """Raise CaseFailure unless `verify` reports an intact session.
+
+    If `entries` is given, the session must also have this number of entries.
+    """
     found = store.verify(session)
     require(found.is_intact, f"the hash chain must be valid: {found.bad}")
     if entries is not None:

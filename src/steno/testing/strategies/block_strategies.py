@@ -103,7 +103,10 @@ def texts(*, min_size: int = 0, max_size: int | None = None) -> SearchStrategy[s
 
 @named_strategy
 def visible_texts() -> SearchStrategy[str]:
-    """Draw text that is not blank, as required for user messages, prompts and descriptions."""
+    """Draw text with a character that is neither whitespace nor a control character.
+
+    User messages, prompts and descriptions require such text.
+    """
     return st.builds("{}{}{}".format, texts(max_size=20), _VISIBLE, texts(max_size=20))
 
 

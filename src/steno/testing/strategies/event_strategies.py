@@ -1,10 +1,11 @@
 """Strategies for single events, and for the event streams of whole turns.
 
 `events` draws single events without context. `event_streams` draws the events of one turn and the
-message that must be assembled from them. A `TurnScript` builds the turn block by block, with the
-habits of a provider (`StreamHabits`), and never builds an ambiguous turn. Without ids, indexes and
-`ToolCallBegin` events, a second call of the same tool can be distinguished from the first call
-only after the arguments of the first call are complete.
+message that must be assembled from them. The habits of a provider (`StreamHabits`) are the ways in
+which it sends the indexes, ids and names of calls. A `TurnScript` builds the turn block by block,
+with given habits, and never builds an ambiguous turn. Without ids, indexes and `ToolCallBegin`
+events, a second call of the same tool can be distinguished from the first call only after the
+arguments of the first call are complete.
 """
 
 from __future__ import annotations
@@ -126,9 +127,16 @@ class StreamHabits:
     call, only in its first fragment. `shared`: always 0. `missing`: always None.
     """
     ids: IdHabit = "first"
-    """The fragments with the id of the call: the first, every one, a later one, or none."""
+    """The fragments that contain the id of the call.
+
+    `first`: only the first fragment. `every`: all fragments. `late`: one fragment after the first.
+    `missing`: no fragment.
+    """
     names: NameHabit = "first"
-    """The fragments with the name of the tool: the first, every one, or a later one."""
+    """The fragments that contain the name of the tool.
+
+    `first`: only the first fragment. `every`: all fragments. `late`: one fragment after the first.
+    """
     absent: Literal["", None] = None
     """The value that is sent for an omitted id or name, or for empty arguments."""
     announces: bool = True
@@ -152,7 +160,10 @@ class StreamHabits:
         return self.announces or has_index or self.ids in ("first", "every")
 
     def made_decodable(self) -> StreamHabits:
-        """Return the most similar habits with which each fragment can be assigned to its call."""
+        """Return a copy that allows each fragment to be assigned to its call.
+
+        Only `names` and `interleaves` are changed, if necessary.
+        """
         habits = self
         if habits.names == "late" and not habits.shows_new_calls:
             habits = replace(habits, names="first")
@@ -161,7 +172,7 @@ class StreamHabits:
 
 @named_strategy
 def stream_habits() -> SearchStrategy[StreamHabits]:
-    """Draw habits with which each fragment of a turn can be assigned to its call."""
+    """Draw `StreamHabits` that allow each fragment of a turn to be assigned to its call."""
     return st.builds(
         StreamHabits,
         index=st.sampled_from(get_args(IndexHabit)),
@@ -183,7 +194,7 @@ class EventStream(NamedTuple):
 
     events: tuple[Event, ...]
     message: AssistantMessage
-    """The expected message; a call has a generated id if the provider sends none."""
+    """The expected message; the ids of its calls are arbitrary if the provider sends no ids."""
     habits: StreamHabits
 
     def expected(self, assembled: AssistantMessage) -> AssistantMessage:
@@ -199,9 +210,9 @@ class EventStream(NamedTuple):
 def event_streams(draw: DrawFn, habits: SearchStrategy[StreamHabits] | None = None) -> EventStream:
     """Draw the events of a turn as a provider may stream it, and the expected message.
 
-    Text and arguments are split between any two characters. Pass `habits` to choose the habits of
-    the provider, as in `event_streams(st.just(StreamHabits(index="shared")))`; by default any
-    habits are drawn.
+    Text and arguments are split between any two characters. Pass `habits` to choose how the
+    provider sends calls, as in `event_streams(st.just(StreamHabits(index="shared")))`; by default,
+    `stream_habits()` is used. If necessary, the habits are changed with `made_decodable`.
     """
     chosen = draw(stream_habits() if habits is None else habits).made_decodable()
     script = TurnScript(draw, chosen)

@@ -108,11 +108,14 @@ class _CommandLexer:
         self._at = 0
 
     def skip_blanks(self) -> None:
-        """Move to the next token, past blanks and comments."""
+        """Move past spaces, tabs, line continuations and comments to the next token."""
         self.take(_BLANKS_AND_COMMENTS)
 
     def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Match a pattern at the current position, and move past the match."""
+        """Match a pattern at the current position, and move past the match.
+
+        Return the match, or None if the pattern does not match.
+        """
         found = pattern.match(self._text, self._at)
         if found is not None:
             self._at = found.end()
@@ -126,7 +129,7 @@ class _CommandLexer:
         return self._text[self._at : self._at + 1]
 
     def read_word(self) -> _ShellWord:
-        """Read a word. Raises _CannotParse if there is none, or if the word may run a command."""
+        """Read a word. Raises _CannotParse if there is no word, or if it may run a command."""
         value: list[str] = []
         raw: list[str] = []
         quoted: list[str] = []
@@ -236,7 +239,7 @@ def _parse_commands(lexer: _CommandLexer) -> Iterator[str]:
 
 
 def _read_simple_command(reader: _CommandLexer) -> tuple[list[_ShellWord], list[str]]:
-    """Read words and redirections up to an operator or the end."""
+    """Return the words and the subjects of the redirections up to an operator or the end."""
     words: list[_ShellWord] = []
     redirections: list[str] = []
     while reader.peek() and not reader.is_at(_OPERATOR):
@@ -262,7 +265,7 @@ def _command_subjects(words: list[_ShellWord]) -> Iterator[str]:
 
 
 def _check_command(name: _ShellWord, arguments: list[_ShellWord]) -> None:
-    """Raise _CannotParse if it is unclear which program runs, or if an argument may run one."""
+    """Raise _CannotParse if it is unclear which program runs, or if an argument may run another."""
     has_marks = any(mark in word.raw for word in arguments for mark in "$`")
     if (
         name.is_open

@@ -34,7 +34,7 @@ _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _TICK_S: Final = 0.1
 _LINGER_S: Final = 0.3
-"""The time that processes may outlive the command, such as the last one of a pipe."""
+"""The time that processes may outlive the command, such as the last process of a pipeline."""
 _KILL_TIMEOUT_S: Final = 5.0
 """The time limit for killing: a process of another user, after `sudo`, cannot be killed."""
 _HAS_PROC: Final = Path("/proc/self/stat").exists()
@@ -57,7 +57,10 @@ class CommandStatus(TypedDict):
     """The final report of the supervisor about the command."""
 
     exit_code: int
-    """128 plus the number of the signal, as in shells, if a signal ended the command."""
+    """The exit code of the command.
+
+    If a signal ended the command, this is 128 plus the number of the signal, as in shells.
+    """
     leftover: int
     """The number of processes that were still running after the command and had to be ended."""
     has_too_many_processes: bool
@@ -122,7 +125,7 @@ class _CommandWatcher:
         }
 
     def _wait_for_order(self, seconds: float) -> bytes:
-        """Wait for an order, the end of a child or the timeout; return the order, if any.
+        """Wait for an order, the end of a child or the timeout; return the order or empty bytes.
 
         The end of standard input counts as `TERMINATE`.
         """
@@ -276,7 +279,8 @@ def _build_children_lookup() -> Callable[[int], list[int]]:
 def _read_process_state(pid: int) -> tuple[bytes, int]:
     """Return the state letter of a process and the id of its parent.
 
-    `Z` means that the process has ended but is not reaped; the letter is empty if it is gone.
+    `Z` means that the process has ended but is not reaped. The letter is empty if the process does
+    not exist.
     """
     try:
         state, parent, *_ = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b") ")[2].split()

@@ -45,12 +45,12 @@ _REFER: Final = 1 << 13
 _TRUNCATE: Final = 1 << 14
 _FILE_RIGHTS: Final = _WRITE_FILE | _READ_FILE | _TRUNCATE
 _TCP_RIGHTS: Final = 0b11
-"""The rights to bind and to connect."""
+"""The rights to bind and to connect TCP sockets."""
 _SCOPES: Final = 0b11
 """Abstract sockets and signals, neither of which may reach processes outside of the sandbox."""
 
 WRITABLE_DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
-"""Devices that a command may write to; none is a disk."""
+"""Devices that a command may write to; none of them is a disk."""
 
 ROOT_CAPABILITIES: Final = {
     "CAP_CHOWN": 0,

@@ -40,7 +40,7 @@ class CommandLimits(RedactedRepr, frozen=True, kw_only=True):
     max_timeout_s: int = 600
     """The highest time limit that a call can set."""
     max_output_bytes: int = 100_000_000
-    """A command that writes more is ended."""
+    """The maximum amount of output; a command that writes more is ended."""
     max_captured_bytes: int = 10_000_000
     """The amount of output to retain; longer output loses its middle."""
     max_live_bytes: int = 1_000_000
@@ -48,7 +48,7 @@ class CommandLimits(RedactedRepr, frozen=True, kw_only=True):
     max_processes: int = 512
     """The maximum number of processes at once; a command with more is ended.
 
-    The kernel also refuses to start more, except for root.
+    The kernel also refuses to start further processes, except for root.
     """
     max_file_bytes: int = 4 << 30
     """The maximum size of a file that a command writes."""
@@ -90,7 +90,7 @@ class CommandExit(RedactedRepr, frozen=True, kw_only=True):
     exit_code: int | None
     """As in shells, 128 plus the signal number if a signal ended the command; None if unknown."""
     signal: str | None
-    """The name of the signal that ended the command; None if none did."""
+    """The name of the signal that ended the command; None if no signal ended it."""
     leftover_processes: int
     """The number of processes that outlived the command and were then ended."""
     duration_s: float
@@ -170,8 +170,9 @@ class CommandProcess:
         is_wrapped: bool,
         on_output: Callable[[bytes], None] | None = None,
     ) -> CommandProcess:
-        """Start a command. With `is_wrapped`, its first process is a sandbox around the others.
+        """Start a command.
 
+        `is_wrapped` states that the first process is a sandbox around the other processes.
         `on_output` receives output as it arrives. Raises ToolFailed if the command cannot be
         started.
         """
@@ -207,8 +208,9 @@ class CommandProcess:
             self._send_order(command_supervisor.TERMINATE)
 
     async def wait(self, timeout_s: float | None = None) -> CommandExit:
-        """Wait until all processes have ended; end them after `timeout_s` or when cancelled.
+        """Wait until all processes have ended, and return the exit of the command.
 
+        The processes are ended after `timeout_s` seconds, or if the waiting task is cancelled.
         Raises ToolFailed if the command could not be started.
         """
         try:
@@ -291,7 +293,7 @@ class OutputCapture:
 
     @property
     def total(self) -> int:
-        """The number of bytes received in total."""
+        """The number of bytes received since the last call of `take`."""
         return self._kept.total
 
     def feed(self, data: bytes) -> None:
@@ -399,7 +401,7 @@ async def _wait_at_most(seconds: float, event: asyncio.Event) -> None:
 
 
 def _signal_name(exit_code: int) -> str | None:
-    """Return the name of the signal that an exit code represents; None if there is none."""
+    """Return the name of the signal that an exit code represents; None for other exit codes."""
     try:
         return signal.Signals(exit_code - 128).name
     except ValueError:

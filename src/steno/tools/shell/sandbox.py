@@ -48,9 +48,9 @@ BWRAP_USER_OPTIONS: Final = ("--unshare-user",)
 BWRAP_ROOT_OPTIONS: Final = tuple(
     argument for name in ROOT_CAPABILITIES for argument in ("--cap-add", name)
 )
-"""Options for root, which retains access to the files of other users.
+"""Options with which root retains access to the files of other users.
 
-A new user namespace would have no other users.
+They create no user namespace, because other users would not exist in a new one.
 """
 
 
@@ -58,7 +58,7 @@ class SandboxSetting(StrEnum):
     """Whether a sandbox is optional, required or off."""
 
     AUTO = "auto"
-    """Use the best sandbox that works, or none."""
+    """Use the best sandbox that works, or no sandbox if none works."""
     REQUIRE = "require"
     """Run no command without a sandbox."""
     OFF = "off"
@@ -131,7 +131,7 @@ class LandlockSandbox(Struct, frozen=True):
     why_not_better: str = ""
 
     def wrap(self, argv: tuple[str, ...], scope: SandboxScope) -> tuple[str, ...]:
-        """Return the command prefixed by the program that gives up rights."""
+        """Return the command prefixed by the program `landlock`, which restricts itself first."""
         policy: landlock.LandlockPolicy = {
             "writable": [*map(str, (*scope.roots, scope.scratch, *scope.temporary))],
             "hidden": [*map(str, scope.hidden)],
@@ -187,10 +187,11 @@ def _reason_suffix(reason: str) -> str:
 def find_sandbox(
     setting: SandboxSetting = SandboxSetting.AUTO, *, outside: Collection[Path] = ()
 ) -> Sandbox:
-    """Return the best sandbox that works on this machine; `NoSandbox` if it is off or none works.
+    """Return the best sandbox that works on this machine.
 
-    The first call probes and may block. Programs in the folders `outside`, such as a workspace, are
-    skipped, since a probe runs them.
+    Returns `NoSandbox` if the setting is OFF or if no sandbox works. The first call tests the
+    sandboxes and may block. Programs in the folders `outside`, such as a workspace, are skipped,
+    since a test runs them.
     """
     if setting is SandboxSetting.OFF:
         return NoSandbox("the sandbox is switched off")
@@ -224,7 +225,10 @@ _XDG_FOLDERS: Final = {
 
 
 def find_hidden_paths(environ: Mapping[str, str], more: tuple[Path, ...] = ()) -> tuple[Path, ...]:
-    """Return the real paths of existing files and folders that commands should not read."""
+    """Return the real paths of existing files and folders that commands should not read.
+
+    `more` contains paths in addition to `HIDDEN_HOME_PATHS`.
+    """
     home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() may raise
     paths = [*[Path(home, name) for name in HIDDEN_HOME_PATHS], *more]
     for variable, default_prefix in _XDG_FOLDERS.items():
@@ -288,7 +292,7 @@ def _system_mounts(scratch: Path) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _hide_options(path: Path) -> tuple[str, ...]:
-    """Return the options that mount an empty file or folder over a path; none if it is missing."""
+    """Return the options that mount an empty file or folder over a path; empty if it is missing."""
     try:
         mode = path.stat().st_mode
     except OSError:

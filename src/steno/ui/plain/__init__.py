@@ -1,1 +1,1 @@
-"""The line-by-line interface for screen readers, pipes, and terminals without a full screen."""
+"""The line-by-line interface for screen readers, pipes and simple terminals."""

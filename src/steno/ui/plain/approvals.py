@@ -96,7 +96,7 @@ class LineApprovals:
         self._writer = writer
         self._read_answer = read_answer
         self._questions: dict[int, PendingCall] = {}
-        """The written requests by number; a number keeps its meaning until all are decided."""
+        """The written requests by number. A request keeps its number until all are decided."""
         self._count = 0
         self._rules: dict[str, str] = {}
         """The rules that the user has typed, by the ID of the call."""
@@ -333,7 +333,7 @@ class _SingleRequest:
         self.actor = actor
         self.pending_calls: Sequence[PendingCall] = [PendingCall(request.call, request)]
         self.decision: ApprovalDecision = ApprovalDecision(allowed=False, actor=actor)
-        """The decision; a denial if the input ends first."""
+        """The decision of the user; a denial until the user decides."""
 
     def decide(self, call_id: str, decision: ApprovalDecision) -> None:
         self.decision, self.pending_calls = decision, ()
@@ -410,7 +410,8 @@ def _terminal_path() -> str:
 def _open_terminal(name: str) -> Generator[tuple[LineReader, TextIO]]:
     """Open a terminal twice, for non-blocking reads and for blocking writes.
 
-    A non-blocking write may be incomplete.
+    Writes block, because a non-blocking write may be incomplete. Raises OSError if `name` is not a
+    terminal.
     """
     input_fd = os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:

@@ -105,7 +105,10 @@ class StreamedText(_StreamedLines):
 
 @final
 class StreamedOutput(_StreamedLines):
-    """The streamed output of a tool; its first lines are written at once, its last at the end."""
+    """The streamed output of a tool.
+
+    The first lines are written at once, and the last lines at the end.
+    """
 
     def __init__(self, writer: LineWriter) -> None:
         super().__init__(writer)
@@ -127,7 +130,10 @@ class StreamedOutput(_StreamedLines):
 
 
 def write_headed(writer: LineWriter, headed: HeadedText) -> None:
-    """Write a heading, its text with a hint, and its lines, some omitted if there are many."""
+    """Write a heading with its text and hint, then its lines.
+
+    If there are many lines, some are omitted.
+    """
     writer.write(headed.heading, f"{headed.text}{HINT_TEXTS[headed.hint]}")
     if headed.is_quoted:
         writer.quote(_shorten(headed.lines, _MAX_DIFF_LINES))
@@ -151,7 +157,10 @@ class EventWriter:
     """Writes the events of a session as lines with headings."""
 
     def __init__(self, writer: LineWriter, headline: Headline, *, is_verbose: bool = False) -> None:
-        """Set the output; only the length of thinking is written unless `is_verbose` is True."""
+        """Set the output.
+
+        If `is_verbose` is true, thinking is written in full, otherwise only its number of words.
+        """
         self._writer = writer
         self._headline = headline
         self._is_verbose = is_verbose

@@ -248,7 +248,10 @@ class LineReader:
         return self.has_ended and not self._buffer
 
     def next_line(self) -> str | None:
-        """Return the next line; None if no further line was received yet."""
+        """Return the next line; None if no complete line was received.
+
+        At the end of the input, the last line need not have a line break.
+        """
         line, end, rest = self._buffer.partition(b"\n")
         if not end and not (self.has_ended and line):
             return None

@@ -185,7 +185,7 @@ class _PlainSession:
             self._editor.prefill(" ".join([prompt.text for prompt in event.prompts]))
 
     def _show_status(self) -> None:
-        """Write the status, and a recap unless the user has seen the last entries."""
+        """Write the status, and a recap unless the user has seen one of the last entries."""
         status, entries = self._session.status, self._session.entries()
         title = status.title or "new session"
         context = f"branch {status.branch}, {status.model}, {status.mode} mode; /help shows help"
@@ -319,7 +319,11 @@ class _PlainSession:
         return is_confirmed
 
     async def _handle_line(self, line: str | None) -> None:
-        """Add a typed line, and submit the text once it is complete; quit if the line is None."""
+        """Add a typed line, and submit the text once it is complete.
+
+        At the end of the input, `line` is None. The session then ends, after an unfinished text
+        from a pipe is submitted.
+        """
         if line is not None:
             self._interrupt_count, self._is_stopped = 0, False
             text = self._multiline.feed(line)
@@ -604,7 +608,7 @@ class _ListCommands:
 
 
 def _parse_number(argument: str, count: int) -> int | None:
-    """Return the index of a typed number in a list of `count` items; None for any other text."""
+    """Return the index for a number between 1 and `count`; None for any other text."""
     return int(argument) - 1 if _is_number(argument) and int(argument) <= count else None
 
 

@@ -1,4 +1,4 @@
-"""The Textual app of the full screen, with its widgets and keys.
+"""The Textual app of the full-screen interface, with its widgets and keys.
 
 The app paints before a session is open and before the controller is imported, so this module
 depends on no session and imports nothing slow.
@@ -68,7 +68,7 @@ class Controller(Protocol):
         ...
 
     def edit_item(self, item: TranscriptItem) -> None:
-        """Load a prompt for editing; a recorded prompt is edited in a new branch before it."""
+        """Load a prompt for editing; for a recorded prompt, start a new branch before it."""
         ...
 
     def leave(self) -> None:
@@ -243,13 +243,19 @@ class TerminalApp(App[int]):
         self.status_line.shown_keys = _ITEM_KEY_HINTS if is_selected else None
 
     def on_approval_panel_dismissed(self) -> None:
-        """Focus the prompt; Textual finds this handler by name, as the panel is imported later."""
+        """Focus the prompt.
+
+        Textual finds this handler by its name, because the panel is imported later.
+        """
         self.prompt.focus()
 
     # -- keys --------------------------------------------------------------------------------
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Return whether the app handles an action; if not, a screen or the focused widget may."""
+        """Return whether the app handles an action.
+
+        Otherwise, a screen or the focused widget may handle it.
+        """
         if action in _PROMPT_ACTIONS and not self.prompt.has_focus_within:
             return False
         if action in _TRANSCRIPT_ACTIONS and not self._is_transcript_focused:

@@ -47,7 +47,7 @@ _PROGRAMS: Final = (
 
 
 def read_image(*, limit_s: float = _TIMEOUT_S) -> bytes | None:
-    """Return the image in the clipboard as PNG; None if there is none. May block for a while."""
+    """Return the clipboard image as PNG; None if there is no image. May block for a while."""
     for program in _available_programs(os.environ):
         output = _run_program([program.name, *program.image], limit_s)
         if output is not None and output.startswith(_PNG):
@@ -56,7 +56,7 @@ def read_image(*, limit_s: float = _TIMEOUT_S) -> bytes | None:
 
 
 def read_text(*, limit_s: float = _TIMEOUT_S) -> str | None:
-    """Return the text in the clipboard; None if there is none. May block for a while."""
+    """Return the text in the clipboard; None if there is no text. May block for a while."""
     for program in _available_programs(os.environ):
         output = _run_program(program.text, limit_s)
         if output:

@@ -1,4 +1,4 @@
-"""The controller that connects a session to the full screen.
+"""The controller that connects a session to the full-screen interface.
 
 It runs typed text as prompts and commands, and shows events as transcript items. This module is
 imported after the first paint, unlike `app`, which draws the screen.
@@ -57,7 +57,7 @@ from steno.ui.tui.themes import all_theme_names, theme_named
 
 _logger: Final = logging.getLogger("steno.ui")
 _MAX_INLINE_LINES: Final = 15
-"""The maximum number of lines of a report in the transcript; the pager shows a longer one."""
+"""The number of line breaks from which a report is shown in the pager, not in the transcript."""
 _NO_PROMPT: Final = PromptInput("")
 _SLOW_S: Final = 0.3
 """The duration after which an operation is shown as an activity."""
@@ -67,7 +67,7 @@ _INTERRUPTIBLE_COMMANDS: Final = ("compact", "model")
 
 @final
 class SessionController:
-    """Runs one session on the full screen."""
+    """Runs one session in the full-screen interface."""
 
     def __init__(
         self, app: TerminalApp, session: AgentSession, *, is_verbose: bool = False
@@ -307,7 +307,7 @@ class SessionController:
         self._start(self._run_command("", TypedCommand("tree", "")))
 
     def edit_item(self, item: TranscriptItem) -> None:
-        """Load a prompt for editing; a recorded prompt is edited in a new branch before it."""
+        """Load a prompt for editing; for a recorded prompt, start a new branch before it."""
         prompt = self._live_items.pending_input.take_back(item)
         if prompt is not None:
             self._load_prompt(prompt)
@@ -340,7 +340,10 @@ class SessionController:
 
     @contextmanager
     def _reporting_errors(self, prompt: PromptInput = _NO_PROMPT) -> Generator[None]:
-        """Show an error that the `with` block raises, and return the typed text to the prompt."""
+        """Show an error that the `with` block raises, and return the prompt to the input.
+
+        An unexpected exception is raised again.
+        """
         try:
             yield
         except (StenoError, OSError) as exc:

@@ -97,7 +97,10 @@ class Popup(Widget, can_focus=False):
         return self._choices[self._index] if self._choices else None
 
     def show(self, choices: Sequence[Suggestion], *, chosen: Suggestion | None = None) -> None:
-        """Show suggestions, and select `chosen` if listed, else the first; hide an empty list."""
+        """Show suggestions; hide the list if there are none.
+
+        Select `chosen`, or the first suggestion if `chosen` is not one of them.
+        """
         if not choices and not self._choices:
             return
         is_another_size = _popup_height(choices) != _popup_height(self._choices)
@@ -273,7 +276,7 @@ class _Editor(TextArea):
         self.move_cursor(result.end_location)
 
     def break_after_backslash(self) -> bool:
-        """Replace a backslash at the end of the line with a line break; return whether it did.
+        """Replace a backslash at the end of the line with a line break; return whether it existed.
 
         The cursor must be at the end of the line. An even number of backslashes is not changed.
         """
@@ -292,7 +295,10 @@ class _Editor(TextArea):
         self.clear()
 
     def _outside_placeholder(self, location: Location, side: int) -> Location:
-        """Return a location; if a placeholder contains it, the start (0) or end (1) of that."""
+        """Return a location that is not inside a placeholder.
+
+        If a placeholder contains `location`, return its start (if `side` is 0) or end (1).
+        """
         row, column = location
         if row >= self.document.line_count:
             return location
@@ -388,7 +394,7 @@ class Prompt(Widget):
 
     @property
     def is_blank(self) -> bool:
-        """Whether the prompt is empty or contains only white space."""
+        """Whether the prompt is empty or contains only whitespace."""
         return not self._editor.text.strip()
 
     @property
@@ -427,7 +433,7 @@ class Prompt(Widget):
         self.load("")
 
     def show_suggestions(self, typed: str, candidates: Sequence[Suggestion]) -> None:
-        """Show suggestions for a typed word; ignored if the word has changed."""
+        """Show suggestions for a typed word; ignore them if the word has changed."""
         if self._search_draft is None and self._completion.set_suggestions(typed, candidates):
             self._popup.show(self._completion.choices, chosen=self._popup.chosen)
 
@@ -609,7 +615,7 @@ class Prompt(Widget):
         self._editor.replace(text, (row, word.start), (row, end), maintain_selection_offset=False)
 
     def _end_search(self, text: str | None) -> None:
-        """End the search and set the text; if it is None, the typed search text remains."""
+        """End the search and set the text; if `text` is None, the typed search text remains."""
         self._search_draft = None
         self._put_text(self._editor.text if text is None else text)
 

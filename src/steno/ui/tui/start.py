@@ -24,7 +24,7 @@ def run_terminal(
     first_prompt: str = "",
     is_verbose: bool = False,
 ) -> int:
-    """Run the full screen until the user quits; return the exit status.
+    """Run the full-screen interface until the user quits; return the exit status.
 
     `first_prompt` is sent as soon as the session is open. With `is_verbose`, every change to a
     request is shown. Raises the error that ended the session or prevented it from opening.

@@ -35,7 +35,7 @@ _MAX_NAME_LENGTH: Final = 400
 _MESSAGE_S: Final = 4.0
 _INTERRUPT_HINT: Final = " · Esc interrupt"
 _RUN_PART_ORDER: Final = ("model", "context", "branch", "cost", "tokens")
-"""The parts by importance; on a narrow line, the last ones are omitted first."""
+"""The parts by importance; on a narrow line, the last parts are omitted first."""
 _SESSION_PART_ORDER: Final = ("title", "folder")
 
 
@@ -151,9 +151,9 @@ class StatusLine(Widget):
 
     session_status: reactive[SessionStatus | None] = reactive(None)
     shown_keys: reactive[str | None] = reactive(None)
-    """Key hints to show in place of the activity."""
+    """Key hints to show in place of the activity; None to show the activity."""
     unseen_count: reactive[int] = reactive(0)
-    """The number of new or changed items below the visible ones."""
+    """The number of new or changed items below the visible items."""
     _shown_message: reactive[str | None] = reactive(None)
 
     def __init__(
@@ -167,7 +167,7 @@ class StatusLine(Widget):
         self._message_timer: Timer | None = None
 
     def show_activity(self, text: str | None, *, is_interruptible: bool = False) -> None:
-        """Show an activity and its duration; None removes it.
+        """Show an activity and its duration, or no activity if None.
 
         An interruptible activity is followed by the key hint, if there is room.
         """

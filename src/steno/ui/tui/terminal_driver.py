@@ -43,7 +43,7 @@ class InputSanitizer:
     def __init__(self) -> None:
         self._is_pasting = False
         self._typed_tail = ""
-        """The last characters outside of a paste, since its start sequence may arrive in parts."""
+        """The last typed characters, because the start sequence of a paste may arrive in parts."""
         self._held = ""
         """Characters that may be the beginning of a paste's end sequence."""
 
@@ -122,7 +122,7 @@ class _HangupSafeFile:
 
 @final
 class TerminalDriver(LinuxDriver):
-    """The driver of the full screen, which never interprets pasted text as keys."""
+    """The driver of the full-screen interface, which never interprets pasted text as keys."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)

@@ -1,7 +1,8 @@
-"""The themes of the full screen: a dark and a light theme of steno, and the themes of Textual.
+"""The themes of the full-screen interface.
 
-In the themes of steno, every text colour has a contrast of at least 4.5 to 1 with each of its
-backgrounds. The first paint waits for this module, so it imports nothing slow.
+There are a dark and a light theme of steno, and the themes of Textual. In the themes of steno,
+every text colour has a contrast of at least 4.5 to 1 with each of its backgrounds. The first paint
+waits for this module, so it imports nothing slow.
 """
 
 from __future__ import annotations
@@ -103,14 +104,17 @@ def all_theme_names() -> Sequence[str]:
 
 
 def theme_named(name: str) -> str | None:
-    """Return the full name of a theme; `dark` and `light` are short names. None if unknown."""
+    """Return the full name of a theme; None if the theme is unknown.
+
+    `dark` and `light` are the short names of the themes of steno.
+    """
     name = name.strip().lower()
     name = _THEME_BY_SHORT_NAME.get(name, name)
     return name if name in all_theme_names() else None
 
 
 def default_theme(environ: Mapping[str, str]) -> str:
-    """Return the theme to use if the settings name none.
+    """Return the theme to use if the settings do not name a theme.
 
     The choice follows COLORFGBG, which some terminals set to their colours (`15;0` is white on
     black). If COLORFGBG is not set, the theme is dark.

@@ -16,7 +16,7 @@ PROVIDER: Final = "anthropic"
 """The provider that is assumed unless the caller names one."""
 
 DEFAULT_MAX_TOKENS: Final = 4096
-"""The token limit of a request that sets none, since the protocol requires one."""
+"""The token limit for a request without a limit; the protocol requires one."""
 MAX_TEMPERATURE: Final = 1
 """The highest temperature that Anthropic accepts; other providers accept 2."""
 
@@ -30,7 +30,7 @@ IMAGE_TYPES: Final = frozenset({"image/jpeg", "image/png", "image/gif", "image/w
 UNFINISHED_PREFIX: Final = '{"content_block":'
 """The prefix of the JSON of an unknown block that could not be assembled from its deltas."""
 UNSIGNED: Final = "unsigned"
-"""The note on thinking without a signature, with its provider and model."""
+"""The note on thinking without a signature; its value is the provider and the model."""
 VERBATIM: Final = "as_it_was"
 """The note on recorded content that is written unchanged, even if the provider may reject it."""
 JOINS_PREVIOUS: Final = "joins"

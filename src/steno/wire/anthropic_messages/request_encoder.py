@@ -63,7 +63,7 @@ def encode_request(
 
 @final
 class Encoder(base.Encoder):
-    """Encodes the requests of a conversation, and each message only once."""
+    """Encodes the successive requests of a conversation; each message is encoded only once."""
 
     def __init__(self, *, provider: str = PROVIDER, strict_tools: bool = True) -> None:
         """Set the provider whose seals are sent, and whether it enforces strict schemas."""
@@ -161,7 +161,7 @@ class AnthropicMessageWriter(base.MessageWriter):
         super().__init__(target)
         self._blocks = ContentBlockWriter(target, self.losses)
         self._keeps_trailing_blanks = False
-        """Whether the newest message was recorded with whitespace at its end."""
+        """Whether the newest assistant message was recorded with whitespace at its end."""
         self._trim_loss: Change | None = None
 
     def add(self, message: Message) -> None:
@@ -273,7 +273,7 @@ class ContentBlockWriter(ValueWriter):
         self._uses: Counter[str] = Counter()
         """The number of calls with each id; some servers number calls from 0 in every turn."""
         self._unanswered_ids: dict[str, deque[str]] = {}
-        """The sent ids of calls of this turn without a result, by their ids in the log."""
+        """The ids under which unanswered calls of this turn were sent, by their ids in the log."""
 
     def write_turn(self, blocks: tuple[AssistantBlock, ...]) -> list[PartJson]:
         """Write the blocks of an assistant message, in order."""
@@ -296,7 +296,11 @@ class ContentBlockWriter(ValueWriter):
         return parts
 
     def is_sendable(self, block: Opaque, at: str) -> bool:
-        """Return whether an opaque block can be sent; note one that could not be assembled."""
+        """Return whether an opaque block can be sent.
+
+        A block that could not be assembled from its deltas cannot be sent, and is reported as a
+        loss.
+        """
         is_sendable = super().is_sendable(block, at)
         if (
             block.origin == NAME
@@ -334,7 +338,10 @@ class ContentBlockWriter(ValueWriter):
         return self.legal_id(id, LEGAL_ID)
 
     def write_text(self, block: Text, at: str) -> list[PartJson]:
-        """Write a text block; a blank one, which Anthropic rejects, is left out unless recorded."""
+        """Write a text block.
+
+        A blank text is left out unless it was recorded, because Anthropic rejects it.
+        """
         extras, form = self.read_extras(block, at)
         if block.seal is not None:
             self.losses.note(ChangeCode.SEAL, "no_place_in_text", at=at)
@@ -376,7 +383,7 @@ class ContentBlockWriter(ValueWriter):
         return self.merge(members, extras, at)
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
-        """Write an image block, if Anthropic accepts the image."""
+        """Write an image block; the result is empty if Anthropic does not accept the image."""
         extras = base.select_extras(block, NAME, self.losses, at=at)
         match block.source:
             case ImageData() if block.mime_type in payload.IMAGE_TYPES:

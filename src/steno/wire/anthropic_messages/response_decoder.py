@@ -404,7 +404,11 @@ class _UnknownBlockBuilder:
         self.deltas: list[Raw] = []
 
     def build(self) -> Opaque:
-        """Return the assembled block; one that cannot be assembled is kept only for the log."""
+        """Return the assembled block.
+
+        If the block cannot be assembled, return an unfinished block, which is kept only for the
+        log.
+        """
         if not self.deltas:
             return Opaque(kind=self._kind, raw=raw_text(self._start), origin=NAME)
         members = self._merge_deltas()

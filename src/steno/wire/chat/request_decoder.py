@@ -127,7 +127,7 @@ def _read_result(members: ObjectMembers) -> ToolResultMessage:
 def _read_content(
     members: ObjectMembers, *, is_empty_text: bool = True
 ) -> tuple[Text | Opaque, ...]:
-    """Read content, and note its form if the encoder would write another."""
+    """Read the content. If the encoder would write it in another form, record its form."""
     if members.peek("content", str) == "" and not is_empty_text:
         members.take("content", str)
         members.note_form("content", "empty")

@@ -41,7 +41,7 @@ def encode_request(request: Request, *, stream: bool | None = None) -> base.Enco
 
 @final
 class Encoder(base.Encoder):
-    """Encodes the requests of a conversation, and each message only once."""
+    """Encodes the successive requests of a conversation; each message is encoded only once."""
 
     def __init__(self) -> None:
         super().__init__(PROVIDER, NAME, _ChatMessageWriter)

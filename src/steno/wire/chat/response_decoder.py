@@ -21,7 +21,10 @@ from steno.wire.tolerant import RawMembers, raw_text, read_as
 
 _TEXT_INDEX: Final = -1
 _FIRST_CALL_INDEX: Final = -2
-"""The index of the first whole call; later calls count down, since fragments use 0 and above."""
+"""The index of the first whole call; each later whole call has the next lower index.
+
+Fragments of calls have indexes from 0.
+"""
 
 _read_chunk: Final = tolerant.build_reader(MessageChunk, NAME)
 
@@ -120,7 +123,11 @@ class StreamDecoder(base.StreamDecoder):
             events.append(ExtrasAdded(index, {NAME: extras}))
 
     def _read_unknown(self, payload: bytes, rest: RawMembers, events: list[WireEvent]) -> None:
-        """Raise a reported error, read content that is a list, and keep all other members."""
+        """Read the members that `MessageChunk` does not declare.
+
+        Content that is a list is read part by part, and other members are kept as metadata. Raises
+        ProviderError if the payload reports an error.
+        """
         if is_error(rest.get("error")):
             raise decode_error(200, payload)
         for part in tolerant.take_member(rest, "content", list[Raw]) or ():

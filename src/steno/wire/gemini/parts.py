@@ -49,9 +49,10 @@ _FILES_API_URL: Final = "https://generativelanguage.googleapis.com/"
 
 @final
 class EitherCaseMembers(ObjectMembers):
-    """The members of a JSON object with names in camel case or snake case; the case is noted.
+    """The members of a JSON object with names in camel case or snake case.
 
-    An inner object shares the notes of the outer object, since no name occurs in both.
+    A note lists the names that were recorded in snake case. An inner object shares this note with
+    the outer object, since no name occurs in both.
     """
 
     def __init__(
@@ -75,7 +76,10 @@ class EitherCaseMembers(ObjectMembers):
         return super().peek(self._actual_name(name), hint)
 
     def take(self, name: str, hint: type[T]) -> T | None:
-        """Take a member if it has the type `hint`; a member of another type becomes an extra."""
+        """Take and return a member if it has the type `hint`; else return None.
+
+        A member of another type is not taken, so it becomes an extra.
+        """
         actual = self._actual_name(name)
         value = super().take(actual, hint)
         if value is not None and actual != name:
@@ -90,7 +94,10 @@ class EitherCaseMembers(ObjectMembers):
         return None if raw is None else EitherCaseMembers(raw, self._place, self)
 
     def take_list(self, name: str) -> list[Raw] | None:
-        """Take an array, and return its elements as JSON text; a single object is one element."""
+        """Take an array, and return its elements as JSON text.
+
+        A single object counts as an array with one element. Return None for any other value.
+        """
         found = self.take(name, list[Raw])
         if found is None and self.peek(name, dict[str, Raw]) is not None:
             self.form[name] = "object"
@@ -177,7 +184,7 @@ def read_user_text(raw: Raw) -> Text | None:
 def read_image_or_opaque(raw: Raw, target: RequestTarget | None = None) -> Image | Opaque:
     """Read an image, or build an opaque block for any other part.
 
-    A signature is noted as issued by `target`.
+    If the part has a signature, a note records that `target` issued it.
     """
     try:
         return _read_image(EitherCaseMembers(raw, "part"), target) or read_opaque(raw, target)
@@ -213,7 +220,11 @@ def _build_signature_note(signature: str | None, target: RequestTarget | None) -
 
 
 def _read_image(part: EitherCaseMembers, target: RequestTarget | None) -> Image | None:
-    """Read an image; None for a thought, or if the encoder would not write the same part."""
+    """Read an image.
+
+    Return None for a thought, for a part that is not an image, and for an image that the encoder
+    would write differently.
+    """
     if part.peek("thought", bool) is True:
         return None
     inline, file = part.take_object("inlineData"), part.take_object("fileData")

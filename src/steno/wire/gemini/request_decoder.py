@@ -286,7 +286,11 @@ def _build_user_message(
 
 
 def _read_response(result: EitherCaseMembers, form: Members) -> tuple[list[ResultBlock], Outcome]:
-    """Read the output of a tool, by convention under `output`, or under `error` if it failed."""
+    """Return the content and the outcome of a tool result.
+
+    By convention, the text is under `output`, or under `error` if the tool failed. A response in
+    another form becomes JSON text, and its form is recorded in `form`.
+    """
     raw = result.take("response", Raw)
     if raw is None:
         form["response"] = "absent"
@@ -329,7 +333,10 @@ class _UnansweredCalls:
         self._calls.setdefault(("name", call.name), deque()).append(call)
 
     def take(self, wire_id: str | None, name: str | None) -> _UnansweredCall | None:
-        """Take the call that a result belongs to, by id or else by name; None if none matches."""
+        """Take the call that a result belongs to; None if no call matches.
+
+        A call is found by its id, or else by its name.
+        """
         for key in (("id", wire_id), ("name", name)):
             calls = self._calls.get(key)
             while calls:

@@ -61,7 +61,7 @@ def encode_request(
 
 @final
 class Encoder(base.Encoder):
-    """Encodes the requests of a conversation, and each message only once.
+    """Encodes the successive requests of a conversation; each message is encoded only once.
 
     The URL, not the body, names the model and selects streaming.
     """
@@ -92,7 +92,10 @@ class Encoder(base.Encoder):
 def _write_settings(
     request: Request, extras: Members, form: Members, values: ValueWriter
 ) -> Members:
-    """Return the members of the body, with the extras that belong inside them."""
+    """Return the members for the settings and tools, merged with the extras nested in them.
+
+    These extras are removed from `extras`.
+    """
     members: Members = {}
     if form.get("model") == "body":
         members["model"] = request.model
@@ -272,7 +275,11 @@ class ContentsWriter(base.MessageWriter):
 
 
 def _write_response(message: ToolResultMessage, text: str, form: Members) -> Any:
-    """Return the member `response`, with the text by convention under `output` or `error`."""
+    """Return the value of `response`; None if it was recorded as absent and the text is empty.
+
+    By convention, the text is under `output`, or under `error` if the tool failed. A response that
+    was recorded in another form is written as the recorded JSON.
+    """
     match form.get("response"):
         case "absent" if not text:
             return None
@@ -312,7 +319,11 @@ class PartWriter(ValueWriter):
         return [restore_case(part | signature, form) | extras]
 
     def write_call(self, call: AnyToolCall, at: str, *, is_first: bool) -> PartJson:
-        """Write a call. Gemini 3 requires a signature on the first call of each step."""
+        """Write a call.
+
+        Gemini 3 requires a signature on the first call of each step. If that call has no signature,
+        a placeholder is written, unless the target itself made the call without a signature.
+        """
         extras, form = self.read_extras(call, at)
         signature = self._write_signature(call.seal, at)
         is_signed = (
@@ -332,7 +343,7 @@ class PartWriter(ValueWriter):
         return restore_case(members, form) | extras
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
-        """Write an image, if its bytes or its URL are known."""
+        """Write an image; the result is empty if neither its bytes nor its URL are known."""
         extras, form = self.read_extras(block, at)
         name, inner = "", Members()
         if isinstance(block.source, ImageData):
@@ -351,7 +362,10 @@ class PartWriter(ValueWriter):
         return [restore_case(members, form) | extras]
 
     def write_reference(self, block: FileReference | Resource, at: str) -> Text | Opaque:
-        """Return the block for an unresolved reference; the bytes of a resource are sent inline."""
+        """Return the block to send for an unresolved reference.
+
+        A resource with bytes and a MIME type is sent inline.
+        """
         if not isinstance(block, Resource) or block.data is None or block.mime_type is None:
             return super().write_reference(block, at)
         data = base64.b64encode(block.data).decode()
@@ -359,7 +373,10 @@ class PartWriter(ValueWriter):
         return Opaque(kind="inlineData", raw=part.decode(), origin=NAME, extras=block.extras)
 
     def write_opaque(self, block: Opaque, at: str) -> list[PartJson]:
-        """Write a part that steno has no type for."""
+        """Write a part that steno has no type for.
+
+        A signature that another target issued is removed.
+        """
         _, form = self.read_extras(block, at)
         if self._is_signed_for_target(form):
             return [Raw(block.raw.encode())]
@@ -378,7 +395,7 @@ class PartWriter(ValueWriter):
         return {}
 
     def _is_signed_for_target(self, form: Members) -> bool:
-        """Return whether the target issued the signature of a block; True if none is noted."""
+        """Return whether the target issued the signature of a block; True if no issuer is noted."""
         target = [self.target.provider, self.target.model]
         return bool(form.get("signed", target) == target)
 

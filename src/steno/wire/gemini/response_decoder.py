@@ -203,7 +203,10 @@ class StreamDecoder(base.StreamDecoder):
     # -- metadata ----------------------------------------------------------------------------
 
     def _read_unusual(self, payload: bytes) -> tuple[payloads.GenerateContentResponse, bytes]:
-        """Decode a chunk that the strict decoder rejects; return it with the repaired JSON."""
+        """Decode a chunk that the strict decoder rejects; return it with the repaired JSON.
+
+        Raises ProviderError if the chunk reports an error.
+        """
         if type(payload) is ErrorPayload:
             raise decode_error(200, payload.data)
         payload = payload.removeprefix(BOM_UTF8)
@@ -230,7 +233,10 @@ class StreamDecoder(base.StreamDecoder):
         self._has_identity = self._identity.keys() >= {"modelVersion", "responseId"}
 
     def _choose(self, candidates: list[Candidate], payload: bytes) -> Candidate | None:
-        """Return the first candidate, if the chunk has it; keep other candidates for the log."""
+        """Return the candidate with the index 0; None if the chunk does not have it.
+
+        All other candidates are kept for the log.
+        """
         chosen = next((n for n, found in enumerate(candidates) if found.index == 0), None)
         raws = msgspec.json.decode(payload, type=_AllCandidates).candidates
         self._other_candidates += [raw for n, raw in enumerate(raws) if n != chosen]
@@ -330,7 +336,10 @@ _ArgumentPath: TypeAlias = tuple[str | int, ...]
 """Names in objects and positions in lists, outermost first; the first step is always a name."""
 _EMPTY_FRAGMENT: Final = PartialArg()
 _MAX_SKIPPED_POSITIONS: Final = 1024
-"""The limit for list positions that fragments skip; a few bytes could request millions."""
+"""The maximum number of list positions that the fragments of one response may skip.
+
+Skipped positions are filled with null, so a few bytes could request very long lists.
+"""
 _PATH_BLANKS: Final = r"[ \t\r\n]*"
 _PATH_ESCAPE: Final = r"""\\(?:["'/\\bfnrt]|u[0-9a-fA-F]{4})"""
 _PATH_STEP: Final = re.compile(
@@ -382,7 +391,10 @@ class _FunctionCallReader:
     def begin(
         self, index: int, function: FunctionCall, model: str | None, events: list[WireEvent]
     ) -> Members:
-        """Begin a call, and return its extras; `model` is None if the call has a signature."""
+        """Begin a call, and return its extras.
+
+        `model` is the model that made the call; None if the call has a signature.
+        """
         self.index = index
         form: Members = {}
         if self._ids is None and model is not None:

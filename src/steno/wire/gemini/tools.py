@@ -54,7 +54,10 @@ _TYPES_BY_NUMBER: Final = ("", "string", "number", "integer", "boolean", "array"
 
 
 def read_tools(body: EitherCaseMembers) -> tuple[ToolDefinition, ...]:
-    """Take the tools; note their layout if the encoder would choose another."""
+    """Take the tools. If the encoder would choose another layout, record their layout in a note.
+
+    If a tool or declaration is not an object, nothing is taken, and the tools become an extra.
+    """
     entries = body.peek("tools", list[dict[str, Raw]])
     if entries is None or not all(map(_has_object_declarations, entries)):
         return ()
@@ -138,7 +141,10 @@ def _read_schema(found: Members, form: Members) -> Members:
 
 
 def write_tools(request: Request, template: Any, values: ValueWriter) -> list[Any] | None:
-    """Return the tools in the layout of the template; None if there are no tools."""
+    """Return the tools in the layout of the template, or in one group if there is no template.
+
+    Return None if there is neither a tool nor a template.
+    """
     written = {
         tool.name: _write_tool(tool, values, f".tools[{number}]")
         for number, tool in enumerate(request.tools)

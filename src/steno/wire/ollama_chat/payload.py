@@ -109,7 +109,10 @@ USAGE: Final = {"input_tokens": ("prompt_eval_count",), "output_tokens": ("eval_
 
 
 def read_usage(line: ChatResponse) -> Usage | None:
-    """Return the token counts of the last line; the server omits a count of 0."""
+    """Return the token counts of the last line; None if it has none.
+
+    The server omits a count of 0.
+    """
     counts = read_counts(line, USAGE)
     return Usage(**counts) if counts else None
 

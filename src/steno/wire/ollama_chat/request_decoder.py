@@ -136,8 +136,9 @@ class _OllamaMessageReader:
     def _find_call_id(self, id: str | None, name: str | None) -> str:
         """Return the id of the call that a result belongs to.
 
-        A result without an id belongs to the next call of the same tool, or to the next call if it
-        has no tool name either. If no call matches, the result keeps its id or gets a new one.
+        A result without an id belongs to the first unanswered call of the same tool. If it has no
+        tool name either, it belongs to the first unanswered call. If no call matches, the result
+        keeps its id or gets a new one.
         """
         for position, (open_id, open_name) in enumerate(self._pending):
             if open_id == id or (id is None and (not name or open_name == name)):

@@ -61,7 +61,7 @@ def encode_request(request: Request, *, stream: bool | None = None) -> base.Enco
 
 @final
 class Encoder(base.Encoder):
-    """Encodes the requests of a conversation, and each message only once."""
+    """Encodes the successive requests of a conversation; each message is encoded only once."""
 
     def __init__(self) -> None:
         super().__init__(PROVIDER, NAME, _OllamaMessageWriter)
@@ -89,7 +89,7 @@ class Encoder(base.Encoder):
 
 
 def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> Members:
-    """Write a tool definition, and note the schema keywords that the server ignores."""
+    """Write a tool definition; report the schema keywords that the server ignores as a loss."""
     extras, form = values.read_extras(tool, at)
     function = base.write_function(tool, values.tool_name(tool, base.ANY_NAME, at))
     ignored = sorted(set(_find_ignored_keywords(function["parameters"], _TOP_LEVEL_KEYWORDS)))
@@ -100,7 +100,10 @@ def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> Members:
 
 
 def _find_ignored_keywords(schema: object, known: frozenset[str]) -> Iterator[str]:
-    """Yield the keywords that the server ignores; it passes on `$defs` and `items` unchanged."""
+    """Yield the keywords of a schema that the server ignores, including those in its properties.
+
+    `$defs` and `items` are not searched, because the server passes them on unchanged.
+    """
     if not isinstance(schema, Mapping):
         return
     yield from schema.keys() - known
@@ -118,7 +121,7 @@ class _OllamaMessageWriter(base.MessageWriter):
     def __init__(self, target: RequestTarget) -> None:
         super().__init__(target)
         self._names: dict[str, tuple[str, str]] = {}
-        """The tool name of each call in the log, and the name that was sent, by call id."""
+        """By call id, the tool name of the call in the log and the tool name that was sent."""
         self._generated_ids: set[str] = set()
         """Call ids that steno generated, which are not sent."""
         self._anonymous_calls = base.AnonymousCalls(self.losses)
@@ -205,7 +208,10 @@ class _MessageParts:
         self._is_reordered = False
 
     def add(self, block: Text | Thinking | Image | Opaque, at: str) -> None:
-        """Add a block; the server accepts thinking of any model."""
+        """Add a block that is not a call.
+
+        Thinking of other models is also added, because the server accepts it.
+        """
         match block:
             case Text():
                 self._note_position(_TEXT_POSITION)
@@ -228,7 +234,7 @@ class _MessageParts:
                 assert_never(block)
 
     def _add_image(self, block: Image, at: str) -> None:
-        """Add an image whose bytes are in memory; note any other image as a loss."""
+        """Add an image whose bytes are in memory; report any other image as a loss."""
         match block.source:
             case ImageData():
                 self._note_position(_IMAGES_POSITION)
@@ -247,9 +253,10 @@ class _MessageParts:
         self._calls.append(call)
 
     def members(self, form: Members, *, default_text: str = "") -> Members:
-        """Return the members of a message, and note parts that were moved or joined.
+        """Return the members of a message; report parts that were moved or joined as losses.
 
-        `form` has the notes on how a message without text was recorded.
+        `form` has the notes on how a message without text was recorded. `default_text` is used if
+        the message has no text.
         """
         if self._is_reordered:
             self._losses.note(ChangeCode.ORDER, "parts_reordered")
@@ -275,6 +282,6 @@ class _MessageParts:
             self._losses.note(ChangeCode.EXTRAS, "no_place_in_blocks", at=at)
 
     def _note_position(self, place: int) -> None:
-        """Remember whether the server will move this part before an earlier part."""
+        """Record whether the server will move this part before an earlier part."""
         self._is_reordered = self._is_reordered or place < self._latest_position
         self._latest_position = max(place, self._latest_position)

@@ -87,7 +87,10 @@ class StreamDecoder(base.StreamDecoder):
                 self._read(payload, events)
 
     def _read_content_lines(self, payloads: list[bytes], events: list[WireEvent]) -> bool:
-        """Add the events of lines that contain only text; return False if a line contains more."""
+        """Add the events of lines that contain only text; return whether this was possible.
+
+        If a line contains more, or if no line was read before, no event is added.
+        """
         if self._first is None:
             return False
         try:
@@ -173,7 +176,11 @@ class StreamDecoder(base.StreamDecoder):
             events.append(ExtrasAdded(None, {NAME: extras}))
 
     def _read_call(self, call: Call, events: list[WireEvent]) -> None:
-        """Add the events of a call, which is always whole; the server's index is only noted."""
+        """Add the events of a call, which is always whole.
+
+        The index that the server sends is recorded in a note, but not used as the index of the
+        block.
+        """
         index = _FIRST_CALL_INDEX + self._call_count
         self._call_count += 1
         id = call.id if call.id not in self._ids else None

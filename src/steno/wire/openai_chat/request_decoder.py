@@ -163,7 +163,10 @@ class _CompletionMessageReader:
     # -- legacy calls ------------------------------------------------------------------------
 
     def _read_legacy_call(self, members: ObjectMembers) -> AnyToolCall | None:
-        """Read the legacy call of a turn, if any; its generated id is never sent."""
+        """Read the legacy call of a turn; None if there is none.
+
+        The call gets a generated id, which is never sent.
+        """
         if not (members.peek(LEGACY_CALL, Members) or {}).get("name"):
             return None  # some servers send the member empty
         function = ObjectMembers(members.take(LEGACY_CALL, Raw) or b"{}", "call")
@@ -204,7 +207,7 @@ def _read_call(raw: Raw) -> AnyToolCall:
 def _read_function_call(
     id: str, call: ObjectMembers, function: ObjectMembers, field: str
 ) -> AnyToolCall:
-    """Read the name and arguments of a call, and note their recorded form if it is unusual."""
+    """Read the name and arguments of a call; record their form in a note if it is unusual."""
     absent = [member for member in ("name", field) if member not in function]
     if absent:
         call.note_form("absent", absent)
@@ -231,7 +234,10 @@ def _note_unusual_id(members: ObjectMembers, id: str | None) -> None:
 
 
 def _read_content(members: ObjectMembers) -> tuple[Any, ...]:
-    """Read the content, and note its form if the encoder would write another."""
+    """Read the content. If the encoder would write it in another form, record its form.
+
+    Raises InvalidRequest if the content is not a string, a list of parts or null.
+    """
     content = base.take_content(members, _read_part)
     if content is None and "content" not in members:
         members.note_form("content", "absent")

@@ -41,7 +41,7 @@ def encode_request(
 
 @final
 class Encoder(base.Encoder):
-    """Encodes the requests of a conversation, and each message only once."""
+    """Encodes the successive requests of a conversation; each message is encoded only once."""
 
     def __init__(self, dialect: Dialect = OPENAI) -> None:
         """Start a conversation with a server of this dialect."""
@@ -105,7 +105,10 @@ class CompletionMessageWriter(base.MessageWriter):
         self._parsed_fields = {"arguments"} if dialect.parses_arguments else set[str]()
         """The fields that the server parses as JSON; the input of a custom tool is any text."""
         self._images: list[PartJson] = []
-        """Images of tool results, sent after the last result, as a result may have only text."""
+        """The images of tool results, which are sent in a user message after the last result.
+
+        A result itself may have only text.
+        """
         self._moves_images = False
         """Whether images of the current tool result are moved to a user message."""
         self._legacy_names: dict[str, str | None] = {}
@@ -280,7 +283,11 @@ class CompletionMessageWriter(base.MessageWriter):
     # -- parts -------------------------------------------------------------------------------
 
     def _with_content(self, members: Members, parts: list[PartJson], form: Members) -> Members:
-        """Add content, as a string if it is one plain text that was not recorded as a list."""
+        """Return the members with the content added.
+
+        A single plain text is written as a string, unless it was recorded as a list. Empty content
+        is null, unless it was recorded as absent or as an empty list.
+        """
         content: Any = parts
         if not parts:
             content = [] if form.get("content") == "parts" else None
@@ -326,7 +333,10 @@ def _omit(absent: list[str], members: Members) -> Members:
 
 
 def _can_merge(first: Members, second: Members, thinking: str | None) -> bool:
-    """Return whether two messages of one role can be merged without losing a member."""
+    """Return whether two messages can be merged without losing a member.
+
+    Only two user messages or two assistant messages can be merged.
+    """
     if first["role"] != second["role"] or first["role"] not in ("user", "assistant"):
         return False
     merged = {"role", "content", "tool_calls", thinking}

@@ -46,7 +46,10 @@ _OTHER_INDEX: Final = 2
 _FIRST_CALL_INDEX: Final = 3
 """The index of the first call; texts and calls have distinct indexes, to which extras refer."""
 _FIRST_UNINDEXED_CALL: Final = 1 << 20
-"""The index for the first call without one; Gemini's endpoint and some proxies omit indexes."""
+"""The index for the first call that arrives without an index.
+
+Gemini's endpoint and some proxies omit indexes.
+"""
 _MAX_FUNCTION_EXTRAS: Final = 16
 """The limit for unknown members of a function; real servers send one or two at most."""
 _ANNOTATIONS: Final = "annotations"
@@ -240,7 +243,11 @@ class StreamDecoder(base.SseStreamDecoder):
             self._first_chunk = replace(first, **added)
 
     def _choose(self, choice: Choice) -> ChoiceMessage | None:
-        """Return the message of the first choice; None for another, which is kept for the log."""
+        """Return the message of a choice; None if it is not the first choice.
+
+        Other choices are kept for the log. Raises ProviderError if the first choice reports an
+        error.
+        """
         if choice.index != 0:
             self._other_choices.append(choice)
             return None
@@ -274,7 +281,10 @@ class StreamDecoder(base.SseStreamDecoder):
         return completion
 
     def _read_known(self, payload: bytes) -> ChatCompletion:
-        """Decode a chunk whose unknown members have not changed; else return an empty chunk."""
+        """Decode a chunk whose unknown members are the same as in earlier chunks.
+
+        Return an empty chunk if an unknown member is new or differs, or if the JSON is invalid.
+        """
         try:
             completion = _read_by_member(payload)
         except ProtocolError:
@@ -370,7 +380,10 @@ class _ToolCallReader:
         self._indexes_by_id: dict[str, int] = {}
         """The indexes of calls by id, for calls without an index and for whole responses."""
         self._latest_index: int | None = None
-        """The index assigned to the latest call without one; None before it is assigned."""
+        """The index assigned to the latest call that arrived without an index.
+
+        It is None until an index is assigned to the call.
+        """
         self._unindexed_count = 0
         self._function_extras: dict[int, Members] = {}
         self._blank_inputs: dict[int, str | None] = {}
@@ -446,7 +459,10 @@ class _ToolCallReader:
         return {FORM_KEY: {FUNCTION_EXTRAS: dict(known)}}
 
     def _find_index(self, id: str | None, name: str | None) -> int:
-        """Return the index to assign to a call without one, so that extras can refer to it."""
+        """Return the index to assign to a call that arrives without an index.
+
+        Extras refer to the call by this index.
+        """
         if id or name:
             self._latest_index = self._indexes_by_id.get(id or "")
         if self._latest_index is None:

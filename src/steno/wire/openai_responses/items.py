@@ -245,7 +245,10 @@ class ItemTracker:
         self._block_count = 0
 
     def begin(self, head: ItemHead, index: int | None) -> OutputItem:
-        """Return the item that begins: a new one, unless an earlier event referred to it."""
+        """Return the item that begins.
+
+        It is a new item, unless an earlier event referred to it.
+        """
         item = self._find_by_id(head.id, index)
         if item is None or item.is_done or item.is_another(head, index):
             item = self.add(head.id, index)
@@ -264,7 +267,7 @@ class ItemTracker:
         return item or self.add(id, index)
 
     def find_growing(self, id: str | None, index: int | None, kind: str) -> OutputItem:
-        """Return the item that a delta extends, or a new item if the known one cannot continue."""
+        """Return the item that a delta extends, or a new item if the known item cannot continue."""
         item = self.find(id, index)
         is_over = item.is_done and (item.is_elsewhere(index) or not item.may_have(kind))
         return self.add(id, index) if is_over else item
@@ -334,7 +337,10 @@ class ItemTracker:
         return item
 
     def _find_by_id(self, id: str | None, index: int | None) -> OutputItem | None:
-        """Return the item with this id; if several have it, the one at this index."""
+        """Return the item with this id; None if there is none.
+
+        If several items have the id, return the item at this index, or else the latest of them.
+        """
         item = self._by_index.get(index)
         return item if item is not None and id and item.id == id else self._by_id.get(id)
 
@@ -352,7 +358,7 @@ class OutputItem:
         self.id = id
         self.index = index
         self.head: ItemHead = ItemHead()
-        """The first head that arrived."""
+        """The head from the first event; the head of the done item replaces it."""
         self.parts: dict[int | None, int] = {}
         """The block numbers by the index of the part, in order of arrival."""
         self.texts: dict[tuple[int, str], BlockText] = {}

@@ -25,7 +25,10 @@ ITEM_TYPE_NOTE: Final = "item"
 PART_NOTE: Final = "part"
 """The note on a part that belongs to the item of the part before it."""
 PROVIDER_NOTE: Final = "provider"
-"""The note with the provider of a turn, if not `PROVIDER`; only that provider accepts its ids."""
+"""The note with the provider of a turn, unless it is `PROVIDER`.
+
+Only this provider accepts the ids of the items of the turn.
+"""
 
 CUSTOM_TOOL_CALL: Final = "custom_tool_call"
 """The type of a call whose arguments are any text."""

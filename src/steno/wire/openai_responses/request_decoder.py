@@ -191,7 +191,10 @@ def _read_result(item: ObjectMembers, custom: set[str]) -> ToolResultMessage:
 
 
 def _read_content(item: ObjectMembers, name: str) -> tuple[UserBlock, ...]:
-    """Read the content, and note its form if the encoder would write another."""
+    """Read the content. If the encoder would write it in another form, record its form.
+
+    Raises InvalidRequest if the content is not a string or a list of parts.
+    """
     content = base.take_content(item, _read_part, name)
     if content is None:
         raise InvalidRequest(

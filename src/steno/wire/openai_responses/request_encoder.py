@@ -48,7 +48,7 @@ def encode_request(
 
 @final
 class Encoder(base.Encoder):
-    """Encodes the requests of a conversation, and each message only once."""
+    """Encodes the successive requests of a conversation; each message is encoded only once."""
 
     def __init__(self, provider: str = PROVIDER) -> None:
         """Set the provider; seals (encrypted reasoning) of other providers are not sent."""
@@ -105,7 +105,10 @@ def _write_tool(tool: ToolDefinition, values: ValueWriter, at: str) -> Members:
 
 
 def _get_instructions(message: Message) -> str | None:
-    """Return the text to send as `instructions` if the message is the first; None if unsuitable."""
+    """Return the text of the first message to send as `instructions`; None if it is unsuitable.
+
+    A suitable message is a system message with one text that was not recorded as an item.
+    """
     if not isinstance(message, SystemMessage) or len(message.content) != 1:
         return None
     mine = (message.extras or {}).get(NAME)
@@ -166,7 +169,10 @@ class InputItemWriter(base.MessageWriter):
     def _write_content(
         self, blocks: tuple[UserBlock | ResultBlock, ...], name: str, form: Members
     ) -> Members:
-        """Write content, as a string if it is one plain text that was not recorded as a list."""
+        """Return the content as the member `name`.
+
+        A single plain text is written as a string, unless it was recorded as a list.
+        """
         parts = self.write_prompt(blocks)
         if name not in form and not parts:
             return {name: ""}
@@ -181,7 +187,7 @@ class InputItemWriter(base.MessageWriter):
         return [{"type": "input_text", "text": block.text} | extras]
 
     def write_image(self, block: Image, at: str) -> list[PartJson]:
-        """Write an image block, if the URL or the bytes of the image are known."""
+        """Write an image block; the result is empty if neither its URL nor its bytes are known."""
         url = base.image_url(block)
         if url is None:
             self.losses.note(ChangeCode.IMAGE, "bytes_missing", at=at)
@@ -206,7 +212,7 @@ class TurnItemWriter(ValueWriter):
         super().__init__(target, losses)
         self._message = message
         self._sent_ids = sent_ids
-        """The ids under which calls are sent, for their results."""
+        """The ids under which calls are sent, by their ids in the log; results need them."""
         extras, form = self.read_extras(message)
         if extras:
             losses.note(ChangeCode.EXTRAS, "no_place_in_items")
@@ -347,7 +353,10 @@ class TurnItemWriter(ValueWriter):
     # -- members that only the target knows --------------------------------------------------
 
     def _select_own_extras(self, block: Text | ToolCall | InvalidToolCall, at: str) -> Members:
-        """Return the extras of a block, if the block is from the target's provider."""
+        """Return the extras of a block that is from the target's provider.
+
+        Extras of another provider are reported as a loss, and the result is empty.
+        """
         extras = base.select_extras(block, NAME, self.losses, at=at)
         if not self._is_foreign or not extras:
             return extras

@@ -317,7 +317,7 @@ class _OutputEventBuilder:
         return end is not None
 
     def begin_item(self, raw: Raw, index: int | None, events: list[WireEvent]) -> None:
-        """Begin an item; if it is a call, add its id and name."""
+        """Begin an item; if it is a call, add an event with its id and name."""
         if raw == NULL:
             return  # some servers announce an item without its JSON
         head = _read_head(raw)
@@ -480,7 +480,10 @@ class _OutputEventBuilder:
 
 
 def _get_block_part(delta: DeltaEvent) -> int | None:
-    """Return the part number of a text or refusal delta, whose parts are blocks; else None."""
+    """Return the part number of a delta of text or of a refusal; None for other deltas.
+
+    Only the parts of text and refusals are separate blocks.
+    """
     return delta.content_index if delta.type in (TEXT_DELTA, payloads.REFUSAL_DELTA) else None
 
 

@@ -1,7 +1,7 @@
 """The approval panel between the transcript and the prompt: the call, the choices, and an input.
 
 `ui.approval_state` contains the state and decides which keys are accepted, and `render.call_text`
-describes a call. This module draws both and forwards the keys.
+describes a call. This module draws the panel and forwards the keys.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _WrappedRow: TypeAlias = tuple[tuple[str, str], ...]
 
 @final
 class _CallText(ScrollView, can_focus=False):
-    """The lines of a call; lines that do not fit are scrolled."""
+    """The lines of a call, which can be scrolled if they do not fit."""
 
     DEFAULT_CSS: ClassVar[str] = """
     _CallText {
@@ -143,7 +143,7 @@ def _wrap_call_line(line: CallLine, columns: int) -> Iterator[_WrappedRow]:
 def _slice_parts(
     parts: Iterable[tuple[str, LineTone]], start: int, end: int
 ) -> Iterator[tuple[str, str]]:
-    """Yield the parts between two positions of the joined text, truncated to them."""
+    """Yield the parts, or pieces of them, that are between two positions of the joined text."""
     for text, tone in parts:
         if shown := text[max(start, 0) : max(end, 0)]:
             yield shown, tone.value
@@ -151,16 +151,16 @@ def _slice_parts(
 
 
 def _wrap_text(line: str, columns: int) -> Iterator[str]:
-    """Yield a line in parts that fit, broken after blanks; no character is omitted.
+    """Yield a line in parts that fit, broken after spaces; no character is omitted.
 
-    A word that does not fit is broken if the row has no blank after its first third. A break at an
-    earlier blank would leave the row almost empty, and less of the call would be visible.
+    A word that does not fit is broken if the row has no space after its first third. A break at an
+    earlier space would leave the row almost empty, and less of the call would be visible.
     """
     start = 0
     while display_width(line[start : start + columns + 1]) > columns:
         end = start + len(chop_cells(line[start : start + columns], columns)[0])
         if line[end : end + 1] == " ":
-            end += 1  # the blank is beyond the edge, and invisible
+            end += 1  # the space is beyond the edge, and invisible
         elif (blank := line.rfind(" ", start, end)) - start > columns // 3:
             end = blank + 1
         yield line[start:end]
@@ -242,7 +242,8 @@ class _AnswerInput(LineInput):
         super().__init__(select_on_focus=False)
         self._key_guard = key_guard
         self.allows_quick_enter = False
-        """Whether Enter may quickly follow another key, as for a denial; never in a paste."""
+        """Whether Enter may quickly follow another key, because it denies a call. An Enter in a
+        paste is always ignored."""
 
     def on_key(self, event: Key) -> None:
         if event.key != "enter":  # see action_submit
@@ -258,7 +259,7 @@ class _AnswerInput(LineInput):
 
 @final
 class _ChoiceBar(Widget, can_focus=False):
-    """Draws the choices. The highlighted one has arrows, for terminals without colours."""
+    """Draws the choices. Arrows mark the highlighted choice, for terminals without colours."""
 
     DEFAULT_CSS: ClassVar[str] = "_ChoiceBar { height: auto; }"
 
@@ -353,8 +354,8 @@ class ApprovalPanel(Widget, can_focus=True):
     ) -> None:
         """Set the session, a clock in seconds, and a function for notices.
 
-        `idle_s` returns for how long the prompt has been blank, focused and unused; 0 if it is not.
-        If that is long enough, a new request takes the focus.
+        `idle_s` returns the seconds since the last key if the prompt is blank and focused, and
+        otherwise 0. If the prompt is idle for long enough, a new request takes the focus.
         """
         super().__init__()
         self._idle_s = idle_s
@@ -388,7 +389,7 @@ class ApprovalPanel(Widget, can_focus=True):
     # -- pending calls --------------------------------------------------------------------
 
     def show_pending(self, pending: Sequence[PendingCall]) -> None:
-        """Show the pending calls; the call that the user decides about stays.
+        """Show the pending calls; a call about which the user is deciding stays visible.
 
         The panel appears with the first request, and stays until every call has a decision.
         """
@@ -470,7 +471,7 @@ class ApprovalPanel(Widget, can_focus=True):
             self._draw()
 
     def action_highlight(self, step: int) -> None:
-        """Highlight another choice, unless the input is open."""
+        """Highlight the next (1) or previous (-1) choice, unless the input is open."""
         self._state.press_arrow(step)
         self._draw()
 
@@ -489,7 +490,7 @@ class ApprovalPanel(Widget, can_focus=True):
         self.show_pending(self._session.pending_calls)
 
     def action_move(self, step: int) -> None:
-        """Show another call, unless the input or the list is open."""
+        """Show the next (1) or previous (-1) call, unless the input or the list is open."""
         if self._state.edited_choice is None and not self._state.listed_calls:
             self._state.show_next(step)
             self._request_preview()
@@ -505,7 +506,7 @@ class ApprovalPanel(Widget, can_focus=True):
         getattr(self._call_pane.text_view, f"scroll_{direction}")(animate=False)
 
     def action_back(self) -> None:
-        """Go back one step: from the input to the choices, from there to the prompt."""
+        """Go back one step: from the input or the list to the choices, then to the prompt."""
         if self._state.edited_choice is None and not self._state.listed_calls:
             self.post_message(self.Dismissed())
         self._state.reset()
@@ -611,7 +612,7 @@ class ApprovalPanel(Widget, can_focus=True):
         )
 
     def _max_rows(self) -> int:
-        """Return the maximal height of the panel, so that the transcript stays visible."""
+        """Return the maximal height of the panel at which the transcript stays visible."""
         fixed_rows = 0
         for widget in self.screen.children:
             height = widget.styles.height

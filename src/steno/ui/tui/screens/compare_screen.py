@@ -90,7 +90,7 @@ class CompareView(Widget, can_focus=True):
         self.redraw()
 
     def notify_style_update(self) -> None:
-        """Draw again in other colours."""
+        """Draw all items again after a change of the styles."""
         super().notify_style_update()
         self._drawn.clear()
         self._window = None
@@ -132,7 +132,7 @@ class CompareView(Widget, can_focus=True):
         self.refresh()
 
     def _reveal(self) -> None:
-        """Scroll to the item under the cursor, or to the beginning of it if it is long."""
+        """Scroll to the item under the cursor; if the item is long, scroll to its beginning."""
         if self.size.width and self.size.height:
             lowest = self._ending_with(self.cursor)
             self._show_from(min(max(self._top, lowest), (self.cursor, 0)))
@@ -149,7 +149,7 @@ class CompareView(Widget, can_focus=True):
         self._show_from((item, max(0, line)))
 
     def action_move(self, step: int) -> None:
-        """Go to the next item or the previous one; scroll line by line through a long one."""
+        """Go to the next (1) or previous (-1) item; scroll line by line through a long item."""
         start, end = (self.cursor, 0), self._ending_with(self.cursor)
         if (step > 0 and self._top < end) or (step < 0 and self._top > start):
             self._scroll(step)
@@ -170,18 +170,18 @@ class CompareView(Widget, can_focus=True):
         self._show_from(top)
 
     def action_edge(self, is_last: bool) -> None:
-        """Go to the first item, or to the last."""
+        """Go to the last item if `is_last` is true, otherwise to the first item."""
         self.cursor = len(self.state) - 1 if is_last else 0
 
     def action_difference(self, step: int) -> None:
-        """Go to the next item where the branches differ, or the previous one."""
+        """Go to the next (1) or previous (-1) item in which the branches differ."""
         item = self.state.next_difference(self.cursor, step)
         if item is not None:
             self.cursor = item
             self._show_from((item, 0))
 
     def action_choose(self, side: int) -> None:
-        """Select the left branch or the right one."""
+        """Select the left (0) or right (1) branch."""
         self.chosen = side
 
     def on_mouse_scroll_down(self) -> None:
@@ -312,7 +312,10 @@ class CompareScreen(TitledScreen[bool | None]):
         yield self._view
 
     def action_go(self) -> None:
-        """Show or hide the shared entries if the cursor is on item 0; else switch the branch."""
+        """Switch to the selected branch.
+
+        If the cursor is on item 0, show or hide the shared entries instead.
+        """
         if self._view.cursor == 0:
             self._state.shows_shared = not self._state.shows_shared
             self._view.redraw()
@@ -327,7 +330,7 @@ class CompareScreen(TitledScreen[bool | None]):
             self.dismiss(True)
 
     def action_swap(self) -> None:
-        """Swap left and right; the selection stays."""
+        """Swap left and right; the same branch stays selected."""
         self._state.swap()
         self._view.chosen = 1 - self._view.chosen
         self._view.redraw()

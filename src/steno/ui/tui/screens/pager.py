@@ -83,7 +83,7 @@ class _PagerText(ScrollView, can_focus=True):
         self._laid_out_for: tuple[int, str] | None = None
         self._pattern: re.Pattern[str] | None = None
         self._matches: list[int] = []
-        """The numbers of the lines that match."""
+        """The numbers of the lines that match the search."""
         self._current_match = -1
 
     @property
@@ -160,7 +160,7 @@ class _PagerText(ScrollView, can_focus=True):
         self.post_message(self.PositionChanged())
 
     def go_to_match(self, step: int) -> None:
-        """Go to the next match, or to the previous one; wraps around."""
+        """Go to the next (1) or previous (-1) match, wrapping around."""
         if not self._matches:
             return
         if self._current_match < 0:
@@ -230,7 +230,7 @@ class PagerScreen(TitledScreen[None]):
         self._input.focus()
 
     def action_go(self, step: int) -> None:
-        """Go to the next match, or to the previous one."""
+        """Go to the next (1) or previous (-1) match."""
         self._text.go_to_match(step)
 
     def action_back(self) -> None:

@@ -31,7 +31,7 @@ from steno.ui.tui.screens.widgets import FilteredList, InputScreen, ListRow, Tit
 _TYPING_PAUSE_S: Final = 0.15
 """The pause after typing that starts the search."""
 _ROW_MARGIN: Final = 3
-"""The columns of a row for the mark before its cells and the blank after them."""
+"""The number of columns for the mark before the cells of a row and the space after them."""
 _SESSION_KEYS: Final = (
     *("Enter resume", "F2 rename", "Del delete"),
     *("Ctrl+N new", "Tab folder/all", "Esc close"),
@@ -136,7 +136,7 @@ class SessionsScreen(TitledScreen[None]):
         """The result of the last search, with sessions of this folder first."""
         self._shown: Sequence[SessionSummary] = ()
         self._search: str | None = None
-        """The text of the last search; None before the first one."""
+        """The text of the last search; None before the first search."""
         self._only_this_folder = False
         self._is_busy = False
         self._search_timer: Timer | None = None
@@ -175,7 +175,11 @@ class SessionsScreen(TitledScreen[None]):
         self._show_sessions(selected_id)
 
     def _show_sessions(self, selected_id: str | None = None, *, index: int = 0) -> None:
-        """Show the result, with the cursor on the given session or else on the given row."""
+        """Show the result of the search.
+
+        The cursor is on the session with `selected_id`. If it is not shown, the cursor is on the
+        row at `index`.
+        """
         in_this_folder = [summary for summary in self._results if summary.is_in_this_folder]
         self._shown = in_this_folder if self._only_this_folder else self._results
         ids = [summary.id for summary in self._shown]
@@ -208,7 +212,7 @@ class SessionsScreen(TitledScreen[None]):
         return not self._is_busy
 
     def action_toggle_here(self) -> None:
-        """Show the sessions of this folder only, or all."""
+        """Switch between the sessions of this folder and those of all folders."""
         summary = self._session_at_cursor()
         self._only_this_folder = not self._only_this_folder
         self._show_sessions(None if summary is None else summary.id)

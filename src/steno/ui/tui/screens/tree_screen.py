@@ -182,11 +182,11 @@ class TreeView(ScrollView, can_focus=True):
         self.cursor += pages * max(1, self.size.height - 1)
 
     def action_edge(self, is_last: bool) -> None:
-        """Go to the first line, or to the last."""
+        """Go to the last line if `is_last` is true, otherwise to the first line."""
         self.cursor = len(self.lines) - 1 if is_last else 0
 
     def action_branch_point(self, step: int) -> None:
-        """Go to the next row where branches diverge or end, or to the previous one."""
+        """Go to the next (1) or previous (-1) row where branches diverge or end."""
         index = nearest_position(self.lines.branch_points, self.index, step)
         if index is not None:
             self.go_to(index)
@@ -309,7 +309,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
     # -- dialogs --------------------------------------------------------------------------
 
     def _row_at_cursor(self) -> BranchTreeRow | None:
-        """Return the row under the cursor; show a message if there is none."""
+        """Return the row under the cursor; if there is none, show a message and return None."""
         row, line = self._view.row, self._view.line
         missing = self._empty_text if line is None else "folded; press Enter to unfold"
         self.show_message(missing if row is None else "")
@@ -337,7 +337,10 @@ class TreeScreen(TitledScreen[PromptInput | None]):
     # -- navigation --------------------------------------------------------------------------
 
     def action_go(self) -> None:
-        """Unfold a run, or continue from the row under the cursor in its branch or a new one."""
+        """Unfold a run, or continue from the row under the cursor.
+
+        If a branch ends at the row, switch to that branch; otherwise start a new branch.
+        """
         if self._view.line is not None and self._view.line.is_run:
             self._view.go_to(self._view.line.first)
         elif row := self._row_at_cursor():
@@ -403,7 +406,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
         self.app.push_screen(InputScreen("Search for", self._find, default=search_text))
 
     def action_next_match(self, step: int) -> None:
-        """Move to the next match, or to the previous one."""
+        """Move to the next (1) or previous (-1) match; ask for a text if there is no search."""
         if not self._view.lines.search_text:
             self.action_search()
             return
@@ -413,7 +416,7 @@ class TreeScreen(TitledScreen[PromptInput | None]):
             self.show_message(str(exc))
 
     def _find(self, typed: str, step: int = 1) -> bool:
-        """Move to the next (1) or previous (-1) match. Raises Missing if there is none."""
+        """Move to the next (1) or previous (-1) match. Raises Missing if no entry matches."""
         view, text = self._view, terminal_line(typed)
         index = view.lines.find(text, start=view.index, step=step) if text else None
         if index is None:
@@ -443,14 +446,18 @@ class TreeScreen(TitledScreen[PromptInput | None]):
         (self._detail if is_in_tree else self._view).focus()
 
     def action_keys(self) -> None:
-        """Show all keys, or the most important ones."""
+        """Switch between all keys and the most important keys."""
         self._shows_keys = not self._shows_keys
         self.key_hints.parts = (_ALL_TREE_KEYS,) if self._shows_keys else _TREE_KEYS
 
     # -- comparison --------------------------------------------------------------------------
 
     def action_compare(self) -> None:
-        """Compare the two branches; if there are more, mark one to compare with the next choice."""
+        """Compare two branches.
+
+        If the session has more than two branches, the first use of the key marks a branch, and
+        the second use compares another branch with it.
+        """
         names = self._session.branches.names()
         if len(names) == 1:
             self.show_message("this session has only one branch; press f to fork another")
@@ -461,7 +468,10 @@ class TreeScreen(TitledScreen[PromptInput | None]):
             self._choose("Compare branch", through or names, self._mark_for_compare)
 
     def _mark_for_compare(self, name: str) -> None:
-        """Mark a branch, or compare it with the marked one."""
+        """Mark a branch, or compare it with the marked branch.
+
+        In the second case, the mark is removed. A branch is not compared with itself.
+        """
         state = self._view.lines
         other, state.marked_branch = state.marked_branch, ""
         self._view.refresh()

@@ -1,8 +1,8 @@
 """Widgets that screens share, a dialog for a line of text, and a dialog to pick from a list.
 
 `TitledScreen` stacks a title, messages and key hints around the content of a screen. In a
-`FilteredList`, typed text filters the list while the arrow keys move the cursor. Rows are drawn when
-they become visible, so that a list of thousands of rows is fast.
+`FilteredList`, typed text filters the list while the arrow keys move the cursor. Rows are drawn
+when they become visible, so that a list of thousands of rows is fast.
 """
 
 from __future__ import annotations
@@ -221,14 +221,14 @@ class TitledScreen(ModalScreen[T]):
         raise NotImplementedError
 
     def show_message(self, text: str, *, is_error: bool = False) -> None:
-        """Show a message at the bottom; an empty one hides it."""
+        """Show a message at the bottom; an empty text hides the message."""
         self._message_bar.update(Content(terminal_line(text)))
         self._message_bar.set_class(is_error, "-error")
         self._message_bar.display = bool(text)
 
     @contextmanager
     def showing_errors(self) -> Generator[None]:
-        """Show an error inside the `with` block as a message."""
+        """Show a StenoError that the `with` block raises as a message."""
         try:
             yield
         except StenoError as exc:
@@ -399,16 +399,16 @@ class FilteredList(Vertical):
 
     @property
     def typed(self) -> str:
-        """The typed text, without blanks around it."""
+        """The typed text, without whitespace at the beginning and end."""
         return self._input.value.strip()
 
     @property
     def index(self) -> int | None:
-        """The row under the cursor; None if there are no rows."""
+        """The index of the row under the cursor; None if there are no rows."""
         return self._list.highlighted
 
     def show(self, rows: Iterable[ListRow], index: int = 0) -> None:
-        """Replace the rows, and move the cursor to one of them."""
+        """Replace the rows, and move the cursor to the row at `index`."""
         self._list.set_options([Option(row) for row in rows])
         self._list.highlighted = index if self._list.option_count else None
 
@@ -433,7 +433,7 @@ class FilteredList(Vertical):
 
 @final
 class PickerScreen(ModalScreen[str | None]):
-    """A dialog to pick from a list. The result is the text of the choice, or None."""
+    """A dialog to pick from a list. The result is the text of the choice; None if cancelled."""
 
     DEFAULT_CSS: ClassVar[str] = """
     PickerScreen {
@@ -464,12 +464,15 @@ class PickerScreen(ModalScreen[str | None]):
             yield self._note
 
     def on_mount(self) -> None:
-        """Show all choices, with the cursor on the current one."""
+        """Show all choices, with the cursor on the current choice."""
         self._filter()
 
     @on(Input.Changed)
     def _filter(self) -> None:
-        """Show the choices that contain all words; those that start with the first word first."""
+        """Show the choices that contain all typed words.
+
+        Choices that start with the first typed word precede the others.
+        """
         words = self._list.typed.lower().split()
         matching = [
             choice

@@ -94,7 +94,7 @@ def is_folded(item: TranscriptItem) -> bool:
 
 
 def copied_text(item: TranscriptItem) -> str:
-    """Return the text of an item with its hint, or the typed text of a prompt."""
+    """Return the text to copy: the text of an item with its hint, or a prompt without its hint."""
     text = item.join_chunks() or item.head
     return text if item.kind is ItemKind.USER else f"{text}{HINT_TEXTS[item.hint]}"
 

@@ -1,8 +1,8 @@
 """The layout of a transcript: the heights of its items, and the lines at a position.
 
 Only requested items are drawn. The height of any other item is an estimate, or its last known
-height; `resolve_top` draws items until no visible one has an estimated height. This module imports
-no widget.
+height; `resolve_top` draws items until no visible item has an estimated height. This module
+imports no widget.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class HeightIndex:
         return total
 
     def find(self, line: int) -> LinePosition:
-        """Return the item and its line at a position; the last line if the position is later."""
+        """Return the item and its line at a position; the last line if the position is after it."""
         if line >= (total := self.total):
             return LinePosition(len(self) - 1, self._heights[-1] - 1 if total else 0)
         position = 0
@@ -102,7 +102,7 @@ class ScrollAnchor(NamedTuple):
 
 @final
 class ItemLayout:
-    """Items, their heights, and the drawings of those that were visible."""
+    """Items, their heights, and the drawings of the items that were visible."""
 
     def __init__(self, draw_image: DrawImage) -> None:
         self._draw_image = draw_image
@@ -139,7 +139,7 @@ class ItemLayout:
         self._measured_widths.append(0)
 
     def remove(self, item: TranscriptItem) -> None:
-        """Remove an item; those below it are drawn again."""
+        """Remove an item; the items below it are drawn again."""
         index = self._index_by_item.pop(item)
         del self._items[index], self._measured_widths[index]
         self._index_by_item.update(
@@ -163,7 +163,7 @@ class ItemLayout:
         self._styles = styles
 
     def invalidate(self, index: int) -> None:
-        """Draw an item again when it is next visible."""
+        """Mark an item as changed, so that it is drawn again when it is next visible."""
         self._measured_widths[index] = 0
         if (drawing := self._drawings.get(index)) is not None:
             drawing.is_stale = True
@@ -204,8 +204,8 @@ class ItemLayout:
     def resolve_top(self, anchor: ScrollAnchor | None, rows: int) -> int:
         """Draw the items of a view with `rows` rows, and return the line at its top.
 
-        The anchor stays in its row, if there are enough lines for the other rows. Without an anchor,
-        the last line is at the bottom.
+        The anchor stays in its row, if there are enough lines for the other rows. Without an
+        anchor, the last line is at the bottom.
         """
         while True:
             limit = max(0, self.height - rows)
@@ -232,7 +232,7 @@ class ItemLayout:
     # -- lines ----------------------------------------------------------------------------
 
     def line_at(self, line: int) -> tuple[LinePosition, Strip]:
-        """Return the position and the strip of a line; a changed item may have outdated lines."""
+        """Return the position and the strip of a line; the lines of a changed item may be old."""
         position = self.position_at(line)
         drawing = self._drawings.get(position.item)
         lines = (drawing or self._drawing(position.item)).lines

@@ -93,7 +93,7 @@ def split_blocks(markup: str) -> list[str]:
 
 
 def render_block(markup: str, width: int, styles: TranscriptStyles) -> Sequence[Strip]:
-    """Return a block of sanitized Markdown as lines; as source if it is too long or too deep."""
+    """Return a block of sanitized Markdown as lines, or as source if it is too long or deep."""
     if any(
         token.level > _MAX_NESTING
         or (token.type == "inline" and len(token.content) > _MAX_PARAGRAPH)

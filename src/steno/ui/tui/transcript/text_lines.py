@@ -128,8 +128,8 @@ def take_excerpt(body: str) -> Excerpt:
 def head_and_tail(body: str) -> tuple[str, str, str]:
     """Return the beginning of a body, a line about the omitted part, and the end.
 
-    For the output of programs, which usually report the result at the end. The last two texts are
-    empty if nothing is omitted.
+    This is for the output of programs, which usually report the result at the end. The last two
+    texts are empty if nothing is omitted.
     """
     if not take_excerpt(body).omission:
         return body, "", ""
@@ -199,7 +199,8 @@ def styled_strips(lines: Iterable[str], style: Style) -> list[Strip]:
 def safe_strips(lines: Iterable[Iterable[Segment]]) -> list[Strip]:
     """Return rendered lines as strips, without control characters and links.
 
-    A renderer may restore removed characters, because Markdown can write a character in several ways.
+    A renderer may restore removed characters, because Markdown can write a character in several
+    ways.
     """
     return [
         Strip([_safe_segment(segment) for segment in line if not segment.control]) for line in lines
@@ -226,7 +227,7 @@ def plain_console() -> Console:
 
 
 def create_console(theme: Theme | None = None) -> Console:
-    """Return a console that discards its output; Rich needs one to draw."""
+    """Return a console that discards its output; Rich needs a console to draw."""
     return Console(
         file=StringIO(),
         theme=theme,

@@ -236,7 +236,7 @@ class Transcript(ScrollView, can_focus=True):
         self._pause_s = max(REDRAW_PAUSE_S, 3 * (process_time() - started_at))
 
     def _anchor(self) -> ScrollAnchor | None:
-        """Return an anchor at the top line; None if there are no items or the end is followed."""
+        """Return an anchor at the top line; None without items or if the view follows the end."""
         if not self.items or (self.is_at_end and self.selected is None):
             return None
         return ScrollAnchor(*self._item_layout.position_at(self.scroll_offset.y))
@@ -283,7 +283,7 @@ class Transcript(ScrollView, can_focus=True):
         self._lay_out_visible(self._anchor())
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Draw the items that became visible; the others move by the scrolled distance."""
+        """Draw the items that became visible; the other items move by the scrolled distance."""
         super().watch_scroll_y(old_value, new_value)
         if self._is_laying_out or not self.items:
             return
@@ -326,7 +326,7 @@ class Transcript(ScrollView, can_focus=True):
         return strip.crop_extend(0, width, base).apply_offsets(0, line)
 
     def _row_below_items(self, row: int, styles: TranscriptStyles) -> Strip:
-        """Return a row below all items: an empty one, or a line of the greeting."""
+        """Return a row below all items: an empty row, or a line of the greeting."""
         if self.items or not self._has_content:
             return Strip([])
         about = [(self._greeting_text, styles.head)] if self._greeting_text else []
@@ -338,7 +338,7 @@ class Transcript(ScrollView, can_focus=True):
     # -- selection ------------------------------------------------------------------------
 
     def action_select(self, delta: int) -> None:
-        """Select the next or previous item; without a selection, a visible one."""
+        """Select the next (1) or previous (-1) item, or a visible item if no item is selected."""
         if not self.items or not self.size.height:
             return
         top, rows = self.scroll_offset.y, self.size.height
@@ -353,7 +353,7 @@ class Transcript(ScrollView, can_focus=True):
         self._lay_out_visible(ScrollAnchor(index, row=max(0, min(row, rows - height))))
 
     def deselect(self) -> bool:
-        """Select no item; return whether one was selected."""
+        """Select no item; return whether an item was selected."""
         before, self.selected = self.selected, None
         self.refresh()
         return before is not None
@@ -392,7 +392,7 @@ class Transcript(ScrollView, can_focus=True):
         self.post_message(self.EditRequested(self._selected_item()))
 
     def action_leave(self) -> None:
-        """Deselect; without a selection, the app handles the key."""
+        """Deselect the item; if no item is selected, the app handles the key."""
         if not self.deselect():
             raise SkipAction
 
