@@ -321,7 +321,7 @@ class ActiveRun:
         """
         run = self._run
         if run is None:
-            raise StenoError("no run was started yet", code="no_run", place="session")
+            raise StenoError("no run has been started yet", code="no_run", place="session")
         await asyncio.wait([run])
         if run.cancelled():
             raise StenoError("already closed", code="session_closed", place="session")

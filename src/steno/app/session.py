@@ -61,7 +61,7 @@ _MAX_DIFFERENCES: Final = 20
 
 
 class AgentSession:
-    """One open session: its status, its events, and the requests of an interface."""
+    """An open session: its status, its events, and the operations of a user interface."""
 
     branches: BranchTree
     """The tree of this session. It cannot be changed while the agent runs."""

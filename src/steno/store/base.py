@@ -179,7 +179,10 @@ class Store(ABC):
 
     @abstractmethod
     def remove_blob(self, sha256: str, *, put_before: datetime | None = None) -> None:
-        """Remove a blob, if it exists, unless it was stored again after `put_before`."""
+        """Remove a blob, if it exists and was last stored at or before `put_before`.
+
+        If `put_before` is None, the blob is removed regardless of its age.
+        """
 
     # -- conversations -----------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ class StreamDecoder(ABC):
     def __init__(
         self, splitter: PayloadSplitter, decode: Callable[[bytes, list[Any]], None]
     ) -> None:
-        """Start a response; `decode` adds the events of one payload to a list."""
+        """Create a decoder for one response; `decode` adds the events of a payload to a list."""
         self._splitter = splitter
         self._decode = decode
         self._is_over = False
@@ -170,7 +170,7 @@ class SseStreamDecoder(StreamDecoder):
     """Decodes server-sent events, with a fast path for events that differ only in one text."""
 
     def __init__(self, decode: Callable[[bytes, list[Any]], None]) -> None:
-        """Start a response; `decode` adds the events of one payload to a list."""
+        """Create a decoder for one response; `decode` adds the events of a payload to a list."""
         self._sse_splitter = SseSplitter()
         super().__init__(self._sse_splitter, decode)
         self._repeated_events = RepeatedEventReader(self._read_text_only)

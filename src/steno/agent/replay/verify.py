@@ -7,8 +7,8 @@ The loop is the real one. It receives everything that came from outside as recor
 users and models, decisions, results of tools. The entries that the loop makes are compared byte for
 byte and digest for digest; the first difference ends the replay. For results and repairs that the
 agent writes itself, the replay compares the code instead of the text, so that a later version of
-steno may word them differently. An entry that no run makes, such as a label, is copied, and its
-digest is checked.
+steno may word them differently. An entry that a run does not create, such as a label, is copied,
+and its digest is checked.
 
 The recorded program may have been killed, and a later run may have continued the session.
 Therefore, where a run would record a different entry than the recorded one, the replay starts a new

@@ -100,8 +100,7 @@ _ARGUMENTS: Final = (
     argument(
         "--model",
         metavar="PROVIDER/MODEL",
-        help="build the context for this model (default: the recorded one); `steno models` lists "
-        "them",
+        help="build the context for this model (default: the recorded one); see `steno models`",
     ),
     BRANCH,
     argument(

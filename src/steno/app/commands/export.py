@@ -89,7 +89,7 @@ ARGUMENTS: Final = (
         "--format",
         choices=SESSION_FORMATS,
         metavar="F",
-        help=f"{FORMATS_HELP}; {' and '.join(WRITE_ONLY)} (export only); default: by the "
+        help=f"{FORMATS_HELP}; {' and '.join(WRITE_ONLY)} (cannot be imported); default: by the "
         f"suffix of FILE, {', '.join(_SUFFIXES)}; else steno",
     ),
     BRANCH,

@@ -60,7 +60,7 @@ def _add_actions(parser: argparse.ArgumentParser, in_terminal: bool) -> None:
     allow = actions.add_parser(
         "allow",
         help="allow calls that match a rule",
-        description="Allow calls that match a rule from now on, without asking.",
+        description="From now on, allow calls that match a rule, without asking.",
         epilog="example:\n  steno permissions allow 'bash(git log *)' --project",
     )
     add_arguments(allow, [rule, _scope_options(SCOPE_NAMES, is_required=not in_terminal), folder])

@@ -215,9 +215,10 @@ class BackwardReader:
 
 
 def _decode_whole_line(raw: bytes, name: str, number: int) -> Header | Record | None:
-    """Decode a line; None if the line is incomplete.
+    """Decode a line; None if it has no line break or its checksum does not match.
 
-    Raises Damaged if the line is complete but unreadable.
+    Raises Damaged if the checksum matches but the line is neither a header nor a record, and
+    UnsupportedVersion if a header has another version.
     """
     if not raw.endswith(b"\n"):
         return None

@@ -141,7 +141,9 @@ def reused_encoder(server: ScriptedServer) -> None:
     """Check that a reused encoder returns the same bytes and losses as a new encoder."""
     build_encoder: Callable[[], Encoder] | None = getattr(server.wire, "Encoder", None)
     if build_encoder is None:
-        raise NotExpressible("a reused encoder: the wire has no Encoder")
+        raise NotExpressible(
+            "a reused encoder, because the module of the wire has no class Encoder"
+        )
     encoder = build_encoder()
     for number, request in enumerate(_branching_requests(server)):
         encoded, expected = encoder.encode(request), build_encoder().encode(request)

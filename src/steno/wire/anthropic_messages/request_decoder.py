@@ -151,10 +151,10 @@ def _read_messages(raws: list[Raw], target: RequestTarget) -> list[Message]:
 
 
 def _note_placement(messages: list[Message], count: int) -> None:
-    """Add a note to each of the last `count` messages that the encoder would place differently.
+    """Record which of the last `count` messages were joined to the previous message.
 
-    These messages were one message in the request. The encoder joins a message only to tool results
-    that precede it.
+    These messages were one message in the request. By default, the encoder joins a message to the
+    previous one if that is a tool result; only a difference from this default is recorded.
     """
     for at in range(len(messages) - count, len(messages)):
         message, joins = messages[at], at > len(messages) - count

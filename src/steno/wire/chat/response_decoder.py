@@ -34,7 +34,7 @@ class StreamDecoder(base.StreamDecoder):
     """Decodes a response that is streamed as lines of JSON; the last line has a `stop_reason`."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a response.
+        """Create a decoder for one response.
 
         `provider` and `model` are ignored: other wires bind seals, such as signatures, to them, but
         this protocol has no seals.

@@ -61,7 +61,10 @@ class StreamDecoder(base.StreamDecoder):
     """
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a response; seals (thought signatures) are bound to `provider` and `model`."""
+        """Create a decoder for one response.
+
+        Seals (thought signatures) are bound to `provider` and `model`.
+        """
         self._payloads = SseOrArraySplitter()
         super().__init__(self._payloads, self._read)
         self._provider = provider

@@ -74,7 +74,10 @@ class StreamDecoder(base.SseStreamDecoder):
     """Decodes a response that is streamed as server-sent events, with or without a `[DONE]`."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a response; seals (reasoning details) are bound to `provider` and `model`."""
+        """Create a decoder for one response.
+
+        Seals (reasoning details) are bound to `provider` and `model`.
+        """
         super().__init__(self._read)
         self._provider = provider
         self._model = model

@@ -60,7 +60,10 @@ class StreamDecoder(base.StreamDecoder):
     """Decodes a response that is streamed as server-sent events, with or without event names."""
 
     def __init__(self, *, provider: str = PROVIDER, model: str | None = None) -> None:
-        """Start a response; seals (encrypted reasoning) are bound to `provider` and `model`."""
+        """Create a decoder for one response.
+
+        Seals (encrypted reasoning) are bound to `provider` and `model`.
+        """
         super().__init__(SseSplitter(), self._read)
         self._output = _OutputEventBuilder(provider, model)
         self._unknown: RawMembers = {}
