@@ -70,7 +70,7 @@ def find_session(
 ) -> str:
     """Return the ID of the session that has the ID `name`, or whose ID has the prefix `name`.
 
-    The name `last` stands for the session that was written to last, even if it is damaged.
+    The name `last` means the session that was written to last, even if it is damaged.
     `unreadable` collects damaged sessions whose lost entries may be even later. Raises Missing if
     no session matches, or if several sessions match.
     """
