@@ -20,7 +20,6 @@ from tests.agent.reference_doubles import (
     FakeResources,
     agent_in,
     details,
-    entry_kinds,
     file_reference,
     image_file,
     notices,
@@ -48,23 +47,20 @@ def on_shelves(
 
 
 @pytest.mark.requirement("S2-32")
-def test_a_resource_is_used_again_for_an_hour_and_then_read_again() -> None:
+def test_a_message_keeps_the_resource_that_was_read_for_it() -> None:
     harness, library, clock = on_shelves(["One.", "Two.", "Three."])
     run(harness.run(prompt_with("Look.", NOTES)))
     library.holds[NOTES.uri] = text_resource("second edition")
-    clock.turn(HOUR_S - 1)
-    run(harness.run("And now?"))
-    assert len(library.reads) == 1
-    clock.turn(2)
-    run(harness.run("And now?"))
-    assert len(library.reads) == 2
-    requests = harness.provider.requests
-    assert ["first edition" in text_in_message(request, 1) for request in requests] == [
-        True,
-        True,
-        False,
-    ]
-    assert "second edition" in text_in_message(requests[2], 1)
+    library.failure = ServerFailed("mcp lib: it is gone")
+    clock.turn(HOUR_S)
+    assert run(harness.run("And now?")).end_reason is EndReason.DONE
+    assert library.reads == [NOTES.uri]
+    library.failure = None
+    run(harness.run(prompt_with("Look again.", NOTES)))
+    assert library.reads == [NOTES.uri, NOTES.uri]
+    last = harness.provider.requests[-1]
+    assert "first edition" in text_in_message(last, 1)
+    assert "second edition" in text_in_message(last, -1)
     assert len(statuses(harness)) == 2
     harness.check()
 
@@ -78,19 +74,6 @@ def test_a_resource_that_is_pointed_at_twice_is_read_once_while_it_is_fresh() ->
     assert [found["from_cache"] for found in details(harness)] == [False, True]
 
 
-@pytest.mark.requirement("S2-32")
-def test_a_stale_resource_that_cannot_be_read_stays_and_is_reported() -> None:
-    harness, library, clock = on_shelves(["One.", "Two."])
-    run(harness.run(prompt_with("Look.", NOTES)))
-    library.failure = ServerFailed("mcp lib: it is gone")
-    clock.turn(HOUR_S)
-    assert run(harness.run("And now?")).end_reason is EndReason.DONE
-    assert notices(harness)[-1].startswith("mcp lib: it is gone; ")
-    assert "first edition" in text_in_message(harness.provider.requests[1], 1)
-    assert len(statuses(harness)) == 1
-    harness.check()
-
-
 def test_summarized_references_are_not_checked_again() -> None:
     harness, library, clock = on_shelves(["One.", "Two."])
     run(harness.run(prompt_with("Look.", NOTES)))
@@ -99,16 +82,6 @@ def test_summarized_references_are_not_checked_again() -> None:
     clock.turn(HOUR_S)
     run(harness.run("And now?"))
     assert library.reads == [NOTES.uri]
-
-
-def test_a_refreshed_reference_is_recorded_before_its_prompt() -> None:
-    harness, _, clock = on_shelves(["One.", "Two."])
-    run(harness.run(prompt_with("Look.", NOTES)))
-    clock.turn(HOUR_S)
-    run(harness.run("And now?"))
-    assert entry_kinds(harness.conversation.entries())[-4:] == [
-        *("AssistantMessage", "Resolution resolved", "UserMessage", "AssistantMessage")
-    ]
 
 
 # -- changed since -------------------------------------------------------------------------------

@@ -30,7 +30,6 @@ from steno.inputs.references import InputResolver
 from steno.json_object import as_json_object, raw_members
 from steno.messages.content import FileReference, Image, ImageFile, Resource
 from steno.messages.message import AssistantMessage
-from steno.ports import Capability, ResolveContext
 from steno.records.entry import Compaction, Entry, ResolutionStatus
 from steno.render.describe import reference_name
 from steno.render.message_text import ResolutionFacts, resolution_facts
@@ -167,8 +166,7 @@ async def _compare(
         return _NO_VALUE, ()
     match reference:
         case Resource():
-            is_fresh = inputs.is_current(reference, resolution, ResolveContext(_refuse_to_open))
-            return "fresh" if is_fresh else "stale", ()
+            return "fresh" if inputs.is_fresh(resolution) else "stale", ()
         case FileReference(path=path) | Image(source=ImageFile(path)):
             pass
         case _:  # a reference without a path
@@ -213,12 +211,6 @@ def _with_folder_of(file: Path, workspace: Workspace) -> Workspace | None:
         return Workspace([*workspace.roots, file.parent])
     except (InvalidValue, ValueError):  # the folder does not exist, or the path is invalid
         return None
-
-
-async def _refuse_to_open(
-    tool: str, capability: Capability, subject: str, *, preview: str = ""
-) -> str:
-    raise ToolFailed(f"{tool} {subject}: this command opens no files and no connections")
 
 
 # -- text output -----------------------------------------------------------------------------

@@ -157,6 +157,10 @@ class InputResolver:
                 self._resources.add_to_cache(reference, resolution)
                 return self._resources.is_current(reference, resolution, context)
 
+    def is_fresh(self, resolution: Resolution) -> bool:
+        """Return whether the recorded content of an MCP resource is used for new references."""
+        return self._resources.is_fresh(resolution)
+
     async def changes(
         self,
         reference: ReferenceBlock,

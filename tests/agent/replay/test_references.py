@@ -123,13 +123,14 @@ def test_references_of_steering_prompts_are_replayed(folder: Path, path: str) ->
     assert (result.turns, result.calls) == (2, 1)
 
 
-def test_refreshed_references_are_replayed() -> None:
+def test_a_reference_that_was_read_again_is_replayed() -> None:
     clock = ManualClock()
     library = ResourceServer(holds={NOTES.uri: text_resource("what is there")})
     harness = AgentHarness(["One.", "Two."], resolver=FakeResources(library, clock))
     run(harness.run(prompt_with("Look.", NOTES)))
     clock.turn(3_600)
-    run(harness.run("And now?"))
+    run(harness.run(prompt_with("And now?", NOTES)))
+    assert len(library.reads) == 2
     assert len(statuses(harness)) == 2
     assert replayed(harness).turns == 2
 

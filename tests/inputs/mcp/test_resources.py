@@ -399,9 +399,9 @@ def reads_after(library: ResourceServer, seconds: float, **settings: Any) -> int
     assert details(again)["from_cache"] is (reads == 1)
     same = details(again)["retrieved_at"] == details(first)["retrieved_at"]
     assert same is (reads == 1)
-    assert known.is_current(resource_reference(), recorded_resolution(first), make_context()) is (
-        reads == 1
-    )
+    recorded = recorded_resolution(first)
+    assert known.is_fresh(recorded) is (reads == 1)
+    assert known.is_current(resource_reference(), recorded, make_context())
     return reads
 
 
@@ -417,7 +417,6 @@ def test_a_resource_is_used_again_for_an_hour() -> None:
 def test_the_server_states_how_long_a_resource_is_fresh_up_to_a_day() -> None:
     assert reads_after(ResourceServer(holds={"lib://a": text_resource("w", ttl_s=5)}), 4) == 1
     assert reads_after(ResourceServer(holds={"lib://a": text_resource("w", ttl_s=5)}), 5) == 2
-    assert reads_after(ResourceServer(holds={"lib://a": text_resource("w", ttl_s=0)}), 1) == 2
     forever = ResourceServer(holds={"lib://a": text_resource("w", ttl_s=float("inf"))})
     assert reads_after(forever, 24 * 3_600 - 1) == 1
     assert reads_after(forever, 24 * 3_600) == 2
@@ -438,7 +437,18 @@ def test_the_user_sets_how_long_a_resource_is_fresh_by_server_and_type() -> None
     assert reads_after(library, 10, ttl_s=by_type) == 2
     assert reads_after(library, 10, ttl_s={"other": {"*": 1.0}}) == 1
     library = ResourceServer(holds={"lib://a": text_resource("w", "text/csv", ttl_s=5)})
-    assert reads_after(library, 6, ttl_s=by_type) == 2
+    assert reads_after(library, 29, ttl_s=by_type) == 1
+    assert reads_after(library, 30, ttl_s=by_type) == 2
+    never = {"lib": {"*": 0.0}}
+    assert reads_after(library, 1, ttl_s=never) == 2
+
+
+@pytest.mark.requirement("S2-32")
+def test_a_server_that_sets_no_time_sends_0_and_gets_the_default() -> None:
+    """SDKs of the protocol 2026-07-28 send `ttlMs: 0` for a server that sets no time."""
+    library = ResourceServer(holds={"lib://a": text_resource("w", ttl_s=0)})
+    assert reads_after(library, 3_599) == 1
+    assert reads_after(library, 3_600) == 2
 
 
 @pytest.mark.parametrize("seconds", [-1.0, float("inf"), float("nan")])
@@ -500,7 +510,7 @@ def test_a_record_that_does_not_say_when_and_how_long_is_not_fresh(odd: Any) -> 
     )
     library = ResourceServer(holds={"lib://a": text_resource("words")})
     known = resources(library)
-    assert not known.is_current(resource_reference(), resolution, make_context())
+    assert not known.is_fresh(resolution)
     known.add_to_cache(resource_reference(), resolution)
     assert only_text(run(known.resolve(resource_reference(), make_context()))) == "words"
 

@@ -1,8 +1,8 @@
 """Resolve MCP resources, which are read with permission and cached while they are fresh.
 
-A server may state how long a resource stays fresh; otherwise the user's setting for the type of the
-resource applies, or one hour. A resumed session starts with a cache of the fresh resources in its
-log.
+The user's setting for the type of a resource decides how long it stays fresh, else the time that
+the server states, else one hour. A message keeps the content that was read for it. A resumed
+session starts with a cache of the fresh resources in its log.
 """
 
 from __future__ import annotations
@@ -110,11 +110,20 @@ class ResourceResolver:
     def is_current(
         self, resource: Resource, resolution: Resolution, context: ResolveContext
     ) -> bool:
-        """Return whether a resource that was read is still fresh.
+        """Return whether a resource was read; a message keeps the content that was read for it."""
+        return resolution.status is ResolutionStatus.RESOLVED
+
+    def is_fresh(self, resolution: Resolution) -> bool:
+        """Return whether the content in a resolution can be used for a new reference.
 
         Content that is part of a message is always fresh.
         """
-        return self._is_valid(resolution)
+        details = resolution.details
+        if resolution.status is not ResolutionStatus.RESOLVED or details is None:
+            return False
+        is_part_of_message = details.get("ttl_s", 0) is None
+        is_resource = details.get("kind") == RESOURCE_KIND
+        return is_resource and (is_part_of_message or self._is_fresh(details))
 
     async def changes(
         self, resource: Resource, resolution: Resolution, *, known: frozenset[str] = frozenset()
@@ -125,7 +134,7 @@ class ResourceResolver:
     def add_to_cache(self, resource: Resource, resolution: Resolution) -> None:
         """Add a resource from the log to the cache, if it is still fresh."""
         details = resolution.details or {}
-        if details.get("ttl_s") is None or not self._is_valid(resolution):
+        if details.get("ttl_s") is None or not self.is_fresh(resolution):
             return
         try:
             key = resource.server, normalize_uri(resource.uri)
@@ -140,24 +149,19 @@ class ResourceResolver:
     def _choose_ttl(
         self, resource: Resource, mime_type: str | None, server_ttl_s: float | None
     ) -> float:
-        if server_ttl_s is not None and server_ttl_s >= 0:  # NaN fails the comparison
-            return min(server_ttl_s, _MAX_TTL_S)
         kind = (_clean_mime_type(mime_type) or "").partition(";")[0].strip().lower()
         types = self._ttl_s.get(resource.server, {})
         if kind in types:
             return types[kind]
         # The longest pattern wins, not the first.
         matching = [pattern for pattern in types if matches_wildcard(pattern.lower(), kind)]
-        return types[max(matching, key=len)] if matching else self._default_ttl_s
-
-    def _is_valid(self, resolution: Resolution) -> bool:
-        details = resolution.details
-        if resolution.status is not ResolutionStatus.RESOLVED or details is None:
-            return False
-        # Content that is part of a message does not expire.
-        is_part_of_message = details.get("ttl_s", 0) is None
-        is_resource = details.get("kind") == RESOURCE_KIND
-        return is_resource and (is_part_of_message or self._is_fresh(details))
+        if matching:
+            return types[max(matching, key=len)]
+        # The protocol requires a time, and the SDKs send 0 for a server that sets none. So 0 does
+        # not mean that the server forbids caching. NaN fails the comparison.
+        if server_ttl_s is not None and server_ttl_s > 0:
+            return min(server_ttl_s, _MAX_TTL_S)
+        return self._default_ttl_s
 
     def _is_fresh(self, details: Mapping[str, Any]) -> bool:
         ttl_s = details.get("ttl_s")
