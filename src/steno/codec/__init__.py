@@ -7,6 +7,7 @@ handled by the slower lossless path, which preserves the unknown data unchanged.
 from steno.codec.canonical_json import (
     AnyMessage,
     Document,
+    decode_call,
     decode_document,
     decode_entry,
     decode_header,
@@ -14,6 +15,7 @@ from steno.codec.canonical_json import (
     decode_messages,
     decode_record,
     decode_tool,
+    encode_call,
     encode_document,
     encode_entry,
     encode_header,
@@ -27,6 +29,7 @@ from steno.codec.canonical_json import (
 __all__ = [
     "AnyMessage",
     "Document",
+    "decode_call",
     "decode_document",
     "decode_entry",
     "decode_header",
@@ -34,6 +37,7 @@ __all__ = [
     "decode_messages",
     "decode_record",
     "decode_tool",
+    "encode_call",
     "encode_document",
     "encode_entry",
     "encode_header",

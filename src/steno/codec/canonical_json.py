@@ -1,4 +1,4 @@
-"""Encode and decode messages, tools, entries, records and documents.
+"""Encode and decode messages, tool calls, tools, entries, records and documents.
 
 msgspec decodes a value as a whole; if that fails, `lossless` reads it part by part.
 """
@@ -21,9 +21,10 @@ from steno.codec.json_scanner import (
     split_object,
 )
 from steno.codec.lossless import UnreadablePart, encode_lossless, read_entry, read_union, read_value
-from steno.codec.migrations import migrate_document
+from steno.codec.migrations import migrate_call, migrate_document, migrate_message
 from steno.errors import InvalidDocument, InvalidValue, UnsupportedVersion
 from steno.json_object import JsonObject, raw_members
+from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import Opaque
 from steno.messages.message import ChatMessage, Message, as_messages
 from steno.messages.tool import ToolDefinition
@@ -49,7 +50,7 @@ def encode_message(message: ChatMessage | Opaque) -> bytes:
 
 
 def decode_message(data: bytes | str) -> AnyMessage:
-    """Decode one message.
+    """Decode one message, also of an older version, such as `{"role": "user", "content": "Hi"}`.
 
     If the message cannot be read, it is returned as `Opaque`, and a warning is logged. Raises
     InvalidDocument if `data` is not a JSON object.
@@ -75,7 +76,10 @@ def encode_messages(messages: Iterable[ChatMessage | Opaque]) -> bytes:
 
 
 def decode_messages(data: bytes | str) -> tuple[AnyMessage, ...]:
-    """Decode a JSON array of messages. Raises InvalidDocument if `data` is not a JSON array."""
+    """Decode a JSON array of messages, each as `decode_message` does.
+
+    Raises InvalidDocument if `data` is not a JSON array.
+    """
     try:
         return _decode_messages(data)
     except _DECODE_ERRORS:
@@ -95,8 +99,44 @@ def _decode_message_part(raw: bytes, place: str) -> AnyMessage:
 
 
 def _read_message(raw: bytes, place: str) -> AnyMessage:
-    message: AnyMessage = read_union(raw, AnyMessage, place, _log_warning)
-    return message
+    migrated = migrate_message(raw)
+    if migrated is not None:
+        try:
+            return _decode_message(migrated)
+        except _DECODE_ERRORS:
+            pass
+    current = raw if migrated is None else migrated
+    message: AnyMessage = read_union(current, AnyMessage, place, _log_warning)
+    return replace(message, raw=raw.decode()) if isinstance(message, Opaque) else message
+
+
+# -- tool calls -------------------------------------------------------------------------------
+
+
+def encode_call(call: AnyToolCall) -> bytes:
+    """Encode one tool call as canonical JSON."""
+    return _encode_value(call, (ToolCall, InvalidToolCall))
+
+
+def decode_call(data: bytes | str) -> AnyToolCall:
+    """Decode one tool call: a stored call, a flat call, or a call with OpenAI's `function`.
+
+    The arguments may be text or an object. A call that has an id but breaks another rule is
+    returned as InvalidToolCall. Raises InvalidDocument if `data` is not a call with an id.
+    """
+    try:
+        return _decode_call(data)
+    except _DECODE_ERRORS:
+        raw = migrate_call(_read_input(data))
+    try:
+        return _decode_call(raw)
+    except _DECODE_ERRORS:
+        pass
+    try:
+        call: AnyToolCall = read_union(raw, AnyToolCall, "$", _log_warning)
+    except UnreadablePart as exc:
+        raise InvalidDocument(f"not a tool call: {exc}", code="not_a_call") from None
+    return call
 
 
 # -- tools ------------------------------------------------------------------------------------
@@ -325,6 +365,9 @@ _decode_message: Callable[[bytes | str], AnyMessage] = _prechecked_decoder(
 )
 _decode_messages: Callable[[bytes | str], tuple[AnyMessage, ...]] = _prechecked_decoder(
     msgspec.json.Decoder(tuple[AnyMessage, ...]).decode
+)
+_decode_call: Callable[[bytes | str], AnyToolCall] = _prechecked_decoder(
+    msgspec.json.Decoder(AnyToolCall).decode
 )
 _decode_entry = _prechecked_decoder(msgspec.json.Decoder(Entry).decode)
 _decode_document = _prechecked_decoder(msgspec.json.Decoder(Document).decode)

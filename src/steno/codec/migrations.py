@@ -2,7 +2,8 @@
 
 Version 0 is the flat chat list that many providers use, with role, content and tool_calls. Version
 1 is a session file with tagged messages and their times. Version 2 is the current document. The
-functions work on the JSON text of the members, so unknown members stay unchanged.
+functions work on the JSON text of the members, so unknown members stay unchanged. Single messages
+and calls are migrated by the same functions.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ _ZERO_TIME: Final = b'"0001-01-01T00:00:00Z"'
 """The value in version 1 of a time that was never set."""
 
 _STOP_REASONS: Final = {msgspec.json.encode(reason) for reason in StopReason}
+_MESSAGE_TAGS: Final = {b'"system"', b'"user"', b'"assistant"', b'"tool_result"'}
+_SESSION_MEMBERS: Final = {"timestamp", "is_error"}
+"""The members of messages that only version 1 has."""
 
 RawObject = dict[str, bytes]
 
@@ -37,6 +41,47 @@ def migrate_document(raw: bytes) -> bytes:
     for step in _MIGRATIONS[version:]:
         raw = step(raw)
     return raw
+
+
+def migrate_message(raw: bytes) -> bytes | None:
+    """Convert one message of version 0 or 1; return None if `raw` is not such a message.
+
+    The time of a message stays an unknown member, because version 2 stores times in entries.
+    """
+    message = _split_members(raw)
+    if message is None:
+        return None
+    if _is_flat_message(message):
+        message = _split_members(_to_session_message(raw)) or {}
+    elif not _is_session_message(message):
+        return None
+    return _migrate_message(message)
+
+
+def migrate_call(raw: bytes) -> bytes:
+    """Convert one tool call of any version. A call without an id is returned without one."""
+    flat = _to_session_call(raw)
+    id = (_split_members(flat) or {}).get("id", b'""')
+    return _migrate_block(flat, 0) if _decode_string(id) else flat
+
+
+def _is_flat_message(message: RawObject) -> bool:
+    is_tagged = message.get("type") in _MESSAGE_TAGS and message.get("content", b"")[:1] == b"["
+    return message.get("role", b"").startswith(b'"') and not is_tagged
+
+
+def _is_session_message(message: RawObject) -> bool:
+    blocks = split_array(message.get("content", b"null")) or ()
+    return (
+        not _SESSION_MEMBERS.isdisjoint(message)
+        or message.get("stop_reason") == b'""'
+        or any(map(_is_session_block, blocks))
+    )
+
+
+def _is_session_block(raw: bytes) -> bool:
+    block = _split_members(raw) or {}
+    return _SESSION_BLOCKS.get(block.get("type", b"")) in block
 
 
 def _read_version(raw: bytes) -> int:
@@ -162,11 +207,8 @@ def _migrate_entry(raw: bytes, number: int) -> bytes:
         entry["parent"] = b'"m%d"' % (number - 1)
     if message is None:
         return _join_members({**entry, "payload": raw})
-    moment = message.get("timestamp", b"null")
-    if moment in (b"null", _ZERO_TIME) or _is_json_time(moment):
-        message.pop("timestamp", None)
-        if moment not in (b"null", _ZERO_TIME):
-            entry["time"] = moment
+    if message.get("timestamp", _ZERO_TIME) != _ZERO_TIME and _is_json_time(message["timestamp"]):
+        entry["time"] = message.pop("timestamp")
     return _join_members({**entry, "payload": _migrate_message(message)})
 
 
@@ -178,6 +220,8 @@ def _migrate_message(message: RawObject) -> bytes:
         )
     if message.get("is_error") in (b"true", b"false") and message.pop("is_error") == b"true":
         message["outcome"] = b'"error"'
+    if message.get("timestamp") in (b"null", _ZERO_TIME):
+        del message["timestamp"]
     if message.get("raw_stop_reason") == b'""':
         del message["raw_stop_reason"]
     stop_reason = message.pop("stop_reason", b'""')
@@ -229,6 +273,9 @@ _BLOCK_MIGRATIONS: Final[dict[bytes, Callable[[RawObject, int], bytes]]] = {
     b'"thinking"': _migrate_thinking,
     b'"image"': _migrate_image,
 }
+
+_SESSION_BLOCKS: Final = {b'"thinking"': "thinking", b'"image"': "data"}
+"""The member of a block that only version 1 has, by the type of the block."""
 
 _MIGRATIONS: Final[tuple[Callable[[bytes], bytes], ...]] = (_migrate_flat_list, _migrate_session)
 

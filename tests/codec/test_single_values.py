@@ -1,0 +1,195 @@
+"""One message or one tool call of an older version, read by itself."""
+
+from __future__ import annotations
+
+import json
+import logging
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steno import (
+    AssistantMessage,
+    ChatMessage,
+    InvalidDocument,
+    InvalidToolCall,
+    Opaque,
+    Outcome,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+)
+from steno.codec import (
+    decode_call,
+    decode_document,
+    decode_message,
+    decode_messages,
+    encode_call,
+    encode_message,
+)
+from tests.property.old_formats import OldDocument, flat_chats, sessions
+from tests.property.raw_json import Array, Node, Object, Raw, render, spacings
+
+USER = '{\n  "role": "user",\n  "content": "Write a hello world program"\n}'
+CALL = r"""{"id": "call_001", "name": "write_file",
+  "arguments": {"path": "hello.cs", "content": "Console.WriteLine(\"Hello, World!\");"}}"""
+ASSISTANT = f'{{"role": "assistant", "content": null, "tool_calls": [{CALL}]}}'
+RESULT = '{"role": "tool", "tool_call_id": "call_001", "content": "File written successfully"}'
+ARGUMENTS = {"path": "hello.cs", "content": 'Console.WriteLine("Hello, World!");'}
+
+
+@pytest.mark.requirement("FR-004a-24", "FR-004a-26", "S2-10")
+def test_the_flat_examples_are_messages() -> None:
+    assert decode_message(USER) == ChatMessage.user("Write a hello world program")
+    turn = decode_message(ASSISTANT)
+    assert isinstance(turn, AssistantMessage)
+    assert turn.text is None
+    [call] = turn.tool_calls
+    assert isinstance(call, ToolCall)
+    assert (call.id, call.name) == ("call_001", "write_file")
+    assert dict(call.parsed) == ARGUMENTS
+    assert decode_message(RESULT) == ChatMessage.tool_result(
+        "call_001", "File written successfully"
+    )
+
+
+@pytest.mark.requirement("S2-10")
+@pytest.mark.parametrize("raw", [USER, ASSISTANT, RESULT])
+def test_a_flat_message_is_read_as_it_is_in_a_list(raw: str) -> None:
+    message = decode_message(raw)
+    assert not isinstance(message, Opaque)
+    assert decode_document(f"[{raw}]").messages == (message,)
+    assert decode_messages(f"[{raw}, {raw}]") == (message, message)
+    assert decode_message(raw.encode()) == message
+    assert decode_message(encode_message(message)) == message
+
+
+def listed_messages(tree: Node) -> list[Node]:
+    found = tree["messages"] if isinstance(tree, Object) else tree
+    assert isinstance(found, Array)
+    return list(found.parts)
+
+
+@given(flat_chats(), st.data())
+def test_any_flat_message_is_read_as_it_is_in_a_list(
+    chat: OldDocument, data: st.DataObject
+) -> None:
+    spacing = data.draw(spacings())
+    parts = [render(part, spacing) for part in listed_messages(chat.tree)]
+    assert tuple(map(decode_message, parts)) == decode_document(f"[{','.join(parts)}]").messages
+
+
+@given(sessions(), st.data())
+def test_any_message_of_a_session_file_is_read_as_it_is_there(
+    session: OldDocument, data: st.DataObject
+) -> None:
+    """Only the time differs: the document stores it in the entry, the message as unknown data."""
+    spacing = data.draw(spacings())
+    for part in listed_messages(session.tree):
+        assert isinstance(part, Object)
+        moment = json.loads(render(part["timestamp"], spacing))
+        unset = [(name, node) for name, node in part.members if json.loads(name) != "timestamp"]
+        unset.append(('"timestamp"', Raw('"0001-01-01T00:00:00Z"')))
+        raw = render(part, spacing)
+        there = decode_document(f'{{"version": 1, "messages": [{raw}]}}').messages
+        assert there == (decode_message(render(Object(unset), spacing)),)
+        message = decode_message(raw)
+        kept = json.loads(f"{{{message.unknown.text}}}") if message.unknown else {}
+        assert kept.get("timestamp") == (None if moment.startswith("0001") else moment)
+
+
+@pytest.mark.requirement("S2-10")
+def test_a_message_of_a_session_file_keeps_its_meaning() -> None:
+    failed = decode_message(
+        '{"type": "tool_result", "tool_call_id": "c", "content": [], "is_error": true}'
+    )
+    assert isinstance(failed, ToolResultMessage)
+    assert failed.outcome is Outcome.ERROR
+    turn = decode_message(
+        '{"type": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}]}'
+    )
+    assert turn == AssistantMessage(content=(Thinking("Hm."),))
+
+
+def test_an_unknown_role_is_preserved() -> None:
+    raw = '{"role": "critic",  "content": [1.50]}'
+    message = decode_message(raw)
+    assert isinstance(message, Opaque)
+    assert (message.kind, message.raw) == ("critic", raw)
+    assert encode_message(message).decode() == raw
+
+
+def test_a_current_message_with_an_unknown_role_member_is_not_migrated() -> None:
+    raw = b'{"type":"user","content":[{"type":"text","text":"a"}],"role":"user"}'
+    assert encode_message(decode_message(raw)) == raw
+
+
+# -- tool calls ----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("FR-004a-48")
+@pytest.mark.parametrize(
+    "raw",
+    [
+        CALL,
+        json.dumps({**json.loads(CALL), "arguments": json.dumps(ARGUMENTS)}),
+        json.dumps({**json.loads(CALL), "type": "tool_call"}),
+        json.dumps(
+            {
+                "id": "call_001",
+                "type": "function",
+                "function": {"name": "write_file", "arguments": json.dumps(ARGUMENTS)},
+            }
+        ),
+    ],
+    ids=["flat", "flat_text", "tagged", "openai"],
+)
+def test_a_call_is_read_by_itself(raw: str) -> None:
+    call = decode_call(raw)
+    assert isinstance(call, ToolCall)
+    assert (call.id, call.name) == ("call_001", "write_file")
+    assert dict(call.parsed) == ARGUMENTS
+    listed = decode_document(f'[{{"role": "assistant", "tool_calls": [{raw}]}}]')
+    assert listed.messages[0].tool_calls == (call,)
+
+
+@pytest.mark.requirement("FR-004a-47", "FR-004a-48")
+def test_a_call_is_written_and_read_again() -> None:
+    for call in (
+        ToolCall(id="c1", name="read", arguments='{"n": 1.0}'),
+        ToolCall(id="c1", name="fs_read", original_name="fs.read"),
+        InvalidToolCall(id="c1", name="a b", arguments="[", reason="broken"),
+    ):
+        assert decode_call(encode_call(call)) == call
+
+
+def test_unknown_members_of_a_call_are_preserved() -> None:
+    call = decode_call('{"id": "c1", "name": "read", "arguments": {}, "mood": 1.50}')
+    assert b'"mood":1.50' in encode_call(call).replace(b": ", b":")
+
+
+def test_a_call_that_breaks_a_rule_is_invalid(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "steno.codec")
+    for arguments in ("[1]", '"{"'):
+        call = decode_call(f'{{"id": "c1", "name": "read", "arguments": {arguments}}}')
+        assert isinstance(call, InvalidToolCall)
+
+
+@pytest.mark.parametrize(
+    ("raw", "code"),
+    [
+        ("{}", "not_a_call"),
+        ("[]", "not_a_call"),
+        ("5", "not_a_call"),
+        ('{"name": "read", "arguments": {}}', "not_a_call"),
+        ('{"id": "", "name": "read"}', "not_a_call"),
+        ('{"id": 5, "name": "read"}', "not_a_call"),
+        (USER, "not_a_call"),
+        ("{", "not_json"),
+    ],
+)
+def test_anything_else_is_not_a_call(raw: str, code: str) -> None:
+    with pytest.raises(InvalidDocument) as caught:
+        decode_call(raw)
+    assert caught.value.code == code
