@@ -464,10 +464,14 @@ def test_checking_a_message_is_the_same_work_for_long_content(
 
 
 @pytest.mark.requirement("NFR-004a-06", "NFR-004a-09")
-def test_checking_a_message_copies_none_of_its_content() -> None:
-    """Of ASCII, that is: other text is looked through once for lone surrogates."""
-    text = "x" * 1_000_000
-    assert peak_memory(lambda: ChatMessage.user(text)) < 10_000
+@pytest.mark.parametrize(
+    ("character", "limit"), [("x", 10_000), ("é", 200_000), ("漢", 200_000), ("😀", 200_000)]
+)
+def test_the_memory_to_check_a_message_is_bounded(character: str, limit: int) -> None:
+    """ASCII is not scanned; other text is scanned in slices for lone surrogates."""
+    text = character * 1_000_000
+    assert peak_memory(lambda: ChatMessage.user(text)) < limit
+    assert peak_memory(lambda: replace_lone_surrogates(text)) < limit
 
 
 @pytest.mark.requirement("NFR-004a-07")
