@@ -6,19 +6,23 @@ r"""Import and export flat chat lists with role, content, tool_calls and tool_ca
         "function": {"name": "run_tests", "arguments": "{\"path\": \"tests\"}"}}]},
      {"role": "tool", "tool_call_id": "c1", "content": "3 passed"}]
 
-The codec reads the list. It also accepts calls without `function`, arguments that are objects, and
-an object with the list in `messages`. A failed result has `"is_error": true`. If a message has
-several texts, `content` is a list of parts.
+The codec reads the list. It also accepts calls without `function`, arguments that are objects, an
+object with the list in `messages`, and a single message. A failed result has `"is_error": true`. If
+a message has several texts, `content` is a list of parts.
+
+An imported file is exported unchanged: the header stores the form of the file, and an entry the
+members that steno would write differently. New calls have the form of the first call of the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final, assert_never
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple, assert_never
 
 from msgspec.structs import replace
 
 from steno.codec import decode_document
+from steno.codec.json_scanner import split_array, split_object
 from steno.errors import InvalidDocument
 from steno.formats.format import (
     ExportedFile,
@@ -31,12 +35,15 @@ from steno.formats.format import (
 )
 from steno.formats.json_text import (
     JsonMembers,
+    arguments_object,
+    changed_members,
     foreign_json,
     opaque_entry,
     parse_array,
     parse_object,
     read_json_input,
     restore_members,
+    unknown_names,
     write_array,
     write_json,
     write_object,
@@ -47,6 +54,7 @@ from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original
 from steno.messages.content import OWN_FORMAT, Opaque, Text
 from steno.messages.message import (
     AssistantMessage,
+    ChatMessage,
     Message,
     SystemMessage,
     ToolResultMessage,
@@ -70,66 +78,184 @@ _SUPPORTED_FIELDS: Final[SupportedFields] = {
 }
 
 
+_PROMPT: Final = "system_prompt"
+"""The member, beside `messages`, that is imported as the first message."""
+
+
+class _CallForm(NamedTuple):
+    """The form of tool calls; the default is OpenAI's."""
+
+    function: bool = True
+    """Whether name and arguments are in a `function` object."""
+    text: bool = True
+    """Whether the arguments are text, not an object."""
+
+
+class _FileForm(NamedTuple):
+    """The form of an imported file; the default is a list."""
+
+    calls: _CallForm = _CallForm()
+    is_single: bool = False
+    """Whether the file is one message, without a list."""
+    members: JsonMembers | None = None
+    """The members of the object around the list, except `messages`; None if there is no object."""
+    has_prompt: bool = False
+    """Whether the first message is the member `system_prompt` of that object."""
+
+
 # -- reading ---------------------------------------------------------------------------------
 
 
 def decode(data: bytes) -> ImportedSession:
-    """Read a flat chat list, or an object that contains one. Raises InvalidDocument otherwise."""
+    """Read a flat chat list, an object that contains one, or a single message.
+
+    Raises InvalidDocument if the file is none of these.
+    """
     raw = read_json_input(data)
-    outer_members: JsonMembers = {} if raw.lstrip().startswith(b"[") else parse_object(raw, "chat")
-    if outer_members.get("version", b"0") != b"0":
+    members = None if raw.lstrip().startswith(b"[") else parse_object(raw, "chat")
+    is_single = members is not None and "role" in members and "messages" not in members
+    if is_single:
+        members, raw = None, write_array([raw.strip()])
+    if members is not None and members.get("version", b"0") != b"0":
         raise InvalidDocument(
             "the version of a flat chat list must be 0 or absent; choose another format",
             code="invalid_version",
             place="chat",
         )
-    messages = outer_members.pop("messages", b"null") if outer_members else raw
-    parts = parse_array(messages, "messages")
+    parts = parse_array(raw if members is None else members.pop("messages", b"null"), "messages")
     document = decode_document(raw)
     leading = len(document.entries) - len(parts)
-    entries = [*document.entries[:leading]]
+    # A system prompt that is not text is not an entry; `members` preserves it.
+    entries = [e for e in document.entries[:leading] if isinstance(e.payload, SystemMessage)]
+    if members is not None and entries:
+        del members[_PROMPT]
+    form = _FileForm(_find_call_form(parts), is_single, members, has_prompt=bool(entries))
     for entry, part in zip(document.entries[leading:], parts, strict=True):
-        entries.append(entry if entry.message is not None else opaque_entry(entry, part, NAME))
-    if leading:
-        del outer_members["system_prompt"]  # imported as an entry
-    extra_members = {name: value.decode() for name, value in outer_members.items()}
-    about = {NAME: extra_members} if extra_members else None
-    header = Header(id=document.id or new_id(), created_at=document.created_at, about=about)
+        entries.append(_with_original_members(entry, part, form.calls))
+    header = Header(
+        id=document.id or new_id(), created_at=document.created_at, about=_store_form(form)
+    )
     return ImportedSession(header, link_entries(entries))
+
+
+def _find_call_form(parts: Sequence[bytes]) -> _CallForm:
+    """Return the form of the first tool call."""
+    for part in parts:
+        calls = split_array(_members_of(part).get("tool_calls", b"null"))
+        if calls:
+            call = _members_of(calls[0])
+            function = _members_of(call.get("function", b"null"))
+            arguments = (function or call).get("arguments", b'"')
+            return _CallForm(function=bool(function), text=arguments.startswith(b'"'))
+    return _CallForm()
+
+
+def _members_of(raw: bytes) -> JsonMembers:
+    return {name: value for name, _, value in split_object(raw) or ()}
+
+
+def _with_original_members(entry: Entry, raw: bytes, calls: _CallForm) -> Entry:
+    """Add to the audit data the members of a message that steno would write differently."""
+    message = entry.message
+    if message is None:
+        return opaque_entry(entry, raw, NAME)
+    unknown = unknown_names(message.unknown)
+    original = {name: value for name, value in _members_of(raw).items() if name not in unknown}
+    changed = changed_members(original, _message_members(message, calls))
+    return replace(entry, audit={NAME: changed}) if changed else entry
+
+
+# -- the form of a file ----------------------------------------------------------------------
+
+
+def _store_form(form: _FileForm) -> dict[str, Any] | None:
+    """Return the form of a file for the header of a session; None for the default form."""
+    if form == _FileForm():
+        return None
+    stored: dict[str, Any] = {"calls": form.calls._asdict()}
+    for name in ("is_single", "has_prompt"):
+        if getattr(form, name):
+            stored[name] = True
+    if form.members is not None:
+        stored["members"] = {name: value.decode() for name, value in form.members.items()}
+    return {NAME: stored}
+
+
+def _read_form(header: Header) -> _FileForm:
+    """Return the form that the header stores; the default form if it stores none."""
+    about = (header.about or {}).get(NAME)
+    if not isinstance(about, Mapping):
+        return _FileForm()
+    calls = about.get("calls")
+    if not isinstance(calls, Mapping):
+        return _FileForm(members=restore_members({}, about))  # an import of an older version
+    function, text = (calls.get(name) is not False for name in _CallForm._fields)
+    members = about.get("members")
+    return _FileForm(
+        _CallForm(function=function, text=text),
+        is_single=about.get("is_single") is True,
+        members=None if members is None else restore_members({}, members),
+        has_prompt=about.get("has_prompt") is True,
+    )
 
 
 # -- writing ---------------------------------------------------------------------------------
 
 
 def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
-    """Write a flat chat list, wrapped in an object if the imported file had other members."""
+    """Write a flat chat list, or the form that the imported file had."""
     entries = [as_version_2(entry) for entry in entries]
     losses = ExportLossCollector(NAME, _SUPPORTED_FIELDS)
     losses.add_header(header)
     if entries:
         losses.add("ids_and_times", "entries")
+    form = _read_form(header)
+    prompt = _find_prompt(form, entries)
     names: dict[str, str] = {}
     written: list[WrittenEntry] = []
     parts: list[bytes] = []
     for number, entry in enumerate(entries):
         place = f"entries[{number}]"
-        message = entry.message
-        part = foreign_json(entry.payload, NAME) if message is None else _encode_message(message)
+        if entry is prompt:
+            losses.add_omitted(place, entry, losses.omitted_of_envelope(entry))
+            continue
+        omitted = _omitted_fields(entry, names, losses)
+        payload = entry.payload
+        part = _restore_original(entry, form.calls)
+        if part is not None:
+            omitted = losses.omitted_of_envelope(entry)
+        else:
+            part = _encode_entry(entry, form.calls)
+            if isinstance(payload, ToolResultMessage):
+                payload = replace(payload, tool_name="")
         if part is None:
             losses.add_omitted(place, entry, [str(entry.payload.__struct_config__.tag)])
             continue
         parts.append(part)
-        has_loss = losses.add_omitted(place, entry, _omitted_fields(entry, names, losses))
-        payload = entry.payload
-        if isinstance(payload, ToolResultMessage):
-            payload = replace(payload, tool_name="")
+        has_loss = losses.add_omitted(place, entry, omitted)
         written.append(WrittenEntry(place, entry, payload, has_loss))
-    data = write_array(parts)
-    outer_members = restore_members({}, (header.about or {}).get(NAME))
-    if outer_members:
-        data = write_object(outer_members | {"messages": data})
     add_differences(written, decode(write_array(parts)).entries, losses)
-    return ExportedFile(data, losses.result())
+    return ExportedFile(_join_parts(parts, form, prompt), losses.result())
+
+
+def _find_prompt(form: _FileForm, entries: Sequence[Entry]) -> Entry | None:
+    """Return the first entry if it is written as `system_prompt`, else None."""
+    payload = entries[0].payload if form.has_prompt and entries else None
+    if isinstance(payload, SystemMessage) and payload == ChatMessage.system(payload.text):
+        return entries[0]
+    return None
+
+
+def _join_parts(parts: Sequence[bytes], form: _FileForm, prompt: Entry | None) -> bytes:
+    """Return a file of the given form with these messages."""
+    if form.is_single and len(parts) == 1:
+        return parts[0]
+    data = write_array(parts)
+    if form.members is None:
+        return data
+    message = None if prompt is None else prompt.message
+    head = {} if message is None else {_PROMPT: write_json(message.text)}
+    return write_object(head | form.members | {"messages": data})
 
 
 def _omitted_fields(entry: Entry, names: dict[str, str], losses: ExportLossCollector) -> list[str]:
@@ -147,25 +273,52 @@ def _omitted_fields(entry: Entry, names: dict[str, str], losses: ExportLossColle
     return found
 
 
-def _encode_message(message: Message) -> bytes | None:
-    """Write a message; return None if a flat chat list cannot express it."""
+# -- messages --------------------------------------------------------------------------------
+
+
+def _restore_original(entry: Entry, calls: _CallForm) -> bytes | None:
+    """Write an imported message as it was in the file; None if it is new or was changed."""
+    changed = (entry.audit or {}).get(NAME)
+    message = entry.message
+    if message is None or changed is None:
+        return None
+    restored = restore_members(_message_members(message, calls), changed)
+    if restored is None:
+        return None
+    raw = write_object(restored, message.unknown)
+    # The codec reads a list only if one of its messages has a role.
+    read = decode_document(write_array([b'{"role":"user","content":"-"}', raw])).entries[1]
+    return raw if (read.payload, read.time) == (entry.payload, entry.time) else None
+
+
+def _encode_entry(entry: Entry, calls: _CallForm) -> bytes | None:
+    """Write an entry; return None if a flat chat list cannot express it."""
+    message = entry.message
+    if message is None:
+        return foreign_json(entry.payload, NAME)
+    members = _message_members(message, calls)
+    return write_object(members, message.unknown) if members else None
+
+
+def _message_members(message: Message, calls: _CallForm) -> JsonMembers:
+    """Return the members of a message; empty if a flat chat list cannot express the message."""
     content = _encode_content(message)
     members: JsonMembers = {"role": write_json(message.role), "content": content or b'""'}
     match message:
         case SystemMessage() | UserMessage():
             if content is None:
-                return None
+                return {}
         case AssistantMessage():
-            calls = [_encode_call(call) for call in message.tool_calls]
-            if calls:
-                members |= {"content": content or b"null", "tool_calls": write_array(calls)}
+            found = [_encode_call(call, calls) for call in message.tool_calls]
+            if found:
+                members |= {"content": content or b"null", "tool_calls": write_array(found)}
         case ToolResultMessage():
             members["tool_call_id"] = write_json(message.tool_call_id)
             if message.is_error:
                 members["is_error"] = b"true"
         case _:
             assert_never(message)
-    return write_object(members, message.unknown)
+    return members
 
 
 def _encode_content(message: Message) -> bytes | None:
@@ -188,9 +341,15 @@ def _encode_content(message: Message) -> bytes | None:
     return write_array(parts) if parts else None
 
 
-def _encode_call(call: AnyToolCall) -> bytes:
-    function = write_object(
-        {"name": write_json(original_tool_name(call)), "arguments": write_json(call.arguments)}
-    )
-    members = {"id": write_json(call.id), "type": b'"function"', "function": function}
+def _encode_call(call: AnyToolCall, form: _CallForm) -> bytes:
+    arguments = None if form.text else arguments_object(call.arguments)
+    function = {
+        "name": write_json(original_tool_name(call)),
+        "arguments": write_json(call.arguments) if arguments is None else arguments,
+    }
+    members = {"id": write_json(call.id)}
+    if form.function:
+        members |= {"type": b'"function"', "function": write_object(function)}
+    else:
+        members |= function
     return write_object(members, call.unknown)

@@ -210,13 +210,18 @@ class ExportLossCollector:
         if names:
             self.add("fields", "session", names=tuple(names))
 
-    def omitted_of_entry(self, entry: Entry) -> list[str]:
-        """Return the fields of an entry and its message that the format cannot express."""
+    def omitted_of_envelope(self, entry: Entry) -> list[str]:
+        """Return the fields of an entry, apart from its payload, that the format omits."""
         names = ["decision"] if entry.decision is not None else []
         if entry.unknown and entry.is_understood:
             names.append("unknown_members")
         if entry.audit is not None and set(entry.audit) != {self._format}:
             names.append("audit")
+        return names
+
+    def omitted_of_entry(self, entry: Entry) -> list[str]:
+        """Return the fields of an entry and its message that the format cannot express."""
+        names = self.omitted_of_envelope(entry)
         message = entry.message
         if message is not None:
             names += self.omitted_of_message(message)
