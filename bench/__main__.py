@@ -17,6 +17,7 @@ from bench import (
     construct,
     history,
     log,
+    long_content,
     loopback,
     memory,
     plot,
@@ -31,6 +32,7 @@ from bench.harness import Settings, Stopwatch
 
 WORKS: dict[str, Callable[[Stopwatch], list[Finding]]] = {
     "construct": construct.run,
+    "long": long_content.run,
     "codec": codec.run,
     "arguments": arguments.run,
     "assembly": assembly.run,
