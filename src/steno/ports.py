@@ -490,6 +490,8 @@ class ResolveContext(NamedTuple):
     """The error with which the model refused an earlier image; empty if it refused no image."""
     report_progress: Callable[[str], object] = lambda _: None
     """Reports the current step of a slow resolution to the user."""
+    run_id: str = ""
+    """Identifies the run, in which each MCP resource is read at most once; empty if unknown."""
 
     async def require_permission(
         self, tool: str, capability: Capability, subject: str, *, name: str, preview: str = ""

@@ -157,8 +157,10 @@ class SlowResolver(ScriptedResolver):
 class FakeResources:
     """Resources of a server that a test holds, read as those of real ones are (`Resolver`)."""
 
-    def __init__(self, library: ResourceServer, clock: ManualClock) -> None:
-        self._inner = ResourceResolver(lambda _: library, now=clock)
+    def __init__(
+        self, library: ResourceServer, clock: ManualClock, *, ttl_s: float = 3_600
+    ) -> None:
+        self._inner = ResourceResolver(lambda _: library, now=clock, default_ttl_s=ttl_s)
 
     async def resolve(self, pointer: ReferenceBlock, viewer: ResolveContext) -> ResolvedReference:
         assert isinstance(pointer, Resource)

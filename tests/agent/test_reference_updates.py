@@ -7,14 +7,21 @@ from typing import Any
 
 import pytest
 
-from steno.agent import EndReason
+from steno.agent import EndReason, SteeringPolicy
 from steno.errors import ServerFailed
 from steno.records.entry import Compaction
 from steno.tools.edit import EditTool
 from steno.tools.read import ReadTool
 from steno.tools.workspace import Workspace
 from steno.tools.write import WriteTool
-from tests.agent.agent_setup import AgentHarness, call, gate_allowing, run, turn_with_calls
+from tests.agent.agent_setup import (
+    AgentHarness,
+    call,
+    gate_allowing,
+    read_tool,
+    run,
+    turn_with_calls,
+)
 from tests.agent.reference_doubles import (
     NOTES,
     FakeResources,
@@ -37,13 +44,14 @@ HOUR_S = 3_600
 
 
 def on_shelves(
-    turns: list[Any], **settings: Any
+    turns: list[Any], *tools: Any, ttl_s: float = HOUR_S, **settings: Any
 ) -> tuple[AgentHarness, ResourceServer, ManualClock]:
     library, clock = (
         ResourceServer(holds={NOTES.uri: text_resource("first edition")}),
         ManualClock(),
     )
-    return AgentHarness(turns, resolver=FakeResources(library, clock), **settings), library, clock
+    resolver = FakeResources(library, clock, ttl_s=ttl_s)
+    return AgentHarness(turns, *tools, resolver=resolver, **settings), library, clock
 
 
 @pytest.mark.requirement("S2-32")
@@ -72,6 +80,51 @@ def test_a_resource_that_is_pointed_at_twice_is_read_once_while_it_is_fresh() ->
     run(harness.run(prompt_with("Look again.", NOTES)))
     assert library.reads == [NOTES.uri]
     assert [found["from_cache"] for found in details(harness)] == [False, True]
+
+
+@pytest.mark.requirement("S2-32")
+@pytest.mark.parametrize("ttl_s", [0, 10])
+def test_a_resource_is_read_at_most_once_in_a_run(ttl_s: float) -> None:
+    """Even if it is not cached, or the run takes longer than it stays fresh."""
+
+    def steer_later(*_: object) -> str:
+        clock.turn(60)
+        library.holds[NOTES.uri] = text_resource("second edition")
+        harness.agent.steer(prompt_with("And this?", NOTES), SteeringPolicy.AFTER_CALLS)
+        return "done"
+
+    turns = [turn_with_calls(call("a", "read")), "One.", "Two."]
+    harness, library, clock = on_shelves(turns, read_tool("read", steer_later), ttl_s=ttl_s)
+    run(harness.run(prompt_with("Compare.", NOTES, NOTES)))
+    assert library.reads == [NOTES.uri]
+    assert [found["from_cache"] for found in details(harness)] == [False, True, True]
+    assert "first edition" in text_in_message(harness.provider.requests[-1])
+    run(harness.run(prompt_with("And now?", NOTES)))
+    assert library.reads == [NOTES.uri, NOTES.uri]
+    assert "second edition" in text_in_message(harness.provider.requests[-1])
+    harness.check()
+
+
+@pytest.mark.requirement("S2-32")
+def test_messages_keep_their_resources_over_turns_and_after_a_resume() -> None:
+    harness, library, clock = on_shelves(["One.", "Two.", "Three."], ttl_s=0)
+    for edition in ("first", "second", "third"):
+        library.holds[NOTES.uri] = text_resource(f"{edition} edition")
+        run(harness.run(prompt_with("Look.", NOTES)))
+    library.failure = ServerFailed("mcp lib: it is gone")
+    clock.turn(HOUR_S)
+    resumed = AgentHarness(
+        ["Four."],
+        store=harness.store,
+        conversation=harness.store.open(harness.conversation.id),
+        resolver=FakeResources(library, clock, ttl_s=0),
+    )
+    assert run(resumed.run("And now?")).end_reason is EndReason.DONE
+    assert library.reads == [NOTES.uri] * 3
+    [request] = resumed.provider.requests
+    editions = [text_in_message(request, position) for position in (1, 3, 5)]
+    assert ["first" in editions[0], "second" in editions[1], "third" in editions[2]] == [True] * 3
+    resumed.check()
 
 
 def test_summarized_references_are_not_checked_again() -> None:

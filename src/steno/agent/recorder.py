@@ -15,6 +15,7 @@ from typing import Any, NoReturn, TypeAlias, final
 from steno.agent.events import EntryRecorded, LoopEvent
 from steno.agent.results import ResultCode, build_cancelled_result
 from steno.errors import LogError, Unavailable
+from steno.ids import new_id
 from steno.log.conversation import Conversation
 from steno.log.queries import shell_command_of
 from steno.messages.message import ChatMessage
@@ -38,6 +39,7 @@ class RunRecorder:
 
     def __init__(self, conversation: Conversation, on_event: OnEvent) -> None:
         self.conversation = conversation
+        self.run_id = new_id()
         self._on_event = on_event
 
     def emit(self, event: LoopEvent) -> None:

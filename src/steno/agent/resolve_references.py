@@ -327,6 +327,7 @@ class ReferenceResolver:
             vision=turn.vision,
             image_refusal=turn.image_refusal,
             report_progress=partial(_send_notice, recorder, code="progress"),
+            run_id=recorder.run_id,
         )
 
     async def _resolve(

@@ -536,6 +536,18 @@ def test_the_cache_is_bounded_and_drops_the_least_recently_used() -> None:
 
 
 @pytest.mark.requirement("S2-32")
+def test_what_one_run_reads_stays_in_the_cache_for_the_run() -> None:
+    names = [f"lib://{name}" for name in "abc"]
+    library = ResourceServer(holds={name: text_resource("x" * 400) for name in names})
+    known = resources(library, limits=ResourceLimits(max_bytes=100), default_ttl_s=0)
+    for run_id in ("run-1", "run-2"):
+        for uri in names * 2:
+            context = make_context()._replace(run_id=run_id)
+            run(known.resolve(resource_reference(uri), context))
+    assert library.reads == names * 2
+
+
+@pytest.mark.requirement("S2-32")
 def test_servers_do_not_share_the_cache() -> None:
     libraries = {
         name: ResourceServer(name, holds={"lib://a": text_resource(name)})

@@ -1,8 +1,9 @@
 """Resolve MCP resources, which are read with permission and cached while they are fresh.
 
 The user's setting for the type of a resource decides how long it stays fresh, else the time that
-the server states, else one hour. A message keeps the content that was read for it. A resumed
-session starts with a cache of the fresh resources in its log.
+the server states, else one hour. Within one run, a resource is read at most once. A message keeps
+the content that was read for it. A resumed session starts with a cache of the fresh resources in
+its log.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class ResourceResolver:
             preview=f"read {uri} from the MCP server {server.name}",
         )
         cached = self._cache.get(_cache_key(resource))
-        if cached is not None and self._is_fresh(cached.details):
+        if cached is not None and self._is_reusable(cached, context):
             return _as_reference(cached, allowed_by=allowed_by, from_cache=True)
         context.report_progress(f"reading {uri} from the MCP server {server.name}")
         response = await server.read(resource.uri)
@@ -104,6 +105,7 @@ class ResourceResolver:
             raise ServerFailed(message, code="resource_empty", place=f"mcp {server.name}")
         ttl_s = self._choose_ttl(resource, response.contents[0].mime_type, response.ttl_s)
         fetched = await self._build_cached(resource, response.contents, ttl_s, self._now())
+        fetched = fetched._replace(run_id=context.run_id)
         self._cache.put(_cache_key(resource), fetched)
         return _as_reference(fetched, allowed_by=allowed_by)
 
@@ -149,22 +151,33 @@ class ResourceResolver:
     def _choose_ttl(
         self, resource: Resource, mime_type: str | None, server_ttl_s: float | None
     ) -> float:
-        kind = (_clean_mime_type(mime_type) or "").partition(";")[0].strip().lower()
-        types = self._ttl_s.get(resource.server, {})
-        if kind in types:
-            return types[kind]
-        # The longest pattern wins, not the first.
-        matching = [pattern for pattern in types if matches_wildcard(pattern.lower(), kind)]
-        if matching:
-            return types[max(matching, key=len)]
+        configured_s = self._configured_ttl(resource.server, _clean_mime_type(mime_type))
+        if configured_s is not None:
+            return configured_s
         # The protocol requires a time, and the SDKs send 0 for a server that sets none. So 0 does
         # not mean that the server forbids caching. NaN fails the comparison.
         if server_ttl_s is not None and server_ttl_s > 0:
             return min(server_ttl_s, _MAX_TTL_S)
         return self._default_ttl_s
 
+    def _configured_ttl(self, server: object, mime_type: object) -> float | None:
+        """Return the user's setting for a type of resource; None if there is none."""
+        kind = str(mime_type or "").partition(";")[0].strip().lower()
+        types = self._ttl_s.get(str(server), {})
+        if kind in types:
+            return types[kind]
+        # The longest pattern wins, not the first.
+        matching = [pattern for pattern in types if matches_wildcard(pattern.lower(), kind)]
+        return types[max(matching, key=len)] if matching else None
+
+    def _is_reusable(self, cached: _CachedResource, context: ResolveContext) -> bool:
+        is_of_this_run = bool(context.run_id) and cached.run_id == context.run_id
+        return is_of_this_run or self._is_fresh(cached.details)
+
     def _is_fresh(self, details: Mapping[str, Any]) -> bool:
-        ttl_s = details.get("ttl_s")
+        # The setting may have changed since the resource was read.
+        configured_s = self._configured_ttl(details.get("server"), details.get("mime_type"))
+        ttl_s = details.get("ttl_s") if configured_s is None else configured_s
         age_s = (self._now() - _retrieved_at(details)).total_seconds()
         return isinstance(ttl_s, (int, float)) and 0 <= age_s < ttl_s
 
@@ -230,11 +243,16 @@ class _CachedResource(NamedTuple):
     content: _ResolvedContent
     details: Mapping[str, Any]
     notice: str = ""
+    run_id: str = ""
+    """The run in which the resource was read; empty if unknown."""
 
 
 @final
 class _ResourceCache:
-    """A cache of limited size that drops the least recently used resources first."""
+    """A cache of limited size that drops the least recently used resources first.
+
+    Resources that the current run has read stay, so that the run does not read them again.
+    """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -251,9 +269,16 @@ class _ResourceCache:
         size = sum(map(_block_size, resource.content))
         self._size += size - self._entries.pop(key, (None, 0))[1]
         self._entries[key] = resource, size
-        while self._size > self._max_bytes:
-            _, (_, evicted_size) = self._entries.popitem(last=False)
-            self._size -= evicted_size
+        if self._size > self._max_bytes:
+            self._evict(resource.run_id)
+
+    def _evict(self, run_id: str) -> None:
+        for key, (resource, size) in list(self._entries.items()):
+            if self._size <= self._max_bytes:
+                break
+            if not run_id or resource.run_id != run_id:
+                del self._entries[key]
+                self._size -= size
 
 
 def _cache_key(resource: Resource) -> tuple[str, str]:
@@ -287,7 +312,7 @@ class ResourceLimits(NamedTuple):
     """The limits for cached and resolved resources."""
 
     max_bytes: int = 32 * 1024 * 1024
-    """The maximum size of the cache."""
+    """The maximum size of the cache; resources of the current run may exceed it."""
     max_text_characters: int = 64 * 1024
     """The maximum number of characters of one resource that are sent to a model."""
     max_data_bytes: int = 1024 * 1024
