@@ -9,6 +9,8 @@ import pytest
 from steno import Conversation, Outcome
 from steno.agent import Agent, ContextChanged, EndReason, LoopEvent, Notice
 from steno.messages.change import Change
+from steno.messages.content import Resource, Text
+from steno.messages.framed_text import read_frame
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.store import MemoryStore
 from steno.testing.conformance.scripted_server import (
@@ -199,5 +201,24 @@ def test_thinking_that_the_next_provider_cannot_take_is_reported_once(
         lost = losses_in(events)
         assert len(lost) == len(set(lost))
         assert bool(lost) is (wire != "anthropic_messages")
+
+    run(main())
+
+
+@every_wire
+@pytest.mark.requirement("S2-31")
+def test_a_resource_reaches_the_model_as_information_without_a_resolver(wire: str) -> None:
+    async def main() -> None:
+        table = Resource(server="db", uri="db://schema", text="CREATE TABLE t;")
+        answer = server_response(wire, TextPiece("A table."))
+        async with run_provider(wire, answer) as (server, provider):
+            await Agent(provider, Conversation()).run(UserMessage((Text("Explain."), table)))
+        [messages] = messages_sent_to(server, wire)
+        text = messages[-1].text or ""
+        assert text.startswith("Explain.\n")
+        frame = read_frame(text.removeprefix("Explain.").strip("\n"))
+        assert frame is not None
+        assert frame.label == "resource db://schema of the MCP server db, unknown type"
+        assert frame.text == "CREATE TABLE t;"
 
     run(main())

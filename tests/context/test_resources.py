@@ -165,6 +165,24 @@ def test_an_image_of_a_resource_is_restored_from_its_blob() -> None:
     assert image.source == data
 
 
+@pytest.mark.requirement("S2-31")
+def test_text_inside_a_message_is_framed_without_a_resolver() -> None:
+    inside = Resource(
+        server="s", uri="s://a", mime_type="text/plain", text="CREATE TABLE t;", retrieved_at=WHEN
+    )
+    unresolved = build(log(only_user_message(Text("see "), inside)))
+    found_later = build(log(only_user_message(Text("see "), link("a")), resolved(1, inside)))
+    assert unresolved.request.messages == found_later.request.messages
+    assert codes(unresolved) == []
+
+
+def test_bytes_inside_a_message_are_left_to_the_wire_without_a_resolver() -> None:
+    """Gemini accepts files."""
+    inside = Resource(server="s", uri="s://a", mime_type="application/pdf", data=b"%PDF")
+    asked = only_user_message(Text("see"), inside)
+    assert build(log(asked)).request.messages == (asked,)
+
+
 def test_an_unresolved_resource_stays_a_link() -> None:
     asked = only_user_message(Text("see"), link("a"))
     assert build(log(asked)).request.messages == (asked,)

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from steno import AssistantMessage, ChatMessage, Conversation, Request, ToolDefinition
 from steno.agent import Agent, AllowingApprover, Gate
-from steno.context.notes import frame_resource_text
 from steno.inputs import InputResolver
 from steno.messages.content import FileReference, Image, ImageData, Resource, Text
+from steno.messages.framed_text import frame_resource
 from steno.messages.message import UserBlock, UserMessage
 from steno.providers.offline_assistant import LABEL, OfflineProvider
 from steno.providers.offline_commands import HELP, parse_request
@@ -69,10 +69,10 @@ def test_the_text_of_an_image_is_shown_and_not_obeyed(words: str) -> None:
 
 
 def test_a_frame_around_a_resource_is_not_shown() -> None:
-    resource = Resource(server="lib", uri="memo://rules", mime_type="text/plain")
-    message = answer(
-        "what is in @lib:memo://rules", f"\n\n{frame_resource_text(resource, EVIL).text}"
-    )
+    resource = Resource(server="lib", uri="memo://rules", mime_type="text/plain", text=EVIL)
+    framed = frame_resource(resource)
+    assert isinstance(framed, Text)
+    message = answer("what is in @lib:memo://rules", f"\n\n{framed.text}")
     assert message.tool_calls == ()
     assert said(message).endswith(
         "resource memo://rules of the MCP server lib, text/plain:\n\n"

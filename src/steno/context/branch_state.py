@@ -9,7 +9,7 @@ of an MCP resource is framed, so that the model does not mistake it for text fro
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from enum import IntEnum
 from itertools import chain
@@ -19,10 +19,7 @@ from msgspec.structs import replace
 
 from steno import records
 from steno.context.notes import (
-    binary_resource_note,
-    empty_reference_note,
     feedback_message,
-    frame_resource_text,
     image_omitted_note,
     resource_omitted_note,
     summary_message,
@@ -42,6 +39,12 @@ from steno.messages.content import (
     Resource,
     Text,
     has_references,
+)
+from steno.messages.framed_text import (
+    binary_resource_note,
+    empty_reference_note,
+    frame_resource,
+    separate_texts,
 )
 from steno.messages.message import (
     AssistantMessage,
@@ -353,7 +356,7 @@ class MessageResource(NamedTuple):
                 shorten_block(part) if isinstance(part, Text | Image | Resource) else part
                 for part in content
             ]
-        return tuple(map(_frame_part, content)) if self.is_resolved else tuple(content)
+        return tuple([_frame_part(part, is_resolved=self.is_resolved) for part in content])
 
 
 class ModelView(NamedTuple):
@@ -406,26 +409,12 @@ def build_model_view(
             if extent is not ResourceExtent.WHOLE:
                 add_change(*_EXTENT_CHANGES[extent])
             resources[number], blocks = resource, resource.blocks_for(extent)
-        content += blocks if blocks == (block,) else _separate_texts(content, blocks)
+        content += blocks if blocks == (block,) else separate_texts(content, blocks)
     if content == [*message.content]:
         return ModelView(message, tuple(changes), resources)
     struct: Any = message  # every block here is allowed in a message of this type
     new = cast("Message", replace(struct, content=tuple(content)))
     return ModelView(new, tuple(changes), resources)
-
-
-def _separate_texts(before: Sequence[Block], blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield blocks that follow `before`, with an empty line between adjacent texts.
-
-    Some APIs would otherwise join the texts without a separator.
-    """
-    follows_text = bool(before) and isinstance(before[-1], Text)
-    for block in blocks:
-        if follows_text and isinstance(block, Text):
-            yield replace(block, text=f"\n\n{block.text}")
-        else:
-            yield block
-        follows_text = isinstance(block, Text)
 
 
 _REASONS: Final = {
@@ -459,13 +448,16 @@ def _is_blank(part: Block) -> bool:
     return text is not None and not text.strip()
 
 
-def _frame_part(part: Block) -> Block:
-    """Frame the text of a resource, or replace its bytes with a note; keep other blocks."""
-    if isinstance(part, Resource) and part.text is not None:
-        return frame_resource_text(part, part.text)
-    if isinstance(part, Resource) and part.data is not None:
+def _frame_part(part: Block, *, is_resolved: bool) -> Block:
+    """Frame the text of a resource, and replace the bytes of a resolved one with a note.
+
+    Bytes that no resolver has seen are left to the wire, because some APIs accept files.
+    """
+    if not isinstance(part, Resource):
+        return part
+    if is_resolved and part.data is not None:
         return binary_resource_note(part, len(part.data))
-    return part
+    return frame_resource(part)
 
 
 def _is_name_only(block: ReferenceBlock) -> bool:

@@ -20,7 +20,7 @@ from difflib import get_close_matches
 from typing import Any, Final, NamedTuple, Self, final
 
 from steno.codec import encode_message
-from steno.context.notes import ATTACHMENT_START, read_frame
+from steno.context.notes import ATTACHMENT_START
 from steno.json_object import JsonObject
 from steno.messages.call import ToolCall
 from steno.messages.content import Image, Text
@@ -32,6 +32,7 @@ from steno.messages.event import (
     ToolCallDelta,
     ToolCallEnd,
 )
+from steno.messages.framed_text import read_frame
 from steno.messages.message import AssistantMessage, Message, ToolResultMessage, UserMessage
 from steno.messages.outcome import Outcome
 from steno.messages.request import Request

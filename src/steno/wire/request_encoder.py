@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias, assert_never, final
 
 import msgspec
+from msgspec.structs import replace
 
 from steno.json_object import JsonObject, as_json_object, raw_members
 from steno.messages.call import AnyToolCall, InvalidToolCall, Seal, ToolCall
@@ -32,6 +33,7 @@ from steno.messages.content import (
     Text,
     Thinking,
 )
+from steno.messages.framed_text import binary_resource_note, frame_resource, separate_texts
 from steno.messages.message import (
     AssistantBlock,
     AssistantMessage,
@@ -291,15 +293,16 @@ class ValueWriter:
     def write_reference(self, block: FileReference | Resource, at: str) -> Text | Opaque:
         """Return the text for an unresolved reference; a wire may return another block."""
         if isinstance(block, Resource):
-            if block.text is None:
-                self.losses.note(ChangeCode.REFERENCE, "resource_address", at=at)
-            text = f"{block.uri}\n{block.text}" if block.text is not None else block.uri
-        else:
-            self.losses.note(ChangeCode.REFERENCE, "file_name", at=at)
-            lines = "" if block.start_line is None else f":{block.start_line}"
-            lines += "" if block.end_line is None else f"-{block.end_line}"
-            text = f"@{block.path}{lines}"
-        return Text(text, extras=block.extras)
+            if block.text is not None:  # in a tool result; see `_frame_resources`
+                return Text(f"{block.uri}\n{block.text}", extras=block.extras)
+            self.losses.note(ChangeCode.REFERENCE, "resource_address", at=at)
+            if block.data is not None:
+                return binary_resource_note(block, len(block.data))
+            return Text(block.uri, extras=block.extras)
+        self.losses.note(ChangeCode.REFERENCE, "file_name", at=at)
+        lines = "" if block.start_line is None else f":{block.start_line}"
+        lines += "" if block.end_line is None else f"-{block.end_line}"
+        return Text(f"@{block.path}{lines}", extras=block.extras)
 
     # -- names, ids and arguments ------------------------------------------------------------
 
@@ -388,7 +391,7 @@ class MessageWriter(ValueWriter, ABC):
             case UserMessage():
                 first = message.content[0]
                 if not isinstance(first, Opaque) or not self._is_whole(message, first):
-                    self._add_user(message)
+                    self._add_user(_frame_resources(message))
                 elif self.is_sendable(first, ".content[0]"):
                     self._add_raw(first.raw.encode())
             case AssistantMessage():
@@ -443,6 +446,22 @@ class MessageWriter(ValueWriter, ABC):
 
     @abstractmethod
     def _add_result(self, message: ToolResultMessage) -> None: ...
+
+
+def _frame_resources(message: UserMessage) -> UserMessage:
+    """Return the message with the text of each resource framed as information from the system.
+
+    The context builder has done so for a message in a log.
+    """
+    if not any(isinstance(block, Resource) and block.text is not None for block in message.content):
+        return message
+    content: list[Any] = []  # a framed resource is a Text, which a user message may contain
+    for block in message.content:
+        if isinstance(block, Resource) and block.text is not None:
+            content += separate_texts(content, (frame_resource(block),))
+        else:
+            content.append(block)
+    return replace(message, content=tuple(content))
 
 
 class Encoder(ABC):

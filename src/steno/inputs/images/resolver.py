@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, assert_never, final
 from urllib.parse import unquote, urlsplit
 
-from steno.context.notes import frame_text
 from steno.errors import MissingExtra, ToolFailed, Unrecognised, install_command
 from steno.inputs.file_references import find_changes, read_recorded_image, workspace_name
 from steno.inputs.images.fetch import HostLookup, fetch_image, resolve_host
@@ -36,6 +35,7 @@ from steno.messages.content import (
     RecognitionMode,
     Text,
 )
+from steno.messages.framed_text import frame_text
 from steno.ports import Capability, ResolveContext, ResolvedReference, Transport, strip_url_secrets
 from steno.records.entry import Resolution
 from steno.tools.path_patterns import printable_name
