@@ -13,14 +13,23 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
-from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeAlias, final
+from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeAlias, assert_never, final
 from urllib.parse import urlsplit
 
 from msgspec.structs import force_setattr
 
 from steno.errors import InvalidArguments, ToolFailed
 from steno.messages.call import NO_ARGUMENTS, AnyToolCall, ToolCall
-from steno.messages.content import Image, Opaque, ReferenceBlock, Resource, Text
+from steno.messages.content import (
+    FileReference,
+    Image,
+    ImageFile,
+    ImageUrl,
+    Opaque,
+    ReferenceBlock,
+    Resource,
+    Text,
+)
 from steno.messages.event import Event
 from steno.messages.message import AssistantMessage, ResultBlock
 from steno.messages.outcome import Outcome
@@ -137,6 +146,28 @@ def strip_url_user(uri: str) -> str:
 
 
 _URL_USER: Final = re.compile(r"(?<=://)[^/?#\s]*@")
+
+
+def reference_address(reference: ReferenceBlock) -> str:
+    """Return the path or the address of a reference, without the parts that may hold a secret.
+
+    Return the MIME type of an image that has no path and no URL. The text is not cleaned for a
+    terminal.
+    """
+    match reference:
+        case FileReference(path=path) | Image(source=ImageFile(path)):
+            return path
+        case Resource(uri=uri) if not _WEB_URL.match(uri):
+            return strip_url_user(uri)
+        case Resource(uri=url) | Image(source=ImageUrl(url)):
+            return strip_url_secrets(url) or "an address"
+        case Image():
+            return reference.mime_type or "image"
+        case _:
+            assert_never(reference)
+
+
+_WEB_URL: Final = re.compile(r"https?:", re.IGNORECASE)
 
 
 class HttpResponse(Protocol):
@@ -651,6 +682,7 @@ __all__ = [
     "ToolOutput",
     "Transport",
     "default_headline",
+    "reference_address",
     "strip_url_secrets",
     "strip_url_user",
 ]

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from steno import ChatMessage, ToolCall
+from steno.codec import decode_message
 from steno.messages.call import Seal
-from steno.messages.content import Image, ImageData, Text, Thinking
+from steno.messages.content import Image, ImageData, Opaque, Resource, Text, Thinking
 from steno.messages.message import AssistantMessage
 from steno.records.entry import Compaction, Feedback, Mode
 from steno.store import MemoryStore
@@ -66,9 +67,33 @@ def test_changes_and_losses_are_reported_with_their_entries(address: str, home: 
     assert report[:3] == [
         "#3: the system message explains plan mode (mode)",
         "#2: call_unanswered: add a result with a note that none was recorded (repaired)",
-        "#1: block 1: the model does not accept images; a note is sent instead (image_left_out)",
+        "#1: block 1 (image/png): the model does not accept images; a note is sent instead (image_left_out)",
     ]
     assert any(line.startswith("#2 ") and line.endswith("(seal)") for line in report[3:])
+
+
+@pytest.mark.requirement("S2-33", "S2-09")
+def test_the_report_names_resources_and_unknown_types(address: str) -> None:
+    made = MemoryStore()
+    conversation = made.new(id="odd")
+    long = Resource(server="docs", uri="docs://manual", text="x " * 40_000)
+    newer = b'{"role":"user","content":[{"type":"text","text":"Hi"},{"type":"hologram"}]}'
+    conversation.append(decode_message(newer))
+    conversation.append(Opaque(kind="vote", raw='{"type":"vote"}', origin="steno"))
+    conversation.append(ChatMessage.user([Text("see "), long]))
+    conversation.append(ChatMessage.assistant("I see."))
+    conversation.append(ChatMessage.user("And now?"))
+    copy_to_store(made, address)
+    arguments = ("explain", "odd", "--model", "groq/any", "--context-tokens", "400")
+    report = run_steno(*arguments).out.splitlines()
+    [left_out] = [line for line in report if line.endswith("(resource_left_out)")]
+    assert "docs://manual" in left_out
+    [unknown] = [line for line in report if line.endswith("(unknown)")]
+    assert "vote" in unknown
+    [opaque] = [line for line in report if line.endswith("(opaque)")]
+    assert "hologram" in opaque
+    changes = json.loads(run_steno(*arguments, "--json").out)["changes"]
+    assert "docs://manual" in [change["target"] for change in changes]
 
 
 def test_a_vendor_reports_what_its_protocol_cannot_express(address: str) -> None:

@@ -256,6 +256,33 @@ def test_a_warning_names_the_place_and_not_the_content(caplog: pytest.LogCapture
     assert {"$[0].content[0]", "$[1].content[1]"} <= {place for place, _ in warnings_of(caplog)}
 
 
+@pytest.mark.requirement("S2-09")
+def test_a_warning_names_the_type_that_is_unknown(caplog: pytest.LogCaptureFixture) -> None:
+    decode_message(b'{"type":"wizard","content":"x"}')
+    decode_message(b'{"type":"user","content":[{"type":"hologram"},{"no":"type"}]}')
+    decode_entry(b'{"v":2,"id":"e1","payload":{"type":"vote"}}')
+    decode_entry(b'{"v":99,"id":"e1","payload":{"type":"ballot"}}')
+    tags = [vars(record)["tag"] for record in caplog.records]
+    assert tags == ["wizard", "hologram", "", "vote", "ballot"]
+    for tag, record in zip(tags, caplog.records, strict=True):
+        assert tag in record.getMessage()
+
+
+def test_a_type_is_named_in_one_short_line(caplog: pytest.LogCaptureFixture) -> None:
+    decode_message(b'{"type":"\\u001b[31m\\nx%s","content":"x"}' % (b"y" * 1_000))
+    [record] = caplog.records
+    assert record.getMessage().isprintable()
+    assert len(record.getMessage()) < 200
+
+
+def test_an_entry_of_a_newer_version_has_the_type_of_its_payload() -> None:
+    raw = b'{"v":99,"id":"e1","payload":{"type":"ballot"}}'
+    entry = decode_entry(raw)
+    assert isinstance(entry.payload, Opaque)
+    assert entry.payload.kind == "ballot"
+    assert encode_entry(entry) == raw
+
+
 def test_known_data_logs_no_warning(caplog: pytest.LogCaptureFixture) -> None:
     decode_messages(encode_messages([ChatMessage.user("a"), ToolResult.success("c", "")]))
     assert caplog.records == []

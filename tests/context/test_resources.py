@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from steno import ChatMessage
 from steno.context import BuiltRequest, ChangeCode, ContextBuilder, ModelTarget
 from steno.context.tokens import message_tokens
-from steno.messages.content import Image, ImageBlob, ImageData, Resource, Text
+from steno.messages.content import Image, ImageBlob, ImageData, Opaque, Resource, Text
 from steno.messages.message import Message, UserMessage
 from steno.records.entry import Compaction, Entry, Resolution, ResolutionStatus
 from tests.context.sample_logs import (
@@ -366,3 +366,43 @@ def test_the_last_message_keeps_its_content_and_the_count_is_right(
         gone = now
         asked = [entry.id for entry in entries[:end] if isinstance(entry.payload, UserMessage)]
         assert asked[-1] not in gone
+
+
+# -- what changes are about ------------------------------------------------------------------------
+
+
+def targets(built: BuiltRequest, code: ChangeCode) -> list[str]:
+    return [change.target for change in built.changes if change.code is code]
+
+
+@pytest.mark.requirement("S2-33")
+def test_a_change_names_the_resource_that_it_is_about() -> None:
+    built = ContextBuilder(count_tokens=len).build(asking("a", "b", "c", "d"), room(9_500))
+    assert targets(built, ChangeCode.RESOURCE_LEFT_OUT) == ["s://a", "s://b"]
+    assert targets(built, ChangeCode.SHORTENED) == ["s://c"]
+    assert targets(built, ChangeCode.RESOLVED) == ["s://a", "s://b", "s://c", "s://d"]
+    assert targets(build(log(only_user_message(link("a")))), ChangeCode.UNRESOLVED) == ["s://a"]
+    failed = Resolution(target="e1", block=0, status=ResolutionStatus.FAILED, error="gone")
+    unreadable = build(log(only_user_message(link("a")), failed))
+    assert targets(unreadable, ChangeCode.UNREADABLE) == ["s://a"]
+    image = build(
+        log(only_user_message(Text("see"), link("a")), resolved(1, PNG)), ModelTarget(vision=False)
+    )
+    assert targets(image, ChangeCode.IMAGE_LEFT_OUT) == ["s://a"]
+
+
+def test_a_change_names_no_user_password_or_query_of_an_address() -> None:
+    pointers = (
+        Resource(server="s", uri="db://me:secret@host/a"),
+        Resource(server="s", uri="https://me:secret@host/a?token=secret"),
+    )
+    built = build(log(only_user_message(*pointers)))
+    assert targets(built, ChangeCode.UNRESOLVED) == ["db://host/a", "https://host/a"]
+    assert "host" not in repr(built.changes)
+
+
+def test_a_change_names_the_type_of_an_unknown_entry() -> None:
+    unknown = Opaque(kind="hologram", raw='{"type":"hologram"}', origin="steno")
+    built = build(log(ChatMessage.user("u"), unknown))
+    [change] = built.changes
+    assert (change.code, change.value) == (ChangeCode.UNKNOWN, "hologram")

@@ -288,3 +288,10 @@ def test_any_stored_members_can_be_written(audit: object) -> None:
     entry = Entry(id="e", payload=ChatMessage.user("Hi"), audit={"chat": audit})
     exported = CHAT.encode(HEADER, [entry])
     assert json.loads(exported.data) == [{"role": "user", "content": "Hi"}]
+
+
+def test_an_export_names_the_type_of_an_unknown_entry() -> None:
+    unknown = Opaque(kind="vote", raw='{"type":"vote"}', origin="steno")
+    entries = [*listed(ChatMessage.user("Hi")), Entry(id="e9", payload=unknown)]
+    losses = CHAT.encode(Header(id="s"), entries).losses
+    assert ("opaque vote",) in [loss.names for loss in losses]

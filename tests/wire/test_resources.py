@@ -9,7 +9,7 @@ import pytest
 
 from steno import ChatMessage, Request, ToolCall
 from steno.context import ContextBuilder, ModelTarget
-from steno.messages.content import Resource, Text
+from steno.messages.content import Opaque, Resource, Text
 from steno.messages.message import UserMessage
 from steno.records.entry import Entry, Resolution, ResolutionStatus
 from steno.wire import WIRES, ChangeCode, EncodedRequest, Wire, load_wire
@@ -85,7 +85,7 @@ def test_bytes_of_a_resource_are_sent_as_a_note_or_as_a_file(wire: Wire) -> None
     else:
         assert note in text
         [loss] = [loss for loss in found.losses if loss.code is ChangeCode.REFERENCE]
-        assert loss.reason == "resource_address"
+        assert (loss.reason, loss.target) == ("resource_address", "db://manual")
 
 
 def test_a_resource_of_a_tool_result_is_part_of_the_output(wire: Wire) -> None:
@@ -100,3 +100,13 @@ def test_extras_of_a_resource_are_sent_with_its_text() -> None:
     marked = Resource(server="db", uri="db://a", text="A", extras={"anthropic_messages": mark})
     found = encode(load_wire("anthropic_messages"), UserMessage((Text("See"), marked)))
     assert found.json["messages"][0]["content"][1]["cache_control"] == {"type": "ephemeral"}
+
+
+def test_a_loss_names_the_resource_or_the_type_of_the_block_that_is_left_out(wire: Wire) -> None:
+    link = Resource(server="db", uri="db://other")
+    unknown = Opaque(kind="hologram", raw="{}", origin="other_wire")
+    found = encode(wire, UserMessage((Text("Explain this."), link, unknown)))
+    losses = {loss.code: loss for loss in found.losses}
+    assert losses[ChangeCode.REFERENCE].target == "db://other"
+    assert losses[ChangeCode.OPAQUE].value == "other_wire"
+    assert losses[ChangeCode.OPAQUE].names == ("hologram",)

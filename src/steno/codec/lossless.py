@@ -8,9 +8,18 @@ InvalidToolCall instead of `Opaque`, because a tool result may refer to its id.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final, NamedTuple, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    Final,
+    NamedTuple,
+    Protocol,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import msgspec
 
@@ -24,6 +33,7 @@ from steno.schema.msgspec_errors import read_validation_error
 from steno.values import PRECHECKED, RawJson, Value, is_prechecked, union_members
 
 ValueT = TypeVar("ValueT", bound=Value)
+_PAYLOAD_TAG_FIELD: Final = "type"
 _ENTRY_VERSIONS: Final = [b"%d" % version for version in range(BASE_VERSION, FORMAT_VERSION + 1)]
 _REASONS_WITHOUT_VALUE: Final = {
     "field_unknown": "it contains an unknown field",
@@ -31,8 +41,17 @@ _REASONS_WITHOUT_VALUE: Final = {
     "not_a_choice": "its value is unknown",
 }
 """Replacements, by error code, for msgspec messages that quote the value."""
-WarningCallback = Callable[[str, str, str], None]
-"""A function that receives a warning: a place (`$.content[1]`), a code and a text."""
+_MAX_TAG_CHARACTERS: Final = 80
+
+
+class WarningCallback(Protocol):
+    """A function that receives a warning.
+
+    A warning has a place (`$.content[1]`), a code and a text. `tag` is the type of the part that
+    the warning is about; empty if it has none.
+    """
+
+    def __call__(self, place: str, code: str, text: str, /, *, tag: str = "") -> None: ...  # noqa: D102
 
 
 class UnreadablePart(Exception):
@@ -59,10 +78,14 @@ def encode_lossless(value: object) -> bytes:
 
 def _encode_unchanged(entry: Entry) -> bytes:
     raw = entry.unknown.text.encode()
-    if read_entry(raw, "$", lambda _place, _code, _text: None) != entry:
+    if read_entry(raw, "$", _ignore_warning) != entry:
         message = "an entry in an unknown format cannot be changed"
         raise InvalidValue(message, code="unknown_entry_changed", place="entry")
     return raw
+
+
+def _ignore_warning(place: str, code: str, text: str, /, *, tag: str = "") -> None:
+    """Ignore a warning that was logged when the entry was first read."""
 
 
 def _encode_members(value: Value) -> list[bytes]:
@@ -158,17 +181,21 @@ def read_entry(raw: bytes, place: str, warn: WarningCallback) -> Entry:
     """
     members = {name: value for name, _, value in split_object(raw) or ()}
     try:
-        if members.get("v") not in _ENTRY_VERSIONS:
-            raise UnreadablePart("unsupported version")
+        version = members.get("v", b"")
+        if version not in _ENTRY_VERSIONS:
+            number = version.decode() if version.isdigit() else "missing or invalid"
+            raise UnreadablePart(f"its version is {number[:_MAX_TAG_CHARACTERS]}")
         return read_value(raw, Entry, place, warn)
     except UnreadablePart as exc:
-        warn(place, "unknown_entry", f"preserved an entry that cannot be read: {exc}")
+        tag = _read_tag(members.get("payload", b"null"), _PAYLOAD_TAG_FIELD) or ""
+        text = f"preserved an entry {_quote_tag(tag)} that cannot be read: {exc}"
+        warn(place, "unknown_entry", text, tag=tag)
         text = raw.decode()
         found_id, parent = (_read_string(members.get(name)) for name in ("id", "parent"))
         return Entry(
             id=found_id or _id_from_digest(raw),
             parent=parent or None,
-            payload=Opaque(kind="", raw=text, origin=OWN_FORMAT),
+            payload=Opaque(kind=tag, raw=text, origin=OWN_FORMAT),
             unknown=RawJson(text),
         )
 
@@ -197,16 +224,22 @@ def _read_one(raw: bytes, nested: _NestedField, place: str, warn: WarningCallbac
     cls = nested.by_tag.get(tag)
     try:
         if cls is None:
-            raise UnreadablePart("unknown type")
+            raise UnreadablePart("its type is unknown")
         if cls is ToolCall:
             return _read_call(raw, place, warn)
         return read_value(raw, cls, place, warn)
     except UnreadablePart as exc:
         if not nested.takes_opaque:
             raise
-        kind = tag if isinstance(tag, str) else ""
-        warn(place, "unknown_part", f"preserved a part that cannot be read: {exc}")
+        kind = tag or ""
+        text = f"preserved a part {_quote_tag(kind)} that cannot be read: {exc}"
+        warn(place, "unknown_part", text, tag=kind)
         return Opaque(kind=kind, raw=raw.decode(), origin=OWN_FORMAT)
+
+
+def _quote_tag(tag: str) -> str:
+    """Return a phrase that names a type in one line; the tag may be any text."""
+    return f"of the type {tag[:_MAX_TAG_CHARACTERS]!r}" if tag else "without a type"
 
 
 def _read_call(raw: bytes, place: str, warn: WarningCallback) -> AnyToolCall:
@@ -240,7 +273,7 @@ def _quote_json(raw: bytes) -> bytes:
     return raw if raw.startswith(b'"') else msgspec.json.encode(raw.decode())
 
 
-def _read_tag(raw: bytes, tag_field: str | None) -> object:
+def _read_tag(raw: bytes, tag_field: str | None) -> str | None:
     if tag_field is None:
         return None
     tags = [value for name, _, value in split_object(raw) or () if name == tag_field]

@@ -54,6 +54,7 @@ from steno.messages.message import (
     UserMessage,
 )
 from steno.messages.order import OrderCode, OrderState
+from steno.ports import reference_address
 from steno.records.entry import (
     Compaction,
     Entry,
@@ -212,7 +213,7 @@ class BranchState:
                 if payload.kind in _MODEL_VISIBLE_KINDS:
                     self._add_change(entry.id, ChangeCode.REDACTED, "taken_out", payload.kind)
             case Opaque():
-                self._add_change(entry.id, ChangeCode.UNKNOWN, "not_understood")
+                self._add_change(entry.id, ChangeCode.UNKNOWN, "not_understood", payload.kind)
             case records.BranchSwitch() | records.Rewind() | records.ModelChange():
                 pass  # these and the next ones concern only the log
             case records.Label() | records.Approval() | records.Repair():
@@ -388,7 +389,8 @@ def build_model_view(
     resources: dict[int, MessageResource] = {}
 
     def add_change(code: ChangeCode, reason: str) -> None:
-        changes.append(Change(code, reason, entry=entry_id, number=number))
+        name = reference_address(block) if isinstance(block, ReferenceBlock) else ""
+        changes.append(Change(code, reason, entry=entry_id, number=number, target=name))
 
     for number, block in enumerate(message.content):
         blocks: tuple[Block, ...] = (block,)

@@ -32,6 +32,7 @@ from steno.formats.format import (
     WrittenEntry,
     add_differences,
     link_entries,
+    type_name,
 )
 from steno.formats.json_text import (
     JsonMembers,
@@ -229,7 +230,7 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
             if isinstance(payload, ToolResultMessage):
                 payload = replace(payload, tool_name="")
         if part is None:
-            losses.add_omitted(place, entry, [str(entry.payload.__struct_config__.tag)])
+            losses.add_omitted(place, entry, [type_name(entry.payload)])
             continue
         parts.append(part)
         has_loss = losses.add_omitted(place, entry, omitted)

@@ -164,6 +164,12 @@ SupportedFields: TypeAlias = Mapping[type, frozenset[str]]
 """The fields that a format can express, by the type of the message, block or usage."""
 
 
+def type_name(value: Value) -> str:
+    """Return the stored type of a payload or a block, such as `opaque vote` for an unknown one."""
+    tag = str(value.__struct_config__.tag)
+    return f"{tag} {value.kind}".rstrip() if isinstance(value, Opaque) else tag
+
+
 @final
 class ExportLossCollector:
     """Collects the parts of a session that an export leaves out."""
@@ -240,7 +246,7 @@ class ExportLossCollector:
             if self.supports_block(block):
                 names += [f"{at}.{name}" for name in self._omitted_fields(block)]
             else:
-                names.append(f"{at} ({block.__struct_config__.tag})")
+                names.append(f"{at} ({type_name(block)})")
         return names
 
     def supports_block(self, block: Value) -> bool:

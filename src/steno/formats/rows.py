@@ -32,6 +32,7 @@ from steno.formats.format import (
     ImportedSession,
     SupportedFields,
     link_entries,
+    type_name,
 )
 from steno.formats.json_text import (
     JsonMembers,
@@ -416,7 +417,7 @@ def _omitted_fields(
     entry: Entry, rows: list[JsonMembers], losses: ExportLossCollector
 ) -> list[str]:
     if not rows:
-        return [str(entry.payload.__struct_config__.tag)]
+        return [type_name(entry.payload)]
     names = losses.omitted_of_entry(entry)
     message = entry.message
     if isinstance(message, (UserMessage, ToolResultMessage)):

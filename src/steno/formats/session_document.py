@@ -24,6 +24,7 @@ from steno.formats.format import (
     WrittenEntry,
     add_differences,
     link_entries,
+    type_name,
 )
 from steno.formats.json_text import (
     JsonMembers,
@@ -136,7 +137,7 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
         if entry is not prompt:
             part = _encode_entry(entry)
             if part is None:
-                losses.add_omitted(place, entry, [str(entry.payload.__struct_config__.tag)])
+                losses.add_omitted(place, entry, [type_name(entry.payload)])
                 continue
             parts.append(part)
         has_loss = losses.add_omitted(place, entry, losses.omitted_of_entry(entry))

@@ -117,11 +117,13 @@ class Change(RedactedRepr, frozen=True):
     """The id of the entry that changed; None if the change is not about one entry."""
 
     value: str = ""
-    """The name or id that is sent instead, or the wire, tool, outcome or mode concerned."""
+    """The name or id that is sent instead, or the wire, tool, outcome, mode or type concerned."""
     names: tuple[str, ...] = ()
-    """The members, keywords or fields that are left out."""
+    """The members, keywords or fields that are left out; for a block, its type."""
     number: int | None = None
     """The number of the block, the number of items left out, or the limit that was set."""
+    target: str = ""
+    """The path, URI or MIME type of the reference that the change is about; not part of `repr`."""
 
     @property
     def place_parts(self) -> PlaceParts:
@@ -140,4 +142,7 @@ def explain_repair(change: Change) -> str:
     """Return the explanation of a repair or an omitted resource, as the log records it."""
     if change.code is ChangeCode.REPAIRED:
         return f"{change.reason}: {ORDER_REMEDIES[OrderCode(change.reason)]}"
-    return f"block {change.number}: the resource is left out to save room; a note is sent instead"
+    return (
+        f"block {change.number} ({change.target}): the resource is left out to save room;"
+        " a note is sent instead"
+    )

@@ -17,6 +17,7 @@ from typing import Final, TypeAlias
 
 from steno.formats.format import OUTCOME_FIELD
 from steno.messages.change import Change, ChangeCode, explain_repair
+from steno.messages.content import OWN_FORMAT
 from steno.render.quantities import format_count
 
 _MAX_LISTED_NAMES: Final = 8
@@ -71,6 +72,7 @@ def _sentence(change: Change) -> str:
     number, names = change.number or 0, change.names
     return template.format(
         value=change.value,
+        target=change.target,
         number=change.number,
         names=", ".join(names),
         first_names=", ".join(names[:_MAX_LISTED_NAMES])
@@ -94,6 +96,19 @@ _FIELD_LABELS: Final = {
     "text_boundaries": "the boundaries between texts",
 }
 """Labels of omissions that are not fields of a message."""
+
+
+def _sentence_of_opaque(change: Change) -> str:
+    """Return the sentence for a block of an unknown type, which only one program can read."""
+    owner = "a newer version of steno" if change.value == OWN_FORMAT else change.value
+    kind = "".join(change.names)
+    named = f"a block of the type {kind}" if kind else "a block without a type"
+    return f"left out {named}, which only {owner} has"
+
+
+def _sentence_of_unknown_entry(change: Change) -> str:
+    named = f"an entry of the type {change.value}" if change.value else "an entry without a type"
+    return f"left out {named}, which this version of steno does not know"
 
 
 # -- the table -------------------------------------------------------------------------------------
@@ -123,11 +138,19 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
         "no_place_in_items": "left out fields that an item cannot have",
     },
     ChangeCode.OPAQUE: {
-        "other_wire": "left out a block that only {value} has",
-        "other_provider_part": "left out a part that only another provider understands",
-        "other_provider_item": "left out an item that only another provider understands",
-        "in_parts": "left out a block that arrived in parts that steno cannot combine",
-        "no_place_in_message": "left out a block that a message cannot have",
+        "other_wire": _sentence_of_opaque,
+        "other_provider_part": (
+            "left out a part of the type {names}, which only another provider understands"
+        ),
+        "other_provider_item": (
+            "left out an item of the type {names}, which only another provider understands"
+        ),
+        "in_parts": (
+            "left out a block of the type {names}, which arrived in parts that steno cannot combine"
+        ),
+        "no_place_in_message": (
+            "left out a block of the type {names}, which a message cannot have"
+        ),
     },
     ChangeCode.IMAGE: {
         "from_model": "left out an image of the model",
@@ -139,8 +162,8 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
         "moved_to_user_message": "moved into a user message after the result",
     },
     ChangeCode.REFERENCE: {
-        "resource_address": "sent the address of the resource, not its content",
-        "file_name": "sent the name of the file, not its content",
+        "resource_address": "sent the address of the resource {target}, not its content",
+        "file_name": "sent the name of the file {target}, not its content",
     },
     ChangeCode.OUTCOME: {
         "not_sent": "the outcome of the call ({value}) is not sent",
@@ -187,18 +210,26 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
     ChangeCode.COMPACTED: {"summary": "a summary replaces the earlier messages"},
     ChangeCode.SHORTENED: {
         "old_result": "the middle of an old tool result is left out to save room",
-        "resource": "block {number}: the middle of the resource is left out to save room",
+        "resource": (
+            "block {number} ({target}): the middle of the resource is left out to save room"
+        ),
     },
     ChangeCode.LEFT_OUT: {"oldest_messages": "left out to save room: the oldest {messages}"},
-    ChangeCode.RESOLVED: {"content_shown": "block {number}: the content of the reference is sent"},
+    ChangeCode.RESOLVED: {
+        "content_shown": "block {number} ({target}): the content of the reference is sent"
+    },
     ChangeCode.UNRESOLVED: {
-        "name_shown": "block {number}: the reference is not resolved; only its name is sent"
+        "name_shown": "block {number} ({target}): the reference is not resolved; only its name is sent"
     },
     ChangeCode.UNREADABLE: {
-        "error_shown": "block {number}: the reference could not be read; the error is sent instead"
+        "error_shown": (
+            "block {number} ({target}): the reference could not be read; the error is sent instead"
+        )
     },
     ChangeCode.IMAGE_LEFT_OUT: {
-        "model_without_vision": "block {number}: the model does not accept images; a note is sent instead"
+        "model_without_vision": (
+            "block {number} ({target}): the model does not accept images; a note is sent instead"
+        )
     },
     ChangeCode.RESOURCE_LEFT_OUT: {"to_save_room": explain_repair},
     ChangeCode.TOOLS_LEFT_OUT: {
@@ -207,7 +238,7 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
     ChangeCode.FEEDBACK: {"sent_as_user_message": "sent as a user message"},
     ChangeCode.MODE: {"in_system_message": "the system message explains {value} mode"},
     ChangeCode.REDACTED: {"taken_out": "{value}: redacted"},
-    ChangeCode.UNKNOWN: {"not_understood": "unknown to this version of steno, and left out"},
+    ChangeCode.UNKNOWN: {"not_understood": _sentence_of_unknown_entry},
     ChangeCode.IGNORED: {
         "summary_of_other_branch": "ignored: a summary of entries of another branch",
         "resolution_of_other_branch": "ignored: a resolution for an entry of another branch",

@@ -7,7 +7,6 @@ add styles.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, assert_never
 
@@ -29,7 +28,7 @@ from steno.messages.content import (
 from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
 from steno.messages.outcome import Outcome
 from steno.messages.usage import StopReason
-from steno.ports import ApprovalRequest, Capability, PreviewPart, strip_url_secrets, strip_url_user
+from steno.ports import ApprovalRequest, Capability, PreviewPart, reference_address
 from steno.records import Entry, Payload
 from steno.render.quantities import format_count, format_time
 from steno.render.terminal_text import (
@@ -43,7 +42,6 @@ from steno.tools.calls import call_headline
 AUDIT_ORIGIN_KEYS: Final = (("by", "actor"), ("from", "origin"))
 """Pairs of a label and an audit key, for the origin of an entry."""
 _EXPECTED_STOPS: Final = (None, StopReason.END_TURN, StopReason.TOOL_USE)
-_WEB_URL: Final = re.compile(r"https?:", re.IGNORECASE)
 _MAX_CALL_SUMMARY: Final = 160
 
 
@@ -55,38 +53,21 @@ def reference_name(reference: FileReference | Image | Resource, *, with_size: bo
 
     If `with_size` is true, the name of embedded image data includes its size.
     """
+    address = terminal_line(reference_address(reference))
     match reference:
-        case FileReference(path=path, start_line=first, end_line=last):
+        case FileReference(start_line=first, end_line=last):
             end = "" if last is None or last == first else f"-{last}"
-            return terminal_line(path) + ("" if first is None else f":{first}{end}")
-        case Resource(server=server, uri=uri):
-            is_web = _WEB_URL.match(uri) is not None
-            address = _web_address(uri) if is_web else terminal_line(strip_url_user(uri))
+            lines = "" if first is None else f":{first}{end}"
+            return f"{address}{lines}"
+        case Resource(server=server):
             return f"{terminal_line(server)}:{address}"
+        case Image(source=ImageData() | ImageBlob() as source) if with_size:
+            size = len(source.data) if isinstance(source, ImageData) else source.size
+            return f"{address}, {size:,} bytes"
         case Image():
-            return _image_name(reference, with_size=with_size)
+            return address
         case _:
             assert_never(reference)
-
-
-def _web_address(url: str) -> str:
-    """Return a URL without the parts that may contain a secret, such as its query."""
-    return strip_url_secrets(url) or "an address"
-
-
-def _image_name(image: Image, *, with_size: bool) -> str:
-    source = image.source
-    match source:
-        case ImageFile(path):
-            return terminal_line(path)
-        case ImageUrl(url):
-            return _web_address(url)
-        case ImageData() | ImageBlob():
-            size = len(source.data) if isinstance(source, ImageData) else source.size
-            kind = terminal_line(image.mime_type or "image")
-            return f"{kind}, {size:,} bytes" if with_size else kind
-        case _:
-            assert_never(source)
 
 
 def describe_reference(reference: FileReference | Image | Resource) -> str:

@@ -45,6 +45,7 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
+from steno.ports import reference_address
 from steno.values import RedactedRepr, Sendable
 from steno.wire.extras import (
     FORM_KEY,
@@ -125,9 +126,10 @@ class ChangeCollector:
         value: str = "",
         names: tuple[str, ...] = (),
         number: int | None = None,
+        target: str = "",
     ) -> None:
         """Add a change at the current place; `at` is appended to the place."""
-        self.found.append(Change(code, reason, self.place + at, None, value, names, number))
+        self.found.append(Change(code, reason, self.place + at, None, value, names, number, target))
 
 
 @final
@@ -287,7 +289,9 @@ class ValueWriter:
         """
         if block.origin == self.target.api:
             return not block.kind.startswith(STREAM_EVENT_PREFIX)
-        self.losses.note(ChangeCode.OPAQUE, "other_wire", at=at, value=block.origin)
+        self.losses.note(
+            ChangeCode.OPAQUE, "other_wire", at=at, value=block.origin, names=(block.kind,)
+        )
         return False
 
     def write_reference(self, block: FileReference | Resource, at: str) -> Text | Opaque:
@@ -295,11 +299,12 @@ class ValueWriter:
         if isinstance(block, Resource):
             if block.text is not None:  # in a tool result; see `_frame_resources`
                 return Text(f"{block.uri}\n{block.text}", extras=block.extras)
-            self.losses.note(ChangeCode.REFERENCE, "resource_address", at=at)
+            address = reference_address(block)
+            self.losses.note(ChangeCode.REFERENCE, "resource_address", at=at, target=address)
             if block.data is not None:
                 return binary_resource_note(block, len(block.data))
             return Text(block.uri, extras=block.extras)
-        self.losses.note(ChangeCode.REFERENCE, "file_name", at=at)
+        self.losses.note(ChangeCode.REFERENCE, "file_name", at=at, target=block.path)
         lines = "" if block.start_line is None else f":{block.start_line}"
         lines += "" if block.end_line is None else f"-{block.end_line}"
         return Text(f"@{block.path}{lines}", extras=block.extras)

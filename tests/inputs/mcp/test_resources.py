@@ -197,7 +197,8 @@ def test_permission_is_required_each_time_even_for_cached_resources() -> None:
 
 
 def test_a_missing_resource_is_an_error_with_the_text_of_the_server() -> None:
-    assert resolve(ResourceServer()).error == "mcp lib: there is no such resource"  # the server's
+    error = "lib://a: mcp lib: there is no such resource"  # the text of the server
+    assert resolve(ResourceServer()).error == error
 
 
 def test_an_unknown_server_is_an_error() -> None:
@@ -285,7 +286,7 @@ def test_a_text_of_ten_megabytes_is_shown_by_its_beginning_and_end() -> None:
     assert shown.endswith("xend")
     left = len(long) - 64 * 1024
     assert (
-        f"[… {left:,} characters left out here: the MCP server lib has the complete resource …]"
+        f"[… {left:,} characters left out here: the MCP server lib has the complete resource lib://a …]"
         in shown
     )
     assert details(found)["shortened"] == left
@@ -365,7 +366,7 @@ def test_bytes_are_recorded_up_to_a_megabyte_and_noted_beyond() -> None:
     assert found.content == (
         Text(
             "[application/zip, 1,048,577 bytes, not shown and not stored: "
-            "the MCP server lib has the complete resource]"
+            "the MCP server lib has the complete resource lib://a]"
         ),
     )
     assert details(found)["sha256"] == hashlib.sha256(large).hexdigest()

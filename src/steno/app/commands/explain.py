@@ -282,12 +282,18 @@ def _explanation_as_json(explanation: _ContextExplanation) -> dict[str, Any]:
                 "code": change.code,
                 "number": None if change.entry is None else numbers[change.entry],
                 "entry": change.entry,
+                "target": change.target or None,
                 "explanation": describe_change(change),
             }
             for change in built.changes
         ],
         "losses": [
-            {"code": loss.code, "place": loss.place, "explanation": describe_change(loss)}
+            {
+                "code": loss.code,
+                "place": loss.place,
+                "target": loss.target or None,
+                "explanation": describe_change(loss),
+            }
             for loss in explanation.losses
         ],
     }

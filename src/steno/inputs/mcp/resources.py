@@ -27,6 +27,7 @@ from steno.inputs.mcp.server_spec import matches_wildcard
 from steno.inputs.mcp.tools import mcp_server_name
 from steno.inputs.mcp.untrusted_data import clean_text
 from steno.messages.content import Image, ImageData, Opaque, Resource, Text
+from steno.messages.framed_text import describe_target
 from steno.ports import Capability, PrepareImage, ResolveContext, ResolvedReference, strip_url_user
 from steno.records.entry import Resolution, ResolutionStatus
 from steno.tools.workspace import Fingerprint
@@ -80,10 +81,14 @@ class ResourceResolver:
             part = ResourceContents(resource.uri, resource.mime_type, resource.text, resource.data)
             retrieved_at = resource.retrieved_at or self._now()
             return _as_reference(await self._build_cached(resource, (part,), None, retrieved_at))
+        uri = resource.uri
         try:
-            return await self._resolve(replace(resource, uri=normalize_uri(resource.uri)), context)
+            uri = normalize_uri(uri)
+            return await self._resolve(replace(resource, uri=uri), context)
         except (InvalidValue, ServerFailed, ToolFailed) as exc:
-            return ResolvedReference(error=str(exc), error_code=exc.code)
+            name, error = shorten_uri(uri), str(exc)
+            error = error if name in error else f"{name}: {error}"
+            return ResolvedReference(error=error, error_code=exc.code)
 
     async def _resolve(self, resource: Resource, context: ResolveContext) -> ResolvedReference:
         server = self._server_of(resource.server)
@@ -345,7 +350,8 @@ class _ResourceBlockBuilder:
         self._max_parts = limits.max_parts
         self._prepare_image = prepare_image
         self._retrieved_at = retrieved_at
-        self._whole_hint = f"the MCP server {reference.server} has the complete resource"
+        target = describe_target(replace(reference, uri=redact_uri(reference.uri)))
+        self._whole_hint = f"the MCP server {reference.server} has the complete {target}"
         self._text = limits.max_text_characters
         self._data = limits.max_data_bytes
         self._images = _MAX_IMAGES
