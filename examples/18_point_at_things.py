@@ -14,7 +14,7 @@ from PIL import ImageDraw, ImageFont
 
 from steno import Conversation
 from steno.agent import Agent, LoopEvent, ModelTarget, Notice
-from steno.inputs import InputResolver, OcrReader, choose_ocr_engine
+from steno.inputs import InputResolver
 from steno.records import Resolution
 from steno.testing import ScriptedProvider
 from steno.tools import Workspace
@@ -35,7 +35,7 @@ def show(event: LoopEvent) -> None:
 async def main(folder: Path) -> None:
     (folder / "prices.csv").write_text("tea,3\ncake,5\nwater,0\n", encoding="utf-8")
     draw(folder / "receipt.png", "Total 42 EUR")
-    inputs = InputResolver(Workspace(folder), ocr=OcrReader(choose_ocr_engine()))
+    inputs = InputResolver(Workspace(folder))
     provider, conversation = (
         ScriptedProvider(["No, the sum is 8.", "The price of tea changed."]),
         Conversation(),

@@ -77,6 +77,7 @@ LOADED_LATE = {
         *modules_in("cli"),
         *("steno.ui.tui.start", "steno.ui.tui.themes", "steno.app.settings"),
     },
+    "inputs/references.py": {"steno.inputs.ocr.reader"},
     "store/locate.py": {"steno.store.jsonl", "steno.store.postgres", "steno.store.sqlite"},
     "ui/tui/start.py": {"steno.ui.tui.controller"},
     "ui/tui/transcript/item_drawing.py": {"steno.ui.tui.transcript.markdown"},

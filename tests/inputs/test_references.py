@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +26,9 @@ from steno.messages.content import (
 )
 from steno.ports import Capability, ReferenceBlock, ResolveContext, ResolvedReference
 from steno.tools import Workspace
+from tests.agent.reference_doubles import FakeOcr
 from tests.inputs.images.image_samples import encode_image, red_image
+from tests.inputs.ocr.text_images import draw_text, encode_png
 from tests.raised_errors import raises_code
 
 PICTURE = encode_image(red_image())
@@ -160,6 +163,63 @@ def test_everything_public_is_there_and_nothing_is_loaded_for_it_before() -> Non
     program = (
         "import sys, steno.inputs\n"
         "print([name for name in sys.modules if name.startswith('steno.inputs.')])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, timeout=60
+    )
+    assert ran.stdout == b"[]\n"
+
+
+# -- the OCR engine --------------------------------------------------------------------------------
+
+
+TEXT = "Ship it on Friday, or tell Ada."
+
+
+def text_image() -> Image:
+    return Image(
+        source=ImageData(encode_png(draw_text(TEXT))),
+        mime_type="image/png",
+        mode=RecognitionMode.OCR,
+    )
+
+
+@pytest.mark.requirement("S2-25")
+@pytest.mark.parametrize("settings", [{}, {"ocr": "rapidocr"}])
+def test_the_installed_ocr_engine_is_found(tmp_path: Path, settings: dict[str, Any]) -> None:
+    found = resolve(InputResolver(Workspace(tmp_path), **settings), text_image())
+    (block,) = found.content
+    assert isinstance(block, Text)
+    assert TEXT in block.text
+    assert str((found.details or {})["engine"]).startswith("rapidocr")
+
+
+def test_ocr_can_be_disabled_or_replaced(tmp_path: Path) -> None:
+    assert resolve(InputResolver(tmp_path, ocr=None), text_image()).error_code == "no_ocr"
+    found = resolve(InputResolver(tmp_path, ocr=FakeOcr()), text_image())
+    assert (found.details or {})["engine"] == "scribe 1.0"
+
+
+def test_without_an_installed_engine_the_error_is_that_of_disabled_ocr(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "rapidocr", None)
+    monkeypatch.setitem(sys.modules, "tesserocr", None)
+    assert resolve(InputResolver(tmp_path), text_image()).error_code == "no_ocr"
+
+
+@pytest.mark.parametrize("name", ["off", "easyocr", ""])
+def test_an_unknown_ocr_engine_is_refused(name: str) -> None:
+    with raises_code(InvalidValue, "unknown_engine", place="inputs"):
+        InputResolver(ocr=name)
+
+
+def test_no_engine_is_loaded_before_an_image_needs_it(tmp_path: Path) -> None:
+    program = (
+        "import sys, steno.inputs\n"
+        f"steno.inputs.InputResolver({str(tmp_path)!r}, ocr_languages=('deu',)).prompt('See.')\n"
+        "heavy = {'numpy', 'onnxruntime', 'rapidocr', 'cv2', 'tesserocr', 'steno.inputs.ocr.reader'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
     )
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, check=True, timeout=60

@@ -27,11 +27,10 @@ from steno.app.session_lookup import open_store_at
 from steno.app.settings import LoadedSettings, OcrEngineSetting, Settings
 from steno.app.system_prompt import SystemPromptContext, build_system_prompt, read_instructions
 from steno.context import token_counter_for
-from steno.errors import MissingExtra, StenoError, Unavailable, Unrecognised
+from steno.errors import MissingExtra, StenoError, Unavailable
 from steno.inputs.images.prepare import image_limits_for
 from steno.inputs.mcp.connection import McpServers
 from steno.inputs.mcp.tools import McpTools, list_mcp_tools
-from steno.inputs.ocr.reader import OcrReader, choose_ocr_engine
 from steno.inputs.references import InputResolver
 from steno.log.conversation import Conversation
 from steno.messages.call import AnyToolCall, ToolCall
@@ -221,21 +220,12 @@ def _build_resolver(
     return InputResolver(
         workspace,
         image_limits=image_limits_for(wire),
-        ocr=_build_ocr(settings),
+        ocr=None if settings.ocr is OcrEngineSetting.OFF else settings.ocr,
+        ocr_languages=settings.ocr_languages,
         transport=_build_transport,
         servers=servers,
         resource_ttl_s=settings.resource_ttl_s,
     )
-
-
-def _build_ocr(settings: Settings) -> OcrReader | None:
-    """Return the OCR reader; None if OCR is off or no engine is installed."""
-    if settings.ocr is OcrEngineSetting.OFF:
-        return None
-    try:
-        return OcrReader(choose_ocr_engine(settings.ocr, languages=settings.ocr_languages))
-    except Unrecognised:
-        return None
 
 
 def _build_transport() -> Transport:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from functools import cache
 from os import PathLike
 from pathlib import Path
 from typing import Final, NamedTuple, assert_never, final
@@ -17,6 +18,7 @@ from steno.inputs.images.resolver import ImageResolver, ImageTextReader
 from steno.inputs.mcp.connection import McpServers
 from steno.inputs.mcp.resources import ResourceResolver
 from steno.inputs.mentions import build_image_url, is_url, parse_mentions
+from steno.inputs.ocr.engine import OCR_ENGINES
 from steno.messages.content import (
     FileReference,
     Image,
@@ -58,9 +60,11 @@ class InputResolver:
 
     Pass the same `Workspace` to the tools, because a file that a message refers to counts as read.
     `image_limits` are the limits of the model's API. `ocr` recognises the text in images for models
-    that do not accept images. `transport` creates the transport that fetches images from URLs, and
-    `servers` provide MCP resources. A reference that needs an argument that is not set fails with
-    an error.
+    that do not accept images: a reader, the name of an engine, `auto` for an engine that is
+    installed, or None for no OCR. The engine is loaded with the first image that needs it;
+    `ocr_languages` are the languages for `choose_ocr_engine`. `transport` creates the transport
+    that fetches images from URLs, and `servers` provide MCP resources. A reference that needs an
+    argument that is not set fails with an error.
     """
 
     def __init__(
@@ -69,7 +73,8 @@ class InputResolver:
         *,
         file_limits: FileLimits = DEFAULT_FILE_LIMITS,
         image_limits: ImageLimits = _DEFAULT_IMAGE_LIMITS,
-        ocr: ImageTextReader | None = None,
+        ocr: ImageTextReader | str | None = "auto",
+        ocr_languages: tuple[str, ...] = (),
         transport: Callable[[], Transport] | None = None,
         servers: McpServers | None = None,
         resource_ttl_s: float = 3600,
@@ -81,7 +86,12 @@ class InputResolver:
         self._uncertain: set[ReferenceBlock] = set()
         self._servers = servers
         self._files = FileReferenceResolver(workspace, limits=file_limits)
-        self._images = ImageResolver(workspace, limits=image_limits, ocr=ocr, transport=transport)
+        self._images = ImageResolver(
+            workspace,
+            limits=image_limits,
+            find_ocr=_ocr_finder(ocr, ocr_languages),
+            transport=transport,
+        )
         self._resources = ResourceResolver(
             servers.get,
             ttl_s={spec.name: spec.ttl_s for spec in servers.specs.values()},
@@ -189,6 +199,25 @@ def _open_workspace(value: object) -> Workspace | None:
     rule = "the workspace must be a Workspace or the path of a folder"
     message = f"{rule}, not {type(value).__name__}"
     raise InvalidValue(message, code="invalid_workspace", place="inputs")
+
+
+def _ocr_finder(
+    ocr: ImageTextReader | str | None, languages: tuple[str, ...]
+) -> Callable[[], ImageTextReader | None]:
+    """Return a function that returns the reader; it searches for an engine when first called."""
+    if not isinstance(ocr, str):
+        return lambda: ocr
+    if ocr not in OCR_ENGINES:
+        message = f"ocr must be one of {', '.join(OCR_ENGINES)}, a reader or None"
+        raise InvalidValue(message, code="unknown_engine", place="inputs")
+
+    @cache
+    def find_ocr() -> ImageTextReader | None:
+        from steno.inputs.ocr.reader import find_ocr_reader  # noqa: PLC0415 - slow to load
+
+        return find_ocr_reader(ocr, languages=languages)
+
+    return find_ocr
 
 
 def _parse_mode(value: str) -> RecognitionMode:

@@ -78,7 +78,7 @@ def images(
     return ImageResolver(
         None if workspace is None else Workspace(workspace),
         limits=limits,
-        ocr=ocr,
+        find_ocr=lambda: ocr,
         transport=(lambda: HttpTransport(environ={})) if online else None,
     )
 
@@ -268,7 +268,7 @@ def test_a_failed_recognition_is_on_record_with_the_engine_and_the_time(
 
     ticks = iter((10.0, 12.5))
     working = ImageResolver(
-        None, limits=ANTHROPIC, ocr=OcrReader(Broken()), clock=lambda: next(ticks)
+        None, limits=ANTHROPIC, find_ocr=lambda: OcrReader(Broken()), clock=lambda: next(ticks)
     )
     finding = run(working.resolve(image(mode=mode), resolve_context(False)))
     assert finding.error_code == "text_not_recognised"
@@ -508,7 +508,8 @@ def test_an_engine_behind_ocr_gets_an_upright_png() -> None:
             width, height = decode_image(image).size
             return RecognisedText(f"{width} x {height}", 0.5)
 
-    working = ImageResolver(None, limits=ANTHROPIC, ocr=OcrReader(Engine()))
+    reader = OcrReader(Engine())
+    working = ImageResolver(None, limits=ANTHROPIC, find_ocr=lambda: reader)
     finding = run(working.resolve(image(ImageData(PHOTO)), resolve_context(False)))
     (text,) = finding.content
     assert isinstance(text, Text)
@@ -528,7 +529,7 @@ def test_recognition_that_is_cancelled_ends() -> None:
 
     async def main() -> None:
         endless = Endless()
-        working = ImageResolver(None, limits=ANTHROPIC, ocr=endless)
+        working = ImageResolver(None, limits=ANTHROPIC, find_ocr=lambda: endless)
         task = asyncio.create_task(working.resolve(image(mode=OCR), resolve_context()))
         await endless.began.wait()
         task.cancel()

@@ -54,9 +54,10 @@ class ImageTextReader(Protocol):
 class ImageResolver:
     """Prepares the images in user messages for a model.
 
-    `limits` are the limits of the model's API. If the API or the model does not accept images,
-    `ocr` recognises the text in them. `transport` creates the transport that fetches images from
-    URLs; without it, no image is fetched.
+    `limits` are the limits of the model's API. If the API or the model does not accept images, the
+    reader that `find_ocr` returns recognises the text in them; `find_ocr` is first called when an
+    image needs it. `transport` creates the transport that fetches images from URLs; without it, no
+    image is fetched.
     """
 
     def __init__(
@@ -64,14 +65,14 @@ class ImageResolver:
         workspace: Workspace | None,
         *,
         limits: ImageLimits,
-        ocr: ImageTextReader | None = None,
+        find_ocr: Callable[[], ImageTextReader | None] = lambda: None,
         transport: Callable[[], Transport] | None = None,
         host_lookup: HostLookup = resolve_host,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._workspace = workspace
         self._limits = limits
-        self._ocr = ocr
+        self._find_ocr = find_ocr
         self._transport = transport
         self._host_lookup = host_lookup
         self._clock = clock
@@ -93,7 +94,8 @@ class ImageResolver:
                 raise ToolFailed(f"{no_vision}; {advice}", code="no_vision", place=name)
             uses_ocr = image.mode is RecognitionMode.OCR or bool(no_vision)
             fallback = no_vision if image.mode is RecognitionMode.AUTO else ""
-            lacks_ocr = uses_ocr and self._ocr is None
+            ocr = await self._text_reader() if uses_ocr else None
+            lacks_ocr = uses_ocr and ocr is None
             if lacks_ocr and isinstance(image.source, ImageUrl):  # do not fetch it in vain
                 raise _no_ocr_error(name, fallback)
             data, found_details = await self._load_bytes(image, context)
@@ -103,8 +105,8 @@ class ImageResolver:
                 raise _no_ocr_error(name, fallback)
             if fallback:
                 details |= {"fallback": fallback, "fallback_kind": kind}
-            if uses_ocr:
-                return await self._recognise(name, data, details, context)
+            if ocr is not None:
+                return await self._recognise(ocr, name, data, details, context)
             return await self._show_or_recognise(name, image.mode, data, details, context)
         except ToolFailed as exc:
             return ResolvedReference(error=str(exc), error_code=exc.code, details=details)
@@ -121,11 +123,12 @@ class ImageResolver:
         try:
             return await self._show(name, data, details)
         except ToolFailed as exc:
-            if mode is RecognitionMode.VISION or self._ocr is None:
+            ocr = None if mode is RecognitionMode.VISION else await self._text_reader()
+            if ocr is None:
                 raise
             details |= {"fallback": str(exc), "fallback_kind": _NOT_PREPARABLE}
             try:
-                return await self._recognise(name, data, details, context)
+                return await self._recognise(ocr, name, data, details, context)
             except ToolFailed as ocr_error:
                 if (ocr_error.code, ocr_error.message) == (exc.code, exc.message):
                     raise
@@ -155,16 +158,23 @@ class ImageResolver:
             content=(prepared.image,), details=details | timing | prepared.details
         )
 
+    async def _text_reader(self) -> ImageTextReader | None:
+        return await asyncio.to_thread(self._find_ocr)  # it may search for data of languages
+
     async def _recognise(
-        self, name: str, data: bytes, details: dict[str, Any], context: ResolveContext
+        self,
+        ocr: ImageTextReader,
+        name: str,
+        data: bytes,
+        details: dict[str, Any],
+        context: ResolveContext,
     ) -> ResolvedReference:
-        assert self._ocr is not None
         started_at = self._clock()
         try:
             details |= await asyncio.to_thread(describe_image, data)
             details["used"] = "ocr"
             context.report_progress(f"recognising the text in {name}")
-            recognised = await self._ocr.read(await asyncio.to_thread(prepare_for_ocr, data))
+            recognised = await ocr.read(await asyncio.to_thread(prepare_for_ocr, data))
         except (BadImage, ImportError) as exc:
             raise _unprepared_error(exc, name) from exc
         except Unrecognised as exc:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
+OCR_ENGINES: Final = ("auto", "rapidocr", "tesseract")
+"""The names that `choose_ocr_engine` accepts."""
+
+
 class RecognisedText(NamedTuple):
     """The text in an image, as an engine recognised it."""
 

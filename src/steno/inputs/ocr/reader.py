@@ -11,12 +11,9 @@ from typing import Any, Final, final
 
 from steno.errors import Unrecognised, install_command
 from steno.inputs.ocr.cancellable_thread import check_not_cancelled, run_in_cancellable_thread
-from steno.inputs.ocr.engine import OcrEngine, OcrEngineFailed, OcrResult
+from steno.inputs.ocr.engine import OCR_ENGINES, OcrEngine, OcrEngineFailed, OcrResult
 from steno.inputs.ocr.rapidocr_engine import RapidOcrEngine
 from steno.inputs.ocr.tesseract_engine import TesseractEngine, has_language_data
-
-OCR_ENGINES: Final = ("auto", "rapidocr", "tesseract")
-"""The names that `choose_ocr_engine` accepts."""
 
 
 @final
@@ -72,6 +69,14 @@ def choose_ocr_engine(name: str = "auto", *, languages: tuple[str, ...] = ()) ->
         return TesseractEngine(languages)
     message = f"unknown OCR engine {name!r}; use one of {', '.join(OCR_ENGINES)}"
     raise Unrecognised(message, code="unknown_engine")
+
+
+def find_ocr_reader(name: str = "auto", *, languages: tuple[str, ...] = ()) -> OcrReader | None:
+    """Return a reader with the engine of `choose_ocr_engine`; None if no engine is installed."""
+    try:
+        return OcrReader(choose_ocr_engine(name, languages=languages))
+    except Unrecognised:
+        return None
 
 
 def _choose_installed(languages: tuple[str, ...]) -> str:
