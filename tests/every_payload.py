@@ -35,6 +35,7 @@ from steno.records.entry import (
     Compaction,
     Feedback,
     GrantRevoked,
+    ImageAnalysis,
     Label,
     Mode,
     ModeChange,
@@ -137,6 +138,7 @@ PAYLOADS_OF_VERSION_3: tuple[Payload, ...] = (
     ShellCommand(command="git status", output="clean\n", status=0),
     ShellCommand(command="sleep 9 # \u2028 🧾", output=""),
     GrantRevoked(grant="bash(git push *)", target="e3"),
+    ImageAnalysis(target="e1", block=2, answer="e2"),
 )
 PAYLOADS = PAYLOADS_OF_VERSION_2 + PAYLOADS_OF_VERSION_3
 

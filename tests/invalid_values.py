@@ -51,6 +51,7 @@ from steno.codec import decode_document
 from steno.records.entry import (
     Approval,
     ApprovalStatus,
+    ImageAnalysis,
     Label,
     Mode,
     ModeChange,
@@ -241,6 +242,8 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "approval_status": lambda: _approval(status=SECRET),
     "approval_undecided": lambda: _approval(reason=SECRET, actor="ada"),
     "resolution_block": lambda: _resolution(block=-1),
+    "image_analysis_block": lambda: ImageAnalysis(target="e1", block=-1, answer="e2"),
+    "image_analysis_answer": lambda: ImageAnalysis(target="e1", block=0, answer=""),
     "resolution_status": lambda: _resolution(status=SECRET),
     "resolution_content_list": lambda: _resolution(content=[Text(SECRET)]),
     "resolution_content": lambda: _resolution(content=(Text(SECRET),)),

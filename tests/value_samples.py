@@ -59,6 +59,7 @@ from steno.records.entry import (
     Compaction,
     Feedback,
     GrantRevoked,
+    ImageAnalysis,
     Label,
     Mode,
     ModeChange,
@@ -511,6 +512,11 @@ PAYLOADS: tuple[Sample, ...] = (
             "error": SECRET,
             "details": details(),
         },
+    ),
+    Sample(
+        "image_analysis",
+        ImageAnalysis,
+        lambda: {"target": "e1", "block": 2, "answer": "e2", "unknown": unknown()},
     ),
     Sample("feedback", Feedback, lambda: {"target": "e1", "text": SECRET, "unknown": unknown()}),
     Sample(

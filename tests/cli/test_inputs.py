@@ -185,6 +185,7 @@ def test_json_has_all_that_is_on_record() -> None:
         "since": None,
         "changes": [],
         "error": "'a.md': is gone",
+        "vision_analysis": None,
         "details": None,
     }
 

@@ -59,6 +59,43 @@ def test_a_model_that_takes_images_gets_the_image_and_nothing_of_the_record(
     check_last_log()
 
 
+@pytest.mark.requirement("S2-24")
+def test_the_answer_to_an_image_is_recorded_and_listed(home: Path) -> None:
+    answer = "A sign. It says:\n\n> STOP\n> now\n\nIt is red."
+    with scripted_model(home, answer, "Yes.", settings=WITH_VISION) as model:
+        run_steno("-p", "See @note.txt", "--image", "shapes.png")
+        run_steno("-c", "-p", "Sure?")
+    assert answer in str(model.seen[1]["messages"]).replace("\\n", "\n")
+    note, image = input_rows()
+    analysis = image["vision_analysis"]
+    assert note["vision_analysis"] is None
+    assert analysis.pop("answer")
+    assert analysis == {"description": "A sign. It says:\n\nIt is red.", "text": "STOP\nnow"}
+    assert "  answer #6: A sign. It says: It is red. STOP now\n" in run_steno("inputs").out
+    shown = run_steno("sessions", "show", "last").out
+    assert "#7 image_analysis" in shown
+    assert "block 2 of #3 is answered in #6" in shown
+    for form in ("markdown", "html", "session", "rows", "audit", "chat", "steno", "jsonl"):
+        assert run_steno("sessions", "export", "last", "--format", form).status == 0
+    document = run_steno("sessions", "export", "last", "--format", "markdown").out
+    assert "image analysis: block 2 of #3 is answered in #6" in document
+    check_last_log()
+
+
+@pytest.mark.requirement("S2-24")
+def test_a_redacted_answer_is_listed_without_its_text(home: Path) -> None:
+    with scripted_model(home, "A sign.", settings=WITH_VISION):
+        run_steno("-p", "See.", "--image", "shapes.png")
+    [row] = input_rows()
+    answer = row["vision_analysis"]["answer"]
+    assert (
+        run_steno("sessions", "redact", "last", answer, "--reason", "private", "--yes").status == 0
+    )
+    [row] = input_rows()
+    assert row["vision_analysis"] == {"answer": answer, "description": None, "text": None}
+    assert run_steno("verify", "last").status == 0
+
+
 def test_an_image_in_the_prompt_is_shown_like_one_of_the_command_line(home: Path) -> None:
     with scripted_model(home, "Red.", settings=WITH_VISION) as model:
         assert run_steno("-p", "Which colour has @shapes.png?").status == 0
@@ -147,6 +184,7 @@ def test_a_model_without_vision_gets_the_text_and_a_notice_is_printed(home: Path
     assert row["how"].startswith("ocr rapidocr 3.")
     assert row["how"].endswith(" en")
     assert row["details"]["fallback"] == "the model does not accept images"
+    assert row["vision_analysis"] is None
     check_last_log()
 
 

@@ -32,6 +32,7 @@ from steno.records.entry import (
     Control,
     Feedback,
     GrantRevoked,
+    ImageAnalysis,
     Label,
     Mode,
     ModeChange,
@@ -107,6 +108,7 @@ def test_an_entry_names_the_first_version_that_knows_its_payload() -> None:
     for payload in (
         ShellCommand(command="ls", output=""),
         GrantRevoked(grant="bash(ls)", target="e1"),
+        ImageAnalysis(target="e1", block=0, answer="e2"),
     ):
         entry = record(payload)
         assert (entry.v, decode_entry(encode_entry(entry))) == (3, entry)

@@ -27,6 +27,7 @@ from msgspec.structs import replace
 from steno.agent.compaction import compact, compact_now
 from steno.agent.dispatch import finish_orphaned_calls
 from steno.agent.events import ContextChanged, EndReason, Notice, NoticeKind, RunResult, TurnStarted
+from steno.agent.image_analyses import ImageAnalysisRecorder, SentRequest
 from steno.agent.recorder import RunRecorder
 from steno.agent.resolve_references import TurnInput, is_image_refusal
 from steno.agent.run_config import RunConfig
@@ -47,7 +48,6 @@ from steno.lazy_task import start_task
 from steno.log.queries import cost_of, entry_usage
 from steno.messages.change import Change, ChangeCode, explain_repair
 from steno.messages.message import AssistantMessage
-from steno.messages.request import Request
 from steno.messages.usage import StopReason, Usage
 from steno.ports import Stream
 from steno.records.entry import Entry, Repair
@@ -135,6 +135,7 @@ class AgentRun:
         self._step: asyncio.Task[bool] | None = None
         self._is_interrupted = False
         self._context_notices = ContextNotices(recorder)
+        self._image_analyses = ImageAnalysisRecorder(recorder)
         self._turns = 0
         self._usage = Usage()
         self._message: AssistantMessage | None = None
@@ -318,7 +319,7 @@ class AgentRun:
             last_entry_id = conversation.branches[conversation.branch]
             try:
                 with self._config.telemetry.turn(built.request, self._config.model) as span:
-                    message = await self._receive_response(built.request, span)
+                    message = await self._receive_response(built, span)
             except (ProviderError, ProtocolError) as exc:
                 has_begun = self._message is not message_before
                 if not has_begun and await self._replace_refused_images(exc):
@@ -338,9 +339,10 @@ class AgentRun:
                 return message
         raise AssertionError("unreachable")
 
-    async def _receive_response(self, request: Request, span: TelemetrySpan) -> AssistantMessage:
-        stream = self._config.provider.stream(request)
-        for change in getattr(stream, "losses", ()):
+    async def _receive_response(self, built: BuiltRequest, span: TelemetrySpan) -> AssistantMessage:
+        stream = self._config.provider.stream(built.request)
+        losses: tuple[Change, ...] = tuple(getattr(stream, "losses", ()))
+        for change in losses:
             self._context_notices.send_once(change)
         emit = self._recorder.emit
         try:
@@ -351,7 +353,9 @@ class AgentRun:
             self._record_partial(stream, span)
             raise
         message = stream.message()
-        self._record_response(message, stream, span)
+        response = self._record_response(message, stream, span)
+        sent = SentRequest(built, self._target.vision, losses)
+        self._image_analyses.add_response(response, sent)
         return message
 
     def _record_partial(self, stream: Stream, span: TelemetrySpan) -> None:
@@ -366,7 +370,7 @@ class AgentRun:
 
     def _record_response(
         self, message: AssistantMessage, stream: Stream, span: TelemetrySpan
-    ) -> None:
+    ) -> Entry:
         envelope: dict[str, Any] = getattr(stream, "envelope", {})
         members = {
             "model": self._config.model,
@@ -375,12 +379,13 @@ class AgentRun:
             "response_id": envelope.get("id") or envelope.get("responseId"),
         }
         audit = {name: value for name, value in members.items() if value and isinstance(value, str)}
-        self._recorder.record(message, audit=audit or None)
+        response = self._recorder.record(message, audit=audit or None)
         response_names = {name: audit.get(name) for name in ("response_id", "response_model")}
         span.record_result(message, **response_names)
         self._message = message
         if message.usage is not None:
             self._usage += message.usage
+        return response
 
     async def _wait_before_retry(self, exc: ProviderError | ProtocolError, number: int) -> None:
         """Wait before a retry: the delay that the provider requests, or an exponential backoff."""
@@ -439,6 +444,7 @@ class AgentRun:
 
     def _close_log(self) -> None:
         self._record_prompt()
+        self._image_analyses.close()
         self._input.record_remaining()
 
     def _build_result(

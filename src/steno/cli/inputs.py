@@ -28,6 +28,7 @@ from steno.inputs.file_references import (
 )
 from steno.inputs.references import InputResolver
 from steno.json_object import as_json_object, raw_members
+from steno.log import VisionAnalysis, vision_analyses
 from steno.messages.content import FileReference, Image, ImageFile, Resource
 from steno.messages.message import AssistantMessage
 from steno.records.entry import Compaction, Entry, ResolutionStatus
@@ -35,7 +36,7 @@ from steno.render.describe import reference_name
 from steno.render.message_text import ResolutionFacts, resolution_facts
 from steno.render.quantities import format_age
 from steno.render.table_output import Column, print_notice
-from steno.render.terminal_text import terminal_line
+from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.tools import Workspace
 
 _INPUT_COLUMNS: Final = (
@@ -50,6 +51,7 @@ _INPUT_COLUMNS: Final = (
     Column("since"),
 )
 _NO_VALUE, _UNKNOWN = "-", "?"
+_MAX_ANSWER_WIDTH: Final = 160
 
 
 class _InputRow(NamedTuple):
@@ -60,6 +62,13 @@ class _InputRow(NamedTuple):
     change_status: str
     """`same`, `changed`, `gone`, `fresh` or `stale`; `-` if no content was sent, `?` if unknown."""
     changes: tuple[str, ...]
+    analysis: VisionAnalysis | None = None
+    """The answer of the model to an image that it received."""
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """The entry id of the message, and the number of the block."""
+        return self.reference.entry.id, self.reference.block
 
     @property
     def status(self) -> str:
@@ -79,8 +88,8 @@ def add_commands(commands: Subparsers) -> None:
         _run_inputs,
         "list the files, images and resources that a session refers to",
         "List the references in the messages of a branch (files, folders, patterns, images, MCP "
-        "resources), how each was sent to the model, and whether it has changed since. No request "
-        "is sent to a model or a server.",
+        "resources), how each was sent to the model, whether it has changed since, and what the "
+        "model answered about an image. No request is sent to a model or a server.",
         arguments=(
             argument(
                 "session",
@@ -105,8 +114,10 @@ def _run_inputs(options: argparse.Namespace) -> int:
     with open_existing_store(options) as store:
         log = read_named_log(store, options.session)
     all_references = _find_references(log.entries.values())
-    listed = all_references if options.all else _find_references(log.path(options.branch))
-    rows = asyncio.run(_compare_all(listed, _session_workspace(session_folder(log.header))))
+    entries = [*log.entries.values()] if options.all else log.path(options.branch)
+    listed, analyses = _find_references(entries), vision_analyses(entries)
+    compared = asyncio.run(_compare_all(listed, _session_workspace(session_folder(log.header))))
+    rows = [row._replace(analysis=analyses.get(row.place)) for row in compared]
     hidden, notice = len(all_references) - len(listed), ""
     if hidden == 1:
         notice = "1 reference was not sent or is on another branch; use --all to list it"
@@ -116,8 +127,8 @@ def _run_inputs(options: argparse.Namespace) -> int:
         )
     elif not rows:
         notice = "no references found"
-    errors = {number: terminal_line(row.error or "") for number, row in enumerate(rows)}
-    table = Table(_INPUT_COLUMNS, [_table_cells(row, log) for row in rows], below=errors)
+    below = {number: _text_below(row, log) for number, row in enumerate(rows)}
+    table = Table(_INPUT_COLUMNS, [_table_cells(row, log) for row in rows], below=below)
     report = Report(
         [table] if rows else [],
         notices=(notice,) if notice else (),
@@ -231,6 +242,16 @@ def _table_cells(row: _InputRow, log: SessionLog) -> list[str]:
     ]
 
 
+def _text_below(row: _InputRow, log: SessionLog) -> str:
+    """Return the error of a reference, or the beginning of the answer to an image."""
+    analysis = row.analysis
+    if row.error is not None or analysis is None:
+        return terminal_line(row.error or "")
+    answer = " ".join([text for text in (analysis.description, analysis.text) if text])
+    line = f"answer {log.number(analysis.answer)}: {terminal_line(answer)}"
+    return truncate_to_width(line.removesuffix(": "), _MAX_ANSWER_WIDTH)
+
+
 def _kind_of(tracked: TrackedReference) -> str:
     match tracked.reference:
         case Image():
@@ -265,5 +286,6 @@ def _row_as_json(row: _InputRow, log: SessionLog) -> dict[str, Any]:
         "since": None if row.change_status == _NO_VALUE else row.change_status,
         "changes": row.changes,
         "error": row.error,
+        "vision_analysis": None if row.analysis is None else row.analysis._asdict(),
         "details": None if details is None else raw_members(as_json_object(details)),
     }

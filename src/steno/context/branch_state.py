@@ -220,6 +220,8 @@ class BranchState:
                 pass
             case records.GrantRevoked() | records.Redaction():
                 pass
+            case records.ImageAnalysis():
+                pass
             case _:
                 assert_never(payload)
         self._message_counts.append(len(self.messages))

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from steno.errors import InvalidMessage, InvalidValue, ToolFailed
 from steno.inputs.file_references import is_glob
+from steno.markdown_lines import LineKind, classify_lines
 from steno.messages.content import FileReference, Image, ImageFile, ImageUrl, Resource
 from steno.ports import ReferenceBlock, SetupNotice
 from steno.suggest import closest_name
@@ -344,7 +345,6 @@ def _is_punctuation(character: str) -> bool:
 
 # -- prose and code -------------------------------------------------------------------------------
 
-_FENCE: Final = re.compile(r"[ \t>]*(`{3,}(?=[^`]*$)|~{3,})(.*)", re.DOTALL)
 _BACKTICKS: Final = re.compile("`+")
 
 
@@ -371,18 +371,12 @@ def find_prose_spans(text: str) -> Iterator[tuple[int, int]]:
 
 def _find_paragraph_spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each paragraph outside of code fences."""
-    fence = ""
     start = at = 0
-    for line in text.splitlines(keepends=True):
+    for kind, line in classify_lines(text):
         end = at + len(line)
-        found = _FENCE.match(line)
-        if fence:
-            if found and found[1].startswith(fence) and not found[2].strip():
-                fence = ""
-            start = end
-        elif found or not line.strip():
+        if kind is LineKind.OPENING_FENCE or (kind is LineKind.PROSE and not line.strip()):
             yield start, at
-            fence = found[1] if found else ""
+        if kind is not LineKind.PROSE or not line.strip():
             start = end
         at = end
     yield start, at

@@ -13,22 +13,26 @@ from steno.log.conversation import Conversation
 from steno.log.queries import (
     EntryQuery,
     Price,
+    VisionAnalysis,
     cost_of,
     entry_decision,
     labels_of,
     result_code,
     select_entries,
     total_usage,
+    vision_analyses,
 )
 
 __all__ = [
     "Conversation",
     "EntryQuery",
     "Price",
+    "VisionAnalysis",
     "cost_of",
     "entry_decision",
     "labels_of",
     "result_code",
     "select_entries",
     "total_usage",
+    "vision_analyses",
 ]

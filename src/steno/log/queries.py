@@ -14,6 +14,7 @@ from typing import Final, NamedTuple, assert_never
 from msgspec.structs import replace
 
 from steno.errors import InvalidValue
+from steno.markdown_lines import split_quotations
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import Block, FileReference, Image, Opaque, Resource, Text, Thinking
 from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
@@ -27,6 +28,7 @@ from steno.records.entry import (
     Entry,
     Feedback,
     GrantRevoked,
+    ImageAnalysis,
     Label,
     Mode,
     ModeChange,
@@ -120,6 +122,37 @@ def resolutions_of(entries: Iterable[Entry]) -> dict[tuple[str, int], Resolution
     """Return the latest resolution of each reference, keyed by entry id and block number."""
     resolutions = (entry.payload for entry in entries if isinstance(entry.payload, Resolution))
     return {(resolution.target, resolution.block): resolution for resolution in resolutions}
+
+
+class VisionAnalysis(NamedTuple):
+    """The response of a model to an image that it received."""
+
+    answer: str
+    """The id of the entry with the response."""
+    description: str | None
+    """The prose of the response; None if there is none, or if the response was redacted."""
+    text: str | None
+    """The passages that the response quotes, as fenced code or in block quotes; None if there are
+    none. A model quotes the text in an image in this form."""
+
+
+def vision_analyses(entries: Iterable[Entry]) -> dict[tuple[str, int], VisionAnalysis]:
+    """Return the answer to each image that a model received, keyed by entry id and block number."""
+    links: dict[tuple[str, int], str] = {}
+    answers: dict[str, str] = {}
+    for entry in entries:
+        payload = entry.payload
+        if isinstance(payload, ImageAnalysis):
+            links[payload.target, payload.block] = payload.answer
+        elif isinstance(payload, AssistantMessage):
+            answers[entry.id] = payload.text or ""
+    analyses = {answer: _analysis(answer, answers.get(answer, "")) for answer in links.values()}
+    return {place: analyses[answer] for place, answer in links.items()}
+
+
+def _analysis(answer: str, text: str) -> VisionAnalysis:
+    prose, quotations = split_quotations(text)
+    return VisionAnalysis(answer, prose or None, quotations or None)
 
 
 def feedback_by_entry(entries: Iterable[Entry]) -> dict[str, tuple[str, ...]]:
@@ -259,8 +292,8 @@ class ContentType(StrEnum):
 def content_types(entry: Entry) -> tuple[ContentType, ...]:
     """Return the distinct types of content in an entry, in order.
 
-    The result is empty for approvals, resolutions, feedback, repairs, revoked grants and
-    redactions.
+    The result is empty for approvals, resolutions, image analyses, feedback, repairs, revoked
+    grants and redactions.
     """
     payload = entry.payload
     if isinstance(payload, Control):

@@ -184,14 +184,40 @@ class Resolution(_Payload, frozen=True, tag="resolution", kw_only=True):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.block < 0:
-            refuse(self, "block must be 0 or more", code="out_of_range", field="block")
+        _check_block(self)
         if bool(self.content) != (self.status is ResolutionStatus.RESOLVED):
             rule = "content must be set if and only if the status is resolved"
             refuse(self, rule, code="status_mismatch", field="content")
         if (self.error is not None) != (self.status is ResolutionStatus.FAILED):
             rule = "error must be set if and only if the status is failed"
             refuse(self, rule, code="status_mismatch", field="error")
+
+
+@final
+class ImageAnalysis(_Payload, frozen=True, tag="image_analysis", kw_only=True):
+    """A link from an image that a model received to the response that answers its message.
+
+    The link contains no text of the response; `vision_analyses` (`steno.log`) returns the text.
+    """
+
+    shown: ClassVar[frozenset[str]] = frozenset({"target", "answer"})
+    _required: ClassVar[tuple[str, ...]] = ("target", "answer")
+
+    target: str
+    """The id of the entry whose message holds the image."""
+    block: int
+    """The number of the image in that message, from 0."""
+    answer: str
+    """The id of the entry with the response."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_block(self)
+
+
+def _check_block(payload: Resolution | ImageAnalysis) -> None:
+    if payload.block < 0:
+        refuse(payload, "block must be 0 or more", code="out_of_range", field="block")
 
 
 @final
@@ -303,6 +329,7 @@ Payload: TypeAlias = (
     | Compaction
     | Approval
     | Resolution
+    | ImageAnalysis
     | Feedback
     | Repair
     | ShellCommand
@@ -317,6 +344,7 @@ PayloadT = TypeVar("PayloadT", bound=Payload)
 """A type variable for functions that return a payload of the same type as their argument."""
 
 _PAYLOADS_OF_VERSION_2: Final[frozenset[type]] = frozenset(get_args(Payload)) - {
+    ImageAnalysis,
     ShellCommand,
     GrantRevoked,
 }

@@ -272,6 +272,9 @@ def describe_entry(
             return EntryDescription(line, terminal_text(payload.reason or ""))
         case records.Resolution():
             return describe_resolution(payload)
+        case records.ImageAnalysis():
+            target, answer = entry_label(payload.target), entry_label(payload.answer)
+            return EntryDescription(f"block {payload.block} of {target} is answered in {answer}")
         case records.Feedback():
             target = entry_label(payload.target)
             return EntryDescription(f"on {target}", terminal_text(payload.text))

@@ -46,6 +46,7 @@ from steno.records.entry import (
     Compaction,
     Entry,
     Feedback,
+    ImageAnalysis,
     Label,
     Mode,
     ModeChange,
@@ -74,7 +75,9 @@ _SENTENCES_WITHOUT_CODE: Final = {
 }
 """The results of cancelled calls in sessions of older versions. Never change these texts."""
 _END_ID: Final = "end"
-_APPENDABLE: Final = (ModeChange, ModelChange, Label, Compaction, Resolution, Feedback, Approval)
+_APPENDABLE: Final = (
+    *(ModeChange, ModelChange, Label, Compaction, Resolution, ImageAnalysis, Feedback, Approval),
+)
 """The payloads that are copied by an append. To copy others, the conversation is reloaded."""
 _PARTIAL_STOP_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR)
 

@@ -40,6 +40,7 @@ from steno.records.entry import (
     Entry,
     Feedback,
     GrantRevoked,
+    ImageAnalysis,
     Label,
     Mode,
     ModeChange,
@@ -450,6 +451,12 @@ def payloads() -> SearchStrategy[Payload]:
         controls(),
         approvals(),
         resolutions(),
+        st.builds(
+            ImageAnalysis,
+            target=identifiers(),
+            block=st.integers(0, 2**70),
+            answer=identifiers(),
+        ),
         st.builds(Feedback, target=identifiers(), text=identifiers()),
         st.builds(
             Repair, code=identifiers(), explanation=identifiers(), target=st.none() | texts()

@@ -1,0 +1,302 @@
+"""The link from an image that a model received to the response that answers it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from steno import ChatMessage, Conversation
+from steno.agent import Agent, EndReason, Gate, Limits, ModelTarget
+from steno.agent.dispatch import Runner
+from steno.agent.replay.comparison import RecordedResults, rerun
+from steno.agent.replay.verify import replay
+from steno.errors import ProviderError
+from steno.log import VisionAnalysis, vision_analyses
+from steno.messages.change import Change, ChangeCode
+from steno.messages.content import Image, ImageData, ImageUrl, RecognitionMode, Text
+from steno.messages.event import TextDelta
+from steno.messages.message import AssistantMessage, UserMessage
+from steno.messages.request import Request
+from steno.messages.usage import StopReason
+from steno.records import Entry, ImageAnalysis
+from steno.store import MemoryStore
+from steno.testing import ScriptedProvider
+from tests.agent.agent_setup import AgentHarness, call, read_tool, run, turn_with_calls
+from tests.agent.reference_doubles import (
+    FakeOcr,
+    agent_in,
+    image_file,
+    images_in,
+    payloads,
+    prompt_with,
+)
+from tests.inputs.images.image_samples import encode_image, noise_image, red_image
+
+SEEING, BLIND = ModelTarget(vision=True), ModelTarget(vision=False)
+PICTURE = Image(source=ImageData(encode_image(red_image())), mime_type="image/png")
+ANSWER = "A red sign. It says:\n\n```\nSTOP\n```"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "plan.png").write_bytes(encode_image(red_image()))
+    (tmp_path / "large.png").write_bytes(encode_image(noise_image(400, 300)))
+    return tmp_path
+
+
+def entries_of(conversation: Conversation, kind: type) -> list[Entry]:
+    return [entry for entry in conversation.entries() if isinstance(entry.payload, kind)]
+
+
+def links(harness: AgentHarness) -> list[tuple[str, int, str]]:
+    """Return the links of the branch: the text of the prompt, the block, the text of the answer."""
+    harness.check()
+    texts = {e.id: e.message.text or "" for e in harness.conversation.entries() if e.message}
+    found = [entry.payload for entry in entries_of(harness.conversation, ImageAnalysis)]
+    return [
+        (texts[link.target], link.block, texts[link.answer])
+        for link in found
+        if isinstance(link, ImageAnalysis)
+    ]
+
+
+def check_replay(harness: AgentHarness) -> None:
+    result = run(replay(harness.store.records(harness.conversation.id)))
+    assert (result.is_same, result.difference) == (True, None)
+
+
+# -- what is linked ------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-24")
+@pytest.mark.parametrize("mode", [RecognitionMode.VISION, RecognitionMode.AUTO])
+@pytest.mark.parametrize("name", ["plan.png", "large.png"])
+def test_the_answer_of_a_model_is_linked_to_the_image_that_it_received(
+    folder: Path, mode: RecognitionMode, name: str
+) -> None:
+    harness = agent_in(folder, [ANSWER, "Yes."], target=SEEING)
+    run(harness.run(prompt_with("What is it?", image_file(name, mode))))
+    run(harness.run("Sure?"))
+    (prompt, _) = entries_of(harness.conversation, UserMessage)
+    (answer, _) = entries_of(harness.conversation, AssistantMessage)
+    (link,) = entries_of(harness.conversation, ImageAnalysis)
+    assert link.payload == ImageAnalysis(target=prompt.id, block=1, answer=answer.id)
+    assert (link.parent, link.v) == (answer.id, 3)
+    assert vision_analyses(harness.conversation.entries()) == {
+        (prompt.id, 1): VisionAnalysis(answer.id, "A red sign. It says:", "STOP")
+    }
+    later = harness.provider.requests[1]
+    assert [message.text for message in later.messages[2:]] == [ANSWER, "Sure?"]
+    check_replay(harness)
+
+
+@pytest.mark.requirement("S2-24")
+def test_each_image_of_each_unanswered_prompt_is_linked(folder: Path) -> None:
+    harness = agent_in(folder, [ProviderError("down", status=500), "Two."], target=SEEING)
+    run(harness.run(prompt_with("One.", image_file())))
+    run(harness.run(prompt_with("And these?", image_file(), Text("or"), image_file("large.png"))))
+    assert links(harness) == [
+        ("One.", 1, "Two."),
+        ("And these?or", 1, "Two."),
+        ("And these?or", 3, "Two."),
+    ]
+    check_replay(harness)
+
+
+@pytest.mark.requirement("S2-24")
+@pytest.mark.parametrize("target", [SEEING, ModelTarget()])
+def test_without_a_resolver_the_images_that_are_sent_are_linked(target: ModelTarget) -> None:
+    harness = AgentHarness([ANSWER], target=target)
+    address = Image(source=ImageUrl("https://example.org/a.png"))
+    run(harness.run(prompt_with("See.", image_file(), PICTURE, address)))
+    assert [block for _, block, _ in links(harness)] == [2, 3]
+    check_replay(harness)
+
+
+def test_images_sent_as_text_or_not_at_all_are_not_linked(folder: Path) -> None:
+    read = agent_in(folder, ["12 EUR."], target=BLIND, ocr=FakeOcr())
+    run(read.run(prompt_with("How much?", image_file())))
+    chosen = agent_in(folder, ["12 EUR."], target=SEEING, ocr=FakeOcr())
+    run(chosen.run(prompt_with("How much?", image_file(mode=RecognitionMode.OCR))))
+    left_out = AgentHarness(["What image?"], target=BLIND)
+    run(left_out.run(prompt_with("See.", PICTURE)))
+    missing = agent_in(folder, [], target=SEEING)
+    run(missing.run(prompt_with("See.", image_file("missing.png"))))
+    for harness in (read, chosen, left_out, missing):
+        assert links(harness) == []
+        check_replay(harness)
+
+
+def test_an_image_that_the_model_refused_is_not_linked(folder: Path) -> None:
+    def answer(request: Request) -> Any:
+        return ProviderError("no images", status=400) if images_in(request) else "12 EUR."
+
+    harness = agent_in(folder, [answer] * 2, target=SEEING, ocr=FakeOcr())
+    run(harness.run(prompt_with("How much?", image_file())))
+    assert links(harness) == []
+    check_replay(harness)
+
+
+def test_an_image_that_the_provider_left_out_is_not_linked() -> None:
+    class LossyProvider:
+        """A provider that reports that it left out an image of the second message."""
+
+        def __init__(self) -> None:
+            self._inner = ScriptedProvider(["What image?", "A red sign."])
+
+        def stream(self, request: Request) -> Any:
+            stream: Any = self._inner.stream(request)
+            stream.losses = [
+                Change(ChangeCode.IMAGE, "text_only", "messages[1].content[1]"),
+                Change(ChangeCode.SETTING, "not_supported", "temperature"),
+            ]
+            return stream
+
+    harness = AgentHarness(LossyProvider(), target=SEEING)
+    run(harness.run(prompt_with("See.", PICTURE)))
+    assert links(harness) == []
+    run(harness.run(prompt_with("And this?", PICTURE)))
+    assert links(harness) == [("And this?", 1, "A red sign.")]
+
+
+# -- which response ------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-24")
+def test_the_response_that_ends_the_turn_is_linked(folder: Path) -> None:
+    turns = [
+        turn_with_calls(call("c1", "look"), text="I see a sign and look further."),
+        turn_with_calls(call("c2", "look")),
+        ANSWER,
+    ]
+    harness = agent_in(folder, turns, read_tool("look", "A.", "B."), target=SEEING)
+    run(harness.run(prompt_with("See.", image_file())))
+    assert links(harness) == [("See.", 1, ANSWER)]
+    check_replay(harness)
+
+
+def test_if_the_run_is_cut_off_the_first_text_after_the_image_is_linked(folder: Path) -> None:
+    turns = [
+        turn_with_calls(call("c1", "look"), text="I see a sign."),
+        turn_with_calls(call("c2", "look"), text="And now the code."),
+        "Fixed.",
+    ]
+    limits = Limits(turns=2)
+    tool = read_tool("look", "A.", "B.")
+    harness = agent_in(folder, turns, tool, target=SEEING, limits=limits)
+    result = run(harness.run(prompt_with("See.", image_file())))
+    assert result.end_reason is EndReason.LIMIT
+    assert links(harness) == [("See.", 1, "I see a sign.")]
+    run(harness.run("Continue."))
+    assert links(harness) == [("See.", 1, "I see a sign.")]
+    check_replay(harness)
+
+
+def test_a_response_that_broke_off_is_not_an_answer(folder: Path) -> None:
+    broken = [TextDelta(0, "A red s"), ProviderError("gone")]
+    harness = agent_in(folder, [broken, ANSWER], target=SEEING)
+    run(harness.run(prompt_with("See.", image_file())))
+    assert links(harness) == []
+    run(harness.run("Again?"))
+    assert links(harness) == [("See.", 1, ANSWER)]
+    check_replay(harness)
+
+
+@pytest.mark.parametrize("reason", [StopReason.LENGTH, StopReason.PAUSE])
+def test_a_response_cut_at_the_token_limit_is_an_answer_and_a_paused_one_is_not(
+    folder: Path, reason: StopReason
+) -> None:
+    first = replace(ChatMessage.assistant("A red"), stop_reason=reason)
+    harness = agent_in(folder, [first, " sign."], target=SEEING)
+    run(harness.run(prompt_with("See.", image_file())))
+    answer = "A red" if reason is StopReason.LENGTH else " sign."
+    assert links(harness) == [("See.", 1, answer)]
+    check_replay(harness)
+
+
+# -- branches and other models -------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-24")
+def test_another_branch_has_its_own_answer(folder: Path) -> None:
+    harness = agent_in(folder, ["One.", "Two."], target=SEEING)
+    run(harness.run(prompt_with("See.", image_file())))
+    (answer,) = entries_of(harness.conversation, AssistantMessage)
+    assert answer.parent is not None
+    harness.conversation.fork("second", at=answer.parent)
+    harness.conversation.switch("second")
+    run(harness.run(None))
+    assert links(harness) == [("See.", 1, "Two.")]
+    harness.conversation.switch("main")
+    assert links(harness) == [("See.", 1, "One.")]
+    assert len(payloads(harness, ImageAnalysis)) == 2
+
+
+def test_a_rewound_turn_gets_a_new_answer(folder: Path) -> None:
+    harness = agent_in(folder, ["One.", "Two."], target=SEEING)
+    run(harness.run(prompt_with("See.", image_file())))
+    (answer,) = entries_of(harness.conversation, AssistantMessage)
+    assert answer.parent is not None
+    harness.conversation.rewind(answer.parent)
+    run(harness.run(None))
+    assert links(harness) == [("See.", 1, "Two.")]
+    check_replay(harness)
+
+
+@pytest.mark.parametrize(("target", "count"), [(SEEING, 1), (BLIND, 0)])
+def test_a_rerun_on_another_model_is_linked_if_that_model_sees(
+    folder: Path, target: ModelTarget, count: int
+) -> None:
+    harness = agent_in(folder, ["One."], target=SEEING)
+    run(harness.run(prompt_with("See.", image_file())))
+
+    def build(results: RecordedResults) -> Agent:
+        gate, runner = results.wrap_gate(Gate()), results.wrap_runner(Runner())
+        provider = ScriptedProvider(["Uno."])
+        return Agent(provider, harness.conversation, gate=gate, runner=runner, target=target)
+
+    assert run(rerun(harness.conversation, build, name="second")).stopped is None
+    harness.conversation.switch("second")
+    assert links(harness) == [("See.", 1, "Uno.")] * count
+
+
+def test_an_image_that_a_later_model_sees_again_keeps_its_answer(folder: Path) -> None:
+    store = MemoryStore()
+    blind = agent_in(folder, ["12 EUR."], target=BLIND, ocr=FakeOcr(), store=store)
+    run(blind.run(prompt_with("How much?", image_file())))
+    seeing = agent_in(folder, ["Yes."], target=SEEING, store=store, conversation=blind.conversation)
+    run(seeing.run("Sure?"))
+    assert len(images_in(seeing.provider.requests[0])) == 1
+    assert links(seeing) == []
+
+
+# -- the rest of the log -------------------------------------------------------------------------
+
+
+def test_a_summary_replaces_the_turn_with_its_link(folder: Path) -> None:
+    turns: list[Any] = [ANSWER, "Two.", "They saw a sign.", "Three."]
+    harness = agent_in(folder, turns, target=SEEING)
+    run(harness.run(prompt_with("See.", image_file())))
+    run(harness.run("Next."))
+    assert run(harness.agent.compact()) is not None
+    run(harness.run("Then?"))
+    assert links(harness) == [("See.", 1, ANSWER)]
+    check_replay(harness)
+
+
+@pytest.mark.parametrize("is_answer", [True, False])
+def test_a_redaction_needs_nothing_else(folder: Path, is_answer: bool) -> None:
+    harness = agent_in(folder, [ANSWER], target=SEEING)
+    run(harness.run(prompt_with("See.", image_file())))
+    (prompt,) = entries_of(harness.conversation, UserMessage)
+    (answer,) = entries_of(harness.conversation, AssistantMessage)
+    store, session = harness.store, harness.conversation.id
+    target = answer if is_answer else prompt
+    store.redact(session, target.id, actor="ada", reason="private")
+    assert store.verify(session).is_intact
+    (analysis,) = vision_analyses(store.open(session).entries()).values()
+    expected = (None, None) if is_answer else ("A red sign. It says:", "STOP")
+    assert analysis == (answer.id, *expected)
