@@ -118,17 +118,6 @@ def test_losses_in_several_places_of_an_entry_are_one_kind(address: str) -> None
     assert [line.endswith(" (1 entry: #1)") for line in lines] == [True]
 
 
-def test_a_document_keeps_its_id_unless_the_store_has_one(address: str, tmp_path: Path) -> None:
-    store_sample_session(address)
-    document = run_steno("sessions", "export", "talk").out.encode()
-    here = run_steno("sessions", "import", "-", data=document)
-    assert here.status == 0
-    assert len(here.out.strip()) == 36
-    elsewhere = f"sqlite:{tmp_path / 'elsewhere.db'}"
-    there = run_steno("sessions", "import", "-", "--store", elsewhere, data=document)
-    assert (there.status, there.out) == (0, "talk\n")
-
-
 def test_an_existing_file_is_not_replaced_without_force(address: str, tmp_path: Path) -> None:
     store_sample_session(address)
     file = tmp_path / "talk.json"
@@ -220,9 +209,6 @@ def test_lines_hold_all_branches_and_digests(address: str, tmp_path: Path) -> No
     assert (output.status, output.out) == (0, "")
     assert all(fact in output.err for fact in (f" {file} ", " jsonl"))
     heads = json.loads(run_steno("verify", "talk", "--json").out)["heads"]
-    output = run_steno("sessions", "import", file)
-    assert (output.code, output.place) == ("session_exists", "import")
-    assert "--id" in output.err
     elsewhere = f"sqlite:{tmp_path / 'elsewhere.db'}"
     assert run_steno("sessions", "import", file, "--store", elsewhere).out == "talk\n"
     found = json.loads(run_steno("verify", "talk", "--json", "--store", elsewhere).out)
@@ -411,4 +397,4 @@ def test_an_import_does_not_take_over_the_folder_of_a_session(tmp_path: Path) ->
     )
     with open_store(ours) as store:
         (header,) = store.headers()
-    assert header.about == {"topic": "x"}
+    assert set(header.about or {}) == {"topic", "import"}

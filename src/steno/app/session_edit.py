@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable
 from pathlib import Path
+from typing import Final
 
-from steno.app.session_lookup import FOLDER_KEY, SessionStart, explain_damage
+from steno.app.session_lookup import FOLDER_KEY, LAST_SESSION, SessionStart, explain_damage
 from steno.errors import Conflict, InvalidDocument, InvalidValue, LogError, StenoError
 from steno.log.conversation import Conversation
 from steno.log.queries import check_label_text
@@ -17,6 +18,8 @@ from steno.messages.message import ChatMessage
 from steno.records.entry import Entry, Mode
 from steno.records.stored_record import unused_branch_name
 from steno.store import Store
+
+_MAX_ID_LENGTH: Final = 200
 
 
 def begin_session(
@@ -86,7 +89,22 @@ def clone_session(store: Store, session: str, branch: str | None, at: str | None
     return clone.id
 
 
-# -- labels and titles -----------------------------------------------------------------------
+# -- IDs, labels and titles -------------------------------------------------------------------
+
+
+def check_session_id(id: str) -> None:
+    """Raise InvalidValue if an ID cannot name a session on the command line and in lists."""
+    if id == LAST_SESSION:
+        problem = f'"{LAST_SESSION}" means the last session; choose another ID'
+    elif not id or len(id) > _MAX_ID_LENGTH:
+        problem = f"must have 1 to {_MAX_ID_LENGTH} characters"
+    elif not id.isprintable() or id != id.strip():
+        problem = "must be one line, without control characters and surrounding blanks"
+    elif id.startswith("-"):
+        problem = "must not start with -, like an option"
+    else:
+        return
+    raise InvalidValue(problem, code="invalid_session_id", place="session")
 
 
 def clean_label(text: str) -> str:

@@ -14,6 +14,8 @@ from os.path import commonprefix
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
+from msgspec import Struct, ValidationError, convert
+
 from steno.errors import (
     Damaged,
     InvalidDocument,
@@ -33,8 +35,11 @@ from steno.store.base import build_snippet, split_words
 from steno.store.locate import StoreAddress
 
 LAST_SESSION: Final = "last"
+"""The name of the session that was last written to, copied or imported (`last_changed`)."""
 FOLDER_KEY: Final = "folder"
 """The member of a session header with the folder in which the session was started."""
+IMPORT_KEY: Final = "import"
+"""The member of a session header with the `ImportRecord` of an imported session."""
 UNREADABLE_ERRORS: Final = (Damaged, InvalidDocument)
 """The errors that affect only one session."""
 _NULL_HANDLER: Final = logging.NullHandler()
@@ -70,7 +75,7 @@ def find_session(
 ) -> str:
     """Return the ID of the session that has the ID `name`, or whose ID has the prefix `name`.
 
-    The name `last` means the session that was written to last, even if it is damaged.
+    The name `last` means the session with the latest `last_changed`, even if it is damaged.
     `unreadable` collects damaged sessions whose lost entries may be even later. Raises Missing if
     no session matches, or if several sessions match.
     """
@@ -110,7 +115,7 @@ def pick_one(candidates: list[str], label: str, advice: str) -> str:
 def _find_last_session(
     store: Store, unreadable: UnreadableSessions, show_progress: ShowProgress
 ) -> str:
-    """Return the session that was written to last, even if it is damaged.
+    """Return the session with the latest `last_changed`, even if it is damaged.
 
     Raises Missing if the store has no sessions.
     """
@@ -131,17 +136,19 @@ def _find_last_session(
 
 
 def _last_known_write(store: Store, session: str) -> datetime:
-    """Return the time of the latest readable entry of a damaged session, else `_EARLIEST`."""
-    latest = _EARLIEST
+    """Return the time of the last change of a damaged session that can be read."""
+    header: Header | None = None
+    times: list[datetime] = []
     with suppress(StenoError):
-        latest = store.header(session).created_at or latest
+        header = store.header(session)
         for record in store.records(session):
-            latest = max(latest, (record.entry and record.entry.time) or latest)
+            times += [record.entry.time] if record.entry and record.entry.time else []
     with suppress(StenoError):  # its end may be intact
         for head in filter(None, store.heads(session).values()):
             entry, _ = next(store.read_back(session, head))
-            latest = max(latest, entry.time or latest)
-    return latest
+            times += [entry.time] if entry.time else []
+    latest = max(times, default=None)
+    return (latest if header is None else _time_of_change(header, latest)) or _EARLIEST
 
 
 @final
@@ -241,12 +248,42 @@ def count_entries(store: Store, session: str) -> int | None:
 
 
 def last_changed(summary: SessionOverview) -> datetime | None:
-    """Return the time of the last write to a session, or of its creation; None if unknown.
+    """Return the time at which a session was last written to, copied or imported; None if unknown.
 
-    A copy is created later than its last entry was written.
+    This time orders the sessions in a list, and the name `last` means the session with the latest.
     """
-    times = (summary.updated_at, summary.header.created_at)
-    return max((time for time in times if time is not None), default=None)
+    return _time_of_change(summary.header, summary.updated_at)
+
+
+def _time_of_change(header: Header, updated_at: datetime | None) -> datetime | None:
+    """Return the time of the last change; `updated_at` is the time of the latest entry."""
+    times = [time for time in (updated_at, header.created_at) if time is not None]
+    imported = read_import_record(header)
+    if imported is not None:
+        # The times in a file may be in the future; only later times are those of a change here.
+        times = [time for time in times if imported.latest is None or time > imported.latest]
+        times.append(imported.time)
+    return max(times, default=None)
+
+
+class ImportRecord(Struct, frozen=True, kw_only=True):
+    """The facts about the import of a session, stored in its header under `IMPORT_KEY`."""
+
+    time: datetime
+    format: str
+    sha256: str
+    """The digest of the file."""
+    latest: datetime | None
+    """The latest time in the file: of its latest entry, or of the creation of its session."""
+
+
+def read_import_record(header: Header) -> ImportRecord | None:
+    """Return the record of the import of a session; None if the session was not imported."""
+    found = (header.about or {}).get(IMPORT_KEY)
+    try:
+        return None if found is None else convert(found, ImportRecord)
+    except ValidationError:
+        return None
 
 
 def session_folder(header: Header) -> str | None:

@@ -6,41 +6,42 @@ import argparse
 import codecs
 import io
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final, cast
 
-from msgspec.structs import replace
+import msgspec
 
-from steno.app.commands.arguments import UsageError, add_arguments, argument
+from steno.app.commands.arguments import UsageError, add_arguments, argument, flag
 from steno.app.commands.export import ARGUMENTS as EXPORT_ARGUMENTS
 from steno.app.commands.export import (
-    DOCUMENT_FORMAT,
     FORMATS_HELP,
-    LINES_FORMAT,
     SESSION_FORMATS,
     export_session,
-    read_session_file,
-    store_large_content,
-    with_unused_id,
 )
 from steno.app.commands.sessions import ACTIONS, COMMAND, DEFAULTS, NAMED_SESSION
-from steno.app.session_edit import clean_title
-from steno.app.session_lookup import FOLDER_KEY, open_store_at
+from steno.app.session_edit import check_session_id
+from steno.app.session_import import ImportedFile, add_session_file, read_session_file
+from steno.app.session_lookup import open_store_at
 from steno.cli.arguments import STORE, ExitStatus, GroupCommand, Subparsers, add_group
 from steno.cli.report_command import command_context, run_report_command
 from steno.cli.store_options import store_address
-from steno.errors import Conflict, InvalidDocument, InvalidValue
+from steno.errors import InvalidDocument, InvalidValue
 from steno.formats import detect_format
-from steno.ids import utc_now
-from steno.records.stored_record import Header
 from steno.render.output import STDOUT, report_write_errors
 from steno.render.progress import show_activity, show_progress
 from steno.render.quantities import format_count
 from steno.render.table_output import print_notice
-from steno.render.terminal_text import terminal_json, terminal_line, terminal_text
+from steno.render.terminal_text import (
+    terminal_json,
+    terminal_line,
+    terminal_text,
+    truncate_to_width,
+)
 from steno.render.transcripts import WRITE_ONLY
 
+_MAX_SHOWN_ID: Final = 80
 _AFTER: Final = "search"
 """The command after which help lists `export` and `import`."""
 
@@ -71,6 +72,8 @@ def _import_session(options: argparse.Namespace) -> int:
             code="format_write_only",
             place="--format",
         )
+    if options.id is not None:
+        _check_id(options.id)
     data = _read_stdin() if options.file == "-" else Path(options.file).read_bytes()
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
@@ -81,26 +84,40 @@ def _import_session(options: argparse.Namespace) -> int:
         place = "stdin" if options.file == "-" else terminal_text(options.file)
         raise InvalidDocument(str(exc), code=exc.code, place=place) from exc
     with open_store_at(store_address(options)) as store:
-        header, records = session.header, session.records
-        if name == DOCUMENT_FORMAT:
-            header = with_unused_id(store, header)
-        header = _apply_import_options(header, options)
-        if name != LINES_FORMAT:
-            with show_activity("preparing records"):
-                records = store_large_content(store, records)
-        try:
-            with show_progress("adding records", len(records)) as progress:
-                store.add_session(header, progress.track(records))
-        except Conflict as exc:
-            raise Conflict(
-                "a session with this ID already exists; choose another with --id",
-                code="session_exists",
-                place="import",
-            ) from exc
-    print(terminal_line(header.id))
-    count = format_count(len(records), "record", "records")
-    print_notice(f"imported {count} (format {name})")
+        imported = add_session_file(
+            store, session, id=options.id, title=options.title, show_progress=show_progress
+        )
+    count = len(session.records)
+    if options.json:
+        report = imported._asdict() | {"records": count, "format": name}
+        report["added"] = report.pop("is_added")
+        print(terminal_json(msgspec.json.encode(report)).decode())
+    else:
+        print(terminal_line(imported.id))
+    for line in _import_notices(imported, format_count(count, "record", "records"), name):
+        print_notice(line)
     return ExitStatus.OK
+
+
+def _import_notices(imported: ImportedFile, count: str, format: str) -> Iterator[str]:
+    id = terminal_line(imported.id)
+    if not imported.is_added:
+        yield (
+            f"session {id} already has the content of this file (format {format}); nothing was "
+            "added (--id adds a copy)"
+        )
+        return
+    if imported.replaced_id is not None:
+        replaced = truncate_to_width(terminal_line(imported.replaced_id), _MAX_SHOWN_ID)
+        yield f"the ID in the file, {replaced}, is taken or invalid; the session has the ID {id}"
+    yield f"imported {count} (format {format})"
+
+
+def _check_id(id: str) -> None:
+    try:
+        check_session_id(id)
+    except InvalidValue as exc:
+        raise UsageError(exc.message, code=exc.code, place="--id") from exc
 
 
 def _read_stdin() -> bytes:
@@ -109,22 +126,6 @@ def _read_stdin() -> bytes:
     while chunk := buffer.read1(1 << 16):
         chunks.append(chunk)
     return b"".join(chunks)
-
-
-def _apply_import_options(header: Header, options: argparse.Namespace) -> Header:
-    """Return the header with the ID and the title from the options, and without its folder.
-
-    A header without a creation time gets the current time.
-    """
-    if options.id is not None and options.id != header.id:
-        header = replace(header, id=options.id)
-    if options.title is not None:
-        header = replace(header, title=clean_title(options.title, place="--title"))
-    if header.about is not None and FOLDER_KEY in header.about:
-        # Otherwise, `steno -c` could continue an imported session whose folder also exists here.
-        about = {name: value for name, value in header.about.items() if name != FOLDER_KEY}
-        header = replace(header, about=about or None)
-    return header if header.created_at is not None else replace(header, created_at=utc_now())
 
 
 _FILE_COMMANDS: Final = (
@@ -140,7 +141,9 @@ _FILE_COMMANDS: Final = (
         "import",
         _import_session,
         "add a session from a file",
-        "Add a session from a file and print its ID. If the file is invalid, nothing is added.",
+        "Add a session from a file and print its ID. The session keeps the ID in the file unless "
+        "another session has it. A file whose content the store already has is not added again. "
+        "If the file is invalid, nothing is added.",
         (
             argument("file", metavar="FILE", help="the file to read; - for stdin"),
             argument(
@@ -150,7 +153,12 @@ _FILE_COMMANDS: Final = (
                 help=f"{FORMATS_HELP} (default: detected)",
             ),
             argument("--title", metavar="T", help="set the title of the session"),
-            argument("--id", metavar="ID", help="set the ID of the session"),
+            argument(
+                "--id",
+                metavar="ID",
+                help="add the session with this ID, even if the store has the content of the file",
+            ),
+            flag("--json", help="print the result as one JSON object"),
         ),
     ),
 )

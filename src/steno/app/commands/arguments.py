@@ -198,7 +198,8 @@ def keep_text(text: str) -> list[str]:
 TEXT: Final = argument("text", nargs="?", default="")
 """The argument of a slash command that takes any text."""
 SESSION_NAMES: Final = (
-    "a session ID, a prefix of one, or 'last' (the most recently changed session, in any folder)"
+    "a session ID, a prefix of one, or 'last' (the session that was written to, copied or imported "
+    "last, in any folder)"
 )
 """The names of a session, as help shows them."""
 SESSION: Final = argument("session", metavar="ID", help=SESSION_NAMES)

@@ -1,7 +1,7 @@
-"""Sessions in files, for `/export`, `steno sessions export` and `steno sessions import`.
+"""Sessions in files, for `/export` and `steno sessions export`.
 
 The formats are those of steno and of other programs. Parts of a session that a format cannot
-represent are reported as omissions.
+represent are reported as omissions. A file is imported by `steno.app.session_import`.
 """
 
 from __future__ import annotations
@@ -29,18 +29,17 @@ from steno.app.commands.arguments import (
 )
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Report, text_report
+from steno.app.session_import import DOCUMENT_FORMAT, LINES_FORMAT, without_import_record
 from steno.app.session_log import SessionLog
-from steno.app.session_lookup import UNREADABLE_ERRORS
-from steno.codec import Document, decode_document, encode_document
-from steno.errors import Damaged, InvalidDocument, InvalidValue, Missing, Unavailable
-from steno.formats import FORMATS, ExportedFile, build_records
-from steno.ids import new_id, utc_now
+from steno.codec import Document, encode_document
+from steno.errors import Damaged, InvalidValue, Missing, Unavailable
+from steno.formats import FORMATS, ExportedFile
+from steno.ids import utc_now
 from steno.log.blobs import blob_digests
-from steno.log.chain import verify_records
 from steno.log.queries import as_version_2
 from steno.messages.change import Change, ChangeCode
-from steno.records.entry import Entry, Redacted, Redaction
-from steno.records.stored_record import Header, Record
+from steno.records.entry import Entry
+from steno.records.stored_record import Header
 from steno.render.changes import describe_change, format_change, is_omission, omission_names
 from steno.render.items import TextForm
 from steno.render.output import OutputError, is_shared_target, write_file
@@ -50,11 +49,8 @@ from steno.render.transcript_document import BranchLocation
 from steno.render.transcripts import TRANSCRIPT_BY_SUFFIX, WRITE_ONLY
 from steno.store import Store
 from steno.store.base import derive_title
-from steno.store.jsonl.session_file import decode_line, encode_line
+from steno.store.jsonl.session_file import encode_line
 
-DOCUMENT_FORMAT: Final = "steno"
-"""The format that stores one branch in one JSON document."""
-LINES_FORMAT: Final = "jsonl"
 SESSION_FORMATS: Final = (DOCUMENT_FORMAT, LINES_FORMAT, *FORMATS, *WRITE_ONLY)
 FORMATS_HELP: Final = (
     "steno (one branch in one document), jsonl (the whole session with its digests), audit (an "
@@ -194,7 +190,7 @@ def _encode(
 def _encode_branch(
     log: SessionLog, entries: Sequence[Entry], format: str, branch: str | None
 ) -> ExportedFile:
-    header = log.header
+    header = without_import_record(log.header)
     if format == DOCUMENT_FORMAT:
         return _encode_document(header, entries)
     if format in FORMATS:
@@ -355,96 +351,3 @@ def _run_export(context: CommandContext, options: argparse.Namespace) -> Report:
 
 
 COMMAND: CommandDefinition = CommandDefinition(_run_export, (SESSION, *ARGUMENTS), _split_typed)
-
-
-# -- import -----------------------------------------------------------------------------------
-
-
-class SessionRecords(NamedTuple):
-    """The header and the records of an imported session."""
-
-    header: Header
-    records: tuple[Record, ...]
-
-
-def read_session_file(data: bytes, format: str) -> SessionRecords:
-    """Read a session from a file. Raises InvalidValue if it is damaged or of another format."""
-    if format == LINES_FORMAT:
-        session = _decode_lines(data)
-    else:
-        if format == DOCUMENT_FORMAT:
-            document = decode_document(data)
-            header = Header(id=document.id or new_id(), created_at=document.created_at)
-            entries = document.entries
-        else:  # IDs of other programs may not be unique
-            imported = FORMATS[format].decode(data)
-            header, entries = replace(imported.header, id=new_id()), imported.entries
-        session = SessionRecords(header, _chain_entries(entries))
-    problem = verify_records(session.records).bad
-    if problem is not None:
-        raise InvalidDocument(str(problem), code="chain_broken")
-    return session
-
-
-def _decode_lines(data: bytes) -> SessionRecords:
-    header: Header | None = None
-    records: list[Record] = []
-    for number, line in enumerate(data.rstrip(b"\n").split(b"\n"), start=1):
-        try:
-            content = decode_line(line)
-        except (Damaged, InvalidDocument) as exc:
-            text = exc.text_unless_at("line")
-            raise InvalidDocument(text, code=exc.code, place=f"line {number}") from None
-        if isinstance(content, Header) != (number == 1):
-            raise InvalidDocument(
-                "the first line must be a header, and no other line may be one",
-                code="header_misplaced",
-                place=f"line {number}",
-            )
-        if isinstance(content, Header):
-            header = content
-        else:
-            records.append(content)
-    if header is None:
-        raise InvalidDocument("the file is empty", code="input_empty")
-    return SessionRecords(header, tuple(records))
-
-
-def _chain_entries(entries: Sequence[Entry]) -> tuple[Record, ...]:
-    """Return the records of a new session with these entries.
-
-    A Redaction is added for each redacted entry that has none.
-    """
-    redacted_targets = {
-        entry.payload.target for entry in entries if isinstance(entry.payload, Redaction)
-    }
-    reason = "redacted before the import"
-    redactions = [
-        Entry(
-            id=new_id(),
-            time=utc_now(),
-            payload=Redaction(target=entry.id, actor="steno import", reason=reason),
-        )
-        for entry in entries
-        if isinstance(entry.payload, Redacted) and entry.id not in redacted_targets
-    ]
-    return build_records([*entries, *redactions])
-
-
-def with_unused_id(store: Store, header: Header) -> Header:
-    """Return the header, with a new ID if the store has a session with this ID."""
-    try:
-        store.header(header.id)
-    except Missing:
-        return header
-    except UNREADABLE_ERRORS:
-        pass  # it exists, although it cannot be read
-    return replace(header, id=new_id())
-
-
-def store_large_content(store: Store, records: Iterable[Record]) -> tuple[Record, ...]:
-    """Store large images and results as blobs; return records with entries that refer to them."""
-    entries = [record.entry for record in records if record.entry is not None]
-    return build_records(
-        [replace(entry, payload=store.extract_blobs(entry.payload)) for entry in entries]
-    )

@@ -1,0 +1,227 @@
+"""`steno sessions import`: the ID of the session, files imported twice, and `last` afterwards."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steno import ChatMessage
+from steno.codec import Document, encode_document
+from steno.store import open_store
+from tests.cli.program import run_steno, store_sample_session
+from tests.formats.sample_files import AUDIT_EXAMPLE, SESSION_EXAMPLE
+
+CHAT = b'[{"role": "user", "content": "Hi"}]'
+ROWS = b'[{"kind": "user", "content": "Hi"}]'
+NAMED_CHAT = b'{"id": "session-id", "messages": [{"role": "user", "content": "Hi"}]}'
+DOCUMENT = encode_document(Document(id="session-id", entries=()))
+OLDER = json.dumps(json.loads(SESSION_EXAMPLE) | {"id": "older"}).encode()
+FUTURE = SESSION_EXAMPLE.replace(b'"2026-', b'"2999-').replace(b"session-id", b"future")
+
+
+def import_file(data: bytes, *arguments: str | Path) -> dict[str, Any]:
+    """Import a file, and return the JSON that the command prints."""
+    output = run_steno("sessions", "import", "-", *arguments, "--json", data=data)
+    assert output.status == 0
+    imported: dict[str, Any] = json.loads(output.out)
+    return imported
+
+
+def last_session() -> str:
+    output = run_steno("sessions", "show", "last", "--json")
+    assert output.status == 0
+    return run_steno("verify", "last").out.split()[1]
+
+
+def sessions() -> list[str]:
+    return sorted(
+        json.loads(line)["id"] for line in run_steno("sessions", "list", "--json").out.splitlines()
+    )
+
+
+# -- the ID --------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S4-11")
+@pytest.mark.parametrize(
+    "data", [SESSION_EXAMPLE, NAMED_CHAT, DOCUMENT], ids=["session", "chat", "steno"]
+)
+def test_an_import_keeps_the_id_of_the_file(address: str, data: bytes) -> None:
+    output = run_steno("sessions", "import", "-", data=data)
+    assert (output.status, output.out) == (0, "session-id\n")
+    assert sessions() == ["session-id"]
+
+
+@pytest.mark.requirement("S4-11")
+def test_a_session_file_comes_back_with_its_id(address: str) -> None:
+    run_steno("sessions", "import", "-", data=SESSION_EXAMPLE)
+    exported = run_steno("sessions", "export", "session-id", "--format", "session", "--strict")
+    assert exported.status == 0
+    assert json.loads(exported.out) == json.loads(SESSION_EXAMPLE)
+
+
+@pytest.mark.parametrize("format", ["steno", "jsonl", "session"])
+def test_an_id_that_is_taken_is_replaced_and_both_are_reported(
+    address: str, tmp_path: Path, format: str
+) -> None:
+    there = f"sqlite:{tmp_path / 'elsewhere.db'}"
+    with open_store(there) as store:
+        store.new([ChatMessage.user("Another session")], id="talk")
+    store_sample_session(address)
+    exported = run_steno("sessions", "export", "talk", "--format", format, "--store", there)
+    data = exported.out.encode()
+    output = run_steno("sessions", "import", "-", data=data)
+    assert output.status == 0
+    new = output.out.strip()
+    assert len(new) == 36
+    assert any("talk" in line and new in line for line in output.err.splitlines())
+    assert sessions() == sorted([new, "talk"])
+    with open_store(address) as store:
+        [message] = store.open(new).messages()
+    assert message.text == "Another session"
+    assert run_steno("sessions", "rm", new, "--yes").status == 0
+    found = import_file(data)
+    assert (found["replaced_id"], found["added"], found["format"]) == ("talk", True, format)
+    assert found["id"] not in ("talk", new)
+
+
+def test_an_id_of_the_command_line_that_is_taken_is_an_error(address: str) -> None:
+    store_sample_session(address)
+    output = run_steno("sessions", "import", "-", "--id", "talk", data=CHAT)
+    assert (output.status, output.out, output.code) == (1, "", "session_exists")
+    assert output.named_place == "import"
+    assert sessions() == ["talk"]
+
+
+BAD_IDS = ["", " ", "a\nb", "a\x1b[31mb", "a\u2028b", "a\x7f", "last", "-x", " talk", "x" * 100_000]
+
+
+@pytest.mark.parametrize("id", BAD_IDS, ids=lambda id: ascii(id[:9]))
+def test_a_bad_id_is_refused_and_adds_nothing(address: str, id: str) -> None:
+    output = run_steno("sessions", "import", "-", f"--id={id}", data=CHAT)
+    assert (output.status, output.out) == (2, "")
+    assert (output.code, output.place) == ("invalid_session_id", "--id")
+    assert output.err.count("\n") == 1
+    assert len(output.err) < 300
+    assert sessions() == []
+
+
+@pytest.mark.parametrize("id", BAD_IDS[1:], ids=lambda id: ascii(id[:9]))
+def test_a_bad_id_in_a_file_is_replaced(address: str, id: str) -> None:
+    data = json.dumps(json.loads(SESSION_EXAMPLE) | {"id": id}).encode()
+    output = run_steno("sessions", "import", "-", data=data)
+    assert output.status == 0
+    assert sessions() == [output.out.strip()]
+    assert len(output.out) == 37
+    assert len(output.err) < 500
+
+
+@pytest.mark.parametrize("id", ["talk 2", "2026-02-18", "sitzung-ä", "会话", "a/b", "x" * 200])
+def test_any_printable_id_may_be_chosen(address: str, id: str) -> None:
+    assert run_steno("sessions", "import", "-", "--id", id, data=CHAT).out == f"{id}\n"
+    assert run_steno("sessions", "show", id).status == 0
+
+
+# -- the same file twice -------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S4-11")
+@pytest.mark.parametrize(
+    "data",
+    [SESSION_EXAMPLE, AUDIT_EXAMPLE, CHAT, NAMED_CHAT, ROWS],
+    ids=["session", "audit", "chat", "named chat", "rows"],
+)
+def test_the_second_import_of_a_file_finds_the_session_of_the_first(
+    address: str, data: bytes
+) -> None:
+    first = run_steno("sessions", "import", "-", data=data)
+    with open_store(address) as store:
+        store.open(first.out.strip()).append(ChatMessage.user("And now?"))
+    again = run_steno("sessions", "import", "-", data=data)
+    assert (again.status, again.out) == (0, first.out)
+    assert first.out.strip() in again.err
+    assert len(sessions()) == 1
+    found = import_file(data)
+    assert (found["id"], found["added"]) == (first.out.strip(), False)
+
+
+@pytest.mark.parametrize("format", ["steno", "jsonl"])
+def test_an_export_of_a_session_in_the_store_is_not_a_second_session(
+    address: str, tmp_path: Path, format: str
+) -> None:
+    conversation = store_sample_session(address)
+    file = tmp_path / "talk"
+    run_steno("sessions", "export", "talk", "--format", format, "-o", file)
+    with open_store(address) as store:
+        store.open(conversation.id).append(ChatMessage.user("And now?"))
+    output = run_steno("sessions", "import", file)
+    assert (output.status, output.out) == (0, "talk\n")
+    assert sessions() == ["talk"]
+
+
+def test_a_changed_file_with_the_same_id_is_a_new_session(address: str) -> None:
+    changed = SESSION_EXAMPLE.replace(b"login", b"logout")
+    run_steno("sessions", "import", "-", data=SESSION_EXAMPLE)
+    first = import_file(changed)
+    assert (first["replaced_id"], first["added"]) == ("session-id", True)
+    second = import_file(changed)
+    assert (second["id"], second["added"]) == (first["id"], False)
+    assert import_file(SESSION_EXAMPLE)["id"] == "session-id"
+    assert sessions() == sorted(["session-id", first["id"]])
+
+
+def test_a_file_that_continues_the_stored_session_is_a_new_session(
+    address: str, tmp_path: Path
+) -> None:
+    store_sample_session(address)
+    there = f"sqlite:{tmp_path / 'elsewhere.db'}"
+    store_sample_session(there)
+    with open_store(there) as store:
+        store.open("talk").append(ChatMessage.user("Written elsewhere"))
+    exported = run_steno("sessions", "export", "talk", "--store", there)
+    found = import_file(exported.out.encode())
+    assert (found["replaced_id"], found["added"]) == ("talk", True)
+
+
+def test_a_chosen_id_adds_the_file_again(address: str) -> None:
+    run_steno("sessions", "import", "-", data=SESSION_EXAMPLE)
+    assert import_file(SESSION_EXAMPLE, "--id", "copy")["added"]
+    assert sessions() == ["copy", "session-id"]
+
+
+def test_a_file_whose_session_was_deleted_is_added_again(address: str) -> None:
+    run_steno("sessions", "import", "-", data=SESSION_EXAMPLE)
+    run_steno("sessions", "rm", "session-id", "--yes")
+    assert import_file(SESSION_EXAMPLE) == {
+        "id": "session-id",
+        "replaced_id": None,
+        "added": True,
+        "records": 4,
+        "format": "session",
+    }
+
+
+# -- `last` --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", [OLDER, CHAT, AUDIT_EXAMPLE], ids=["session", "chat", "audit"])
+def test_the_last_session_is_the_imported_one(address: str, data: bytes) -> None:
+    run_steno("sessions", "import", "-", data=FUTURE)
+    assert last_session() == "future"
+    store_sample_session(address)
+    assert last_session() == "talk"
+    imported = run_steno("sessions", "import", "-", data=data).out.strip()
+    assert last_session() == imported
+    with open_store(address) as store:
+        store.open("talk").append(ChatMessage.user("And now?"))
+    assert last_session() == "talk"
+
+
+def test_the_list_of_sessions_begins_with_the_last_one(address: str) -> None:
+    store_sample_session(address)
+    run_steno("sessions", "import", "-", data=OLDER)
+    rows = [json.loads(line) for line in run_steno("sessions", "list", "--json").out.splitlines()]
+    assert [row["id"] for row in rows] == ["older", "talk"]
