@@ -8,6 +8,7 @@ The package uses no clock, no files and no network. A builder caches the state o
 so that each turn processes only the new entries.
 """
 
+from steno.context.branch_state import embed_references
 from steno.context.builder import BuiltRequest, ContextBuilder, ModelTarget
 from steno.context.notes import MODE_NOTES, explain_over_budget, summary_message
 from steno.context.tokens import CountTokens, estimate_tokens, message_tokens, token_counter_for
@@ -24,6 +25,7 @@ __all__ = [
     "CountTokens",
     "ModelTarget",
     "compaction_point",
+    "embed_references",
     "estimate_tokens",
     "explain_over_budget",
     "message_tokens",

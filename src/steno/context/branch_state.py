@@ -28,6 +28,7 @@ from steno.context.notes import (
 from steno.context.tokens import CountTokens, block_tokens
 from steno.context.window import shorten_block
 from steno.errors import OutOfOrder
+from steno.log.queries import resolutions_of
 from steno.messages.change import Change, ChangeCode
 from steno.messages.content import (
     Block,
@@ -419,6 +420,27 @@ def build_model_view(
     struct: Any = message  # every block here is allowed in a message of this type
     new = cast("Message", replace(struct, content=tuple(content)))
     return ModelView(new, tuple(changes), resources)
+
+
+def embed_references(entries: Iterable[Entry]) -> tuple[Entry, ...]:
+    """Return the entries with the content that a model receives in place of references.
+
+    The latest resolution of a reference has its content. A reference that was never resolved stays.
+    """
+    entries = tuple(entries)
+    resolutions: dict[str, dict[int, Resolution]] = {}
+    for (target, block), resolution in resolutions_of(entries).items():
+        resolutions.setdefault(target, {})[block] = resolution
+    return tuple([_embed_in_entry(entry, resolutions.get(entry.id)) for entry in entries])
+
+
+def _embed_in_entry(entry: Entry, resolutions: Mapping[int, Resolution] | None) -> Entry:
+    if resolutions is None or not isinstance(entry.payload, UserMessage):
+        return entry
+    view = build_model_view(
+        entry.payload, entry_id=entry.id, vision=None, resolutions=resolutions, extents={}
+    )
+    return replace(entry, payload=view.message)
 
 
 _REASONS: Final = {

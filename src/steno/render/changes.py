@@ -94,6 +94,7 @@ _FIELD_LABELS: Final = {
     "about": "facts about the session (folder, program)",
     "unknown_members": "unknown members",
     "text_boundaries": "the boundaries between texts",
+    "resolution": "references and how they were read (paths, digests, recognition)",
 }
 """Labels of omissions that are not fields of a message."""
 

@@ -32,6 +32,7 @@ from steno.app.commands.report import Report, text_report
 from steno.app.session_import import DOCUMENT_FORMAT, LINES_FORMAT, without_import_record
 from steno.app.session_log import SessionLog
 from steno.codec import Document, encode_document
+from steno.context import embed_references
 from steno.errors import Damaged, InvalidValue, Missing, Unavailable
 from steno.formats import FORMATS, ExportedFile
 from steno.ids import utc_now
@@ -57,6 +58,8 @@ FORMATS_HELP: Final = (
     "audit log), session (one JSON object with a system prompt and messages), rows (database "
     "rows), chat (a list of messages)"
 )
+_FORMATS_WITHOUT_REFERENCES: Final = frozenset({"session", "chat"})
+"""The formats that hold the content of a file or image in place of the reference to it."""
 _SUFFIX_BY_FORMAT: Final = {
     DOCUMENT_FORMAT: ".json",
     LINES_FORMAT: ".jsonl",
@@ -193,6 +196,8 @@ def _encode_branch(
     header = without_import_record(log.header)
     if format == DOCUMENT_FORMAT:
         return _encode_document(header, entries)
+    if format in _FORMATS_WITHOUT_REFERENCES:
+        entries = embed_references(entries)
     if format in FORMATS:
         return FORMATS[format].encode(header, entries)
     entries = [as_version_2(entry) for entry in entries]
