@@ -125,6 +125,36 @@ def test_any_printable_id_may_be_chosen(address: str, id: str) -> None:
     assert run_steno("sessions", "show", id).status == 0
 
 
+# -- a single object -----------------------------------------------------------------------------
+
+SINGLE_FILES = {
+    "message": (b'{"role": "user", "content": "Hi"}', "chat"),
+    "entry": (b'{"message": {"type": "user", "content": "Hi"}}', "audit"),
+    "row": (b'{"kind": "user",\n "content": "Hi"}', "rows"),
+    "message of a session file": (
+        b'{"type": "user", "content": [{"type": "text", "text": "Hi"}]}',
+        "steno",
+    ),
+    "messages": (b'[{"type": "user", "content": [{"type": "text", "text": "Hi"}]}]', "steno"),
+}
+
+
+@pytest.mark.requirement("S2-10")
+@pytest.mark.parametrize("is_named", [False, True])
+@pytest.mark.parametrize(("data", "format"), SINGLE_FILES.values(), ids=SINGLE_FILES)
+def test_a_single_object_is_imported(
+    address: str, tmp_path: Path, data: bytes, format: str, is_named: bool
+) -> None:
+    (tmp_path / "file").write_bytes(data)
+    arguments = ["--format", format] if is_named else []
+    for file, read in (("-", data), (tmp_path / "file", b"")):
+        output = run_steno("sessions", "import", file, *arguments, data=read)
+        assert output.status == 0
+    with open_store(address) as store:
+        [header] = store.headers()
+        assert store.open(header.id).messages() == (ChatMessage.user("Hi"),)
+
+
 # -- the same file twice -------------------------------------------------------------------------
 
 

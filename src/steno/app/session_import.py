@@ -23,7 +23,8 @@ from steno.app.session_lookup import (
     read_import_record,
     readable_headers,
 )
-from steno.codec import decode_document
+from steno.codec import decode_document, decode_message, decode_messages
+from steno.codec.json_scanner import split_object
 from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missing
 from steno.formats import FORMATS, build_records
 from steno.ids import new_id, utc_now
@@ -190,9 +191,7 @@ def read_session_file(data: bytes, format: str) -> SessionFile:
         header, records = _decode_lines(data)
     else:
         if format == DOCUMENT_FORMAT:
-            document = decode_document(data)
-            header = Header(id=document.id or new_id(), created_at=document.created_at)
-            entries = document.entries
+            header, entries = _decode_document(data)
         else:
             header, entries = FORMATS[format].decode(data)
         records = _chain_entries(entries)
@@ -200,6 +199,21 @@ def read_session_file(data: bytes, format: str) -> SessionFile:
     if problem is not None:
         raise InvalidDocument(str(problem), code="chain_broken")
     return SessionFile(header, records, format, hashlib.sha256(data).hexdigest())
+
+
+def _decode_document(data: bytes) -> tuple[Header, tuple[Entry, ...]]:
+    """Read a document, an array of messages, or a single message."""
+    names = {member.name for member in split_object(data) or ()}
+    if data.lstrip().startswith(b"["):
+        messages = decode_messages(data)
+    elif "type" in names and "version" not in names:
+        messages = (decode_message(data),)
+    else:
+        document = decode_document(data)
+        header = Header(id=document.id or new_id(), created_at=document.created_at)
+        return header, document.entries
+    entries = [Entry(id=f"m{number}", payload=one) for number, one in enumerate(messages, 1)]
+    return Header(id=new_id()), tuple(entries)
 
 
 def _decode_lines(data: bytes) -> tuple[Header, tuple[Record, ...]]:

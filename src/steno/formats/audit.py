@@ -70,6 +70,8 @@ from steno.values import Sendable
 
 NAME: Final = "audit"
 
+_SINGLE: Final = "single"
+"""The fact, in the header, that the file is a single element."""
 _PAYLOAD_KEY: Final = "steno"
 _ENTRY_KEY: Final = "steno_entry"
 _SURROUNDING_KEY: Final = "$entry"
@@ -177,8 +179,15 @@ def _default_decision(payload: Payload) -> str:
 
 
 def decode(data: bytes) -> ImportedSession:
-    """Read an audit log of steno or another program. Raises InvalidDocument if it is invalid."""
-    members = parse_object(read_json_input(data), "audit log")
+    """Read an audit log of steno or another program, or a single element of its `entries`.
+
+    Raises InvalidDocument if it is invalid.
+    """
+    raw = read_json_input(data)
+    members = parse_object(raw, "audit log")
+    is_single = "message" in members and "entries" not in members
+    if is_single:
+        members = {"entries": write_array([raw.strip()])}
     if "entries" not in members:
         raise InvalidDocument(
             'the member "entries" is missing', code="entries_missing", place="audit log"
@@ -192,7 +201,8 @@ def decode(data: bytes) -> ImportedSession:
         entries.append(_build_entry(group, context))
         context.add(entries[-1].payload)
     extra_members = {name: value.decode() for name, value in members.items()}
-    header = Header(id=new_id(), about={NAME: extra_members} if extra_members else None)
+    about = _SINGLE if is_single else extra_members
+    header = Header(id=new_id(), about={NAME: about} if about else None)
     return ImportedSession(header, link_entries(entries))
 
 
@@ -410,9 +420,11 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     for entry in entries:
         rows += _encode_entry(entry, context)
         context.add(entry.payload)
-    outer_members = restore_members({}, (header.about or {}).get(NAME)) or {}
+    about = (header.about or {}).get(NAME)
+    outer_members = restore_members({}, about) or {}
     data = write_object(outer_members | {"entries": write_array(rows)})
-    return ExportedFile(data, losses.result())
+    is_single = about == _SINGLE and len(rows) == 1
+    return ExportedFile(rows[0] if is_single else data, losses.result())
 
 
 def _encode_entry(entry: Entry, context: _Context) -> list[bytes]:

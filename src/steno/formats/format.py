@@ -33,24 +33,30 @@ _FORMAT_BY_MEMBER: Final = {
     "version": "",  # the version number selects the format
     "entries": "audit",
     "messages": "chat",
+    "message": "audit",
 }
 """The format that each member identifies.
 
 If an object has several of these members, the first one in this order is used.
 """
+_MESSAGE_TYPES: Final = frozenset({b'"system"', b'"user"', b'"assistant"', b'"tool_result"'})
+"""The types of a message in the format of steno, which is not in a document."""
 
 
 def detect_format(data: bytes) -> str:
     """Return the name of the format of a file: a name in `FORMATS`, `steno` or `jsonl`.
 
-    `steno` is a document for `decode_document`, possibly of a newer version; `jsonl` is a file of
-    the JSONL store. The file is not validated, so `decode` may still reject it.
+    `steno` is a document for `decode_document`, possibly of a newer version, or messages for
+    `decode_messages` or `decode_message`; `jsonl` is a file of the JSONL store. The file is not
+    validated, so `decode` may still reject it.
     Raises InvalidDocument if the format is unknown.
     """
     raw, _ = clean_input(data)
     for members in _candidate_objects(raw.strip()):
         name = next((name for name in _FORMAT_BY_MEMBER if name in members), None)
         if name is None:
+            if members.get("type") in _MESSAGE_TYPES:
+                return NATIVE_FORMAT
             continue
         if name != "version":
             return _FORMAT_BY_MEMBER[name]

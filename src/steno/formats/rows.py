@@ -18,6 +18,7 @@ imported rows are exported unchanged.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Final, NamedTuple, assert_never, final
 
 import msgspec
@@ -126,7 +127,7 @@ def message_of_row(row: Mapping[str, Any]) -> Message | None:
 
 
 def decode(data: bytes) -> ImportedSession:
-    """Read rows from an array or from lines.
+    """Read rows from an array or from lines, or a single row.
 
     Raises InvalidDocument, with the place of the row, if a row is invalid.
     """
@@ -144,6 +145,8 @@ def _split_rows(data: bytes) -> list[bytes]:
     raw = clean_utf8(data).strip()
     if raw.startswith(b"["):
         return parse_array(read_json_input(raw), "rows")
+    with suppress(InvalidDocument):
+        return [read_json_input(raw)]  # a single row, which may have several lines
     rows: list[bytes] = []
     for number, line in enumerate(raw.split(b"\n"), start=1):
         if not line.strip():

@@ -1,0 +1,63 @@
+"""A file that is a single object: a message, an entry of an audit log, or a row."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from steno import ChatMessage, InvalidDocument, ToolCall
+from steno.codec import encode_message
+from steno.formats import FORMATS, detect_format
+
+ENTRY = (
+    b'{"id": "e1", "timestamp": "2026-02-10T15:30:00Z", "message": {"type": "user", '
+    b'"content": "Hi"}, "decision": "", "audit": {}}'
+)
+ROW = b'{"kind": "user", "content": "Hi", "data_json": null}'
+MESSAGE = b'{"role": "user", "content": "Hi"}'
+
+
+@pytest.mark.requirement("S1-08", "S2-10")
+@pytest.mark.parametrize(
+    ("data", "format"),
+    [(MESSAGE, "chat"), (ENTRY, "audit"), (ROW, "rows")],
+    ids=["message", "entry", "row"],
+)
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_single_object_is_detected_and_read(data: bytes, format: str, indent: int | None) -> None:
+    data = json.dumps(json.loads(data), indent=indent).encode()
+    assert detect_format(data) == format
+    header, entries = FORMATS[format].decode(data)
+    assert [entry.payload for entry in entries] == [ChatMessage.user("Hi")]
+    exported = json.loads(FORMATS[format].encode(header, entries).data)
+    assert exported == ([json.loads(data)] if format == "rows" else json.loads(data))
+
+
+def test_a_single_entry_is_written_as_a_log_if_more_entries_follow() -> None:
+    header, entries = FORMATS["audit"].decode(ENTRY)
+    later = FORMATS["audit"].decode(ENTRY.replace(b"e1", b"e2")).entries
+    exported = json.loads(FORMATS["audit"].encode(header, [*entries, *later]).data)
+    assert [entry["id"] for entry in exported["entries"]] == ["e1", "e2"]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        ChatMessage.system("Be brief."),
+        ChatMessage.user("Hi"),
+        ChatMessage.assistant(None, [ToolCall(id="c1", name="ls")]),
+        ChatMessage.tool_result("c1", "a.py"),
+    ],
+    ids=lambda message: message.role,
+)
+def test_a_message_of_steno_is_detected(message: ChatMessage) -> None:
+    assert detect_format(encode_message(message)) == "steno"
+    assert detect_format(b"[" + encode_message(message) + b"]") == "steno"
+
+
+@pytest.mark.parametrize("data", [b'{"type": "text", "text": "Hi"}', b'{"type": 1}', b"{}"])
+def test_another_single_object_is_unknown(data: bytes) -> None:
+    with pytest.raises(InvalidDocument) as failure:
+        detect_format(data)
+    assert failure.value.code == "unknown_format"
