@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Final, NamedTuple, final
 
+from msgspec.structs import replace
+
 from steno.app.session_lookup import count_entries, explain_damage, pick_one
 from steno.errors import Damaged, Missing
-from steno.log.queries import labels_of, tools_by_call
+from steno.log.queries import calls_by_entry, labels_of
 from steno.messages.message import UserMessage
 from steno.records.entry import Control, Entry, Label, Redacted, Resolution
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
@@ -53,11 +55,8 @@ class SessionLog:
         """
         self._by_number: Final = {self.numbers[id]: entry for id, entry in self.entries.items()}
         self.labels: Final = labels_of(self.entries.values())
-        self.tools: Final = tools_by_call(self.entries.values())
-        """The tool of each call, by the id of the call."""
-        messages = [entry.message for entry in self.entries.values() if entry.message is not None]
-        self.calls: Final = {call.id: call for message in messages for call in message.tool_calls}
-        """The calls by their ids."""
+        self.calls: Final = calls_by_entry(self.entries.values())
+        """The call that each approval and each result is about, by the id of the entry."""
 
     @classmethod
     def read(
@@ -129,6 +128,14 @@ class SessionLog:
     @property
     def _tree_hint(self) -> str:
         return f"run `steno sessions tree {terminal_line(self.header.id)}` to list the entries"
+
+
+def restore_entry(store: Store, entry: Entry) -> tuple[Entry, bool]:
+    """Return an entry with the content of its blobs, and whether all blobs were read."""
+    try:
+        return replace(entry, payload=store.restore_blobs(entry.payload)), True
+    except (Missing, Damaged):
+        return entry, False
 
 
 def missing_parent() -> Damaged:
@@ -316,7 +323,7 @@ def describe_log_entry(entry: Entry, log: SessionLog) -> str:
     """Describe an entry that is not a message."""
 
     def call_label(call_id: str) -> str:
-        known = log.calls.get(call_id)
+        known = log.calls.get(entry.id)
         return terminal_line(call_id) if known is None else summarize_call(known)
 
     def describe_reference_resolution(resolution: Resolution) -> EntryDescription:

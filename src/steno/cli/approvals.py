@@ -16,7 +16,7 @@ from steno.cli.report_command import print_report
 from steno.cli.store_options import find_named_session, open_existing_store
 from steno.log.conversation import Conversation
 from steno.log.queries import approvals_of, pending_approvals
-from steno.messages.call import AnyToolCall
+from steno.messages.call import AnyToolCall, original_tool_name
 from steno.render.call_text import describe_arguments
 from steno.render.describe import summarize_call
 from steno.render.table_output import INDENT
@@ -107,7 +107,7 @@ def _report_waiting(conversation: Conversation) -> Report:
         data.append(
             {
                 "call_id": call.id,
-                "tool": call.name,
+                "tool": original_tool_name(call),
                 "arguments": call.arguments,
                 "status": str(approval.status),
                 "actor": approval.actor,

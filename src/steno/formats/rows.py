@@ -55,7 +55,12 @@ from steno.formats.json_text import (
 )
 from steno.ids import new_id
 from steno.json_object import as_json_object, is_json_text, raw_members
-from steno.log.queries import as_version_2, searchable_text
+from steno.log.queries import (
+    as_version_2,
+    calls_by_entry,
+    result_tool_name,
+    searchable_text,
+)
 from steno.messages.call import (
     AnyToolCall,
     InvalidToolCall,
@@ -240,11 +245,12 @@ class _RowReader:
         drafts = [*([] if self._prompt is None else [self._prompt]), *self._drafts]
         placed = link_entries(draft.entry() for draft in drafts)
         found: list[Entry] = []
+        calls = calls_by_entry(placed)
         expected = 0
         taken: set[int] = set()
         for entry, draft in zip(placed, drafts, strict=True):
             differences: list[_RowDifference] = []
-            for row, plain in zip(draft.rows, _build_rows(entry), strict=True):
+            for row, plain in zip(draft.rows, _build_rows(entry, calls), strict=True):
                 at = None if row.number == expected else row.number
                 columns = changed_members(row.columns, plain)
                 differences.append(_RowDifference(columns=columns, at=at))
@@ -384,8 +390,9 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     losses.add_header(header)
     rows: list[bytes] = []
     moved: list[tuple[int, bytes]] = []
+    calls = calls_by_entry(entries)
     for number, entry in enumerate(entries):
-        plain = _build_rows(entry)
+        plain = _build_rows(entry, calls)
         differences = _read_differences(entry, len(plain))
         losses.add_omitted(f"entries[{number}]", entry, _omitted_fields(entry, plain, losses))
         for columns, difference in zip(plain, differences, strict=True):
@@ -429,7 +436,7 @@ def _omitted_fields(
     return names
 
 
-def _build_rows(entry: Entry) -> list[JsonMembers]:
+def _build_rows(entry: Entry, calls: Mapping[str, AnyToolCall]) -> list[JsonMembers]:
     """Return the rows of an entry; an empty list if rows cannot express the entry."""
     foreign = foreign_json(entry.payload, NAME)
     if foreign is not None and foreign.startswith(b"{"):
@@ -442,7 +449,7 @@ def _build_rows(entry: Entry) -> list[JsonMembers]:
             "data_json": b"null" if row.data is None else write_json(row.data.decode()),
             **({} if entry.time is None else {"created_at": write_json(entry.time)}),
         }
-        for number, row in enumerate(_row_values(entry))
+        for number, row in enumerate(_row_values(entry, calls))
     ]
 
 
@@ -452,7 +459,7 @@ class _RowValues(NamedTuple):
     data: bytes | None = None
 
 
-def _row_values(entry: Entry) -> Iterator[_RowValues]:
+def _row_values(entry: Entry, calls: Mapping[str, AnyToolCall]) -> Iterator[_RowValues]:
     message = entry.message
     match message:
         case None:
@@ -475,7 +482,8 @@ def _row_values(entry: Entry) -> Iterator[_RowValues]:
                     yield _RowValues("tool_call", None, write_json(call))
         case ToolResultMessage():
             result: dict[str, object] = {"tool_call_id": message.tool_call_id}
-            result |= {"name": message.tool_name} if message.tool_name else {}
+            name = result_tool_name(message, calls.get(entry.id))
+            result |= {"name": name} if name else {}
             result |= {"output": message.text, "success": not message.is_error}
             yield _RowValues("tool_result", None, write_json(result))
         case _:

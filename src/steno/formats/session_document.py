@@ -9,7 +9,7 @@ unchanged.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from functools import partial
 from typing import Final, assert_never
 
 from msgspec.structs import replace
@@ -43,8 +43,8 @@ from steno.formats.json_text import (
     write_time,
 )
 from steno.ids import new_id
-from steno.log.queries import as_version_2
-from steno.messages.call import InvalidToolCall, ToolCall, original_tool_name
+from steno.log.queries import as_version_2, calls_by_entry, result_tool_name
+from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original_tool_name
 from steno.messages.content import (
     OWN_FORMAT,
     Block,
@@ -98,7 +98,8 @@ def decode(data: bytes) -> ImportedSession:
     leading = len(document.entries) - len(parts)
     # An empty system prompt is not an entry; `about` in the header preserves it.
     entries = [e for e in document.entries[:leading] if isinstance(e.payload, SystemMessage)]
-    entries += map(_with_original_members, document.entries[leading:], parts)
+    calls = calls_by_entry(document.entries)
+    entries += map(partial(_with_original_members, calls), document.entries[leading:], parts)
     found = link_entries(entries)
     header = Header(id=document.id or new_id(), created_at=document.created_at)
     changed = changed_members(original, _session_members(header, found))
@@ -106,7 +107,7 @@ def decode(data: bytes) -> ImportedSession:
     return ImportedSession(replace(header, about=about) if changed else header, found)
 
 
-def _with_original_members(entry: Entry, raw: bytes) -> Entry:
+def _with_original_members(calls: Mapping[str, AnyToolCall], entry: Entry, raw: bytes) -> Entry:
     """Add to the audit data the members of a message that steno would write differently."""
     message = entry.message
     if message is None:
@@ -115,7 +116,7 @@ def _with_original_members(entry: Entry, raw: bytes) -> Entry:
     original = {
         name: value for name, value in parse_object(raw, "message").items() if name not in unknown
     }
-    changed = changed_members(original, _message_members(message, entry.time))
+    changed = changed_members(original, _message_members(entry, message, calls.get(entry.id)))
     return replace(entry, audit={NAME: changed}) if changed else entry
 
 
@@ -130,18 +131,23 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     if any(entry.id != f"m{number}" for number, entry in enumerate(entries, start=1)):
         losses.add("ids_and_prompt_time", "entries")
     prompt = _find_system_prompt(entries)
+    calls = calls_by_entry(entries)
     written: list[WrittenEntry] = []
     parts: list[bytes] = []
     for number, entry in enumerate(entries):
-        place = f"entries[{number}]"
+        place, payload, call = f"entries[{number}]", entry.payload, calls.get(entry.id)
         if entry is not prompt:
-            part = _encode_entry(entry)
+            part = _restore_original(entry, call)
+            if part is None:
+                part = _encode_entry(entry, call)
+                if isinstance(payload, ToolResultMessage):
+                    payload = replace(payload, tool_name=result_tool_name(payload, call))
             if part is None:
                 losses.add_omitted(place, entry, [type_name(entry.payload)])
                 continue
             parts.append(part)
         has_loss = losses.add_omitted(place, entry, losses.omitted_of_entry(entry))
-        written.append(WrittenEntry(place, entry, entry.payload, has_loss))
+        written.append(WrittenEntry(place, entry, payload, has_loss))
     head = _restore_head(_session_members(header, entries), header, entries)
     data = write_object(head | {"messages": write_array(parts)})
     add_differences(written, decode(data).entries, losses)
@@ -193,26 +199,37 @@ def _restore_head(head: JsonMembers, header: Header, entries: Sequence[Entry]) -
 # -- messages --------------------------------------------------------------------------------
 
 
-def _encode_entry(entry: Entry) -> bytes | None:
+def _restore_original(entry: Entry, call: AnyToolCall | None) -> bytes | None:
+    """Write an imported message as it was in the file; None if it is new or was changed.
+
+    `call` is the call that a result answers, if it is known.
+    """
+    message = entry.message
+    if message is None:
+        return None
+    plain = _message_members(entry, message, call)
+    restored = restore_members(plain, (entry.audit or {}).get(NAME))
+    if restored is None:
+        return None
+    raw = write_object(restored, message.unknown)
+    read = decode_document(b'{"version":1,"messages":[' + raw + b"]}").entries[0]
+    return raw if (read.payload, read.time) == (entry.payload, entry.time) else None
+
+
+def _encode_entry(entry: Entry, call: AnyToolCall | None) -> bytes | None:
     """Write the message of an entry; return None if version 1 cannot express it."""
     message = entry.message
     if message is None:
         return foreign_json(entry.payload, NAME)
-    plain = _message_members(message, entry.time)
-    restored = restore_members(plain, (entry.audit or {}).get(NAME))
-    if restored is not None:
-        raw = write_object(restored, message.unknown)
-        read = decode_document(b'{"version":1,"messages":[' + raw + b"]}").entries[0]
-        if (read.payload, read.time) == (entry.payload, entry.time):
-            return raw
+    plain = _message_members(entry, message, call)
     return write_object(plain, message.unknown) if plain else None
 
 
-def _message_members(message: Message, time: datetime | None) -> JsonMembers:
+def _message_members(entry: Entry, message: Message, call: AnyToolCall | None) -> JsonMembers:
     """Return the members of a message; empty if version 1 cannot express the message."""
     blocks = [block for block in map(_encode_block, message.content) if block is not None]
     content = write_array(blocks)
-    timestamp = write_time(time)
+    timestamp = write_time(entry.time)
     match message:
         case SystemMessage():
             return {}
@@ -236,7 +253,7 @@ def _message_members(message: Message, time: datetime | None) -> JsonMembers:
             return {
                 "type": b'"tool_result"',
                 "tool_call_id": write_json(message.tool_call_id),
-                "tool_name": write_json(message.tool_name),
+                "tool_name": write_json(result_tool_name(message, call)),
                 "content": content,
                 "is_error": write_json(message.is_error),
                 "timestamp": timestamp,

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from steno.errors import InvalidValue
 from steno.markdown_lines import split_quotations
-from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
+from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original_tool_name
 from steno.messages.content import Block, FileReference, Image, Opaque, Resource, Text, Thinking
 from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
 from steno.messages.usage import Usage
@@ -343,8 +343,8 @@ def select_entries(
 ) -> tuple[Entry, ...]:
     """Return the entries that match a query.
 
-    `since` and `until` exclude entries without a time. `tool` matches calls, their results and the
-    decisions about them; if the calls are not in `entries`, pass their entries as `call_entries`.
+    `since` and `until` exclude entries without a time. `tool` is the original or the mapped name of
+    a tool, and matches calls, their results and the decisions about them; if the calls are not in `entries`, pass their entries as `call_entries`.
     Raises InvalidValue if `since` or `until` has no time zone.
     """
     for time in (query.since, query.until):
@@ -352,29 +352,65 @@ def select_entries(
             rule = "since and until need a time zone"
             raise InvalidValue(rule, code="no_time_zone", place="query")
     candidates = list(entries)
-    tools = tools_by_call(candidates if call_entries is None else call_entries)
-    return tuple([entry for entry in candidates if _matches_query(entry, query, tools)])
+    calls = calls_by_entry([*(call_entries or ()), *candidates])
+    return tuple([entry for entry in candidates if _matches_query(entry, query, calls)])
 
 
-def tools_by_call(entries: Iterable[Entry]) -> dict[str, str]:
-    """Return the tool name of each call, keyed by call id."""
-    messages = (message for entry in entries if (message := entry.message) is not None)
-    return {call.id: call.name for message in messages for call in message.tool_calls}
+def calls_by_entry(entries: Iterable[Entry]) -> dict[str, AnyToolCall]:
+    """Return the call that each approval and each result is about, keyed by entry id.
 
-
-def tools_of(entry: Entry, tools: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the names of the tools that an entry calls or is about.
-
-    `tools` maps the id of each call to the name of its tool; see `tools_by_call`.
+    A provider may use a call id again; an entry is then about the latest call before it.
     """
-    payload = entry.payload
-    if isinstance(payload, Approval):
-        names = [tools.get(payload.call_id, "")]
-    elif isinstance(payload, ToolResultMessage):
-        names = [payload.tool_name or tools.get(payload.tool_call_id, "")]
+    latest: dict[str, AnyToolCall] = {}
+    calls: dict[str, AnyToolCall] = {}
+    for entry in entries:
+        payload = entry.payload
+        if isinstance(payload, AssistantMessage):
+            latest |= {call.id: call for call in payload.tool_calls}
+            continue
+        match payload:
+            case Approval(call_id=call_id) | ToolResultMessage(tool_call_id=call_id):
+                if call_id in latest:
+                    calls.setdefault(entry.id, latest[call_id])
+            case _:
+                pass
+    return calls
+
+
+def tools_of(entry: Entry, calls: Mapping[str, AnyToolCall]) -> tuple[str, ...]:
+    """Return the original names of the tools that an entry calls or is about.
+
+    `calls` has the call of each approval and each result; see `calls_by_entry`.
+    """
+    if isinstance(entry.payload, ToolResultMessage):
+        names = [result_tool_name(entry.payload, calls.get(entry.id))]
     else:
-        names = [] if entry.message is None else [call.name for call in entry.message.tool_calls]
+        names = [*map(original_tool_name, _calls_of(entry, calls))]
     return tuple(dict.fromkeys(filter(None, names)))
+
+
+def result_tool_name(result: ToolResultMessage, call: AnyToolCall | None) -> str:
+    """Return the original tool name of a result, given the call that it answers, if it is known.
+
+    The agent writes no tool name into its own results, as those of denied and invalid calls, so
+    their name is the name in the call.
+    """
+    if call is None or result.tool_name not in ("", call.name):
+        return result.tool_name
+    return original_tool_name(call)
+
+
+def _calls_of(entry: Entry, calls: Mapping[str, AnyToolCall]) -> tuple[AnyToolCall, ...]:
+    """Return the calls that an entry contains, or the one that it is about."""
+    if isinstance(entry.payload, AssistantMessage):
+        return entry.payload.tool_calls
+    return (calls[entry.id],) if entry.id in calls else ()
+
+
+def _is_about_tool(entry: Entry, tool: str, calls: Mapping[str, AnyToolCall]) -> bool:
+    """Return whether an entry is about a tool, named by its original or its mapped name."""
+    mapped_names = [call.name for call in _calls_of(entry, calls)]
+    return tool in (*tools_of(entry, calls), *mapped_names)
 
 
 def entry_decision(entry: Entry) -> str | None:
@@ -387,7 +423,7 @@ def entry_decision(entry: Entry) -> str | None:
     return entry.decision
 
 
-def _matches_query(entry: Entry, query: EntryQuery, tools: Mapping[str, str]) -> bool:
+def _matches_query(entry: Entry, query: EntryQuery, calls: Mapping[str, AnyToolCall]) -> bool:
     time = entry.time
     if query.since is not None and (time is None or time < query.since):
         return False
@@ -399,7 +435,7 @@ def _matches_query(entry: Entry, query: EntryQuery, tools: Mapping[str, str]) ->
     return (
         (query.kind is None or query.kind in entry_kinds(entry))
         and (query.decision is None or query.decision == entry_decision(entry))
-        and (query.tool is None or query.tool in tools_of(entry, tools))
+        and (query.tool is None or _is_about_tool(entry, query.tool, calls))
         and (query.actor is None or query.actor == actor)
     )
 

@@ -95,7 +95,7 @@ def headed_call(call: AnyToolCall, headline: Headline) -> HeadedText:
 
 def headed_output(call: AnyToolCall) -> HeadedText:
     """Return the heading for the output of a tool."""
-    return HeadedText(OUTPUT_HEADING, f"of {terminal_line(call.name)}")
+    return HeadedText(OUTPUT_HEADING, f"of {terminal_line(original_tool_name(call))}")
 
 
 def headed_result(result: ToolResultMessage) -> HeadedText:

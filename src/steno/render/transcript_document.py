@@ -7,13 +7,14 @@ write the sections; this module contains no markup.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias, assert_never, final
 
 import msgspec
 
 from steno.formats.format import ExportLossCollector, SupportedFields
-from steno.log.queries import cost_by_model, tools_by_call, tools_of
+from steno.log.queries import calls_by_entry, cost_by_model, tools_of
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original_tool_name
 from steno.messages.change import Change
 from steno.messages.content import (
@@ -258,7 +259,7 @@ class _DocumentBuilder:
     ):
         self._entries = {entry.id: entry for entry in entries}
         self._max_image_bytes = max_image_bytes
-        self._tools = tools_by_call(entries)
+        self._calls = calls_by_entry(entries)
         by_position = {entry.id: number for number, entry in enumerate(entries, start=1)}
         self._numbers = {**by_position, **location.numbers}
 
@@ -269,7 +270,7 @@ class _DocumentBuilder:
             description = describe_entry(
                 entry,
                 entry_label=self._entry_label,
-                call_label=self._call_label,
+                call_label=partial(self._call_label, entry),
                 describe_resolution=self._describe_resolution,
             )
             title = f"{kind.replace('_', ' ')}: {description.summary}"
@@ -300,7 +301,7 @@ class _DocumentBuilder:
                 )
 
     def _tool_names(self, entry: Entry) -> str:
-        return ", ".join(map(terminal_line, tools_of(entry, self._tools)))
+        return ", ".join(map(terminal_line, tools_of(entry, self._calls)))
 
     # -- messages ----------------------------------------------------------------------------
 
@@ -389,8 +390,10 @@ class _DocumentBuilder:
     def _entry_label(self, entry_id: str) -> str:
         return f"#{self._numbers.get(entry_id, '?')}"
 
-    def _call_label(self, call_id: str) -> str:
-        return f"{terminal_line(self._tools.get(call_id, 'a call'))} ({terminal_line(call_id)})"
+    def _call_label(self, entry: Entry, call_id: str) -> str:
+        call = self._calls.get(entry.id)
+        name = "a call" if call is None else original_tool_name(call)
+        return f"{terminal_line(name)} ({terminal_line(call_id)})"
 
     def _describe_resolution(self, resolution: Resolution) -> EntryDescription:
         entry = self._entries.get(resolution.target)

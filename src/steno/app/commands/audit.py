@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from steno.app.commands.arguments import SESSION, argument, flag, parse_time, split_words
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Paragraph, Report, ReportPart, Table, bold, code
-from steno.app.session_log import SessionLog, describe_log_entry
+from steno.app.session_log import SessionLog, describe_log_entry, restore_entry
 from steno.app.session_lookup import UNREADABLE_ERRORS
 from steno.errors import LogError, Missing
 from steno.formats import audit as audit_format
@@ -85,7 +85,11 @@ _ARGUMENTS: Final = (
     argument(
         "--decision", metavar="D", help="only entries with this decision: approved, denied, ..."
     ),
-    argument("--tool", metavar="T", help="only calls of this tool, and decisions about them"),
+    argument(
+        "--tool",
+        metavar="T",
+        help="only calls of this tool, and decisions about them; T is the original or mapped name",
+    ),
     argument("--actor", metavar="A", help="only entries by this user or program"),
     argument("--branch", metavar="B", help="only entries of this branch"),
 )
@@ -107,9 +111,9 @@ def _run_audit(context: CommandContext, options: argparse.Namespace) -> Report:
             if not parts:
                 raise
             return Report(parts, _TITLE)
-    entries = _select_entries(log, options)
-    if options.json:
-        return Report(data=[msgspec.Raw(audit_format.encode(log.header, entries).data)])
+        entries = _select_entries(log, options)
+        if options.json:
+            return Report(data=[msgspec.Raw(_encode_entries(store, log, entries))])
     if not entries:
         missing = _describe_missing_decision(options.decision, log)
         return Report(parts, _TITLE, f"no entry matches{missing}")
@@ -165,6 +169,12 @@ def _select_entries(log: SessionLog, options: argparse.Namespace) -> Sequence[En
     return [entry for entry in entries if entry_type(entry) in types]
 
 
+def _encode_entries(store: Store, log: SessionLog, entries: Iterable[Entry]) -> bytes:
+    """Encode a selection of the entries of a session, with the content of their blobs."""
+    restored = [restore_entry(store, entry)[0] for entry in entries]
+    return audit_format.encode(log.header, restored).data
+
+
 def _describe_missing_decision(decision: str | None, log: SessionLog) -> str:
     """Return a text that reports that the session lacks a decision.
 
@@ -187,7 +197,7 @@ def _entry_row(entry: Entry, log: SessionLog) -> list[str]:
         format_time(entry.time) or "-",
         _printed_kind(entry),
         terminal_line(entry_decision(entry) or ""),
-        terminal_line(", ".join(tools_of(entry, log.tools))),
+        terminal_line(", ".join(tools_of(entry, log.calls))),
         describe_decider(payload) or (terminal_line(actor) if isinstance(actor, str) else ""),
         payload.outcome if isinstance(payload, ToolResultMessage) else "",
     ]
@@ -211,7 +221,7 @@ def _describe_details(entry: Entry, log: SessionLog, headline: Headline) -> str:
         return ""
     if not isinstance(payload, Approval):
         return truncate_to_width(terminal_line(describe_log_entry(entry, log)), _MAX_DETAILS_LENGTH)
-    call = log.calls.get(payload.call_id)
+    call = log.calls.get(entry.id)
     scope, rule = audit.get("scope"), audit.get("grant")
     is_grant = isinstance(scope, str) and isinstance(rule, str)
     parts = (

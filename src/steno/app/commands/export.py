@@ -30,10 +30,10 @@ from steno.app.commands.arguments import (
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Report, text_report
 from steno.app.session_import import DOCUMENT_FORMAT, LINES_FORMAT, without_import_record
-from steno.app.session_log import SessionLog
+from steno.app.session_log import SessionLog, restore_entry
 from steno.codec import Document, encode_document
 from steno.context import embed_references
-from steno.errors import Damaged, InvalidValue, Missing, Unavailable
+from steno.errors import InvalidValue, Unavailable
 from steno.formats import FORMATS, ExportedFile
 from steno.ids import utc_now
 from steno.log.blobs import blob_digests
@@ -178,10 +178,9 @@ def _encode(
     entries: list[Entry] = []
     with context.show_progress("gathering entries", len(path)) as progress:
         for number, entry in enumerate(progress.track(path)):
-            try:
-                entries.append(replace(entry, payload=store.restore_blobs(entry.payload)))
-            except (Missing, Damaged):
-                entries.append(entry)
+            restored, is_complete = restore_entry(store, entry)
+            entries.append(restored)
+            if not is_complete:
                 losses.append(
                     Change(ChangeCode.NOT_EXPORTED, "blob_missing", f"entries[{number}]", entry.id)
                 )

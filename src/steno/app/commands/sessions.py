@@ -263,7 +263,7 @@ def _session_lines(
 
 
 def _entry_lines(log: SessionLog, entry: Entry, *, is_whole: bool) -> Iterator[ReportLine]:
-    message, tools = entry.message, tools_of(entry, log.tools)
+    message, tools = entry.message, tools_of(entry, log.calls)
     yield ReportLine(entry_heading(entry, number=log.number(entry.id), tools=tools))
     described = [StyledParagraph(describe_log_entry(entry, log), "dim")]
     for paragraph in described if message is None else message_paragraphs(message):
