@@ -38,6 +38,12 @@ def undecided(address: str, imported: str) -> str:
     return imported
 
 
+@pytest.mark.requirement("S1-08")
+def test_an_imported_audit_log_is_exported_as_it_was(imported: str) -> None:
+    output = run_steno("sessions", "export", imported, "--format", "audit", "--quiet")
+    assert json.loads(output.out) == json.loads(AUDIT_EXAMPLE)
+
+
 @pytest.mark.parametrize("name", ["fs.read", MAPPED])
 def test_the_audit_finds_calls_by_their_imported_and_their_mapped_name(
     undecided: str, name: str
@@ -62,3 +68,27 @@ def test_exports_have_the_imported_name(undecided: str, format: str) -> None:
     assert output.status == 0
     assert "fs.read" in output.out
     assert MAPPED not in output.out
+
+
+@pytest.mark.requirement("S1-08")
+def test_audit_logs_have_the_imported_name(undecided: str) -> None:
+    output = run_steno("audit", undecided, "--tool", "fs.read", "--json")
+    messages = [row["message"] for row in json.loads(output.out)["entries"]]
+    named = [message["tool_name"] for message in messages if "tool_name" in message]
+    assert named == ["fs.read"] * 3
+
+
+@pytest.mark.requirement("S1-08")
+def test_the_audit_counts_the_bytes_of_a_result_in_a_blob(address: str) -> None:
+    text = "é" * 300_000
+    with open_store(address) as store:
+        conversation = store.new([ChatMessage.user("Go.")], id="large")
+        conversation.append(ChatMessage.assistant(None, [ToolCall(id="c", name="read")]))
+        conversation.append(ChatMessage.tool_result("c", text, tool_name="read", duration_s=0.0416))
+    exported = run_steno("sessions", "export", "large", "--format", "audit", "--quiet").out
+    selected = run_steno("audit", "large", "--kind", "tool_result", "--json").out
+    for output in (exported, selected):
+        row = json.loads(output)["entries"][-1]
+        assert row["message"]["result"] == text
+        assert row["audit"]["execution_time_ms"] == 42
+        assert row["audit"]["result_size_bytes"] == 600_000

@@ -5,29 +5,35 @@
        "message": {"type": "assistant_action", "tool_name": "fs.read",
                    "tool_args": {"path": "README.md"}, "tool_id": "c1"},
        "decision": "tool_call_approved",
-       "audit": {"tool": "fs.read", "actor": "ada"}}]}
+       "audit": {"tool": "fs.read", "actor": "ada", "steno_derived": ["decision", "tool", "actor"]}}]}
 
 The type of a message is `user`, `assistant_text`, `system_context` (each with `content`),
 `assistant_action`, `tool_result` or `tool_error`. A turn with several texts and calls is written
 as one element for each, with the ids `ID`, `ID#1` and so on. An entry that is not a message is
-written as a `system_context` whose decision names the type of the entry. The decision of an action
-is the approval of the call, unless the entry has a decision of its own.
+written as a `system_context`.
 
-Reading an export returns equal entries. If these members cannot express a payload completely, the
-payload is added to `audit` under `steno`, in the stored format. If they cannot express an entry
-completely, the entry is added under `steno_entry`. `decode` then uses only the stored payload or
-entry; the other members are a human-readable form of it.
-Members of other programs are stored in the extras of the message, and messages of unknown types as
+Every element has a decision. If the entry has none, the decision is derived: from the approval of
+the call, the outcome of the result, or the type of the entry. The execution time and the size of a
+result are derived, too. `audit.steno_derived` names the derived values.
+
+Reading an export returns equal entries, without the derived values. If these members cannot express
+a payload completely, the payload is added to `audit` under `steno`, in the stored format. If they
+cannot express an entry completely, the entry is added under `steno_entry`. `decode` then uses only
+the stored payload or entry; the other members are a human-readable form of it.
+Members of other programs that steno would write differently are stored in the extras of the
+message, so that an imported file is exported unchanged. Messages of unknown types are stored as
 `Opaque`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple, TypeAlias, assert_never, final
 
 import msgspec
+from msgspec.structs import replace
 
 from steno.codec import decode_entry, encode_entry, encode_payload
 from steno.errors import InvalidDocument, InvalidValue
@@ -36,6 +42,7 @@ from steno.formats.json_text import (
     JsonMembers,
     arguments_object,
     build_json_object,
+    changed_members,
     foreign_json,
     parse_array,
     parse_object,
@@ -53,12 +60,28 @@ from steno.formats.json_text import (
 )
 from steno.ids import new_id
 from steno.json_object import JsonObject, as_json_object, is_json_text, raw_members
-from steno.log.queries import EntryKind, as_version_2, searchable_text
-from steno.messages.call import AnyToolCall, build_call, original_tool_name
-from steno.messages.content import Opaque, Text
+from steno.log.queries import (
+    EntryKind,
+    as_version_2,
+    calls_by_entry,
+    is_agent_result,
+    result_tool_name,
+    searchable_text,
+    shell_command_of,
+)
+from steno.messages.call import AnyToolCall, InvalidToolCall, build_call, original_tool_name
+from steno.messages.content import (
+    FileReference,
+    Image,
+    ImageBlob,
+    ImageData,
+    Opaque,
+    Resource,
+    Text,
+)
 from steno.messages.message import (
     AssistantMessage,
-    Message,
+    ResultBlock,
     SystemMessage,
     ToolResultMessage,
     UserMessage,
@@ -74,21 +97,30 @@ _SINGLE: Final = "single"
 """The fact, in the header, that the file is a single element."""
 _PAYLOAD_KEY: Final = "steno"
 _ENTRY_KEY: Final = "steno_entry"
-_SURROUNDING_KEY: Final = "$entry"
-"""The key, in the extras of a message, for members that other programs add beside `message`."""
-_EMPTY_OBJECT: Final = write_json({})
+_DERIVED_KEY: Final = "steno_derived"
+"""The key, in the audit data, for the names of the values that are not in the entry."""
+_OWN_KEYS: Final = frozenset({_PAYLOAD_KEY, _ENTRY_KEY, _DERIVED_KEY})
+_ROWS_KEY: Final = "rows"
+"""The key, in the extras of a message, for members that steno would write differently."""
 _DECISION_BY_STATUS: Final = {
+    ApprovalStatus.PENDING: "tool_call_pending",
     ApprovalStatus.APPROVED: "tool_call_approved",
     ApprovalStatus.DENIED: "tool_call_denied",
 }
+_DECISION_BY_OUTCOME: Final = {
+    Outcome.OK: "tool_executed_successfully",
+    Outcome.DENIED: "permission_denied",
+}
+"""The decision of a result; for any other outcome, it is the outcome."""
+_INTEGER_LIMIT: Final = 2**53
+"""The limit of the integers that every JSON reader reads exactly."""
 _ASSISTANT_KINDS: Final = frozenset({EntryKind.ASSISTANT_TEXT, EntryKind.ASSISTANT_ACTION})
-_KNOWN_FIELDS: Final[dict[str, frozenset[str]]] = {
-    EntryKind.USER: frozenset({"content"}),
-    EntryKind.SYSTEM_CONTEXT: frozenset({"content"}),
-    EntryKind.ASSISTANT_TEXT: frozenset({"content"}),
-    EntryKind.ASSISTANT_ACTION: frozenset({"tool_name", "tool_args", "tool_id"}),
-    EntryKind.TOOL_RESULT: frozenset({"tool_id", "tool_name", "success", "result", "executed_at"}),
-    EntryKind.TOOL_ERROR: frozenset({"tool_id", "tool_name", "success", "error", "executed_at"}),
+_ROW_MEMBERS: Final = ("id", "timestamp", "message", "decision", "audit")
+_MESSAGE_MEMBERS: Final[dict[str, frozenset[str]]] = {
+    EntryKind.USER: frozenset({"type", "content"}),
+    EntryKind.SYSTEM_CONTEXT: frozenset({"type", "content"}),
+    EntryKind.ASSISTANT_TEXT: frozenset({"type", "content"}),
+    EntryKind.ASSISTANT_ACTION: frozenset({"type", "tool_name", "tool_args", "tool_id"}),
 }
 
 
@@ -96,32 +128,26 @@ class _Row(NamedTuple):
     """One element of `entries` in the file."""
 
     place: str
+    members: JsonMembers
+    """The members of the element, as in the file."""
+    message: JsonMembers
+    """The members of its message, as in the file."""
+    kind: str
     id: str
     time: datetime | None
-    kind: str
-    message: JsonMembers
-    raw: bytes
-    """The JSON of the message in the file."""
-    decision: str
+    decision: str | None
+    """The decision; None if it is missing or derived."""
     audit: JsonObject
+    """The audit data, without derived values and stored payloads or entries."""
     stored: Payload | Entry | None
     """The payload or entry in the stored format, from the audit data; None if there is none."""
-    rest: JsonMembers
-    """The members that other programs add beside `message`."""
-
-
-_Decision: TypeAlias = tuple[str, JsonObject]
-"""The decision and the audit data that are written beside a message."""
 
 
 @final
-class _Context:
-    """The approvals and tool calls of other entries that are needed to read or write an entry."""
+class _Calls:
+    """The tool calls before an entry that is read."""
 
-    def __init__(self, payloads: Iterable[Payload]) -> None:
-        self._approvals = {
-            payload.call_id: payload for payload in payloads if isinstance(payload, Approval)
-        }
+    def __init__(self) -> None:
         self._calls: dict[str, AnyToolCall] = {}
         self._outstanding: dict[str, AnyToolCall] = {}
 
@@ -136,24 +162,8 @@ class _Context:
         elif isinstance(payload, ToolResultMessage):
             self._outstanding.pop(payload.tool_call_id, None)
 
-    def decision_for(self, call_id: str, tool_name: str) -> _Decision | None:
-        """Return the decision and audit data of a call; None if it has no approval or denial."""
-        approval = self._approvals.get(call_id)
-        decision = None if approval is None else _DECISION_BY_STATUS.get(approval.status)
-        if approval is None or decision is None:
-            return None
-        about = {"actor": approval.actor, "rule": approval.rule, "reason": approval.reason}
-        known = {name: text for name, text in about.items() if text is not None}
-        return decision, JsonObject({"tool": tool_name, **known})
-
-    def displayed_tool_name(self, result: ToolResultMessage) -> str:
-        """Return the tool name of a result, as written in the audit log for its call."""
-        call = self._calls.get(result.tool_call_id)
-        is_ours = call is not None and call.name == result.tool_name
-        return original_tool_name(call) if call is not None and is_ours else result.tool_name
-
     def own_tool_name(self, call_id: str, shown: str) -> str:
-        """Return the tool name that steno uses for a result with the name `shown` in the log."""
+        """Return the tool name that steno uses for a result with the name `shown` in the file."""
         call = self._calls.get(call_id)
         return call.name if call is not None and original_tool_name(call) == shown else shown
 
@@ -166,13 +176,6 @@ class _Context:
             if not tool_name or original_tool_name(call) == tool_name:
                 return id
         return None
-
-
-def _default_decision(payload: Payload) -> str:
-    is_foreign = isinstance(payload, Opaque) and payload.origin == NAME
-    if is_foreign or isinstance(payload, Message):
-        return ""
-    return str(payload.__struct_config__.tag)
 
 
 # -- reading -------------------------------------------------------------------------------
@@ -194,29 +197,37 @@ def decode(data: bytes) -> ImportedSession:
         )
     parts = parse_array(members.pop("entries"), "entries")
     rows = [_read_row(part, f"entries[{number}]") for number, part in enumerate(parts)]
-    stored = [row.stored for row in rows if row.stored is not None]
-    context = _Context(found.payload if isinstance(found, Entry) else found for found in stored)
+    groups = list(_group_rows(rows))
+    calls = _Calls()
     entries: list[Entry] = []
-    for group in _group_rows(rows, context):
-        entries.append(_build_entry(group, context))
-        context.add(entries[-1].payload)
+    for group in groups:
+        entries.append(_build_entry(group, calls))
+        calls.add(entries[-1].payload)
+    placed = link_entries(entries)
+    builder = _RowBuilder(placed)
+    found = [
+        _with_original_members(entry, group, builder)
+        for entry, group in zip(placed, groups, strict=True)
+    ]
     extra_members = {name: value.decode() for name, value in members.items()}
     about = _SINGLE if is_single else extra_members
     header = Header(id=new_id(), about={NAME: about} if about else None)
-    return ImportedSession(header, link_entries(entries))
+    return ImportedSession(header, tuple(found))
 
 
-def _read_row(raw: bytes, place: str) -> _Row:
-    """Read one element of `entries`. Raises InvalidDocument if it is invalid."""
+def _read_row(raw: bytes, place: str, missing_id: str | None = None) -> _Row:
+    """Read one element of `entries`. Raises InvalidDocument if it is invalid.
+
+    `missing_id` is the id of an element without an id; by default it is new.
+    """
     members = parse_object(raw, place)
-    message_raw = members.pop("message", b"null")
-    message = parse_object(message_raw, f"{place}.message")
-    kind = parse_string(message.pop("type", None), f"{place}.message.type")
+    message = parse_object(members.get("message", b"null"), f"{place}.message")
+    kind = parse_string(message.get("type"), f"{place}.message.type")
     if not kind:
         raise InvalidDocument(
             "the type of the message is missing", code="type_missing", place=f"{place}.message.type"
         )
-    audit_raw = members.pop("audit", b"null")
+    audit_raw = members.get("audit", b"null")
     audit = {} if audit_raw == b"null" else parse_object(audit_raw, f"{place}.audit")
     payload, entry = audit.pop(_PAYLOAD_KEY, None), audit.pop(_ENTRY_KEY, None)
     stored: Payload | Entry | None = None
@@ -225,25 +236,36 @@ def _read_row(raw: bytes, place: str) -> _Row:
         stored = decode_entry(entry)
     elif payload is not None:
         stored = parse_payload(payload, f"{place}.audit.{_PAYLOAD_KEY}")
+    decision = parse_string(members.get("decision"), f"{place}.decision")
+    for name in _take_derived_names(audit, f"{place}.audit.{_DERIVED_KEY}"):
+        if name == "decision":
+            decision = None
+        else:
+            audit.pop(name, None)
     return _Row(
         place=place,
-        id=parse_string(members.pop("id", None), f"{place}.id") or new_id(),
-        time=parse_time(members.pop("timestamp", None), f"{place}.timestamp"),
-        kind=kind,
+        members=members,
         message=message,
-        raw=message_raw,
-        decision=parse_string(members.pop("decision", None), f"{place}.decision") or "",
+        kind=kind,
+        id=parse_string(members.get("id"), f"{place}.id") or missing_id or new_id(),
+        time=parse_time(members.get("timestamp"), f"{place}.timestamp"),
+        decision=decision,
         audit=build_json_object(audit, f"{place}.audit"),
         stored=stored,
-        rest=members,
     )
 
 
-def _group_rows(rows: Iterable[_Row], context: _Context) -> Iterator[list[_Row]]:
+def _take_derived_names(audit: JsonMembers, place: str) -> list[str]:
+    """Remove the names of derived values from the audit data, and return them."""
+    raw = audit.pop(_DERIVED_KEY, None)
+    return [] if raw is None else [require_string(name, place) for name in parse_array(raw, place)]
+
+
+def _group_rows(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
     """Yield the elements in groups: the elements of one turn, or a single other element."""
     group: list[_Row] = []
     for row in rows:
-        if group and not _continues_turn(row, group, context):
+        if group and not _continues_turn(row, group):
             yield group
             group = []
         group.append(row)
@@ -251,11 +273,11 @@ def _group_rows(rows: Iterable[_Row], context: _Context) -> Iterator[list[_Row]]
         yield group
 
 
-def _continues_turn(row: _Row, group: Sequence[_Row], context: _Context) -> bool:
+def _continues_turn(row: _Row, group: Sequence[_Row]) -> bool:
     """Return whether an element continues the turn of `group` and has no data of its own.
 
-    Such data is a stored payload or entry, an unknown member, a different time, or a decision that
-    does not merely repeat the approval or denial of the call.
+    Such data is a stored payload or entry, an unknown member, a different time, a decision or audit
+    data.
     """
     first = group[0]
     return (
@@ -264,65 +286,42 @@ def _continues_turn(row: _Row, group: Sequence[_Row], context: _Context) -> bool
         and row.kind in _ASSISTANT_KINDS
         and row.time == first.time
         and row.stored is None
-        and not row.rest
-        and row.message.keys() <= _KNOWN_FIELDS[row.kind]
-        and ((not row.decision and not row.audit) or _repeats_decision(row, context))
+        and not row.decision
+        and not row.audit
+        and row.members.keys() <= set(_ROW_MEMBERS)
+        and row.message.keys() <= _MESSAGE_MEMBERS[row.kind]
     )
 
 
-def _repeats_decision(row: _Row, context: _Context) -> bool:
-    """Return whether the decision and audit data only repeat the approval of another entry."""
-    if row.kind != EntryKind.ASSISTANT_ACTION:
-        return False
-    name = parse_string(row.message.get("tool_name"), f"{row.place}.message.tool_name")
-    return context.decision_for(_read_call_id(row), name or "") == (row.decision, row.audit)
-
-
-def _build_entry(group: Sequence[_Row], context: _Context) -> Entry:
+def _build_entry(group: Sequence[_Row], calls: _Calls) -> Entry:
     row = group[0]
     if isinstance(row.stored, Entry):
         return row.stored
-    payload = row.stored
-    if payload is None:
-        payload = _build_payload(group, context)
-    decision: str | None = row.decision
-    audit: JsonObject | None = row.audit
-    if _repeats_decision(row, context):
-        decision = audit = None
-    elif row.decision == _default_decision(payload):
-        decision = None
+    payload = _build_payload(group, calls) if row.stored is None else row.stored
     with report_invalid_at(row.place):
         return Entry(
-            id=row.id, time=row.time, payload=payload, decision=decision, audit=audit or None
+            id=row.id,
+            time=row.time,
+            payload=payload,
+            decision=row.decision,
+            audit=row.audit or None,
         )
 
 
-def _build_payload(group: Sequence[_Row], context: _Context) -> Payload:
+def _build_payload(group: Sequence[_Row], calls: _Calls) -> Payload:
     row = group[0]
-    extras = _read_extras(row)
     with report_invalid_at(f"{row.place}.message"):
         match row.kind:
             case EntryKind.USER:
-                return UserMessage((Text(_read_content(row)),), extras=extras)
+                return UserMessage((Text(_read_content(row)),))
             case EntryKind.SYSTEM_CONTEXT:
-                return SystemMessage((Text(_read_content(row)),), extras=extras)
+                return SystemMessage((Text(_read_content(row)),))
             case EntryKind.ASSISTANT_TEXT | EntryKind.ASSISTANT_ACTION:
-                return AssistantMessage(content=tuple(map(_build_block, group)), extras=extras)
+                return AssistantMessage(content=tuple(map(_build_block, group)))
             case EntryKind.TOOL_RESULT | EntryKind.TOOL_ERROR:
-                return _build_result(row, context, extras)
+                return _build_result(row, calls)
             case _:
-                return Opaque(kind=row.kind, raw=row.raw.decode(), origin=NAME, extras=extras)
-
-
-def _read_extras(row: _Row) -> dict[str, Any] | None:
-    """Return the members that steno does not know, as extras; None if there are none."""
-    # A message of an unknown type is stored as a whole, so it has no unknown members.
-    known = _KNOWN_FIELDS.get(row.kind, row.message.keys())
-    rest = {name: value for name, value in row.message.items() if name not in known}
-    extras = build_json_object(rest, f"{row.place}.message").to_dict()
-    if row.rest:
-        extras[_SURROUNDING_KEY] = build_json_object(row.rest, row.place).to_dict()
-    return {NAME: extras} if extras else None
+                return Opaque(kind=row.kind, raw=row.members["message"].decode(), origin=NAME)
 
 
 def _read_content(row: _Row) -> str:
@@ -342,15 +341,12 @@ def _build_block(row: _Row) -> Text | AnyToolCall:
     if arguments == b"null":
         arguments = b"{}"
     parse_object(arguments, f"{place}.tool_args")
-    return build_call(_read_call_id(row), name, arguments.decode())
+    # A call without an id gets the id of the element.
+    id = parse_string(row.message.get("tool_id"), f"{place}.tool_id") or row.id
+    return build_call(id, name, arguments.decode())
 
 
-def _read_call_id(row: _Row) -> str:
-    """Return the call id of an action, or the id of the element if the call id is missing."""
-    return parse_string(row.message.get("tool_id"), f"{row.place}.message.tool_id") or row.id
-
-
-def _build_result(row: _Row, context: _Context, extras: dict[str, Any] | None) -> ToolResultMessage:
+def _build_result(row: _Row, calls: _Calls) -> ToolResultMessage:
     place, message = f"{row.place}.message", row.message
     has_failed = row.kind == EntryKind.TOOL_ERROR
     if message.get("success", b"null") not in (b"null", b"false" if has_failed else b"true"):
@@ -361,7 +357,7 @@ def _build_result(row: _Row, context: _Context, extras: dict[str, Any] | None) -
         )
     shown = parse_string(message.get("tool_name"), f"{place}.tool_name") or ""
     named_id = parse_string(message.get("tool_id"), f"{place}.tool_id")
-    call_id = named_id or context.find_unanswered(shown)
+    call_id = named_id or calls.find_unanswered(shown)
     if call_id is None:
         raise InvalidDocument(
             "the id of the call is missing", code="call_id_missing", place=f"{place}.tool_id"
@@ -382,13 +378,12 @@ def _build_result(row: _Row, context: _Context, extras: dict[str, Any] | None) -
             content, details = (Text(raw.decode()),), _parse_details(raw)
     return ToolResultMessage(
         tool_call_id=call_id,
-        tool_name=context.own_tool_name(call_id, shown),
+        tool_name=calls.own_tool_name(call_id, shown),
         content=content,
         outcome=Outcome.ERROR if has_failed else Outcome.OK,
         details=details,
         failure=failure,
         started_at=parse_time(message.get("executed_at"), f"{place}.executed_at"),
-        extras=extras,
     )
 
 
@@ -404,22 +399,68 @@ def _parse_details(raw: bytes) -> dict[str, Any] | None:
         return None
 
 
+# -- members that would be written differently ---------------------------------------------
+
+
+def _with_original_members(entry: Entry, group: Sequence[_Row], builder: _RowBuilder) -> Entry:
+    """Add to the extras of a message the members that steno would write differently."""
+    payload = entry.payload
+    if group[0].stored is not None or not isinstance(payload, Sendable):
+        return entry  # steno wrote the elements
+    differences: list[dict[str, Any]] = []
+    for row, plain in zip(group, builder.rows(entry), strict=True):
+        # A message of an unknown type is stored as a whole.
+        message = {} if plain.raw is not None else changed_members(row.message, plain.message)
+        original = row.members | {"message": plain.message_json}
+        members = changed_members(original, plain.members())
+        changed = {"members": members, "message": message}
+        differences.append({name: part for name, part in changed.items() if part})
+    if not any(differences):
+        return entry
+    return replace(entry, payload=replace(payload, extras={NAME: {_ROWS_KEY: differences}}))
+
+
+def _restore_original(entry: Entry, rows: Sequence[_WrittenRow]) -> list[bytes] | None:
+    """Write an imported entry as it was in the file; None if it is new or was changed."""
+    payload = entry.payload
+    extras = (payload.extras or {}).get(NAME) if isinstance(payload, Sendable) else None
+    differences = extras.get(_ROWS_KEY) if isinstance(extras, Mapping) else None
+    if not isinstance(differences, Sequence) or len(differences) != len(rows):
+        return None
+    written: list[bytes] = []
+    for row, changed in zip(rows, differences, strict=True):
+        if not isinstance(changed, Mapping):
+            return None
+        members = restore_members(row.members(), changed.get("members", {}))
+        message = restore_members(row.message, changed.get("message", {}))
+        if members is None or message is None:
+            return None
+        if "message" in changed:
+            members["message"] = write_object(message)
+        written.append(write_object(members))
+    return written
+
+
 # -- writing -------------------------------------------------------------------------------
 
 
-def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
-    """Write the entries of a branch.
+def encode(
+    header: Header, entries: Sequence[Entry], *, log_entries: Sequence[Entry] | None = None
+) -> ExportedFile:
+    """Write the entries of a branch, or a selection of the entries `log_entries`.
 
     A payload or entry that the plain members cannot express is also added in the stored format.
     """
     entries = [as_version_2(entry) for entry in entries]
     losses = ExportLossCollector(NAME, {})
     losses.add_header(header)
-    context = _Context(entry.payload for entry in entries)
+    reader = _WrittenRowReader(entries)
+    builder = reader.builder if log_entries is None else _RowBuilder(log_entries)
     rows: list[bytes] = []
     for entry in entries:
-        rows += _encode_entry(entry, context)
-        context.add(entry.payload)
+        written = _encode_entry(entry, builder.rows(entry), reader)
+        reader.add(entry, written)
+        rows += written
     about = (header.about or {}).get(NAME)
     outer_members = restore_members({}, about) or {}
     data = write_object(outer_members | {"entries": write_array(rows)})
@@ -427,132 +468,222 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     return ExportedFile(rows[0] if is_single else data, losses.result())
 
 
-def _encode_entry(entry: Entry, context: _Context) -> list[bytes]:
+def _encode_entry(
+    entry: Entry, rows: Sequence[_WrittenRow], reader: _WrittenRowReader
+) -> list[bytes]:
     """Write an entry in the simplest form from which `decode` restores an equal entry."""
-    rows = _build_rows(entry, context)
-    written = list(map(write_object, rows))
-    head, tail = rows[0], written[1:]
-    # An id such as `ID#1` could be read as the continuation of the turn before it.
-    if "#" not in entry.id and _round_trips(written, entry, context):
-        return written
-    audit = dict(raw_members(as_json_object(entry.audit or {})))
-    if _PAYLOAD_KEY not in audit and _ENTRY_KEY not in audit:
-        head["audit"] = _add_stored(head["audit"], _PAYLOAD_KEY, encode_payload(entry.payload))
-        written = [write_object(head), *tail]
-        if _round_trips(written, entry, context):
+    for written in (_restore_original(entry, rows), [row.encode() for row in rows]):
+        if written is not None and reader.restores(entry, written):
             return written
-    plain = {name: part for name, part in audit.items() if name not in (_PAYLOAD_KEY, _ENTRY_KEY)}
-    head["audit"] = _add_stored(write_json(plain), _ENTRY_KEY, encode_entry(entry))
-    return [write_object(head), *tail]
+    head, tail = rows[0], [row.encode() for row in rows[1:]]
+    reserved = _OWN_KEYS & (entry.audit or {}).keys()
+    if not reserved:
+        written = [head.encode({_PAYLOAD_KEY: encode_payload(entry.payload)}), *tail]
+        if reader.restores(entry, written):
+            return written
+    audit = {name: part for name, part in head.audit.items() if name not in reserved}
+    return [head._replace(audit=audit).encode({_ENTRY_KEY: encode_entry(entry)}), *tail]
 
 
-def _add_stored(audit: bytes, name: str, stored: bytes) -> bytes:
-    comma = b"," if audit != _EMPTY_OBJECT else b""
-    return audit[:-1] + comma + write_json(name) + b":" + stored + b"}"
+@final
+class _WrittenRowReader:
+    """Reads written elements, to check that `decode` restores equal entries."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        """Take all entries that are written."""
+        self.builder: Final = _RowBuilder(entries)
+        self._calls = _Calls()
+        self._group: list[_Row] = []
+        """The elements of the entry that was written last."""
+        self._candidate: tuple[Sequence[bytes], list[_Row]] = ((), [])
+        """The elements that were read last, as written and as read."""
+
+    def restores(self, entry: Entry, written: Sequence[bytes]) -> bool:
+        """Return whether reading the elements of the next entry restores an equal entry."""
+        try:
+            group = self._read_group(entry, written)
+            read = _build_entry(group, self._calls)
+        except InvalidValue:
+            return False
+        if list(_group_rows([*self._group, *group])) != [*filter(None, [self._group]), group]:
+            return False
+        if group[0].stored is None:  # `link_entries` gives an entry with a duplicate id a new one
+            read = _with_original_members(replace(read, id=entry.id), group, self.builder)
+        # All fields except the position in the log.
+        names = ("id", "time", "payload", "decision", "audit", "unknown")
+        return all(getattr(read, name) == getattr(entry, name) for name in names)
+
+    def add(self, entry: Entry, written: Sequence[bytes]) -> None:
+        """Add an entry that was written with these elements."""
+        self._group = self._read_group(entry, written)
+        self._calls.add(entry.payload)
+
+    def _read_group(self, entry: Entry, written: Sequence[bytes]) -> list[_Row]:
+        if self._candidate[0] is not written:
+            self._candidate = (written, [_read_row(row, "row", entry.id) for row in written])
+        return self._candidate[1]
 
 
-def _round_trips(rows: list[bytes], entry: Entry, context: _Context) -> bool:
-    """Return whether reading the rows restores an equal entry."""
-    try:
-        groups = list(_group_rows([_read_row(row, "row") for row in rows], context))
-        read = _build_entry(groups[0], context)
-    except InvalidValue:
-        return False
-    # All fields except the position in the log.
-    names = ("id", "time", "payload", "decision", "audit", "unknown")
-    return len(groups) == 1 and all(getattr(read, name) == getattr(entry, name) for name in names)
+class _WrittenRow(NamedTuple):
+    """One element of `entries`, as steno writes it."""
 
+    id: str
+    time: datetime | None
+    message: JsonMembers
+    raw: bytes | None
+    """The JSON of a message that steno does not know; None for any other message."""
+    decision: str
+    audit: JsonMembers
 
-def _build_rows(entry: Entry, context: _Context) -> list[JsonMembers]:
-    """Return the elements for an entry; the first one has the decision of the entry."""
-    payload = entry.payload
-    foreign = (payload.extras or {}).get(NAME) if isinstance(payload, Sendable) else None
-    extras = foreign.to_dict() if isinstance(foreign, JsonObject) else {}
-    surrounding = extras.pop(_SURROUNDING_KEY, None)
-    first, *others = _build_messages(entry, context)
-    decision = entry.decision or _default_decision(payload)
-    audit = as_json_object(entry.audit or {})
-    if entry.decision is None and entry.audit is None:
-        decision, audit = _decision_of_action(first, context) or (decision, audit)
-    first |= {name: write_json(part) for name, part in extras.items() if name not in first}
-    message = foreign_json(payload, NAME) or write_object(first)
-    rows = [_build_row(entry, 0, message, (decision, audit))]
-    if isinstance(surrounding, dict):
-        rows[0] |= {
-            name: write_json(part) for name, part in surrounding.items() if name not in rows[0]
+    @property
+    def message_json(self) -> bytes:
+        return write_object(self.message) if self.raw is None else self.raw
+
+    def members(self) -> JsonMembers:
+        """Return the members of the element."""
+        return {
+            "id": write_json(self.id),
+            "timestamp": write_time(self.time),
+            "message": self.message_json,
+            "decision": write_json(self.decision),
+            "audit": write_object(self.audit),
         }
-    for number, message_members in enumerate(others, start=1):
-        action_decision = _decision_of_action(message_members, context) or ("", JsonObject())
-        rows.append(_build_row(entry, number, write_object(message_members), action_decision))
-    return rows
+
+    def encode(self, stored: JsonMembers | None = None) -> bytes:
+        """Write the element, with `stored` added to the audit data."""
+        row = self if stored is None else self._replace(audit=self.audit | stored)
+        return write_object(row.members())
 
 
-def _build_row(entry: Entry, number: int, message: bytes, decision: _Decision) -> JsonMembers:
-    return {
-        "id": write_json(f"{entry.id}#{number}" if number else entry.id),
-        "timestamp": write_time(entry.time),
-        "message": message,
-        "decision": write_json(decision[0]),
-        "audit": write_json(raw_members(decision[1])),
-    }
+_Part: TypeAlias = Text | AnyToolCall | None
+"""The block of a turn that an element is about; None if it is about the whole entry."""
 
 
-def _decision_of_action(message: JsonMembers, context: _Context) -> _Decision | None:
-    """Return the decision about the call in a message, with its audit data.
+@final
+class _RowBuilder:
+    """Builds the elements for entries, with the calls and approvals of other entries."""
 
-    Return None if the message is not an action, or if there is no decision about its call.
-    """
-    if message["type"] != write_json(EntryKind.ASSISTANT_ACTION):
-        return None
-    call_id, name = (
-        msgspec.json.decode(message[member], type=str) for member in ("tool_id", "tool_name")
-    )
-    return context.decision_for(call_id, name)
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._calls = calls_by_entry(entries)
+        self._approvals: dict[tuple[str, str], Approval] = {}
+        """The latest approval of each call, by the id of the entry with the call, and its id."""
+        turns: dict[str, str] = {}
+        for entry in entries:
+            payload = entry.payload
+            if isinstance(payload, AssistantMessage):
+                turns |= {call.id: entry.id for call in payload.tool_calls}
+            elif isinstance(payload, Approval) and payload.call_id in turns:
+                self._approvals[turns[payload.call_id], payload.call_id] = payload
 
+    def rows(self, entry: Entry) -> list[_WrittenRow]:
+        """Return the elements for an entry; the first one has its decision and audit data."""
+        parts: list[_Part] = []
+        if isinstance(entry.payload, AssistantMessage):
+            parts = [each for each in entry.payload.content if isinstance(each, Text | AnyToolCall)]
+        return [self._build_row(entry, *part) for part in enumerate(parts or [None])]
 
-def _build_messages(entry: Entry, context: _Context) -> list[JsonMembers]:
-    message = entry.message
-    match message:
-        case None:
-            return [_text_message(EntryKind.SYSTEM_CONTEXT, searchable_text(entry))]
-        case UserMessage():
-            return [_text_message(EntryKind.USER, message.text)]
-        case SystemMessage():
-            return [_text_message(EntryKind.SYSTEM_CONTEXT, message.text)]
-        case AssistantMessage():
-            parts = [
-                _block_message(block)
-                for block in message.content
-                if isinstance(block, Text | AnyToolCall)
-            ]
-            return parts or [_text_message(EntryKind.ASSISTANT_TEXT, "")]
-        case ToolResultMessage():
-            return [_result_message(message, context)]
-        case _:
-            assert_never(message)
+    def _build_row(self, entry: Entry, number: int, part: _Part) -> _WrittenRow:
+        recorded = entry.audit if number == 0 and entry.audit is not None else {}
+        decision = entry.decision if number == 0 else None
+        derived: dict[str, Any] = _result_measures(entry.payload)
+        audit = {
+            name: write_json(value) for name, value in raw_members(as_json_object(recorded)).items()
+        }
+        if decision is None:
+            decision, about = self._derive_decision(entry, part)
+            derived |= about
+        added = {name: write_json(value) for name, value in derived.items() if name not in audit}
+        is_derived = number > 0 or entry.decision is None
+        names = [*(["decision"] if is_derived else []), *added]
+        marker = {_DERIVED_KEY: write_json(names)} if names and _DERIVED_KEY not in audit else {}
+        foreign = foreign_json(entry.payload, NAME)
+        return _WrittenRow(
+            id=f"{entry.id}#{number}" if number else entry.id,
+            time=entry.time,
+            message=self._message_members(entry, part) if foreign is None else {},
+            raw=foreign,
+            decision=decision,
+            audit=audit | added | marker,
+        )
+
+    # -- decisions ---------------------------------------------------------------------------
+
+    def _derive_decision(self, entry: Entry, part: _Part) -> tuple[str, dict[str, Any]]:
+        """Return a decision for an entry without one, and audit data about the decision."""
+        payload = entry.payload
+        if shell_command_of(entry) is not None:
+            return "shell_command", {}
+        match payload:
+            case UserMessage():
+                return "user_message", {}
+            case SystemMessage():
+                return str(EntryKind.SYSTEM_CONTEXT), {}
+            case AssistantMessage():
+                if isinstance(part, AnyToolCall):
+                    return self._derive_call_decision(entry, part)
+                return ("planning" if payload.tool_calls else "answer"), {}
+            case ToolResultMessage():
+                return _DECISION_BY_OUTCOME.get(payload.outcome, str(payload.outcome)), {}
+            case Approval():
+                return str(payload.status), {}
+            case Opaque():
+                return payload.kind, {}
+            case _:
+                return str(payload.__struct_config__.tag), {}
+
+    def _derive_call_decision(self, entry: Entry, call: AnyToolCall) -> tuple[str, dict[str, Any]]:
+        approval = self._approvals.get((entry.id, call.id))
+        if approval is None:
+            return ("tool_call_invalid" if isinstance(call, InvalidToolCall) else "tool_call"), {}
+        about = {
+            "tool": original_tool_name(call),
+            "actor": approval.actor,
+            "rule": approval.rule,
+            "reason": approval.reason,
+        }
+        known = {name: text for name, text in about.items() if text is not None}
+        return _DECISION_BY_STATUS[approval.status], known
+
+    # -- messages ----------------------------------------------------------------------------
+
+    def _message_members(self, entry: Entry, part: _Part) -> JsonMembers:
+        message = entry.message
+        match message:
+            case None:
+                return _text_message(EntryKind.SYSTEM_CONTEXT, searchable_text(entry))
+            case UserMessage():
+                return _text_message(EntryKind.USER, message.text)
+            case SystemMessage():
+                return _text_message(EntryKind.SYSTEM_CONTEXT, message.text)
+            case AssistantMessage():
+                if isinstance(part, AnyToolCall):
+                    return _action_message(part)
+                return _text_message(EntryKind.ASSISTANT_TEXT, "" if part is None else part.text)
+            case ToolResultMessage():
+                return _result_message(message, self._calls.get(entry.id))
+            case _:
+                assert_never(message)
 
 
 def _text_message(kind: EntryKind, text: str) -> JsonMembers:
     return {"type": write_json(kind), "content": write_json(text)}
 
 
-def _block_message(block: Text | AnyToolCall) -> JsonMembers:
-    if isinstance(block, Text):
-        return _text_message(EntryKind.ASSISTANT_TEXT, block.text)
+def _action_message(call: AnyToolCall) -> JsonMembers:
     return {
         "type": write_json(EntryKind.ASSISTANT_ACTION),
-        "tool_name": write_json(original_tool_name(block)),
-        "tool_args": arguments_object(block.arguments) or _EMPTY_OBJECT,
-        "tool_id": write_json(block.id),
+        "tool_name": write_json(original_tool_name(call)),
+        "tool_args": arguments_object(call.arguments) or b"{}",
+        "tool_id": write_json(call.id),
     }
 
 
-def _result_message(message: ToolResultMessage, context: _Context) -> JsonMembers:
+def _result_message(message: ToolResultMessage, call: AnyToolCall | None) -> JsonMembers:
     kind = EntryKind.TOOL_ERROR if message.is_error else EntryKind.TOOL_RESULT
     members: JsonMembers = {
         "type": write_json(kind),
         "tool_id": write_json(message.tool_call_id),
-        "tool_name": write_json(context.displayed_tool_name(message)),
+        "tool_name": write_json(result_tool_name(message, call)),
         "success": write_json(not message.is_error),
     }
     if message.is_error:
@@ -576,3 +707,44 @@ def _encode_result(message: ToolResultMessage) -> bytes:
         if _parse_details(raw) == message.details:
             return raw
     return write_json(text)
+
+
+# -- time and size of results ----------------------------------------------------------------
+
+
+def _result_measures(payload: Payload) -> dict[str, Any]:
+    """Return the execution time and the size of the result of a tool that ran, if they are known.
+
+    The result is empty for any other payload.
+    """
+    if not isinstance(payload, ToolResultMessage) or is_agent_result(payload):
+        return {}
+    measures: dict[str, Any] = {}
+    time_ms = math.inf if payload.duration_s is None else payload.duration_s * 1000
+    if time_ms < _INTEGER_LIMIT:
+        measures["execution_time_ms"] = round(time_ms)
+    sizes = [*map(_block_size, payload.content)]
+    if None not in sizes:
+        measures["result_size_bytes"] = sum(filter(None, sizes))
+    return measures
+
+
+def _block_size(block: ResultBlock) -> int | None:
+    """Return the number of bytes in a block; None if the block only refers to its content."""
+    match block:
+        case Text():
+            return len(block.text.encode())
+        case Image(source=ImageData(data)):
+            return len(data)
+        case Image(source=ImageBlob(size=size)):
+            return size
+        case Resource(text=str(text)):
+            return len(text.encode())
+        case Resource(data=bytes(data)):
+            return len(data)
+        case Opaque():
+            return len(block.raw.encode())
+        case Image() | Resource() | FileReference():
+            return None
+        case _:
+            assert_never(block)

@@ -172,7 +172,8 @@ def _select_entries(log: SessionLog, options: argparse.Namespace) -> Sequence[En
 def _encode_entries(store: Store, log: SessionLog, entries: Iterable[Entry]) -> bytes:
     """Encode a selection of the entries of a session, with the content of their blobs."""
     restored = [restore_entry(store, entry)[0] for entry in entries]
-    return audit_format.encode(log.header, restored).data
+    log_entries = list(log.entries.values())
+    return audit_format.encode(log.header, restored, log_entries=log_entries).data
 
 
 def _describe_missing_decision(decision: str | None, log: SessionLog) -> str:
