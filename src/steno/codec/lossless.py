@@ -51,7 +51,8 @@ class WarningCallback(Protocol):
     the warning is about; empty if it has none.
     """
 
-    def __call__(self, place: str, code: str, text: str, /, *, tag: str = "") -> None: ...  # noqa: D102
+    def __call__(self, place: str, code: str, text: str, *, tag: str = "") -> None:
+        """Receive a warning."""
 
 
 class UnreadablePart(Exception):
@@ -84,7 +85,7 @@ def _encode_unchanged(entry: Entry) -> bytes:
     return raw
 
 
-def _ignore_warning(place: str, code: str, text: str, /, *, tag: str = "") -> None:
+def _ignore_warning(place: str, code: str, text: str, *, tag: str = "") -> None:
     """Ignore a warning that was logged when the entry was first read."""
 
 
