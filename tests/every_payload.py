@@ -32,6 +32,7 @@ from steno.records.entry import (
     Approval,
     ApprovalStatus,
     BranchSwitch,
+    Clear,
     Compaction,
     Feedback,
     GrantRevoked,
@@ -139,6 +140,7 @@ PAYLOADS_OF_VERSION_3: tuple[Payload, ...] = (
     ShellCommand(command="sleep 9 # \u2028 🧾", output=""),
     GrantRevoked(grant="bash(git push *)", target="e3"),
     ImageAnalysis(target="e1", block=2, answer="e2"),
+    Clear(),
 )
 PAYLOADS = PAYLOADS_OF_VERSION_2 + PAYLOADS_OF_VERSION_3
 

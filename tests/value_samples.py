@@ -56,6 +56,7 @@ from steno.records.entry import (
     Approval,
     ApprovalStatus,
     BranchSwitch,
+    Clear,
     Compaction,
     Feedback,
     GrantRevoked,
@@ -477,6 +478,7 @@ PAYLOADS: tuple[Sample, ...] = (
             "unknown": unknown(),
         },
     ),
+    Sample("clear", Clear, lambda: {"unknown": unknown()}),
     Sample(
         "approval",
         Approval,

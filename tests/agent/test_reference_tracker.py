@@ -120,6 +120,18 @@ def test_references_before_a_summary_are_dropped(through: str) -> None:
     assert names(pointers.resolved()) == (["b"] if through == "first" else [])
 
 
+def test_references_before_a_clear_are_dropped() -> None:
+    conversation = Conversation()
+    first = conversation.append(prompt_with("Look.", file_reference("a")))
+    conversation.append(found(first))
+    conversation.clear()
+    assert pointers_of(conversation).unanswered() == ()
+    last = conversation.append(prompt_with("And?", file_reference("b")))
+    conversation.append(found(last))
+    pointers = pointers_of(conversation)
+    assert names(pointers.unanswered()) == names(pointers.resolved()) == ["b"]
+
+
 def test_findings_about_what_is_not_there_are_left_alone() -> None:
     conversation = Conversation()
     entry = conversation.append(prompt_with("Look.", file_reference("a")))

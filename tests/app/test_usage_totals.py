@@ -109,6 +109,21 @@ def test_a_summary_leaves_more_room() -> None:
     assert last.id in {entry.id for entry in conversation.entries()}
 
 
+def test_a_clear_leaves_only_the_system_messages_in_the_context() -> None:
+    ledger, conversation = UsageTotals(PRICES.get), Conversation([ChatMessage.system("Work.")])
+    ledger.rebuild(conversation.entries())
+    for message in (
+        ChatMessage.user("word " * 700),
+        ChatMessage.assistant("Yes.", usage=TURN),
+        ChatMessage.system("Be brief. " * 700),
+    ):
+        ledger.add(conversation.append(message))
+    ledger.add(conversation.clear())
+    assert ledger.context_tokens is not None
+    assert 0 < ledger.context_tokens < 100
+    assert ledger.usage == TURN
+
+
 # -- questions -----------------------------------------------------------------------------------
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import count
+from collections.abc import Callable, Sequence
+from itertools import count, takewhile
 from typing import Any, NamedTuple
 
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from steno import ChatMessage, ToolCall, ToolResult
+from steno import ChatMessage, Message, SystemMessage, ToolCall, ToolResult
 from steno.codec import decode_record, encode_record
 from steno.errors import InvalidDocument, StenoError
 from steno.log.blobs import blob_digests
@@ -57,7 +57,7 @@ CALLS = st.lists(st.sampled_from(("c1", "c2", "c3")), max_size=3)
 
 KINDS = (
     *("say", "turn", "turn", "answer", "answer", "other", "fork", "fork here", "switch"),
-    *("rewind", "mode", "model", "label", "ask", "deny", "refresh"),
+    *("rewind", "clear", "mode", "model", "label", "ask", "deny", "refresh"),
 )
 
 
@@ -98,6 +98,8 @@ def operations(draw: st.DrawFn) -> Operation:
             return Operation(label, lambda c: c.switch(on_branch(c, number)))
         case "rewind":
             return Operation(label, lambda c: c.rewind(entry_id(c, number)))
+        case "clear":
+            return Operation(label, lambda c: c.clear())
         case "mode":
             mode = draw(st.sampled_from(Mode))
             return Operation(label, lambda c: c.change_mode(mode))
@@ -130,6 +132,17 @@ def all_of(conversation: Conversation) -> dict[str, Any]:
         )
         for name in sorted(conversation.branches)
     }
+
+
+def messages_in_context(found: Sequence[Entry]) -> list[Message]:
+    """Return the messages of a branch without those that were cleared."""
+    kept: list[Message] = []
+    for entry in found:
+        if entry.clears_context:
+            kept = list(takewhile(lambda message: isinstance(message, SystemMessage), kept))
+        elif entry.message is not None:
+            kept.append(entry.message)
+    return kept
 
 
 def foretold() -> dict[str, Any]:
@@ -199,9 +212,7 @@ def test_every_branch_is_in_order_and_its_path_is_whole(steps: list[Operation]) 
             : len(found)
         ]
         assert (found[-1].id if found else None) == head
-        assert list(conversation.messages(name)) == [
-            entry.message for entry in found if entry.message is not None
-        ]
+        assert list(conversation.messages(name)) == messages_in_context(found)
 
 
 @given(conversations(alternating=False))

@@ -28,6 +28,7 @@ from steno.records.entry import (
     Approval,
     ApprovalStatus,
     BranchSwitch,
+    Clear,
     Compaction,
     Control,
     Feedback,
@@ -109,6 +110,7 @@ def test_an_entry_names_the_first_version_that_knows_its_payload() -> None:
         ShellCommand(command="ls", output=""),
         GrantRevoked(grant="bash(ls)", target="e1"),
         ImageAnalysis(target="e1", block=0, answer="e2"),
+        Clear(),
     ):
         entry = record(payload)
         assert (entry.v, decode_entry(encode_entry(entry))) == (3, entry)
@@ -128,7 +130,7 @@ def test_every_payload_but_messages_has_a_sample() -> None:
     assert tried == {*get_args(Payload)} - {*get_args(Message)} - {Opaque}
     assert {*get_args(Control)} <= tried
     assert {kind.__name__ for kind in get_args(Control)} == {
-        *("ModeChange", "BranchSwitch", "Rewind", "ModelChange", "Label", "Compaction"),
+        *("ModeChange", "BranchSwitch", "Rewind", "ModelChange", "Label", "Compaction", "Clear"),
     }
 
 

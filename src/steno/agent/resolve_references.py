@@ -95,7 +95,7 @@ class TrackedReference(NamedTuple):
 
 @final
 class ReferenceTracker:
-    """Tracks the references in the messages of one branch, except messages replaced by a summary.
+    """Tracks the references in the messages of one branch that the model still receives.
 
     Each entry is read once, so the cost of a turn depends only on its new entries. No target is
     opened.
@@ -132,6 +132,8 @@ class ReferenceTracker:
                 self._mark_known(payload.details, number)
             elif isinstance(payload, Compaction):
                 self._drop_compacted(entries, payload.through)
+            elif entry.clears_context:
+                self._reset()
         self._read_position = (len(entries), entries[-1] if entries else None)
 
     def unanswered(self) -> tuple[TrackedReference, ...]:

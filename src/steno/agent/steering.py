@@ -199,8 +199,8 @@ class InputRecorder:
 def find_unsent_prompt(conversation: Conversation) -> PromptInput | None:
     """Return the last prompt that was rewound because of an unresolved reference.
 
-    Return None if there is no such prompt, or if a message was recorded after the rewind. Shell
-    commands do not count as messages.
+    Return None if there is no such prompt, or if a message or a clear was recorded after the
+    rewind. Shell commands do not count as messages.
     """
     last = _last_main_entry(conversation)
     if last is None or not isinstance(last.payload, Rewind):
@@ -219,13 +219,13 @@ def find_unsent_prompt(conversation: Conversation) -> PromptInput | None:
 
 
 def _last_main_entry(conversation: Conversation) -> Entry | None:
-    """Return the entry of the last rewind or message of the branch; None if there is none.
+    """Return the entry of the last rewind, clear or message of the branch; None if there is none.
 
     Shell commands do not count as messages.
     """
     for entry in reversed(conversation.entries_view()):
         is_message = entry.message is not None and shell_command_of(entry) is None
-        if is_message or isinstance(entry.payload, Rewind):
+        if is_message or isinstance(entry.payload, Rewind) or entry.clears_context:
             return entry
     return None
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from decimal import Decimal
+from itertools import takewhile
 from typing import final
 
 from steno.context import estimate_tokens, message_tokens
@@ -51,6 +52,8 @@ class UsageTotals:
             self._model = payload.new
         elif isinstance(payload, Compaction):
             self._apply_compaction(entry.id, payload)
+        elif entry.clears_context:
+            self._apply_clear()
         elif message is not None:
             self._sizes[entry.id] = size = message_tokens(message, estimate_tokens)
             self._total += size
@@ -73,6 +76,12 @@ class UsageTotals:
             entry_id: size for entry_id, size in self._sizes.items() if entry_id in remaining
         }
         self._sizes[id] = estimate_tokens(summary.summary)
+        self.context_tokens = self._total = sum(self._sizes.values())
+
+    def _apply_clear(self) -> None:
+        """Count only the system messages at the beginning of the context."""
+        remaining = takewhile(lambda size: size[0] in self._system_entries, self._sizes.items())
+        self._sizes = dict(remaining)
         self.context_tokens = self._total = sum(self._sizes.values())
 
     @property

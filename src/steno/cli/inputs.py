@@ -138,10 +138,16 @@ def _run_inputs(options: argparse.Namespace) -> int:
 
 
 def _find_references(entries: Iterable[Entry]) -> tuple[TrackedReference, ...]:
-    """Return all references in messages, including messages that were answered or summarised."""
+    """Return all references, including those in answered, summarised or cleared messages."""
     tracker = ReferenceTracker()
     ignored = AssistantMessage | Compaction
-    tracker.read([entry for entry in entries if not isinstance(entry.payload, ignored)])
+    tracker.read(
+        [
+            entry
+            for entry in entries
+            if not isinstance(entry.payload, ignored) and not entry.clears_context
+        ]
+    )
     return tracker.unanswered()
 
 

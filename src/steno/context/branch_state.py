@@ -189,13 +189,30 @@ class BranchState:
 
     # -- reading -----------------------------------------------------------------------------
 
+    def after_clear(self, entry_id: str) -> BranchState:
+        """Return the state after an entry that clears the context.
+
+        Only the system messages at the beginning and the mode remain.
+        """
+        state = BranchState(vision=self.vision)
+        for message, message_id in zip(
+            self.messages[: self.system_count], self.ids[: self.system_count], strict=True
+        ):
+            state._begin_entry(message_id)
+            state._append_message(message_id, message)
+            state._end_entry()
+        state.mode, state.mode_id = self.mode, self.mode_id
+        state._begin_entry(entry_id)
+        state._add_change(entry_id, ChangeCode.CLEARED, "earlier_messages")
+        state._end_entry()
+        return state
+
     def read(self, entry: Entry, restored: Payload | None = None) -> None:
-        """Read the next entry.
+        """Read the next entry, which must not clear the context; see `after_clear`.
 
         `restored` is the payload with the content of its blobs; None if the payload has no blobs.
         """
-        number = len(self._message_counts)
-        self._numbers[entry.id] = number
+        number = self._begin_entry(entry.id)
         payload = entry.payload if restored is None else restored
         match payload:
             case SystemMessage() | UserMessage() | AssistantMessage() | ToolResultMessage():
@@ -219,12 +236,20 @@ class BranchState:
                 pass  # these and the next ones concern only the log
             case records.Label() | records.Approval() | records.Repair():
                 pass
-            case records.GrantRevoked() | records.Redaction():
+            case records.GrantRevoked() | records.Redaction() | records.Clear():
                 pass
             case records.ImageAnalysis():
                 pass
             case _:
                 assert_never(payload)
+        self._end_entry()
+
+    def _begin_entry(self, entry_id: str) -> int:
+        """Number the next entry, and return its number."""
+        number = self._numbers[entry_id] = len(self._message_counts)
+        return number
+
+    def _end_entry(self) -> None:
         self._message_counts.append(len(self.messages))
 
     def _add_change(self, entry_id: str, code: ChangeCode, reason: str, value: str = "") -> None:

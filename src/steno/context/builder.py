@@ -165,12 +165,16 @@ class ContextBuilder:
     # -- entries -----------------------------------------------------------------------------
 
     def _reset(self, target: ModelTarget) -> None:
-        self._branch = BranchState(vision=target.vision)
-        self._window = MessageWindow(self._count_tokens)
         self._layout = _layout_key(target)
         self._ends: tuple[Entry, Entry] | None = None
         """The first and the last of the entries read so far."""
         self._read_count = 0
+        self._begin_context(BranchState(vision=target.vision))
+
+    def _begin_context(self, branch: BranchState) -> None:
+        """Continue from a state that shares no messages with the earlier requests."""
+        self._branch = branch
+        self._window = MessageWindow(self._count_tokens)
         self._last_repair: _WindowContent | None = None
         self._last_leading: tuple[object, _LeadingMessages] = (None, _LeadingMessages())
         self._last_sent: _SentMessages | None = None
@@ -181,10 +185,13 @@ class ContextBuilder:
         """Read the new entries, or all entries if they do not continue the entries read before."""
         if not self._is_continuation(entries, target):
             self._reset(target)
-        branch = self._branch
         try:
             for entry in entries[self._read_count :]:
-                branch.read(entry, restore_blobs and _restored_payload(entry, restore_blobs))
+                if entry.clears_context:
+                    self._begin_context(self._branch.after_clear(entry.id))
+                else:
+                    restored = restore_blobs and _restored_payload(entry, restore_blobs)
+                    self._branch.read(entry, restored)
         except BaseException:
             self._reset(target)  # do not reuse a half-read state
             raise

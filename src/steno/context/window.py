@@ -23,6 +23,7 @@ from steno.bounded_text import truncate_middle
 from steno.context.notes import omitted_message
 from steno.context.tokens import CountTokens, message_tokens
 from steno.errors import InvalidValue
+from steno.log.queries import entries_since_clear
 from steno.messages.change import Change, ChangeCode
 from steno.messages.content import Image, Resource, Text
 from steno.messages.message import (
@@ -244,8 +245,8 @@ def shorten_block(block: ResultBlock) -> ResultBlock:
 def compaction_point(entries: Sequence[Entry], *, kept_groups: int = RECENT_GROUPS) -> str | None:
     """Return the id of the last entry that a summary should cover.
 
-    The last `kept_groups` groups are not covered. Returns None if there is no message to summarize.
-    Raises InvalidValue if `kept_groups` is below 1.
+    The last `kept_groups` groups are not covered, and neither are entries before a clear. Returns
+    None if there is no message to summarize. Raises InvalidValue if `kept_groups` is below 1.
     """
     if kept_groups < 1:
         raise InvalidValue(
@@ -254,6 +255,7 @@ def compaction_point(entries: Sequence[Entry], *, kept_groups: int = RECENT_GROU
             place="compaction",
             field="kept_groups",
         )
+    entries = entries_since_clear(entries)
     numbers = [number for number, entry in enumerate(entries) if entry.message is not None]
     messages = [message for entry in entries if (message := entry.message) is not None]
     start = _align_to_groups(messages, start_of_last_groups(messages, kept_groups))

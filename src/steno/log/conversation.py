@@ -39,6 +39,7 @@ from steno.records.entry import (
     Approval,
     ApprovalStatus,
     BranchSwitch,
+    Clear,
     Entry,
     Label,
     Mode,
@@ -121,6 +122,8 @@ class Conversation:
                 order = order.after(payload)
             elif isinstance(payload, ShellCommand):
                 order = order.after(payload.message)
+            elif isinstance(payload, Clear):
+                order = OrderState()
             else:
                 _check_payload(payload)
             return self._put(name, target, payload, order, decision, audit=audit)
@@ -237,6 +240,15 @@ class Conversation:
         """Label an entry with a text. Raises Missing if the entry does not exist."""
         return self.append(Label(target=self.entry(target).id, text=text))
 
+    def clear(self) -> Entry:
+        """Empty the context of the active branch, and return the entry that records it.
+
+        The model receives the system messages with which the context begins, and later entries
+        only; calls without a result no longer wait for one. All entries stay in the log, and
+        `rewind` to an earlier entry restores the context.
+        """
+        return self.append(Clear())
+
     def answer_outstanding(self, text: str = NO_RESULT_TEXT) -> tuple[Entry, ...]:
         """Add results for the calls of an interrupted turn, so that the conversation can continue.
 
@@ -297,7 +309,10 @@ class Conversation:
             return PrefixView(target.load_path().entries)
 
     def messages(self, branch: str | None = None) -> tuple[Message, ...]:
-        """Return the messages of a branch, in order.
+        """Return the messages in the context of a branch, in order.
+
+        After a clear, these are the system messages with which the context began, and the messages
+        that were appended later. `entries` returns all entries.
 
         Images and tool results that are stored as blobs are restored. If a blob is missing or
         damaged, the message retains the reference to it.

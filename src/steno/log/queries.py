@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
+from itertools import takewhile
 from typing import Final, NamedTuple, assert_never
 
 from msgspec.structs import replace
@@ -75,16 +76,22 @@ def check_label_text(text: str) -> None:
 
 
 def last_message(entries: Sequence[Entry], *, with_shell: bool = False) -> Entry | None:
-    """Return the last entry with a message; None if there is no such entry.
+    """Return the last entry with a message in the context; None if there is no such entry.
 
     Shell commands count as messages only if `with_shell` is set.
     """
     messages = (
         entry
-        for entry in reversed(entries)
+        for entry in takewhile(lambda entry: not entry.clears_context, reversed(entries))
         if entry.message is not None and (with_shell or shell_command_of(entry) is None)
     )
     return next(messages, None)
+
+
+def entries_since_clear(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Return the entries after the last one that clears the context; all if there is none."""
+    numbers = range(len(entries), 0, -1)
+    return entries[next((n for n in numbers if entries[n - 1].clears_context), 0) :]
 
 
 def approvals_of(entries: Iterable[Entry]) -> dict[str, Approval]:
@@ -104,7 +111,7 @@ def approvals_of(entries: Iterable[Entry]) -> dict[str, Approval]:
 
 
 def pending_approvals(entries: Sequence[Entry]) -> tuple[AnyToolCall, ...]:
-    """Return the calls without a result whose approval is pending."""
+    """Return the calls in the context without a result whose approval is pending."""
     calls: dict[str, AnyToolCall] = {}
     for entry in entries:
         payload = entry.payload
@@ -112,6 +119,8 @@ def pending_approvals(entries: Sequence[Entry]) -> tuple[AnyToolCall, ...]:
             calls |= {call.id: call for call in payload.tool_calls}
         elif isinstance(payload, ToolResultMessage):
             calls.pop(payload.tool_call_id, None)
+        elif entry.clears_context:
+            calls.clear()
     statuses = {call_id: approval.status for call_id, approval in approvals_of(entries).items()}
     return tuple(
         [call for call in calls.values() if statuses.get(call.id) is ApprovalStatus.PENDING]

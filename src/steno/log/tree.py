@@ -15,7 +15,7 @@ from msgspec import Struct
 from steno.errors import OutOfOrder
 from steno.log.blobs import blob_digests
 from steno.messages.call import AnyToolCall
-from steno.messages.message import Message, ToolResultMessage
+from steno.messages.message import Message, SystemMessage, ToolResultMessage
 from steno.messages.order import OrderState
 from steno.records.entry import Entry, Mode, ModeChange, ModelChange
 
@@ -99,14 +99,17 @@ class PrefixView(Sequence[T]):
 
 @final
 class BranchPath:
-    """The entries of a branch from the first to the head, and the messages among them."""
+    """The entries of a branch from the first to the head, and the messages in its context."""
 
-    __slots__ = ("entries", "messages", "with_blobs")
+    __slots__ = ("entries", "messages", "system_count", "with_blobs")
 
     def __init__(self, head: EntryNode | None) -> None:
         self.entries: list[Entry] = []
         """The entries in order. The list only grows; a rewind creates a new path."""
         self.messages: list[Message] = []
+        """The messages that no later entry clears."""
+        self.system_count = 0
+        """The number of system messages with which `messages` begins."""
         self.with_blobs: list[int] = []
         """The positions in `messages` of the messages that refer to blobs."""
         for node in reversed(list(_ancestors(head))):
@@ -119,7 +122,12 @@ class BranchPath:
         if message is not None:
             if blob_digests(message):
                 self.with_blobs.append(len(self.messages))
+            if isinstance(message, SystemMessage) and self.system_count == len(self.messages):
+                self.system_count += 1
             self.messages.append(message)
+        elif entry.clears_context:  # system messages have no blobs
+            del self.messages[self.system_count :]
+            self.with_blobs.clear()
 
 
 # `gc=False`: nothing in the tree points to a branch, so it is never part of a cycle.
@@ -188,7 +196,8 @@ def find_call_in_last_turn(head: EntryNode | None, call_id: str) -> AnyToolCall 
 def _last_turn(head: EntryNode | None) -> list[Message]:
     """Return the last turn of a branch, newest message first.
 
-    It consists of the tool results at the end of the branch and the message before them.
+    It consists of the tool results at the end of the branch and the message before them. A clear
+    ends the search.
     """
     messages: list[Message] = []
     for node in _ancestors(head):
@@ -197,4 +206,6 @@ def _last_turn(head: EntryNode | None) -> list[Message]:
             messages.append(message)
             if not isinstance(message, ToolResultMessage):
                 break
+        elif node.entry.clears_context:
+            break
     return messages

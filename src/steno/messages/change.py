@@ -59,6 +59,8 @@ class ChangeCode(StrEnum):
     """A call or result that providers would refuse; the reason is an `OrderCode`."""
     COMPACTED = "compacted"
     """A summary replaces the messages before it."""
+    CLEARED = "cleared"
+    """The user has cleared the context; the messages before it are not sent."""
     SHORTENED = "shortened"
     """The middle of an old tool result or of a resource, left out to save room."""
     LEFT_OUT = "left_out"

@@ -119,6 +119,15 @@ class Compaction(_Payload, frozen=True, tag="compaction", kw_only=True):
     """The tokens used to write the summary; None if no model wrote it."""
 
 
+@final
+class Clear(_Payload, frozen=True, tag="clear", kw_only=True):
+    """The start of an empty context: earlier entries are not sent to the model.
+
+    Only the system messages at the beginning of the context remain, with the mode and the model in
+    force.
+    """
+
+
 # -- decisions and results about other entries -----------------------------------------------
 
 
@@ -314,7 +323,7 @@ class Redaction(_Payload, frozen=True, tag="redaction", kw_only=True):
     reason: str
 
 
-Control: TypeAlias = ModeChange | BranchSwitch | Rewind | ModelChange | Label | Compaction
+Control: TypeAlias = ModeChange | BranchSwitch | Rewind | ModelChange | Label | Compaction | Clear
 
 Payload: TypeAlias = (
     SystemMessage
@@ -327,6 +336,7 @@ Payload: TypeAlias = (
     | ModelChange
     | Label
     | Compaction
+    | Clear
     | Approval
     | Resolution
     | ImageAnalysis
@@ -344,6 +354,7 @@ PayloadT = TypeVar("PayloadT", bound=Payload)
 """A type variable for functions that return a payload of the same type as their argument."""
 
 _PAYLOADS_OF_VERSION_2: Final[frozenset[type]] = frozenset(get_args(Payload)) - {
+    Clear,
     ImageAnalysis,
     ShellCommand,
     GrantRevoked,
@@ -412,6 +423,14 @@ class Entry(Value, frozen=True, kw_only=True):
         """Whether this version of steno can read the entry; if not, its text is kept unchanged."""
         payload = self.payload
         return not (isinstance(payload, Opaque) and payload.raw == self.unknown.text)
+
+    @property
+    def clears_context(self) -> bool:
+        """Whether the model receives no entries before this one; redaction does not change it."""
+        payload = self.payload
+        return isinstance(payload, Clear) or (
+            isinstance(payload, Redacted) and payload.kind == Clear.__struct_config__.tag
+        )
 
     @property
     def message(self) -> Message | None:

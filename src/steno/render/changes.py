@@ -209,6 +209,9 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
         "stop_left_out": "left out the stop sequences",
     },
     ChangeCode.COMPACTED: {"summary": "a summary replaces the earlier messages"},
+    ChangeCode.CLEARED: {
+        "earlier_messages": "the context was cleared; earlier messages are not sent"
+    },
     ChangeCode.SHORTENED: {
         "old_result": "the middle of an old tool result is left out to save room",
         "resource": (
@@ -281,7 +284,9 @@ _IGNORED_BY_SERVER: Final = frozenset(
     }
 )
 
-_REQUESTED: Final = frozenset({ChangeCode.MODE, ChangeCode.COMPACTED, ChangeCode.TOOLS_LEFT_OUT})
+_REQUESTED: Final = frozenset(
+    {ChangeCode.MODE, ChangeCode.COMPACTED, ChangeCode.CLEARED, ChangeCode.TOOLS_LEFT_OUT}
+)
 """Changes that the user requested, or already saw when choosing the model."""
 
 

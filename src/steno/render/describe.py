@@ -266,6 +266,8 @@ def describe_entry(
         case records.Compaction():
             line = f"replaces everything up to {entry_label(payload.through)}"
             return EntryDescription(line, terminal_text(payload.summary))
+        case records.Clear():
+            return EntryDescription("the model receives no earlier messages")
         case records.Approval():
             by = f" by {name}" if (name := describe_decider(payload)) else ""
             line = f"{call_label(payload.call_id)}: {payload.status}{by}"

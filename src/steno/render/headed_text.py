@@ -18,7 +18,7 @@ from steno.records.entry import Entry
 from steno.render.describe import Headline, describe_exit, describe_result, summarize_arguments
 from steno.render.items import ItemHint, ItemKind, TranscriptItem
 from steno.render.quantities import format_count
-from steno.render.session_items import describe_run_usage, item_from_prompt
+from steno.render.session_items import CONTEXT_CLEARED, describe_run_usage, item_from_prompt
 from steno.render.terminal_text import terminal_line
 
 _RECAP_EXCHANGES: Final = 3
@@ -136,5 +136,7 @@ def _headed_entry(entry: Entry, headline: Headline) -> Iterator[HeadedText]:
                     yield headed_call(block, headline)
         case ToolResultMessage():
             yield headed_result(message)
+        case None if entry.clears_context:
+            yield HeadedText(ITEM_HEADINGS[ItemKind.MARKER], CONTEXT_CLEARED)
         case _:
             pass

@@ -61,6 +61,7 @@ from steno.render.terminal_text import terminal_line
 from steno.tools.calls import call_content, call_headline
 
 NOTHING_SENT: Final = "nothing was sent"
+CONTEXT_CLEARED: Final = "context cleared; the model receives no earlier messages"
 _MAX_UNFOLDED_LINES: Final = 20
 """The number of lines up to which a diff is unfolded at first."""
 _MAX_FAILURE_LINES: Final = 5
@@ -355,6 +356,8 @@ def marker_from_entry(entry: Entry, prompts: Mapping[str, UserMessage]) -> Trans
         case records.Compaction():
             head = "a summary replaces the earlier messages"
             body = payload.summary
+        case records.Clear():
+            head = CONTEXT_CLEARED
         case records.GrantRevoked():
             head = describe_revocation(payload)
         case records.Redacted():

@@ -117,6 +117,8 @@ class RandomSession:
                 decide_later(conversation, call_id, allowed=chance.random() < 0.5, actor="ada")
         if conversation.outstanding and chance.random() < 0.1:
             conversation.answer_outstanding()
+        if chance.random() < 0.1:
+            conversation.clear()
 
     async def _run(self, conversation: Conversation) -> None:
         chance = self.chance

@@ -58,6 +58,21 @@ def recorded() -> AgentHarness:
     return harness
 
 
+def test_the_context_is_cleared_where_it_was() -> None:
+    harness = AgentHarness(["First.", "Second."], model="lab/large")
+
+    async def talk() -> None:
+        await harness.run("One?")
+        harness.conversation.clear()
+        await harness.run("Two?")
+
+    run(talk())
+    comparison, provider = again(harness, ["Other first.", "Other second."])
+    assert comparison.new.turns == 2
+    sent = [[message.text for message in request.messages[1:]] for request in provider.requests]
+    assert sent == [["One?"], ["Two?"]]
+
+
 def again(
     harness: AgentHarness, turns: list[ScriptedTurn], *tools: ScriptedTool, **settings: Any
 ) -> tuple[ModelComparison, ScriptedProvider]:

@@ -16,6 +16,7 @@ from steno.app.commands.slash_commands import run_slash_command
 from steno.log.queries import as_version_2
 from steno.records.entry import (
     ApprovalStatus,
+    Clear,
     Compaction,
     Entry,
     Feedback,
@@ -133,6 +134,7 @@ def session_of_every_kind(store: Store) -> Conversation:
         Feedback(target=turn.id, text="good"),
         Repair(code="orphaned_call", explanation="it was answered"),
         GrantRevoked(grant="bash(ls)", target=turn.id),
+        Clear(),
     ):
         conversation.append(payload)
     store.redact(conversation.id, image.id, actor="ada", reason="a secret")

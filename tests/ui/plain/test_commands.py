@@ -29,6 +29,7 @@ from steno.errors import Missing
 from steno.messages.message import ChatMessage
 from steno.records.entry import Mode
 from steno.render.items import TextForm
+from steno.render.session_items import CONTEXT_CLEARED
 from steno.render.table_output import Column
 from steno.render.terminal_text import display_width
 from steno.ui.help_text import UNFINISHED_NOTICE
@@ -158,6 +159,14 @@ def test_a_resumed_session_shows_the_last_exchanges() -> None:
         *[f"{who} {n}" for n in (3, 4, 5) for who in ("You: ask", "Answer: say")],
         "",
     ]
+
+
+def test_a_resumed_session_shows_where_the_context_was_cleared() -> None:
+    session = FakeSession(EXCHANGES)
+    session.conversation.clear()
+    session.conversation.append(ChatMessage.user("ask 6"))
+    lines = through_a_pipe("", session).said.split("\n")
+    assert lines[-4:] == ["Answer: say 5", f"Notice: {CONTEXT_CLEARED}", "You: ask 6", ""]
 
 
 def test_a_fork_does_not_print_the_whole_session_again() -> None:

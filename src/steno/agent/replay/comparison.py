@@ -257,6 +257,9 @@ async def _repeat_input(
             conversation.append(replace(payload, target=ids[payload.target]))
         elif isinstance(payload, ModeChange) and conversation.mode is not payload.new:
             conversation.change_mode(payload.new)
+        elif entry is not None and entry.clears_context:
+            conversation.clear()
+            is_unanswered = False
         elif is_unanswered and (payload is None or isinstance(payload, AssistantMessage)):
             result = await agent.run(on_event=on_event, retry_references=False)
             if result.end_reason is not EndReason.DONE:

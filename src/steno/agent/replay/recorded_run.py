@@ -43,6 +43,7 @@ from steno.ports import CallPreview, Capability, Tool, ToolContext, ToolOutput, 
 from steno.records.entry import (
     Approval,
     ApprovalStatus,
+    Clear,
     Compaction,
     Entry,
     Feedback,
@@ -76,7 +77,8 @@ _SENTENCES_WITHOUT_CODE: Final = {
 """The results of cancelled calls in sessions of older versions. Never change these texts."""
 _END_ID: Final = "end"
 _APPENDABLE: Final = (
-    *(ModeChange, ModelChange, Label, Compaction, Resolution, ImageAnalysis, Feedback, Approval),
+    *(ModeChange, ModelChange, Label, Compaction, Clear),
+    *(Resolution, ImageAnalysis, Feedback, Approval),
 )
 """The payloads that are copied by an append. To copy others, the conversation is reloaded."""
 _PARTIAL_STOP_REASONS: Final = (StopReason.ABORTED, StopReason.ERROR)

@@ -35,6 +35,7 @@ from steno.messages.usage import StopReason, Usage
 from steno.records.entry import (
     Approval,
     ApprovalStatus,
+    Clear,
     Compaction,
     Entry,
     Feedback,
@@ -73,6 +74,7 @@ _SAMPLE_PAYLOADS: Final[tuple[Payload, ...]] = (
     ModelChange(old="", new="model-2"),
     Label(target="a", text="here"),
     Compaction(through="a", summary="a summary"),
+    Clear(),
     Approval(call_id="c1", status=ApprovalStatus.PENDING, arguments_sha256="0" * 64),
     Resolution(target="a", block=0, status=ResolutionStatus.RESOLVED, content=(Text("found"),)),
     ImageAnalysis(target="a", block=0, answer="b"),

@@ -35,6 +35,7 @@ from steno.records.entry import (
     Approval,
     ApprovalStatus,
     BranchSwitch,
+    Clear,
     Compaction,
     Control,
     Entry,
@@ -403,6 +404,7 @@ def controls() -> SearchStrategy[Control]:
         st.builds(ModelChange, old=texts(), new=identifiers()),
         st.builds(Label, target=identifiers(), text=identifiers()),
         st.builds(Compaction, through=identifiers(), summary=identifiers()),
+        st.builds(Clear),
     )
 
 

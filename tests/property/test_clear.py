@@ -1,0 +1,138 @@
+"""After a clear, a conversation is one that begins with the same system messages."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from steno import AssistantMessage, ChatMessage, Conversation, Message, OutOfOrder, SystemMessage
+from steno.context import BuiltRequest, ChangeCode, ContextBuilder, ModelTarget, compaction_point
+from steno.errors import InvalidRequest
+from steno.records import Clear, Entry, Feedback, ModeChange
+from steno.testing import conversations
+from tests.context.test_context_laws import logs, targets
+from tests.log.journals import Journal
+
+pytestmark = pytest.mark.requirement("S3-05")
+CLEAR = "clear"
+
+
+def is_empty_turn(message: Message) -> bool:
+    return isinstance(message, AssistantMessage) and not message.content
+
+
+def is_mode_change(entry: Entry) -> bool:
+    return isinstance(entry.payload, ModeChange)
+
+
+def leading(entries: tuple[Entry, ...]) -> list[Entry]:
+    """Return the entries of the system messages with which the context of a branch begins.
+
+    Feedback is sent as a message; a turn without content is not sent.
+    """
+    sent = [
+        entry
+        for entry in entries
+        if isinstance(entry.payload, Feedback)
+        or (entry.message is not None and not is_empty_turn(entry.message))
+    ]
+    return list(takewhile(lambda entry: isinstance(entry.message, SystemMessage), sent))
+
+
+def in_a_row(entries: list[Entry]) -> tuple[Entry, ...]:
+    """Return the entries, each with the one before as its parent."""
+    parents = [None, *[entry.id for entry in entries]]
+    return tuple(
+        [replace(entry, parent=parent) for entry, parent in zip(entries, parents, strict=False)]
+    )
+
+
+def built(
+    builder: ContextBuilder, entries: tuple[Entry, ...], target: ModelTarget
+) -> BuiltRequest | None:
+    """Build a request, without the change that reports the clear; None if there is no message."""
+    try:
+        found = builder.build(entries, target)
+    except InvalidRequest:
+        return None
+    changes = tuple(change for change in found.changes if change.code is not ChangeCode.CLEARED)
+    return found._replace(changes=changes)
+
+
+@given(logs(), logs(), targets, st.data())
+def test_the_context_after_a_clear_is_that_of_a_new_conversation(
+    before: tuple[Entry, ...], after: tuple[Entry, ...], target: ModelTarget, data: st.DataObject
+) -> None:
+    # No later entry names a change of the mode, because only the mode itself stays.
+    before = tuple(
+        [
+            replace(entry, id=f"mode-{entry.id}") if is_mode_change(entry) else entry
+            for entry in before
+            if not entry.clears_context
+        ]
+    )
+    later = [replace(entry, id=f"later-{entry.id}") for entry in after]
+    modes = list(filter(is_mode_change, before))[-1:]
+    cleared = in_a_row([*before, Entry(id=CLEAR, payload=Clear()), *later])
+    fresh = in_a_row([*leading(before), *modes, *later])
+    assert compaction_point(cleared) == compaction_point(fresh)
+    first = len(cleared) - len(later)
+    ends = sorted(data.draw(st.sets(st.integers(0, len(later)), max_size=3)))
+    builder, other = ContextBuilder(), ContextBuilder()
+    built(builder, cleared[: data.draw(st.integers(0, len(before)))], target)
+    for end in [*ends, len(later)]:
+        found = built(builder, cleared[: first + end], target)
+        assert found == built(other, fresh[: len(fresh) - len(later) + end], target)
+
+
+def answers(conversation: Conversation, messages: tuple[Message, ...]) -> list[Any]:
+    """Append messages; return for each the outstanding calls after it, or the refusal."""
+    found: list[Any] = []
+    for message in messages:
+        try:
+            conversation.append(message)
+        except OutOfOrder as exc:
+            found.append(exc.code)
+        found.append(conversation.outstanding)
+    return found
+
+
+@given(conversations(alternating=False), st.integers(0, 20), conversations(alternating=False))
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_the_order_after_a_clear_is_that_of_a_new_conversation(
+    is_stored: bool, before: tuple[Message, ...], end: int, after: tuple[Message, ...]
+) -> None:
+    journal = Journal() if is_stored else None
+    conversation = Conversation(before[:end], journal=journal)
+    past = conversation.entries()
+    conversation.clear()
+    systems = takewhile(lambda message: isinstance(message, SystemMessage), before[:end])
+    fresh = Conversation(systems)
+    more = (*after, *before[end:])  # results for calls that were cleared are refused
+    assert answers(conversation, more) == answers(fresh, more)
+    assert conversation.messages() == fresh.messages()
+    assert conversation.entries()[: len(past)] == past
+    if journal is not None:
+        again = journal.open()
+        assert (again.messages(), again.outstanding) == (fresh.messages(), fresh.outstanding)
+    if past:
+        conversation.rewind(past[-1])
+        assert conversation.messages() == before[:end]
+
+
+@given(conversations(alternating=False), conversations(alternating=False))
+def test_a_second_clear_leaves_what_the_first_one_left(
+    before: tuple[Message, ...], after: tuple[Message, ...]
+) -> None:
+    conversation = Conversation([*before])
+    conversation.clear()
+    once = conversation.messages()
+    for message in (ChatMessage.user("again"), *after):
+        conversation.append(message)
+    conversation.clear()
+    assert conversation.messages() == (once or ())
