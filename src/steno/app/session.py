@@ -39,9 +39,10 @@ from steno.app.session_state import SessionConfig, SessionState
 from steno.app.settings import LoadedSettings
 from steno.errors import InvalidRequest, InvalidValue, LogError, ToolFailed
 from steno.log.conversation import Conversation
-from steno.log.queries import entry_decision
+from steno.log.queries import entry_decision, last_message
 from steno.messages.call import AnyToolCall, ToolCall
 from steno.messages.content import Block, Image, ImageBlob, ImageData, RecognitionMode
+from steno.messages.message import SystemMessage
 from steno.ports import (
     ApprovalDecision,
     Approver,
@@ -303,6 +304,22 @@ class AgentSession:
             entry = set_mode(self.state.conversation, mode)
         if entry is not None and self.state.is_recorded:
             self.state.emit(EntryRecorded(entry))
+
+    def clear_context(self) -> bool:
+        """Empty the context of the model; all entries stay in the log.
+
+        Return False if no message is in the context. Raises StenoError while the agent or a shell
+        command runs.
+        """
+        self.state.check_can_move()
+        conversation = self.state.conversation
+        last = last_message(conversation.entries_view(), with_shell=True)
+        if last is None or isinstance(last.payload, SystemMessage):
+            return False
+        with self.state.explain_conflicts():
+            entry = conversation.clear()
+        self.state.emit(EntryRecorded(entry))
+        return True
 
     async def change_model(self, name: str) -> Report:
         """Switch to another model; return a report on how its context differs from the log.

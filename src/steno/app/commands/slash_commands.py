@@ -167,7 +167,7 @@ async def _run_fork(session: app.AgentSession, name: str) -> Report:
 async def _run_label(session: app.AgentSession, text: str) -> Report:
     last = last_message(session.state.conversation.entries_view(), with_shell=True)
     if last is None:
-        raise Missing("this session has no messages yet", code="empty_session", place="/label")
+        raise Missing("there is no message to label", code="empty_session", place="/label")
     session.branches.label(last.id, text)
     return _sentence(f"The last message has the label {text}.")
 
@@ -196,6 +196,16 @@ async def _run_compact(session: app.AgentSession, _: str) -> Report:
     if entry is None or not isinstance(entry.payload, Compaction):
         return _sentence("Nothing was summarised.")
     return text_report(entry.payload.summary, "Summary, which the model receives from here on")
+
+
+async def _run_clear(session: app.AgentSession, _: str) -> Report:
+    if not session.clear_context():
+        return _sentence("The context is already empty.")
+    return _sentence(
+        "The context is empty. The session keeps all messages; ",
+        code("/tree"),
+        " goes back to one of them.",
+    )
 
 
 async def _run_theme(session: app.AgentSession, name: str) -> Report:
@@ -234,6 +244,7 @@ SESSION_COMMANDS: Final[Mapping[str, CommandDefinition]] = MappingProxyType(
         "label": _session_command(_run_label),
         "retry": _session_command(_run_retry),
         "compact": _session_command(_run_compact),
+        "clear": _session_command(_run_clear),
         "theme": _session_command(_run_theme),
     }
 )

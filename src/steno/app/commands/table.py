@@ -67,7 +67,7 @@ COMMANDS: Final = (
         "[plan|act]",
         ("plan", "act"),
     ),
-    Command("new", "start a new session", "[TITLE]", aliases=("clear",)),
+    Command("new", "start a new session", "[TITLE]"),
     Command("resume", "resume another session; search, rename or delete sessions", "[ID]"),
     Command(
         "sessions",
@@ -82,6 +82,7 @@ COMMANDS: Final = (
     Command("label", "label the last message", "NAME"),
     Command("retry", "retry a failed or truncated response, or continue an interrupted turn"),
     Command("compact", "replace the conversation so far with a summary"),
+    Command("clear", "empty the context of the model; the session keeps all messages"),
     Command(
         "permissions",
         "list and change permission rules",

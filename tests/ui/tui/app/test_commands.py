@@ -120,6 +120,14 @@ async def compact(user: ScreenUser) -> None:
     await user.until(lambda: "summary" in user.text or "✗" in user.text)
 
 
+async def clear(user: ScreenUser) -> None:
+    await user.enter("/clear")
+    await user.sees("The context is already empty.")
+    await begun(user)
+    await user.enter("/clear")
+    await user.sees("context cleared", "The context is empty.", "forty-two")
+
+
 async def permissions(user: ScreenUser) -> None:
     await user.enter("/permissions")
     await user.sees("Permissions")
@@ -179,6 +187,7 @@ PLAYS: dict[str, Play] = {
     steps.__name__.removesuffix("_"): steps
     for steps in (
         *(help_, model, mode, new, resume, sessions, rename, fork, tree, label, retry, compact),
+        clear,
         *(permissions, audit, export, mcp, diff, usage, theme, quit_),
     )
 }

@@ -246,7 +246,7 @@ def test_a_click_below_the_choices_takes_nothing() -> None:
     run_steps(flow)
 
 
-@pytest.mark.parametrize(("alias", "name"), [("clear", "new"), ("exit", "quit")])
+@pytest.mark.parametrize(("alias", "name"), [("exit", "quit")])
 def test_an_alias_of_a_command_works_and_is_not_listed(alias: str, name: str) -> None:
     assert parse_slash_command(f"/{alias} x") == TypedCommand(name, "x")
     assert [one.name for one in match_commands(alias)] == [name]

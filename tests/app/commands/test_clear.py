@@ -1,0 +1,102 @@
+"""`/clear` empties the context of the open session, on the record."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from steno.agent import EntryRecorded, PromptInput
+from steno.errors import StenoError
+from steno.records import Clear
+from tests.app.project_setup import make_project, scripted_model
+from tests.app.session_setup import SessionUser, open_user_session, run
+
+pytestmark = pytest.mark.requirement("S3-05", "S4-15")
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return make_project(tmp_path, monkeypatch)
+
+
+def clears(user: SessionUser) -> list[str]:
+    return [entry.id for entry in user.session.entries() if entry.clears_context]
+
+
+def test_the_model_receives_only_the_system_prompt_and_later_prompts(
+    project: Path, home: Path
+) -> None:
+    async def main() -> None:
+        async with open_user_session(project) as user:
+            await user.send("One?")
+            before = user.session.status
+            await user.session.run_command("clear")
+            session = user.session.status.session
+            assert session == before.session
+            assert not user.session.is_unfinished
+            assert user.session.status.usage == before.usage
+            (recorded,) = [
+                event.entry
+                for event in user.events_of(EntryRecorded)
+                if isinstance(event.entry.payload, Clear)
+            ]
+            assert clears(user) == [recorded.id]
+            await user.send("Two?")
+            assert user.texts == ["One?", "First.", "Two?", "Second."]
+        async with open_user_session(project, resume=session) as user:
+            await user.send("Three?")
+
+    with scripted_model(home, "First.", "Second.", "Third.") as model:
+        run(main())
+    assert model.sent_roles(1) == ["system", "user"]
+    assert "One?" not in str(model.seen[1]["messages"])
+    assert model.sent_roles(2) == ["system", "user", "assistant", "user"]
+
+
+def test_an_empty_context_is_not_cleared_again(project: Path, home: Path) -> None:
+    async def main() -> None:
+        async with open_user_session(project) as user:
+            first = await user.session.run_command("clear")
+            await user.send("One?")
+            done = await user.session.run_command("clear")
+            again = await user.session.run_command("clear")
+            assert first.plain_text == again.plain_text != done.plain_text
+            assert len(clears(user)) == 1
+
+    with scripted_model(home, "First."):
+        run(main())
+
+
+def test_the_context_is_not_cleared_during_a_run(project: Path, home: Path) -> None:
+    gate = threading.Event()
+
+    async def main() -> None:
+        async with open_user_session(project) as user:
+            await user.session.send(PromptInput("One?"))
+            with pytest.raises(StenoError) as caught:
+                await user.session.run_command("clear")
+            assert (caught.value.code, caught.value.place) == ("agent_busy", "/clear")
+            gate.set()
+            await user.end()
+            assert clears(user) == []
+
+    with scripted_model(home, [gate, "First."]):
+        run(main())
+
+
+def test_a_cleared_prompt_is_not_retried(project: Path, home: Path) -> None:
+    async def main() -> None:
+        async with open_user_session(project) as user:
+            await user.send("One?")
+            ended = await user.send("Look at @missing.txt.")
+            assert ended.result.error is not None
+            await user.session.run_command("clear")
+            assert not user.session.has_unanswered_prompt
+            with pytest.raises(StenoError) as caught:
+                await user.session.run_command("retry")
+            assert caught.value.code == "nothing_to_retry"
+
+    with scripted_model(home, "First."):
+        run(main())
