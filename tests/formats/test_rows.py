@@ -25,10 +25,11 @@ from steno import (
     ToolResult,
     check_order,
 )
+from steno.context import ContextBuilder, ModelTarget
 from steno.formats import FORMATS, build_records, message_of_row
 from steno.log.conversation import Conversation
 from steno.messages.change import Change, ChangeCode
-from steno.records.entry import Mode, ModeChange
+from steno.records.entry import Clear, Mode, ModeChange
 from steno.records.stored_record import Header
 from steno.store import MemoryStore
 from steno.testing import entries, json_object_texts, texts
@@ -36,7 +37,7 @@ from steno.testing.strategies.block_strategies import json_values
 from tests.every_payload import DOCUMENT
 
 ROWS = FORMATS["rows"]
-OTHER_KINDS = ("clear", "mark", "rewind", "fork", "usage", "command", "agent_killed", "")
+OTHER_KINDS = ("mark", "rewind", "fork", "usage", "command", "agent_killed", "")
 
 
 def row(kind: str, content: str | None = None, data: Any = None, **more: Any) -> dict[str, Any]:
@@ -49,7 +50,8 @@ def call(id: str, name: str = "read", arguments: Any = "{}") -> dict[str, Any]:
 
 
 def result(id: str, output: Any = "words", **more: Any) -> dict[str, Any]:
-    return row("tool_result", None, {"tool_call_id": id, "output": output} | more)
+    data = {"tool_call_id": id, "output": output, "success": True} | more
+    return row("tool_result", None, data)
 
 
 def read(rows: Iterable[Any]) -> tuple[Entry, ...]:
@@ -94,9 +96,9 @@ def test_invalid_arguments_make_an_invalid_call() -> None:
     [
         ({"output": "words", "success": True}, "words", Outcome.OK),
         ({"output": "no", "success": False}, "no", Outcome.ERROR),
-        ({"output": {"n": 1}}, '{"n": 1}', Outcome.OK),
-        ({"output": ""}, "", Outcome.OK),
-        ({}, "shown", Outcome.OK),
+        ({"output": {"n": 1}, "success": True}, '{"n": 1}', Outcome.OK),
+        ({"output": "", "success": True}, "", Outcome.OK),
+        ({"output": None, "success": False}, "", Outcome.ERROR),
     ],
 )
 def test_a_tool_result_row_is_a_result(kind: str, data: Any, text: str, outcome: Outcome) -> None:
@@ -119,7 +121,7 @@ def test_data_json_may_be_parsed_already() -> None:
 
 
 @pytest.mark.requirement("S3-03", "S3-08")
-@pytest.mark.parametrize("kind", ["system", *OTHER_KINDS])
+@pytest.mark.parametrize("kind", ["system", "clear", *OTHER_KINDS])
 def test_system_rows_and_other_kinds_are_not_messages(kind: str) -> None:
     assert message_of_row(row(kind, "words")) is None
 
@@ -139,6 +141,16 @@ MALFORMED = [
     ),
     (row("tool_result", None, {"output": "a"}), "data_json.tool_call_id", "call_id_missing"),
     (result("a", success="yes"), "data_json.success", "not_a_boolean"),
+    (result("a", success=None), "data_json.success", "not_a_boolean"),
+    *[
+        (row(kind, "shown", {"tool_call_id": "a"} | data), f"data_json.{missing}", "field_missing")
+        for kind in ("tool_result", "tool")
+        for data, missing in (
+            ({"output": "a"}, "success"),
+            ({"success": True}, "output"),
+            ({}, "output"),
+        )
+    ],
     (
         row("tool", "a", {"tool_call_id": "", "output": "a"}),
         "data_json.tool_call_id",
@@ -229,6 +241,55 @@ def test_rows_of_other_kinds_are_kept_and_never_sent(kind: str) -> None:
     assert conversation_messages == [ChatMessage.user("Hi"), ChatMessage.assistant("Yes?")]
 
 
+CLEAR_ROWS = [
+    row("clear"),
+    {"kind": "clear"},
+    row("clear", "why", {"n": 1.50}, id=7, agent="a", created_at="2026-02-18 12:00:00+00"),
+    {"kind": "clear", "data_json": "{bad", "data": [1, {"a": None}]},
+    row("clear", None, {"type": "clear", "later": [1.50]}),
+    row("clear", None, {"type": "mark"}),
+]
+
+
+@pytest.mark.requirement("S3-05", "S3-08")
+@pytest.mark.parametrize("clear", CLEAR_ROWS)
+def test_a_clear_row_clears_the_context_and_is_written_as_it_was(clear: dict[str, Any]) -> None:
+    rows = [
+        *(row("system", "Be kind."), row("user", "Hi"), call("a")),
+        *(clear, row("user", "Anew"), call("a"), result("a"), row("mark", "here")),
+    ]
+    imported = ROWS.decode(json.dumps(rows).encode())
+    assert json.loads(ROWS.encode(*imported).data) == rows
+    assert [isinstance(entry.payload, Clear) for entry in imported.entries].index(True) == 3
+    store = MemoryStore()
+    store.add_session(imported.header, build_records(imported.entries))
+    assert store.verify(imported.header.id).is_intact
+    conversation = store.open(imported.header.id)
+    assert [message.role for message in conversation.messages()] == [
+        *("system", "user", "assistant", "tool"),
+    ]
+    built = ContextBuilder().build(conversation.entries(), ModelTarget())
+    assert built.request.messages == conversation.messages()
+    assert json.loads(ROWS.encode(imported.header, conversation.entries()).data) == rows
+
+
+def test_a_turn_ends_at_a_clear_row() -> None:
+    rows = [call("a"), row("clear"), call("b"), result("b")]
+    assert [len(message.tool_calls) for message in messages_of(rows)] == [1, 1, 0]
+
+
+@pytest.mark.requirement("S3-05")
+def test_a_clear_is_written_as_a_row_and_read_again() -> None:
+    conversation = Conversation([ChatMessage.system("Be brief."), ChatMessage.user("Hi")])
+    conversation.clear()
+    conversation.append(ChatMessage.user("Anew"))
+    exported = ROWS.encode(Header(id="s"), conversation.entries())
+    assert [listed["kind"] for listed in json.loads(exported.data)] == [
+        *("system", "user", "clear", "user"),
+    ]
+    assert ROWS.decode(exported.data).entries == conversation.entries()
+
+
 @pytest.mark.requirement("S3-08")
 def test_a_blank_user_row_is_kept_and_never_sent() -> None:
     (entry,) = read([row("user", " ")])
@@ -284,7 +345,9 @@ ANY_ROW = st.builds(
         st.builds(call, IDS, st.sampled_from(("read", "fs.read")), json_object_texts()),
         st.builds(call, IDS, st.just("read"), json_object_texts().map(json.loads)),
         st.builds(result, IDS, json_values(max_leaves=2), success=st.booleans()),
-        st.builds(row, st.sampled_from((*OTHER_KINDS, "mode_change")), WORDS, json_values()),
+        st.builds(
+            row, st.sampled_from((*OTHER_KINDS, "mode_change", "clear")), WORDS, json_values()
+        ),
     ),
     st.fixed_dictionaries({}, optional={"content": WORDS}),
 )

@@ -8,8 +8,8 @@ r"""Import and export database rows (kind, content, data_json), as an array or o
 first entry. Each other row becomes an entry, except in two cases. While results are missing,
 further calls and texts of the assistant belong to the same turn, because a new turn may not begin
 before the results. Rows that were written for one turn (`ID`, `ID#1`, ...) become one turn again.
-Rows of any other kind are preserved unchanged, never sent to a model, and exported at their
-original position.
+A `clear` row clears the context. Rows of any other kind are preserved unchanged, never sent to a
+model, and exported at their original position.
 
 The columns that steno would write differently are stored in the audit data of the entry, so that
 imported rows are exported unchanged.
@@ -77,7 +77,7 @@ from steno.messages.message import (
     UserMessage,
 )
 from steno.messages.outcome import Outcome
-from steno.records.entry import Entry, Payload
+from steno.records.entry import Clear, Entry, Payload
 from steno.records.stored_record import Header
 
 NAME: Final = "rows"
@@ -214,7 +214,11 @@ class _RowReader:
 
     def _read_other(self, row: _DatabaseRow) -> None:
         if row.kind != "system" or not row.text().strip():
-            self._drafts.append(_EntryDraft(row, row.to_other_payload()))
+            payload = row.to_other_payload()
+            if isinstance(payload, Clear):
+                self._turn = None
+                self._outstanding.clear()
+            self._drafts.append(_EntryDraft(row, payload))
             return
         message = SystemMessage((Text(row.text()),))
         if self._prompt is None:
@@ -343,25 +347,33 @@ class _DatabaseRow:
 
     def _result(self, data: bytes) -> ToolResultMessage:
         members, id = self._members(data)
-        success = members.get("success", b"true")
+        place = f"{self.place}.data_json"
+        for required in ("output", "success"):
+            if required not in members:
+                raise InvalidDocument(
+                    "is missing", code="field_missing", place=f"{place}.{required}"
+                )
+        success = members["success"]
         if success not in (b"true", b"false"):
             raise InvalidDocument(
-                "must be true or false",
-                code="not_a_boolean",
-                place=f"{self.place}.data_json.success",
+                "must be true or false", code="not_a_boolean", place=f"{place}.success"
             )
-        output = members.get("output")
-        name = parse_string(members.get("name"), f"{self.place}.data_json.name")
+        name = parse_string(members.get("name"), f"{place}.name")
         return ToolResultMessage(
             tool_call_id=id,
-            content=(Text(self.text() if output is None else _json_as_text(output)),),
+            content=(Text(_json_as_text(members["output"])),),
             outcome=Outcome.OK if success == b"true" else Outcome.ERROR,
             tool_name=name or "",
         )
 
     def to_other_payload(self) -> Payload:
-        """Return the payload of a row that is not a message; opaque unless steno wrote the row."""
-        foreign = Opaque(kind=self.kind, raw=self.raw.decode(), origin=NAME)
+        """Return the payload of a row that is not a message.
+
+        A `clear` row clears the context; any other row is opaque unless steno wrote it.
+        """
+        foreign: Payload = Opaque(kind=self.kind, raw=self.raw.decode(), origin=NAME)
+        if self.kind == Clear.__struct_config__.tag:
+            foreign = Clear()
         try:
             data = self._data()
             if b'"type":' + msgspec.json.encode(self.kind) not in data:
