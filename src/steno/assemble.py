@@ -35,6 +35,7 @@ from steno.messages.event import (
     ToolCallBegin,
     ToolCallDelta,
     ToolCallEnd,
+    refuse_index,
 )
 from steno.messages.message import AssistantBlock, AssistantMessage
 from steno.messages.usage import StopReason, Usage
@@ -61,6 +62,10 @@ class ToolCallPart(RedactedRepr, frozen=True, tag_field="type", tag="part", omit
     starts: bool = False
     """Whether the part marks the start of a call; ignored if a call with this id exists."""
     ends: bool = False
+
+    def __post_init__(self) -> None:
+        if self.block is not None and self.block < 0:
+            refuse_index(self, "block")
 
 
 WireEvent: TypeAlias = Event | ToolCallPart

@@ -22,6 +22,8 @@ from steno import (
     ToolCallDelta,
     ToolCallEnd,
 )
+from steno.assemble import ToolCallPart
+from steno.errors import InvalidValue
 from tests.code_probes import record_calls
 from tests.value_samples import EVENTS
 
@@ -150,3 +152,23 @@ def test_pieces_are_joined_once_at_the_end() -> None:
     assert joins(record_calls(assembler.message).c) == 2
     assert assembler.message().text == "x" * 8_000
     assert len(assembler.message().tool_calls[0].arguments) == 8_008
+
+
+# -- the index -----------------------------------------------------------------------------------
+
+
+INDEXED = [sample for sample in EVENTS if "index" in sample.type.__struct_fields__]
+
+
+@pytest.mark.requirement("FR-004a-94")
+@pytest.mark.parametrize("sample", INDEXED, ids=lambda sample: sample.type.__name__)
+def test_a_negative_index_is_refused(sample: Any) -> None:
+    with pytest.raises(InvalidValue) as caught:
+        sample.build(index=-1)
+    assert (caught.value.code, caught.value.field) == ("out_of_range", "index")
+
+
+def test_a_part_of_a_call_with_a_negative_block_is_refused() -> None:
+    with pytest.raises(InvalidValue) as caught:
+        ToolCallPart(-1)
+    assert (caught.value.code, caught.value.field) == ("out_of_range", "block")

@@ -364,3 +364,47 @@ def test_details_go_on_without_their_id() -> None:
         first | {"text": "ab", "signature": "s"},
         other,
     ]
+
+
+# -- indexes -------------------------------------------------------------------------------------
+
+
+def test_a_negative_index_of_a_call_counts_as_a_missing_index() -> None:
+    calls: list[dict[str, Any]] = [
+        {"index": -1, "id": "c1", "function": {"name": "read", "arguments": '{"a"'}},
+        {"index": -1, "function": {"arguments": ": 1}"}},
+    ]
+    message, _ = decode_with_envelope(*(chunk(tool_calls=[call]) for call in calls))
+    assert [(call.id, call.name, call.arguments) for call in message.tool_calls] == [
+        ("c1", "read", '{"a": 1}')
+    ]
+
+
+def test_a_negative_index_of_a_block_counts_as_that_of_the_latest_block() -> None:
+    start = {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "text", "text": ""},
+    }
+    delta = {
+        "type": "content_block_delta",
+        "index": -3,
+        "delta": {"type": "text_delta", "text": "Hi"},
+    }
+    end = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+    decoder = anthropic_messages.StreamDecoder()
+    data = sse(start, delta, end, {"type": "message_stop"})
+    message = assemble_message([*decoder.feed(data), *decoder.close()])
+    assert message.content == (Text("Hi"),)
+
+
+def test_a_negative_index_of_a_fragment_is_kept_as_metadata() -> None:
+    data = b'{"index": -1, "id": "c1", "name": "read", "arguments_delta": "{}"}\n'
+    decoder = chat.StreamDecoder()
+    events = [
+        *decoder.feed(data),
+        *decoder.feed(b'{"stop_reason": "tool_use"}\n'),
+        *decoder.close(),
+    ]
+    assert [call.name for call in assemble_message(events).tool_calls] == ["read"]
+    assert decoder.envelope["index"] == -1

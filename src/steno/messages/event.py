@@ -2,47 +2,76 @@
 
 Wires decode bytes into events, and the Assembler builds a message from the events. An event
 carries only the new part, never the message so far. Transport and protocol errors are raised as
-exceptions, not sent as events. Events are numerous and short-lived, so they are frozen but not
+exceptions, not sent as events. Events are numerous and short-lived, so only their index is
 validated; the Assembler validates the message.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, ClassVar, NoReturn, TypeAlias, final
 
 from msgspec.structs import force_setattr
 
+from steno.errors import InvalidValue
 from steno.json_object import as_json_object
 from steno.messages.call import AnyToolCall, Seal
 from steno.messages.content import Image, Opaque
 from steno.messages.usage import StopReason, Usage
-from steno.values import RedactedRepr
+from steno.values import RedactedRepr, class_label
 
 
 class _Event(RedactedRepr, frozen=True, tag_field="type", omit_defaults=True):
     """The struct settings that all events share."""
 
 
-@final
-class TextDelta(_Event, frozen=True, tag="text_delta"):
-    """A piece of text for the block at `index`; all pieces with one index form one block."""
+class _BlockEvent(_Event, frozen=True):
+    """An event about the block at `index`, which is not negative."""
 
     index: int
+
+    def __post_init__(self) -> None:
+        if self.index < 0:
+            refuse_index(self)
+
+
+class _NumberedEvent(_Event, frozen=True):
+    """An event whose `index` is not negative, or None."""
+
+    index: int | None
+
+    def __post_init__(self) -> None:
+        if self.index is not None and self.index < 0:
+            refuse_index(self)
+
+
+def refuse_index(event: RedactedRepr, field: str = "index") -> NoReturn:
+    """Raise InvalidValue for an event with a negative index."""
+    raise InvalidValue(
+        f"{field} must not be negative",
+        code="out_of_range",
+        place=class_label(type(event)),
+        field=field,
+    )
+
+
+@final
+class TextDelta(_BlockEvent, frozen=True, tag="text_delta"):
+    """A piece of text for the block at `index`; all pieces with one index form one block."""
+
     text: str
 
 
 @final
-class ThinkingDelta(_Event, frozen=True, tag="thinking_delta"):
+class ThinkingDelta(_BlockEvent, frozen=True, tag="thinking_delta"):
     """A piece of thinking for the block at `index`."""
 
-    index: int
     text: str
     redacted: bool = False
 
 
 @final
-class ToolCallBegin(_Event, frozen=True, tag="tool_call_begin"):
+class ToolCallBegin(_NumberedEvent, frozen=True, tag="tool_call_begin"):
     """The start of the tool call with the number `index` in its message.
 
     A field that the provider has not sent yet is None.
@@ -50,13 +79,12 @@ class ToolCallBegin(_Event, frozen=True, tag="tool_call_begin"):
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "name"})
 
-    index: int | None
     id: str | None = None
     name: str | None = None
 
 
 @final
-class ToolCallDelta(_Event, frozen=True, tag="tool_call_delta"):
+class ToolCallDelta(_NumberedEvent, frozen=True, tag="tool_call_delta"):
     """A further part of the tool call with the number `index` in its message.
 
     If the provider does not number its calls, `index` is None or any number unique to the call.
@@ -64,50 +92,46 @@ class ToolCallDelta(_Event, frozen=True, tag="tool_call_delta"):
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "name"})
 
-    index: int | None
     id: str | None = None
     name: str | None = None
     arguments_delta: str | None = None
 
 
 @final
-class ToolCallEnd(_Event, frozen=True, tag="tool_call_end"):
+class ToolCallEnd(_NumberedEvent, frozen=True, tag="tool_call_end"):
     """The end of the tool call with the number `index`; the Assembler sets the complete `call`."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id"})
 
-    index: int | None
     id: str | None = None
     call: AnyToolCall | None = None
 
 
 @final
-class BlockSealed(_Event, frozen=True, tag="block_sealed"):
+class BlockSealed(_BlockEvent, frozen=True, tag="block_sealed"):
     """The seal of the text, thinking or tool call at `index`."""
 
-    index: int
     seal: Seal
 
 
 @final
-class BlockAdded(_Event, frozen=True, tag="block_added"):
+class BlockAdded(_BlockEvent, frozen=True, tag="block_added"):
     """A block that arrives in one piece: an image, or a block of an unknown kind."""
 
-    index: int
     block: Image | Opaque
 
 
 @final
-class ExtrasAdded(_Event, frozen=True, tag="extras_added"):
+class ExtrasAdded(_NumberedEvent, frozen=True, tag="extras_added"):
     """Wire-specific members of the block at `index`, or of the message if `index` is None.
 
     `extras` is keyed by wire, as in `Text.extras`.
     """
 
-    index: int | None
     extras: Mapping[str, Any]
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         force_setattr(self, "extras", as_json_object(self.extras))
 
 

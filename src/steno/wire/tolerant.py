@@ -14,6 +14,7 @@ from functools import lru_cache
 from types import UnionType
 from typing import (
     TYPE_CHECKING,
+    Annotated,
     Any,
     ClassVar,
     Final,
@@ -29,7 +30,7 @@ from typing import (
 )
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Meta, Raw, Struct
 
 from steno.errors import ProtocolError
 from steno.json_object import check_depth, replace_lone_surrogate_escapes
@@ -39,6 +40,8 @@ T = TypeVar("T")
 S = TypeVar("S", bound="TolerantStruct")
 
 RawMembers = dict[str, Raw]
+BlockIndex: TypeAlias = Annotated[int, Meta(ge=0)]
+"""The index of a block or a call; a negative number counts as a member of another type."""
 
 DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 """The exceptions that decoding JSON may raise."""
@@ -124,6 +127,11 @@ def take_member(members: RawMembers, name: str, hint: type[T]) -> T | None:
     if value is not None:
         del members[name]
     return value
+
+
+def take_index(members: RawMembers) -> int | None:
+    """Remove and return the index of a block; None if it is missing or not a valid index."""
+    return take_member(members, "index", cast("type[int]", BlockIndex))
 
 
 @lru_cache(maxsize=128)

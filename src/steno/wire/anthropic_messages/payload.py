@@ -10,6 +10,7 @@ from msgspec import Raw, Struct
 from steno.messages.usage import StopReason, Usage
 from steno.wire.extras import Members
 from steno.wire.response_decoder import read_counts
+from steno.wire.tolerant import BlockIndex
 
 NAME: Final = "anthropic_messages"
 PROVIDER: Final = "anthropic"
@@ -93,7 +94,7 @@ DeltaPayload = (
 class ContentBlockDelta(_Tagged, tag="content_block_delta"):
     """An event with a delta for the block at `index`."""
 
-    index: int
+    index: BlockIndex
     delta: DeltaPayload
 
 

@@ -201,7 +201,7 @@ class StreamDecoder(base.SseStreamDecoder):
         repaired = tolerant.repair_json(payload, NAME)
         members = read_members(repaired, NAME)
         kind = take_member(members, "type", str)
-        index = take_member(members, "index", int)
+        index = tolerant.take_index(members)
         if index is not None:
             self._latest_index = index
         match kind:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import Raw
 
 from steno.messages.usage import StopReason
-from steno.wire.tolerant import TolerantStruct
+from steno.wire.tolerant import BlockIndex, TolerantStruct
 
 NAME: Final = "chat"
 PROVIDER: Final = "steno"
@@ -41,7 +41,7 @@ class MessageChunk(TolerantStruct):
     stop_reason: str | None = None
     raw_stop_reason: str | None = None
     usage: dict[str, Any] | None = None
-    index: int | None = None
+    index: BlockIndex | None = None
     id: str | None = None
     name: str | None = None
     arguments_delta: str | None = None

@@ -19,12 +19,10 @@ from steno.wire.extras import FORM_KEY, Members
 from steno.wire.framing import LineSplitter
 from steno.wire.tolerant import RawMembers, raw_text, read_as
 
-_TEXT_INDEX: Final = -1
-_FIRST_CALL_INDEX: Final = -2
-"""The index of the first whole call; each later whole call has the next lower index.
-
-Fragments of calls have indexes from 0.
-"""
+_TEXT_INDEX: Final = 1 << 20
+"""The index of the text; fragments of calls have the index that the server sends, from 0."""
+_FIRST_WHOLE_CALL: Final = _TEXT_INDEX + 1
+"""The index of the first whole call; each later whole call has the next index."""
 
 _read_chunk: Final = tolerant.build_reader(MessageChunk, NAME)
 
@@ -104,7 +102,7 @@ class StreamDecoder(base.StreamDecoder):
 
     def _read_call(self, call: Call, events: list[WireEvent]) -> None:
         """Add the events of a whole call, with an index that no fragment has."""
-        index = _FIRST_CALL_INDEX - self._call_count
+        index = _FIRST_WHOLE_CALL + self._call_count
         self._call_count += 1
         function = call.function or call
         events.append(

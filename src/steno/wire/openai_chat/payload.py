@@ -9,7 +9,7 @@ from msgspec import field
 
 from steno.messages.usage import StopReason, Usage
 from steno.wire.response_decoder import UsageTable, read_counts
-from steno.wire.tolerant import TolerantStruct
+from steno.wire.tolerant import BlockIndex, TolerantStruct
 
 NAME: Final = "openai_chat"
 PROVIDER: Final = "openai"
@@ -29,7 +29,7 @@ class Function(TolerantStruct):
 class Call(TolerantStruct):
     """A tool call, or a fragment of one."""
 
-    index: int | None = None
+    index: BlockIndex | None = None
     id: str | None = None
     type: str | None = None
     function: Function | None = None

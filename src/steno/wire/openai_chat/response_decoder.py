@@ -50,6 +50,8 @@ _FIRST_UNINDEXED_CALL: Final = 1 << 20
 
 Gemini's endpoint and some proxies omit indexes.
 """
+_LATER_TEXT_INDEX: Final = 1 << 30
+"""Text that follows a block of another kind has indexes above this one."""
 _MAX_FUNCTION_EXTRAS: Final = 16
 """The limit for unknown members of a function; real servers send one or two at most."""
 _ANNOTATIONS: Final = "annotations"
@@ -345,7 +347,7 @@ class StreamDecoder(base.SseStreamDecoder):
         else:
             block = Opaque(kind=str(kind or ""), raw=raw_text(raw), origin=NAME)
             events.append(BlockAdded(_OTHER_INDEX, block))
-            self._text_index = min(self._text_index, 0) - 1  # later text follows this block
+            self._text_index = max(self._text_index, _LATER_TEXT_INDEX) + 1  # after this block
             return
         rest = {
             name: value for name, value in part.items() if name != "type" and is_nonempty(value)
