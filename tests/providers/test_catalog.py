@@ -16,10 +16,12 @@ from msgspec.structs import replace
 
 from steno.errors import InvalidRequest, InvalidValue, ProviderError
 from steno.messages.change import Change, ChangeCode
+from steno.ports import HttpRequest
 from steno.providers import CATALOG, Auth, Capabilities, Retries, Vendor, connect, read_vendors
 from steno.providers.endpoint import ENDPOINTS, find_endpoint
 from steno.transport.proxy import is_loopback
 from steno.transport.replay import RecordedResponse, ReplayTransport
+from steno.wire import anthropic_messages
 from steno.wire.openai_chat import DIALECTS
 from tests.providers.provider_setup import REQUEST, vendor_row
 
@@ -82,7 +84,7 @@ def test_the_guide_lists_every_vendor_as_it_is_in_the_catalog() -> None:
 def test_the_guide_lists_the_capabilities_and_limits_of_every_vendor() -> None:
     listed = re.findall(
         r"^\| `([^`]+)` \| (yes|no|\?) \| (yes|no|\?) \| (yes|no|\?) \| (yes|no|\?) "
-        r"\| ([\d,]+|\?) \| ([\d,]+|\?) \|$",
+        r"\| ([\d,]+|\?) \| ([\d,]+|\?) \| ([\d.]+) \|$",
         GUIDE.read_text(encoding="utf-8"),
         re.MULTILINE,
     )
@@ -96,6 +98,7 @@ def test_the_guide_lists_the_capabilities_and_limits_of_every_vendor() -> None:
                 vendor.name,
                 *[words[said] for said in (can.tools, can.vision, can.thinking, can.strict)],
                 *["?" if limit is None else f"{limit:,}" for limit in limits],
+                f"{vendor.max_temperature or find_endpoint(vendor).max_temperature:g}",
             )
         )
     assert listed == expected
@@ -154,6 +157,68 @@ def test_a_protocol_that_requires_max_tokens_gets_the_limit_of_the_vendor(
 ) -> None:
     sent, losses = ask_for(None, wire="anthropic_messages", max_output_tokens=most)
     assert (sent["max_tokens"], losses) == (asked, ())
+
+
+def send_temperature(
+    temperature: float | None, vendor: Vendor | str, **options: Any
+) -> tuple[list[HttpRequest], tuple[Change, ...]]:
+    """Return the requests that are sent to a vendor, and the losses."""
+    transport = ReplayTransport([RecordedResponse((b"{}",), 500, "application/json")])
+    retries = Retries(max_retries=0)
+    provider = connect(vendor, key="k", transport=transport, retries=retries, **options)
+    try:
+        stream = provider.stream(replace(REQUEST, temperature=temperature))
+        with pytest.raises(ProviderError):
+            asyncio.run(stream.collect())
+    except InvalidRequest:
+        assert transport.sent == []
+        raise
+    return transport.sent, stream.losses
+
+
+HIGHEST = {"anthropic": 1, "mistral": 1.5, "openai": 2, "google": 2, "ollama": 2}
+
+
+@pytest.mark.requirement("S4-07")
+@pytest.mark.parametrize(("vendor", "most"), HIGHEST.items())
+def test_the_highest_temperature_of_a_vendor_is_sent(vendor: str, most: float) -> None:
+    sent, losses = send_temperature(most, vendor)
+    body = json.loads(sent[0].body)
+    found = body.get("generationConfig", body.get("options", body))["temperature"]
+    assert (found, losses) == (most, ())
+
+
+@pytest.mark.requirement("S4-07")
+@pytest.mark.parametrize(("vendor", "most"), [(v, m) for v, m in HIGHEST.items() if m < 2])
+def test_a_temperature_above_that_of_the_vendor_is_refused_before_it_is_sent(
+    vendor: str, most: float
+) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        send_temperature(most + 0.1, vendor)
+    assert (caught.value.code, caught.value.field) == ("out_of_range", "temperature")
+
+
+@pytest.mark.requirement("S4-07")
+@pytest.mark.parametrize(("vendor", "most"), [(v, m) for v, m in HIGHEST.items() if m < 2])
+def test_a_temperature_is_lowered_if_the_caller_asks_for_it(vendor: str, most: float) -> None:
+    sent, losses = send_temperature(1.8, vendor, adapt_settings=True)
+    assert json.loads(sent[0].body)["temperature"] == most
+    [lowered] = losses
+    assert (lowered.code, lowered.reason) == (ChangeCode.SETTING, "temperature_lowered")
+    assert (lowered.place, lowered.value) == ("request.temperature", f"{most:g}")
+
+
+def test_a_row_can_lower_the_highest_temperature_of_its_wire() -> None:
+    lab = vendor_row("http://lab.example", max_temperature=0.8)
+    with pytest.raises(InvalidRequest):
+        send_temperature(0.9, lab)
+    sent, _ = send_temperature(0.8, lab)
+    assert json.loads(sent[0].body)["temperature"] == 0.8
+
+
+def test_the_range_of_a_protocol_is_that_of_its_encoder() -> None:
+    most = ENDPOINTS["anthropic_messages"].max_temperature
+    assert most == anthropic_messages.payload.MAX_TEMPERATURE
 
 
 def test_models_have_the_limits_of_the_vendor_unless_the_server_reports_them() -> None:
@@ -348,6 +413,9 @@ def test_a_row_with_a_known_name_replaces_that_vendor() -> None:
         ({"like": "vllm", "context_tokens": 0}, "lab.context_tokens", "out_of_range"),
         ({"like": "vllm", "max_output_tokens": 0}, "lab.max_output_tokens", "out_of_range"),
         ({"like": "vllm", "max_output_tokens": "4k"}, "lab.max_output_tokens", "wrong_type"),
+        ({"like": "vllm", "max_temperature": 0}, "lab.max_temperature", "out_of_range"),
+        ({"like": "vllm", "max_temperature": 2.5}, "lab.max_temperature", "out_of_range"),
+        ({"like": "vllm", "max_temperature": "1"}, "lab.max_temperature", "wrong_type"),
         ({"like": "vllm", "max_output_tokens": True}, "lab.max_output_tokens", "wrong_type"),
         ({"like": "vllm", "path": "tell"}, "lab.path", "path_malformed"),
         ({"wire": "a.b", "base_url": "http://x.example"}, "lab.path", "field_missing"),

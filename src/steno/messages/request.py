@@ -9,7 +9,8 @@ from steno.messages.message import Message, MessageRole
 from steno.messages.tool import ToolDefinition
 from steno.values import Sendable, check_fields, refuse
 
-_MAX_TEMPERATURE: Final = 2
+MAX_TEMPERATURE: Final = 2
+"""The highest temperature of a request; a protocol or a vendor may have a lower maximum."""
 
 
 @final
@@ -46,8 +47,8 @@ class Request(Sendable, frozen=True, kw_only=True):
             names.add(tool.name)
         if self.max_tokens is not None and self.max_tokens < 1:
             refuse(self, "max_tokens must be above 0", code="out_of_range", field="max_tokens")
-        if self.temperature is not None and not 0 <= self.temperature <= _MAX_TEMPERATURE:
-            rule = f"temperature must be between 0 and {_MAX_TEMPERATURE}"
+        if self.temperature is not None and not 0 <= self.temperature <= MAX_TEMPERATURE:
+            rule = f"temperature must be between 0 and {MAX_TEMPERATURE}"
             refuse(self, rule, code="out_of_range", field="temperature")
 
     @property

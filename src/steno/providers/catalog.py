@@ -114,6 +114,7 @@ CATALOG: Final = {
             key_variables=("MISTRAL_API_KEY",),
             needs_model=True,
             capabilities=_TOOLS_AND_THINKING,
+            max_temperature=1.5,  # a higher one is answered with status 422
         ),
         Vendor(
             name="deepseek",
@@ -246,6 +247,7 @@ class _VendorRow(Struct, forbid_unknown_fields=True, kw_only=True):
     capabilities: _CapabilitiesRow | UnsetType = UNSET
     context_tokens: int | UnsetType = UNSET
     max_output_tokens: int | UnsetType = UNSET
+    max_temperature: float | UnsetType = UNSET
 
 
 class _CapabilitiesRow(Struct, forbid_unknown_fields=True, kw_only=True):

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, cast
 from urllib.parse import quote
 
 from steno.errors import InvalidRequest
+from steno.messages.request import MAX_TEMPERATURE
 from steno.providers.models import (
     ModelPage,
     read_anthropic_models,
@@ -35,6 +36,8 @@ class Endpoint(NamedTuple):
     headers: Mapping[str, str] = MappingProxyType({})
     requires_max_tokens: bool = False
     """Whether every request must set `max_tokens`."""
+    max_temperature: float = MAX_TEMPERATURE
+    """The highest temperature of the protocol; a vendor may have a lower one."""
     has_whole_responses: bool = False
     """Whether a body that begins like JSON is a response that is not a stream.
 
@@ -86,6 +89,7 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
         ("provider", "strict_tools"),
         headers=MappingProxyType({"anthropic-version": "2023-06-01"}),
         requires_max_tokens=True,
+        max_temperature=1,
         has_whole_responses=True,
         stream_marker=re.compile(rb'"(?:message_start|ping)"'),
     ),

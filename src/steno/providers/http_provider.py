@@ -72,6 +72,7 @@ def connect(
     transport: Transport | None = None,
     retries: Retries = DEFAULT_RETRIES,
     first_event_s: float | None = FIRST_EVENT_S,
+    adapt_settings: bool = False,
     vendors: Mapping[str, Vendor] = CATALOG,
     environ: Mapping[str, str] | None = None,
 ) -> HttpProvider:
@@ -82,9 +83,10 @@ def connect(
 
     `model` is used for requests that name no model. Without `key`, the key comes from `environ`, by
     default the environment of the process. A response that has no event after `first_event_s`
-    seconds fails, even if the server keeps the connection alive. Raises InvalidValue if the vendor
-    is unknown, the address is invalid or a limit is not above 0, and AuthenticationFailed if a
-    required key is missing.
+    seconds fails, even if the server keeps the connection alive. A request with a temperature above
+    the maximum of the vendor is refused; with `adapt_settings`, it is sent with the maximum. Raises
+    InvalidValue if the vendor is unknown, the address is invalid or a limit is not above 0, and
+    AuthenticationFailed if a required key is missing.
     """
     rule = 'vendor must be a name such as "openai", or a Vendor'
     check_type(vendor, (str, Vendor), rule, "connect")
@@ -111,6 +113,7 @@ def connect(
         transport=transport,
         retries=retries,
         first_event_s=first_event_s,
+        adapt_settings=adapt_settings,
     )
 
 
@@ -127,13 +130,15 @@ class HttpProvider:
         transport: Transport | None = None,
         retries: Retries = DEFAULT_RETRIES,
         first_event_s: float | None = FIRST_EVENT_S,
+        adapt_settings: bool = False,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         """Create a provider. `close` does not close a transport that you pass.
 
         `first_event_s` is the time limit for the first event, None for no limit; keep-alive
-        comments do not count as events. Raises InvalidValue if the vendor has an unknown
+        comments do not count as events. `adapt_settings` lowers a temperature that is too high
+        for the vendor, which is otherwise refused. Raises InvalidValue if the vendor has an unknown
         wire or a limit is not above 0.
         """
         advice = "; to use the name of a vendor, call connect"
@@ -143,6 +148,8 @@ class HttpProvider:
         self.vendor = vendor
         self.model = model
         """The model for requests that name no model."""
+        self.adapt_settings = adapt_settings
+        """Whether a temperature above the maximum of the vendor is lowered instead of refused."""
         self._endpoint = find_endpoint(vendor)
         self._error_source = ErrorSource(vendor, load_wire(vendor.wire), key or ApiKey())
         self._owns_transport = transport is None
@@ -192,7 +199,8 @@ class HttpProvider:
                 place="request",
                 code="model_missing",
             )
-        request, losses = self._within_limit(request)
+        request, lowered = self._within_temperature(request)
+        request, losses = self._within_token_limit(request)
         path = self._endpoint.path_for(request.model)
         encoded = self._encode(request)
         exchange = HttpExchange(
@@ -202,9 +210,30 @@ class HttpProvider:
             policy=self._policy,
             error_source=self._error_source,
         )
-        return HttpStream(exchange, (*losses, *encoded.losses))
+        return HttpStream(exchange, (*lowered, *losses, *encoded.losses))
 
-    def _within_limit(self, request: Request) -> tuple[Request, tuple[Change, ...]]:
+    def _within_temperature(self, request: Request) -> tuple[Request, tuple[Change, ...]]:
+        """Return a request with a temperature that the vendor accepts, and the losses.
+
+        Raises InvalidRequest if the temperature is too high and `adapt_settings` is not set.
+        """
+        most = self._endpoint.max_temperature
+        if self.vendor.max_temperature is not None:
+            most = min(most, self.vendor.max_temperature)
+        if request.temperature is None or request.temperature <= most:
+            return request, ()
+        if not self.adapt_settings:
+            raise InvalidRequest(
+                f"temperature must be between 0 and {most:g} for {self.vendor.name}",
+                place="request",
+                code="out_of_range",
+                field="temperature",
+            )
+        place = "request.temperature"
+        loss = Change(ChangeCode.SETTING, "temperature_lowered", place, value=f"{most:g}")
+        return _with_settings(request, temperature=float(most)), (loss,)
+
+    def _within_token_limit(self, request: Request) -> tuple[Request, tuple[Change, ...]]:
         """Return a request with `max_tokens` within the limit of the vendor, and the losses.
 
         There is a loss if the caller asked for more than the limit.

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from steno.errors import InvalidValue
+from steno.messages.request import MAX_TEMPERATURE
 from steno.suggest import closest_name
 from steno.values import RedactedRepr
 from steno.wire import Wire
@@ -119,6 +120,8 @@ class Vendor(RedactedRepr, frozen=True, kw_only=True):
     A higher limit in a request is lowered to this one. A request without a limit gets this one if
     the protocol requires a limit.
     """
+    max_temperature: float | None = None
+    """The highest temperature, if it is lower than that of the wire."""
     hint: str = ""
     """Advice for a local server that does not respond."""
 
@@ -142,6 +145,10 @@ class Vendor(RedactedRepr, frozen=True, kw_only=True):
             tokens: int | None = getattr(self, limit)
             is_limit = tokens is None or tokens >= 1
             check_rule(is_limit, "must be above 0", f"{name}.{limit}", code="out_of_range")
+        highest = self.max_temperature
+        is_limit = highest is None or 0 < highest <= MAX_TEMPERATURE
+        rule = f"must be above 0 and at most {MAX_TEMPERATURE}"
+        check_rule(is_limit, rule, f"{name}.max_temperature", code="out_of_range")
 
     def needs_model_at(self, base_url: str) -> bool:
         """Return whether a request to the server at this address must name a model.

@@ -200,7 +200,7 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
         "calls_left_out": "left out the calls; the model sees their results",
     },
     ChangeCode.SETTING: {
-        "temperature_lowered": "lowered to {number}, the maximum",
+        "temperature_lowered": "lowered to {value}, the maximum",
         "max_tokens_lowered": "lowered to {number}, the maximum for models of {value}",
         "forced_call_with_thinking": (
             "sent, although the provider rejects forced calls while thinking is enabled"

@@ -87,8 +87,9 @@ class Encoder(base.Encoder):
             limit = payload.DEFAULT_MAX_TOKENS
         if temperature is not None and temperature > payload.MAX_TEMPERATURE:
             temperature = payload.MAX_TEMPERATURE
+            lowered = "temperature_lowered"
             values.losses.note(
-                ChangeCode.SETTING, "temperature_lowered", at=".temperature", number=temperature
+                ChangeCode.SETTING, lowered, at=".temperature", value=f"{temperature:g}"
             )
         members = base.drop_none(
             model=request.model or None,
