@@ -135,9 +135,12 @@ def test_references_before_a_clear_are_dropped() -> None:
 def test_findings_about_what_is_not_there_are_left_alone() -> None:
     conversation = Conversation()
     entry = conversation.append(prompt_with("Look.", file_reference("a")))
-    for odd in (replace(found(entry), target="nobody"), found(entry, 0), found(entry, 99)):
+    for odd in (found(entry, 0), found(entry, 99)):
         conversation.append(odd)
-    assert pointers_of(conversation).resolved() == ()
+    elsewhere = Entry(id="r", payload=replace(found(entry), target="no-such-entry"))
+    pointers = ReferenceTracker()
+    pointers.read((*conversation.entries(), elsewhere))
+    assert pointers.resolved() == ()
 
 
 # -- what the model knows since ------------------------------------------------------------------

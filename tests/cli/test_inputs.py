@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from steno import ChatMessage, Conversation
+from steno.formats.format import build_records
 from steno.messages.content import FileReference, Image, ImageData, ImageUrl, Resource, Text
 from steno.messages.message import UserMessage
 from steno.ports import ReferenceBlock
-from steno.records.entry import Compaction, Resolution, ResolutionStatus
+from steno.records.entry import Compaction, Entry, Payload, Resolution, ResolutionStatus
+from steno.records.stored_record import Header
 from steno.store import open_store
 from tests.app.project_setup import make_project, scripted_model
 from tests.cli.program import loaded_by, on_terminal, run_steno
@@ -313,14 +316,13 @@ def test_control_characters_are_shown_as_escapes(project: Path) -> None:
 
 def test_a_resolution_without_its_reference_is_listed_too() -> None:
     with open_store(create=True) as store:
-        conversation = store.new(id="pointing")
-        prompt = conversation.append(ChatMessage.user("See."))
-        status = ResolutionStatus.RESOLVED
-        for target, block in ((prompt.id, 0), (prompt.id, 9), ("nobody", 1)):
-            content = (Text("what was found"),)
-            conversation.append(
-                Resolution(target=target, block=block, status=status, content=content)
-            )
+        found = Resolution(
+            target="e1", block=0, status=ResolutionStatus.RESOLVED, content=(Text("found"),)
+        )
+        odd = [found, replace(found, block=9), replace(found, target="no-such-entry", block=1)]
+        payloads: list[Payload] = [ChatMessage.user("See."), *odd]
+        entries = [Entry(id=f"e{n}", payload=payload) for n, payload in enumerate(payloads, 1)]
+        store.add_session(Header(id="pointing"), build_records(entries))
     output = run_steno("sessions", "show", "pointing")
     assert "    #1, block 0: resolved\n" in output.out
     assert "    #1, block 9: resolved\n" in output.out

@@ -20,13 +20,21 @@ from steno.messages.usage import StopReason
 from steno.records.entry import (
     Approval,
     ApprovalStatus,
+    Compaction,
     Entry,
+    Feedback,
+    GrantRevoked,
     Label,
     Mode,
     ModeChange,
     ModelChange,
+    Payload,
     Redacted,
+    Redaction,
     Repair,
+    Resolution,
+    ResolutionStatus,
+    Rewind,
 )
 from steno.records.stored_record import MAIN_BRANCH
 from tests.log.journals import Journal
@@ -265,6 +273,43 @@ def test_a_label_names_an_entry_that_is_there() -> None:
         conversation.label("e99", "there")
     assert (caught.value.place, caught.value.code) == ("conversation", "entry_missing")
     assert conversation.messages() == TALK
+
+
+REFERRING: dict[str, Callable[[str], Payload]] = {
+    "label": lambda id: Label(target=id, text="here"),
+    "feedback": lambda id: Feedback(target=id, text="Reconsider."),
+    "resolution": lambda id: Resolution(target=id, block=0, status=ResolutionStatus.PENDING),
+    "compaction": lambda id: Compaction(through=id, summary="They met."),
+    "repair": lambda id: Repair(code="x", explanation="y", target=id),
+    "grant_revoked": lambda id: GrantRevoked(grant="bash(ls)", target=id),
+    "redaction": lambda id: Redaction(target=id, actor="ann", reason="a key"),
+    "rewind": lambda id: Rewind(left=id),
+}
+
+
+@pytest.mark.requirement("S1-12")
+@pytest.mark.parametrize("build", REFERRING.values(), ids=REFERRING)
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_payload_about_an_unknown_entry_is_refused(
+    build: Callable[[str], Payload], stored: bool
+) -> None:
+    conversation = Conversation(TALK, journal=Journal() if stored else None)
+    with pytest.raises(Missing) as caught:
+        conversation.append(build("no-such-entry"))
+    assert caught.value.code == "entry_missing"
+    assert len(conversation) == len(TALK)
+    entry = conversation.append(build(conversation.entries()[0].id))
+    assert conversation.entries()[-1] == entry
+
+
+@pytest.mark.requirement("S1-12")
+def test_feedback_may_be_about_an_entry_of_another_branch() -> None:
+    conversation = Conversation(TALK)
+    conversation.fork("idea", at=conversation.entries()[1])
+    last = conversation.entries()[-1].id
+    assert conversation.append(
+        Feedback(target=last, text="No."), branch="idea"
+    ).payload == Feedback(target=last, text="No.")
 
 
 @pytest.mark.requirement("S3-08")

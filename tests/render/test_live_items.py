@@ -258,7 +258,7 @@ def test_a_command_of_the_person_is_shown_while_it_runs_and_as_it_is_on_record()
 
 def test_a_grant_that_was_taken_back_is_a_change_of_course() -> None:
     conversation = Conversation([ChatMessage.user("Go.")])
-    revoked = GrantRevoked(grant="write", target="e1")
+    revoked = GrantRevoked(grant="write", target=conversation.entries()[0].id)
     conversation.append(revoked, decision="revoked", audit={"actor": "ada"})
     (item,) = read_back(conversation).of(ItemKind.MARKER)
     assert item.head == "write is no longer allowed for this session"

@@ -50,6 +50,7 @@ from steno.records.entry import (
     Redacted,
     Rewind,
     ShellCommand,
+    referenced_entries,
 )
 from steno.records.stored_record import MAIN_BRANCH
 from steno.values import class_label, is_utf8_text
@@ -108,9 +109,9 @@ class Conversation:
     ) -> Entry:
         """Append a message or another payload to a branch, and return the new entry.
 
-        Raises OutOfOrder if the message is not allowed after the last one, Missing if the branch
-        does not exist, Conflict if another writer has added an entry to the branch, and
-        Unavailable if the entry cannot be stored.
+        Raises OutOfOrder if the message is not allowed after the last one, Missing if the branch or
+        the entry that the payload refers to does not exist, Conflict if another writer has added an
+        entry to the branch, and Unavailable if the entry cannot be stored.
         """
         with self._write_lock:
             name = self._active if branch is None else branch
@@ -126,6 +127,8 @@ class Conversation:
                 order = OrderState()
             else:
                 _check_payload(payload)
+                for id in referenced_entries(payload):
+                    self._node(id)
             return self._put(name, target, payload, order, decision, audit=audit)
 
     async def append_async(

@@ -350,6 +350,23 @@ Payload: TypeAlias = (
 )
 
 
+def referenced_entries(payload: object) -> tuple[str, ...]:
+    """Return the ids of the entries that a payload refers to."""
+    match payload:
+        case Label() | Resolution() | Feedback() | GrantRevoked() | Redaction():
+            return (payload.target,)
+        case Repair():
+            return () if payload.target is None else (payload.target,)
+        case ImageAnalysis():
+            return (payload.target, payload.answer)
+        case Compaction():
+            return (payload.through,)
+        case Rewind():
+            return (payload.left,)
+        case _:
+            return ()
+
+
 PayloadT = TypeVar("PayloadT", bound=Payload)
 """A type variable for functions that return a payload of the same type as their argument."""
 

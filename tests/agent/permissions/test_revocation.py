@@ -113,8 +113,8 @@ def test_revoking_an_unknown_grant_changes_nothing(code: str, target: str | None
     harness = granted(Person().gate)
     [grant] = grants_in(harness.conversation)
     repair = Repair(code=code, explanation="?", target=grant if target == "" else target)
-    harness.conversation.append(repair, decision="revoked", audit={"revoked": "write(a)"})
-    assert SessionGrants(harness.conversation.entries()).rules == (RULE,)
+    entry = Entry(id="r", payload=repair, decision="revoked", audit={"revoked": "write(a)"})
+    assert SessionGrants((*harness.conversation.entries(), entry)).rules == (RULE,)
 
 
 # -- on every branch -----------------------------------------------------------------------------

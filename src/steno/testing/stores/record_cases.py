@@ -69,30 +69,6 @@ from steno.testing.stores.store_harness import (
     read_session,
 )
 
-_SAMPLE_PAYLOADS: Final[tuple[Payload, ...]] = (
-    ModeChange(old=Mode.PLAN, new=Mode.ACT),
-    ModelChange(old="", new="model-2"),
-    Label(target="a", text="here"),
-    Compaction(through="a", summary="a summary"),
-    Clear(),
-    Approval(call_id="c1", status=ApprovalStatus.PENDING, arguments_sha256="0" * 64),
-    Resolution(target="a", block=0, status=ResolutionStatus.RESOLVED, content=(Text("found"),)),
-    ImageAnalysis(target="a", block=0, answer="b"),
-    Feedback(target="a", text="better"),
-    Repair(code="call_unanswered", explanation="answered"),
-    GrantRevoked(grant="bash(ls)", target="a"),
-    Opaque(kind="hologram", raw='{"type":"hologram","n":1.50}', origin="steno"),
-    UserMessage((FileReference(path="a.py", start_line=1), Resource(server="s", uri="u:1"))),
-    AssistantMessage(
-        content=(Thinking("hm"), InvalidToolCall(id="c1", arguments="{", reason="cut")),
-        stop_reason=StopReason.TOOL_USE,
-        raw_stop_reason="tool_calls",
-        usage=Usage(input_tokens=1, output_tokens=2),
-    ),
-    ChatMessage.tool_result(
-        "c1", "no", outcome=Outcome.ERROR, failure=Failure(message="no"), duration_s=0.25
-    ),
-)
 _ODD_TEXTS: Final = (
     *("NUL \0 inside", "\u2028 and \u2029", "\x85", "\ufeffBOM", "\r\n\n", "\x1b[31m", "\x7f"),
     *("\U0001f600\U0010ffff", "e\u0301", "\u202e", "\\u0000", "\\", '"', "'", "%s", "{}"),
@@ -125,7 +101,8 @@ def every_payload(harness: StoreHarness) -> None:
     """Check that payloads of many kinds are read back unchanged, with decision and audit data."""
     with harness.open() as store:
         conversation = store.new()
-        for payload in _SAMPLE_PAYLOADS:
+        target = conversation.append(ChatMessage.user("Read a.py."))
+        for payload in _sample_payloads(target.id):
             conversation.append(payload, decision="as it is", audit={"by": "kit", "n": 1.50})
         entries = conversation.entries()
         before = read_session(store, conversation.id)
@@ -134,7 +111,37 @@ def every_payload(harness: StoreHarness) -> None:
         found = store.open(conversation.id).entries()
         for entry, expected in zip(found, entries, strict=True):
             expect(entry, expected, f"an entry with {type(expected.payload).__name__}")
-        expect_intact(store, conversation.id, entries=len(_SAMPLE_PAYLOADS))
+        expect_intact(store, conversation.id, entries=len(entries))
+
+
+def _sample_payloads(target: str) -> tuple[Payload, ...]:
+    """Return payloads of many kinds; those that refer to an entry refer to `target`."""
+    return (
+        ModeChange(old=Mode.PLAN, new=Mode.ACT),
+        ModelChange(old="", new="model-2"),
+        Label(target=target, text="here"),
+        Compaction(through=target, summary="a summary"),
+        Clear(),
+        Approval(call_id="c1", status=ApprovalStatus.PENDING, arguments_sha256="0" * 64),
+        Resolution(
+            target=target, block=0, status=ResolutionStatus.RESOLVED, content=(Text("found"),)
+        ),
+        ImageAnalysis(target=target, block=0, answer=target),
+        Feedback(target=target, text="better"),
+        Repair(code="call_unanswered", explanation="answered"),
+        GrantRevoked(grant="bash(ls)", target=target),
+        Opaque(kind="hologram", raw='{"type":"hologram","n":1.50}', origin="steno"),
+        UserMessage((FileReference(path="a.py", start_line=1), Resource(server="s", uri="u:1"))),
+        AssistantMessage(
+            content=(Thinking("hm"), InvalidToolCall(id="c1", arguments="{", reason="cut")),
+            stop_reason=StopReason.TOOL_USE,
+            raw_stop_reason="tool_calls",
+            usage=Usage(input_tokens=1, output_tokens=2),
+        ),
+        ChatMessage.tool_result(
+            "c1", "no", outcome=Outcome.ERROR, failure=Failure(message="no"), duration_s=0.25
+        ),
+    )
 
 
 def unknown_entry_kept(harness: StoreHarness) -> None:
