@@ -126,13 +126,17 @@ def test_a_valid_sequence_has_no_issue() -> None:
         ([calling("a", "b"), result("b"), result("a")], [("results_reordered", 2)]),
         ([calling("a", "a"), result("a"), result("a")], [("call_id_repeated", 0)]),
         (
+            [calling("a"), result("a"), calling("b", "a"), result("b"), result("a")],
+            [("call_id_reused", 2)],
+        ),
+        (
             [USER, AssistantMessage(content=(), stop_reason=StopReason.ABORTED)],
             [("turn_empty", 1)],
         ),
         ([USER, SYSTEM], [("system_not_first", 1)]),
         (
             [calling("a"), USER, calling("a"), result("a")],
-            [("call_unanswered", 0)],
+            [("call_unanswered", 0), ("call_id_reused", 2)],
         ),
     ],
 )
@@ -157,6 +161,8 @@ def test_an_issue_has_a_severity_and_a_remedy() -> None:
     assert late.severity is Severity.ERROR
     assert late.call_id == "a"
     assert late.remedy == "move the result up to its call"
+    (reused,) = check_order([calling("a"), result("a"), calling("a"), result("a")])
+    assert (reused.severity, reused.call_id) == (Severity.WARNING, "a")
     (reordered,) = check_order([calling("a", "b"), result("b"), result("a")])
     assert reordered.severity is Severity.WARNING
 

@@ -47,6 +47,7 @@ class OrderCode(StrEnum):
     NOT_ALTERNATING = "not_alternating"
     TURN_EMPTY = "turn_empty"
     CALL_ID_REPEATED = "call_id_repeated"
+    CALL_ID_REUSED = "call_id_reused"
     CALL_UNANSWERED = "call_unanswered"
     RESULT_ORPHANED = "result_orphaned"
     RESULT_REPEATED = "result_repeated"
@@ -68,6 +69,7 @@ ORDER_REMEDIES: Final = {
     OrderCode.NOT_ALTERNATING: "merge it with the message before",
     OrderCode.TURN_EMPTY: "leave the empty turn out",
     OrderCode.CALL_ID_REPEATED: "give the second call another id",
+    OrderCode.CALL_ID_REUSED: "give the later call another id for providers that need unique ids",
     OrderCode.CALL_UNANSWERED: "add a result with a note that none was recorded",
     OrderCode.RESULT_ORPHANED: "leave the result out",
     OrderCode.RESULT_REPEATED: "keep the first result",
@@ -258,6 +260,7 @@ def check_order(
     """
     sequence = as_messages(messages)
     issues = [*_check_roles(sequence, alternating), *CallPairing(sequence).issues]
+    issues += _check_reused_ids(sequence)
     return tuple(sorted(issues, key=lambda issue: issue.position))
 
 
@@ -277,6 +280,26 @@ def _check_roles(messages: Sequence[Message], alternating: bool) -> list[OrderIs
             issues.append(OrderIssue(code=OrderCode.NOT_ALTERNATING, position=position))
         last = role
     return issues
+
+
+def _check_reused_ids(messages: Sequence[Message]) -> Iterator[OrderIssue]:
+    """Yield a warning for each call id that an earlier turn has used.
+
+    Some servers number the calls of every turn from 0. The results are unambiguous, so `repair`
+    keeps the ids; the wire of a provider that needs unique ids replaces them.
+    """
+    known: set[str] = set()
+    for position, message in enumerate(messages):
+        call_ids = dict.fromkeys([call.id for call in message.tool_calls])
+        for call_id in call_ids:
+            if call_id in known:
+                yield OrderIssue(
+                    code=OrderCode.CALL_ID_REUSED,
+                    position=position,
+                    severity=Severity.WARNING,
+                    call_id=call_id,
+                )
+        known.update(call_ids)
 
 
 # -- repair ----------------------------------------------------------------------------------

@@ -275,7 +275,7 @@ def _object_schemas(inner: SearchStrategy[dict[str, Any]]) -> SearchStrategy[dic
 
 @st.composite
 def conversations(draw: DrawFn, *, alternating: bool = True) -> tuple[Message, ...]:
-    """Draw conversations in a valid order, for which `check_order` reports no violation.
+    """Draw conversations in a valid order; `check_order` reports only reused call ids, if any.
 
     With `alternating`, they also follow the rules of `ConversationHistory`: the first message is
     the system message, after which user and assistant messages alternate.
