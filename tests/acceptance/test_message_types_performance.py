@@ -1,0 +1,378 @@
+"""Document S0: the performance of the types.
+
+No test reads the clock: `make bench` measures, and its results are in the repository. The tests
+count calls of functions and allocated memory, which do not depend on the machine.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import subprocess
+import sys
+import tracemalloc
+import types
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import pytest
+
+from steno import (
+    Assembler,
+    ChatMessage,
+    Message,
+    MessageRole,
+    Request,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+    ToolCallDelta,
+    ToolDefinition,
+)
+from steno.codec import (
+    decode_message,
+    encode_message,
+)
+from steno.wire import openai_chat
+from tests.acceptance.message_samples import (
+    ANSWER,
+    ARGUMENTS,
+    CALL,
+    MESSAGES,
+    PROJECT,
+    RESULT,
+    SYSTEM,
+    USER,
+    Options,
+    WriteFile,
+    history_of,
+    type_name,
+)
+
+
+class Memory(NamedTuple):
+    """The bytes that a function allocated: those that its result keeps, and the largest sum."""
+
+    kept: int
+    peak: int
+
+
+def memory_of(run: Callable[[], object]) -> Memory:
+    run()  # the first use fills caches
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before, _ = tracemalloc.get_traced_memory()
+        result = run()
+        kept, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    del result
+    return Memory(kept - before, peak - before)
+
+
+def calls_of(run: Callable[[], object]) -> list[str]:
+    """Return the names of the Python and C functions that `run` calls."""
+    names: list[str] = []
+
+    def note(frame: types.FrameType, event: str, function: Any) -> None:
+        if event == "call":
+            names.append(frame.f_code.co_name)
+        elif event == "c_call":
+            names.append(function.__name__)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(before)
+    return names
+
+
+@cache
+def measured(work: str) -> float:
+    """Return the median of one row of the recorded benchmark, in seconds or bytes."""
+    recorded = json.loads((PROJECT / "bench/results/latest.json").read_text("utf-8"))
+    (value,) = {
+        row["ours"]["median"] for row in recorded["findings"] if row["work"] == work
+    }  # one row for each library that it is compared with
+    return float(value)
+
+
+LONG = 1_000_000
+
+CONSTRUCTIONS: dict[str, Callable[[str], Callable[[], object]]] = {
+    "system": lambda text: partial(ChatMessage.system, text),
+    "user": lambda text: partial(ChatMessage.user, text),
+    "assistant": lambda text: partial(ChatMessage.assistant, text),
+    "tool": lambda text: partial(ChatMessage.tool_result, "call_1", text),
+    "call": lambda text: partial(ToolCall, id="c", name="n", arguments=f'{{"a": "{text}"}}'),
+    "delta": lambda text: partial(ToolCallDelta, 0, arguments_delta=text),
+}
+
+
+@pytest.mark.requirement("NFR-004a-01")
+@pytest.mark.parametrize("kind", CONSTRUCTIONS)
+def test_a_value_is_made_in_a_few_calls(kind: str) -> None:
+    make = CONSTRUCTIONS[kind]("Hello")
+    make()
+    assert len(calls_of(make)) <= 16
+
+
+@pytest.mark.requirement("NFR-004a-01")
+@pytest.mark.parametrize(
+    "work",
+    [
+        *("make a user message", "make a user message (constructor)"),
+        *("make an assistant message with a call",),
+        *("make an assistant message with a call (constructor)",),
+    ],
+)
+def test_the_recorded_time_to_make_a_value_is_under_a_microsecond(work: str) -> None:
+    assert measured(work) < 1e-6
+
+
+CODEC: dict[str, tuple[str, Callable[[str], Callable[[], object]]]] = {
+    "encode": (
+        "encode 1,000 messages (1.6 MB)",
+        lambda text: partial(encode_message, ChatMessage.user(text)),
+    ),
+    "decode": (
+        "decode 1,000 messages (1.6 MB)",
+        lambda text: partial(decode_message, encode_message(ChatMessage.user(text))),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "direction",
+    [
+        pytest.param("encode", marks=pytest.mark.requirement("NFR-004a-02")),
+        pytest.param("decode", marks=pytest.mark.requirement("NFR-004a-03")),
+    ],
+)
+def test_a_message_is_encoded_and_decoded_in_far_less_than_a_millisecond(direction: str) -> None:
+    """The number of calls does not depend on the content; the recorded time is for 1,000 messages."""
+    work, convert = CODEC[direction]
+    short, long = convert("x"), convert("x" * LONG)
+    short()
+    assert len(calls_of(short)) == len(calls_of(long)) <= 20
+    assert measured(work) / 1_000 < 1e-3
+
+
+@pytest.mark.requirement("NFR-004a-04")
+@pytest.mark.parametrize("kind", ["system", "user", "assistant", "tool"])
+def test_a_message_takes_less_than_1_kb_beside_its_content(kind: str) -> None:
+    make = CONSTRUCTIONS[kind]("content that all of them share")
+    assert memory_of(lambda: [make() for _ in range(1_000)]).kept < 1_000 * 1_024
+
+
+@pytest.mark.requirement("NFR-004a-04")
+def test_a_message_with_a_call_takes_less_than_1_kb_beside_its_content() -> None:
+    def make() -> Message:
+        call = ToolCall(id="call_1", name="write_file", arguments=ARGUMENTS)
+        return ChatMessage.assistant(None, [call])
+
+    assert memory_of(lambda: [make() for _ in range(1_000)]).kept < 1_000 * 1_024
+    assert measured("memory: assistant message with a call") < 1_024
+
+
+@pytest.mark.requirement("NFR-004a-05")
+def test_roles_are_parsed_read_and_compared_without_allocating() -> None:
+    names = ["system", "User", "ASSISTANT", "tool"] * 250
+    known = {MessageRole.SYSTEM: 0}
+
+    def use() -> None:
+        for name in names:
+            role = MessageRole.parse(name)
+            assert role is MessageRole(role.value)
+            assert (role == MessageRole.USER) == (role is MessageRole.USER)
+            assert (hash(role) == hash(MessageRole.SYSTEM)) == (role in known)
+            assert 0 <= role.number < 4
+
+    memory = memory_of(use)
+    assert memory.kept < 512  # less than a byte for each of 1,000 roles
+    assert memory.peak < 1_024
+
+
+@pytest.mark.requirement("NFR-004a-05")
+def test_a_role_is_always_the_same_object() -> None:
+    for role, message in zip(MessageRole, (SYSTEM, USER, ANSWER, RESULT), strict=True):
+        decoded = decode_message(encode_message(message))
+        assert isinstance(decoded, ChatMessage)
+        assert decoded.role is message.role is role is MessageRole.parse(role.name)
+
+
+@pytest.mark.requirement("NFR-004a-06")
+@pytest.mark.parametrize("kind", CONSTRUCTIONS)
+def test_a_value_is_checked_at_the_same_cost_whatever_its_length(kind: str) -> None:
+    short, long = CONSTRUCTIONS[kind]("x" * 10), CONSTRUCTIONS[kind]("x" * LONG)
+    short()
+    assert calls_of(long) == calls_of(short)
+    assert not {"encode", "search", "match", "fullmatch", "strip", "find"} & {*calls_of(long)}
+    assert memory_of(long).peak < 2_048
+
+
+@pytest.mark.requirement("NFR-004a-06")
+@pytest.mark.parametrize("character", ["é", "中", "🙂"])
+def test_text_that_is_not_ascii_is_checked_in_few_calls_and_bounded_memory(character: str) -> None:
+    """The check for halves of characters reads such text once (ADR 37)."""
+    make = CONSTRUCTIONS["user"](character * LONG)
+    assert len(calls_of(make)) < LONG / 1_000
+    assert memory_of(make).peak < 256 * 1_024
+
+
+@pytest.mark.requirement("NFR-004a-07")
+@pytest.mark.parametrize("kind", ["system", "user", "assistant", "tool", "call"])
+def test_equality_compares_the_content_once_and_copies_nothing(kind: str) -> None:
+    """The two texts are equal and are different objects, so all characters are compared."""
+    counts = []
+    for length in (1_000, LONG):
+        one, other = (CONSTRUCTIONS[kind]("".join(["x"] * length))() for _ in range(2))
+        different = CONSTRUCTIONS[kind]("x" * (length - 1) + "y")()
+        assert one == other
+        assert one != different
+        counts.append(len(calls_of(partial(one.__eq__, other))))
+        assert memory_of(partial(one.__eq__, other)).peak < 1_024
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.requirement("NFR-004a-07")
+def test_equality_is_linear_in_the_number_of_blocks() -> None:
+    def calls_for(count: int) -> int:
+        one, other = (
+            ChatMessage.assistant("x", [ToolCall(id=f"c{n}", name="read") for n in range(count)])
+            for _ in range(2)
+        )
+        assert one == other
+        return len(calls_of(partial(one.__eq__, other)))
+
+    assert calls_for(1_000) <= 100 * calls_for(10)
+
+
+@pytest.mark.requirement("NFR-004a-08")
+def test_add_costs_the_same_in_a_short_and_in_a_long_history() -> None:
+    history = history_of(SYSTEM)
+    costs = []
+    for length in (10, 10_000):
+        while len(history) < length:
+            history.add(USER)
+            history.add(ANSWER)
+        costs.append(len(calls_of(partial(history.add, USER))))
+        history.add(ANSWER)
+    assert costs[0] == costs[1]
+    assert measured("add to a history of 100,000") < 2 * measured("add to a history of 1,000")
+
+
+@pytest.mark.requirement("NFR-004a-08")
+def test_the_memory_of_adding_grows_with_the_number_of_messages() -> None:
+    def fill(count: int) -> None:
+        history = history_of(SYSTEM)
+        for _ in range(count // 2):
+            history.add(USER)
+            history.add(ANSWER)
+
+    assert memory_of(lambda: fill(10_000)).peak < 12 * memory_of(lambda: fill(1_000)).peak
+
+
+@pytest.mark.requirement("NFR-004a-09")
+@pytest.mark.parametrize("kind", ["system", "user", "assistant", "tool"])
+def test_a_factory_keeps_the_text_and_allocates_the_message_only(kind: str) -> None:
+    text = "x" * LONG
+    make: Callable[[], Any] = CONSTRUCTIONS[kind](text)
+    assert make().text is text
+    assert memory_of(make).peak < 1_024
+
+
+@pytest.mark.requirement("NFR-004a-09")
+def test_a_factory_keeps_calls_and_arguments_as_they_are() -> None:
+    text = json.dumps({"a": "x" * LONG})
+    call = ToolCall(id="c", name="read", arguments=text)
+    assert call.arguments is text
+    assert ChatMessage.assistant(None, [call]).tool_calls[0] is call
+    assert memory_of(partial(ToolCall, id="c", name="read", arguments=text)).peak < 1_024
+    assert memory_of(partial(ChatMessage.assistant, "Hi", [call])).peak < 1_024
+
+
+@pytest.mark.requirement("NFR-004a-10")
+def test_a_message_is_converted_in_a_new_interpreter_without_configuration() -> None:
+    program = (
+        "from steno import ChatMessage\n"
+        "from steno.codec import decode_message, encode_message\n"
+        "print(decode_message(encode_message(ChatMessage.user('Hi'))).text)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-I", "-c", program], capture_output=True, check=True, timeout=60
+    )
+    assert ran.stdout.decode().strip() == "Hi"
+
+
+@pytest.mark.requirement("NFR-004a-10")
+@pytest.mark.parametrize("message", MESSAGES, ids=type_name)
+def test_encoders_and_decoders_are_made_once_and_not_for_each_message(message: Message) -> None:
+    data = encode_message(message)
+    decode_message(data)
+    for convert in (partial(encode_message, message), partial(decode_message, data)):
+        names = calls_of(convert)
+        assert len(names) <= 40
+        assert not {"Encoder", "Decoder", "get_type_hints", "signature", "exec", "eval"} & {*names}
+
+
+DELTAS: dict[str, Callable[[str], TextDelta | ThinkingDelta | ToolCallDelta]] = {
+    "text": lambda text: TextDelta(0, text),
+    "thinking": lambda text: ThinkingDelta(0, text),
+    "arguments": lambda text: ToolCallDelta(0, id="a", name="read", arguments_delta=text),
+}
+
+
+@pytest.mark.requirement("NFR-004a-11")
+@pytest.mark.parametrize("kind", DELTAS)
+def test_a_delta_costs_the_same_however_much_has_arrived(kind: str) -> None:
+    """A text that is copied for each delta would take more memory with each of them."""
+    assembler, delta = Assembler(), DELTAS[kind]("x" * 1_000)
+    assembler.feed(DELTAS[kind]('{"a": "'))
+    costs = []
+    for arrived in (10, 2_000):
+        for _ in range(arrived):
+            assembler.feed(delta)
+        costs.append(len(calls_of(partial(assembler.feed, delta))))
+        assert memory_of(partial(assembler.feed, delta)).peak < 20_000
+    assert costs[0] == costs[1]
+
+
+@pytest.mark.requirement("NFR-004a-11")
+def test_a_stream_is_assembled_in_memory_linear_in_its_length() -> None:
+    def assemble_text(count: int) -> object:
+        assembler = Assembler()
+        for n in range(count):
+            assembler.feed(TextDelta(0, f"{n:100}"))
+        return assembler.message()
+
+    assert (
+        memory_of(lambda: assemble_text(4_000)).peak
+        < 12 * memory_of(lambda: assemble_text(400)).peak
+    )
+
+
+@pytest.mark.requirement("NFR-004a-12")
+def test_arguments_are_parsed_once_however_often_they_are_used() -> None:
+    tool = ToolDefinition.from_type(WriteFile, name="write_file")
+
+    def use(call: ToolCall) -> None:
+        assert call.parsed is call.parsed
+        assert call.get("path", str) == call.get("path") == call.parsed["path"]
+        assert call.arguments_as(WriteFile).options == call.get("options", Options)
+        assert tool.check(call) == ()
+        assert call.arguments.encode() in openai_chat.encode_request(
+            Request(messages=(ChatMessage.assistant(None, [call]),))
+        ).body.replace(b'\\"', b'"')
+
+    def parses(call: ToolCall) -> int:
+        return sum(name in {"decode", "loads"} for name in calls_of(partial(use, call)))
+
+    use(CALL)  # the first use makes decoders
+    call = ToolCall(id="c", name="write_file", arguments=ARGUMENTS.replace("a.py", "b.py"))
+    assert parses(call) == 1
+    assert parses(call) == 0
