@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
+import statistics
 import subprocess
 import sys
 import tracemalloc
@@ -21,6 +22,7 @@ import pytest
 from steno import (
     Assembler,
     ChatMessage,
+    ConversationHistory,
     Message,
     MessageRole,
     Request,
@@ -267,14 +269,11 @@ def test_add_costs_the_same_in_a_short_and_in_a_long_history() -> None:
 
 
 @pytest.mark.requirement("NFR-004a-08")
-def test_the_memory_of_adding_grows_with_the_number_of_messages() -> None:
-    def fill(count: int) -> None:
-        history = history_of(SYSTEM)
-        for _ in range(count // 2):
-            history.add(USER)
-            history.add(ANSWER)
-
-    assert memory_of(lambda: fill(10_000)).peak < 12 * memory_of(lambda: fill(1_000)).peak
+def test_add_copies_no_messages() -> None:
+    """The history may grow its memory now and then, so the median of several calls counts."""
+    history = ConversationHistory([USER] * 10_000, alternating=False)
+    peaks = [memory_of(partial(history.add, USER)).peak for _ in range(5)]
+    assert statistics.median(peaks) < 1_024
 
 
 @pytest.mark.requirement("NFR-004a-09")
@@ -376,3 +375,11 @@ def test_arguments_are_parsed_once_however_often_they_are_used() -> None:
     call = ToolCall(id="c", name="write_file", arguments=ARGUMENTS.replace("a.py", "b.py"))
     assert parses(call) == 1
     assert parses(call) == 0
+
+
+@pytest.mark.requirement("NFR-004a-12")
+@pytest.mark.parametrize("length", [10, 20_000])
+def test_arguments_are_not_parsed_again_after_those_of_many_other_calls(length: int) -> None:
+    calls = [ToolCall.create("write", {"text": f"{n:{length}}"}) for n in range(300)]
+    parsed = [call.parsed for call in calls]
+    assert all(call.parsed is before for call, before in zip(calls, parsed, strict=True))
