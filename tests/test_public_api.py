@@ -92,14 +92,14 @@ def test_no_public_name_shadows_a_submodule(name: str) -> None:
     assert [each for each in module.__all__ if each in submodules] == []
 
 
-def imports_of(code: str) -> Iterator[tuple[str, str]]:
-    """Yield the module and the name of each import from steno in a program."""
+def imports_of(code: str, of: str = "steno") -> Iterator[tuple[str, str]]:
+    """Yield the module and the name of each import in a program from modules that begin with `of`."""
     for node in ast.walk(ast.parse(code)):
         match node:
-            case ast.ImportFrom(module=str(module), names=names) if module.startswith("steno"):
+            case ast.ImportFrom(module=str(module), names=names) if module.startswith(of):
                 yield from ((module, alias.name) for alias in names)
             case ast.Import(names):
-                yield from ((alias.name, "*") for alias in names if alias.name.startswith("steno"))
+                yield from ((alias.name, "*") for alias in names if alias.name.startswith(of))
             case _:
                 pass
 
@@ -128,6 +128,18 @@ def test_guides_and_examples_import_public_names_only() -> None:
         for place, code in code_for_users()
         for module, name in imports_of(code)
         if not is_public(module, name)
+    }
+    assert private == set()
+
+
+def test_acceptance_tests_import_public_names_only() -> None:
+    """They test from outside: with what a user can import, and with the command line."""
+    private = {
+        f"{path.name}: from {module} import {name}"
+        for path in (ROOT / "tests" / "acceptance").rglob("*.py")
+        for module, name in imports_of(path.read_text("utf-8"), of="")
+        if module.partition(".")[0] not in sys.stdlib_module_names | {"pytest"}
+        if not module.startswith("tests.acceptance.") and not is_public(module, name)
     }
     assert private == set()
 
