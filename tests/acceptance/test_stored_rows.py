@@ -1,0 +1,365 @@
+"""Acceptance tests of document S3: the provider-agnostic message API and stored rows."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from steno import (
+    ChatMessage,
+    Conversation,
+    InvalidDocument,
+    InvalidMessage,
+    Outcome,
+    ToolCall,
+    ToolResultMessage,
+)
+from steno.agent import Agent
+from steno.formats import FORMATS, build_records, message_of_row
+from steno.store import MemoryStore, Store, open_store
+from steno.testing import ScriptedProvider
+from steno.wire import WIRES, load_wire
+from tests.acceptance.command_line import CommandOutput, run_steno
+
+
+def row(kind: str, content: str | None = None, data: object = None) -> dict[str, object]:
+    """A row as a database stores it: `data_json` is JSON text inside of JSON."""
+    return {
+        "kind": kind,
+        "content": content,
+        "data_json": None if data is None else json.dumps(data),
+    }
+
+
+CALL = row("tool_call", None, {"tool_call_id": "c1", "name": "run", "arguments": '{"fast": true}'})
+RESULT = row("tool_result", None, {"tool_call_id": "c1", "output": "3 passed", "success": True})
+
+
+def import_rows(*rows: dict[str, object], store: Store) -> Conversation:
+    imported = FORMATS["rows"].decode(json.dumps(rows).encode())
+    store.add_session(imported.header, build_records(imported.entries))
+    return store.open(imported.header.id)
+
+
+def sent_by(conversation: Conversation) -> str:
+    """All that an agent sends to a model for the next prompt, as JSON."""
+    provider = ScriptedProvider(["Yes."])
+    asyncio.run(Agent(provider, conversation).run("Well?"))
+    return json.dumps(load_wire("openai_chat").encode_request(provider.requests[-1]).json)
+
+
+# -- 1. message creation -------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S3-01")
+@pytest.mark.parametrize(
+    ("message", "role"),
+    [(ChatMessage.user("Hello"), "user"), (ChatMessage.assistant("Hello"), "assistant")],
+)
+def test_one_call_creates_a_text_message(message: ChatMessage, role: str) -> None:
+    assert (message.role, message.text, message.tool_calls) == (role, "Hello", ())
+
+
+@pytest.mark.requirement("S3-01")
+def test_one_call_creates_a_tool_call_message() -> None:
+    call = ToolCall(id="c1", name="run", arguments='{"fast": true}')
+    message = ChatMessage.assistant(None, [call])
+    [created] = message.tool_calls
+    assert (message.role, created.id, created.name) == ("assistant", "c1", "run")
+    assert created.arguments == '{"fast": true}'
+
+
+@pytest.mark.requirement("S3-01")
+@pytest.mark.parametrize("is_error", [True, False])
+def test_one_call_creates_a_tool_result_message(is_error: bool) -> None:
+    outcome = Outcome.ERROR if is_error else Outcome.OK
+    message = ChatMessage.tool_result("c1", "3 passed", outcome=outcome)
+    assert (message.role, message.tool_call_id, message.text) == ("tool", "c1", "3 passed")
+    assert message.is_error is is_error
+
+
+# -- 1. rows of the database ---------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S3-02")
+def test_a_user_row_becomes_a_user_message() -> None:
+    assert message_of_row(row("user", "Hello")) == ChatMessage.user("Hello")
+
+
+@pytest.mark.requirement("S3-02")
+def test_an_assistant_row_becomes_an_assistant_message() -> None:
+    message = message_of_row(row("assistant", "Hello"))
+    assert message is not None
+    assert (message.role, message.text) == ("assistant", "Hello")
+
+
+@pytest.mark.requirement("S3-02")
+def test_a_tool_call_row_becomes_a_message_with_the_call() -> None:
+    message = message_of_row(CALL)
+    assert message is not None
+    [call] = message.tool_calls
+    assert (message.role, call.id, call.name) == ("assistant", "c1", "run")
+    assert call.arguments == '{"fast": true}'
+
+
+@pytest.mark.requirement("S3-02")
+@pytest.mark.parametrize("kind", ["tool_result", "tool"])
+@pytest.mark.parametrize("success", [True, False])
+def test_a_tool_result_row_becomes_a_result(kind: str, success: bool) -> None:
+    """`tool` is the older name of the kind."""
+    data = {"tool_call_id": "c1", "output": "3 passed", "success": success}
+    message = message_of_row(row(kind, None, data))
+    assert isinstance(message, ToolResultMessage)
+    assert (message.tool_call_id, message.text) == ("c1", "3 passed")
+    assert message.is_error is not success
+
+
+@pytest.mark.requirement("S3-03")
+def test_a_system_row_becomes_no_message() -> None:
+    assert message_of_row(row("system", "Be brief.")) is None
+
+
+@pytest.mark.requirement("S3-03")
+def test_system_rows_are_sent_as_the_system_prompt() -> None:
+    conversation = import_rows(
+        row("system", "Be brief."), row("user", "Hello"), store=MemoryStore()
+    )
+    provider = ScriptedProvider(["Yes."])
+    asyncio.run(Agent(provider, conversation).run("Well?"))
+    [request] = provider.requests
+    assert "Be brief." in (request.system_prompt or "")
+    body = load_wire("anthropic_messages").encode_request(request).json
+    assert "Be brief." in json.dumps(body["system"])
+    assert "Be brief." not in json.dumps(body["messages"])
+
+
+@pytest.mark.requirement("S3-04")
+@pytest.mark.parametrize("kind", ["tool_call", "tool_result", "tool"])
+@pytest.mark.parametrize(
+    "data_json",
+    [
+        "{",
+        "",
+        "null",
+        "[]",
+        '"text"',
+        '{"name": "run", "arguments": "{}", "output": "x", "success": true}',  # no id
+        '{"tool_call_id": 7, "name": "run", "arguments": "{}", "output": "x", "success": true}',
+    ],
+)
+def test_a_row_with_malformed_data_is_an_error(kind: str, data_json: str) -> None:
+    with pytest.raises((InvalidDocument, InvalidMessage)):
+        message_of_row({"kind": kind, "content": None, "data_json": data_json})
+
+
+@pytest.mark.requirement("S3-04")
+def test_an_import_with_one_malformed_row_creates_nothing(
+    steno: Callable[..., CommandOutput], tmp_path: Path
+) -> None:
+    rows = [row("user", "Hello"), {"kind": "tool_call", "content": None, "data_json": "{"}]
+    imported = steno("sessions", "import", "-", "--format", "rows", stdin=json.dumps(rows))
+    assert imported.status == 1
+    assert "rows[1].data_json" in imported.err
+    with open_store(f"sqlite:{tmp_path}/sessions.db") as store:
+        assert list(store.headers()) == []
+
+
+@pytest.mark.requirement("S3-04")
+@pytest.mark.parametrize("missing", ["success", "output"])
+def test_a_result_row_without_its_success_or_output_is_reported(missing: str) -> None:
+    """It is not taken as a result that succeeded."""
+    data = {"tool_call_id": "c1", "output": "3 passed", "success": True}
+    del data[missing]
+    with pytest.raises(InvalidDocument) as caught:
+        message_of_row(row("tool_result", None, data))
+    assert missing in str(caught.value)
+
+
+# -- 2. the messages of an agent -----------------------------------------------------------------
+
+
+@pytest.mark.requirement("S3-05")
+def test_added_messages_are_kept_in_order() -> None:
+    conversation = Conversation()
+    for number in range(20):
+        conversation.append(ChatMessage.user(str(number)))
+    assert [message.text for message in conversation.messages()] == [str(n) for n in range(20)]
+
+
+@pytest.mark.requirement("S3-05")
+def test_adding_a_message_does_not_touch_the_earlier_ones() -> None:
+    """The 10,000th message is appended with the same number of steps as the 100th."""
+
+    def steps_of_append(conversation: Conversation) -> int:
+        steps = 0
+
+        def count(*_: object) -> None:
+            nonlocal steps
+            steps += 1
+
+        sys.setprofile(count)
+        try:
+            conversation.append(ChatMessage.user("one more"))
+        finally:
+            sys.setprofile(None)
+        return steps
+
+    conversation = Conversation([ChatMessage.user("first")] * 100)
+    early = steps_of_append(conversation)
+    for _ in range(9_900):
+        conversation.append(ChatMessage.user("more"))
+    assert steps_of_append(conversation) <= early * 1.5
+
+
+@pytest.mark.requirement("S3-05")
+def test_clear_empties_the_context_and_keeps_the_history() -> None:
+    conversation = Conversation([ChatMessage.user("Hello"), ChatMessage.assistant("Hi")])
+    cleared = conversation.clear()
+    assert conversation.messages() == ()
+    assert conversation.entries()[-1] == cleared
+    assert len(conversation.entries()) == 3
+    body = sent_by(conversation)
+    assert "Hello" not in body
+    assert "Well?" in body
+
+
+@pytest.mark.requirement("S3-05")
+def test_clear_keeps_the_system_prompt() -> None:
+    conversation = Conversation([ChatMessage.system("Be brief."), ChatMessage.user("Hello")])
+    conversation.clear()
+    body = sent_by(conversation)
+    assert "Be brief." in body
+    assert "Hello" not in body
+
+
+@pytest.mark.requirement("S3-05")
+def test_messages_are_added_after_a_clear_that_left_calls_without_results() -> None:
+    call = ToolCall(id="c1", name="run")
+    conversation = Conversation([ChatMessage.user("Go"), ChatMessage.assistant(None, [call])])
+    conversation.clear()
+    conversation.append(ChatMessage.user("Hello"))
+    assert conversation.messages() == (ChatMessage.user("Hello"),)
+
+
+@pytest.mark.requirement("S3-05", "S3-06")
+def test_a_clone_has_equal_messages_and_is_independent() -> None:
+    call = ToolCall(id="c1", name="run", arguments='{"fast": true}')
+    original = Conversation([ChatMessage.user("Go"), ChatMessage.assistant(None, [call])])
+    clone = original.clone()
+    assert clone.messages() == original.messages()
+    clone.append(ChatMessage.tool_result("c1", "of the clone"))
+    original.append(ChatMessage.tool_result("c1", "of the original"))
+    original.clear()
+    assert clone.messages()[-1].text == "of the clone"
+    assert len(clone.messages()) == 3
+    assert original.messages() == ()
+
+
+@pytest.mark.requirement("S3-06")
+def test_a_fork_never_sees_what_happens_on_another_branch() -> None:
+    conversation = Conversation([ChatMessage.user("Name a colour.")])
+    conversation.fork("second")
+    conversation.append(ChatMessage.assistant("Red."))
+    conversation.append(ChatMessage.assistant("Blue."), branch="second")
+    assert [message.text for message in conversation.messages("main")] == ["Name a colour.", "Red."]
+    assert [message.text for message in conversation.messages("second")] == [
+        *("Name a colour.", "Blue.")
+    ]
+
+
+# -- 3. one representation -----------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S3-07")
+def test_a_conversation_holds_its_messages_once_and_none_in_the_shape_of_a_provider() -> None:
+    """A request of any wire leaves no copy behind: the stored session is the same."""
+    store = MemoryStore()
+    conversation = store.new([ChatMessage.system("Be brief.")], id="s")
+    asyncio.run(Agent(ScriptedProvider(["Hi."]), conversation).run("Hello"))
+    before = list(store.records("s"))
+    provider = ScriptedProvider(["Again."])
+    agent = Agent(provider, store.open("s").clone())
+    asyncio.run(agent.run("Once more."))
+    for name in WIRES:
+        load_wire(name).encode_request(provider.requests[-1])
+    assert list(store.records("s")) == before
+    stored = [record.entry.payload for record in before if record.entry is not None]
+    texts = [payload.text for payload in stored if isinstance(payload, ChatMessage)]
+    assert texts == ["Be brief.", "Hello", "Hi."]
+
+
+@pytest.mark.requirement("S3-07")
+def test_the_same_message_values_are_stored_queried_and_sent() -> None:
+    hello = ChatMessage.user("Hello")
+    provider = ScriptedProvider(["Hi."])
+    conversation = Conversation([hello])
+    asyncio.run(Agent(provider, conversation).run())
+    assert conversation.entries()[0].message is hello
+    assert conversation.messages()[0] is hello
+    assert hello in provider.requests[0].messages
+
+
+# -- kinds that are no conversation --------------------------------------------------------------
+
+OTHER_KINDS = ("mark", "rewind", "fork", "usage", "command", "agent_killed", "metadata")
+
+
+@pytest.mark.requirement("S3-08")
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_a_row_of_another_kind_is_kept_and_never_sent(kind: str) -> None:
+    rows = (row("user", "Hello"), row(kind, "secret note", {"n": 1}), row("assistant", "Hi"))
+    assert message_of_row(rows[1]) is None
+    conversation = import_rows(*rows, store=MemoryStore())
+    assert len(conversation.entries()) == 3
+    assert [message.text for message in conversation.messages()] == ["Hello", "Hi"]
+    body = sent_by(conversation)
+    assert "Hello" in body
+    assert "secret note" not in body
+
+
+@pytest.mark.requirement("S3-08")
+@pytest.mark.parametrize("kind", [*OTHER_KINDS, "clear"])
+def test_a_row_of_another_kind_is_exported_as_it_was_read(kind: str) -> None:
+    rows = [row("user", "Hello"), row(kind, "note", {"n": 1}), CALL, RESULT]
+    imported = FORMATS["rows"].decode(json.dumps(rows).encode())
+    exported = FORMATS["rows"].encode(imported.header, imported.entries)
+    assert json.loads(exported.data) == rows
+
+
+@pytest.mark.requirement("S3-08")
+def test_a_clear_row_empties_the_context() -> None:
+    rows = (
+        *(row("system", "Be brief."), row("user", "Before"), row("assistant", "Yes")),
+        *(row("clear"), row("user", "After")),
+    )
+    conversation = import_rows(*rows, store=MemoryStore())
+    body = sent_by(conversation)
+    assert "Be brief." in body
+    assert "After" in body
+    assert "Before" not in body
+    assert len(conversation.entries()) >= len(rows)
+
+
+@pytest.fixture
+def steno(tmp_path: Path) -> Callable[..., CommandOutput]:
+    """The program, with a home folder and a store of its own."""
+    return partial(run_steno, home=tmp_path, store=f"sqlite:{tmp_path}/sessions.db")
+
+
+@pytest.mark.requirement("S3-02", "S3-08")
+def test_rows_are_imported_shown_and_exported_on_the_command_line(
+    steno: Callable[..., CommandOutput],
+) -> None:
+    rows = [row("user", "Hello"), CALL, RESULT, row("mark", "lunch"), row("assistant", "Done")]
+    assert steno("sessions", "import", "-", stdin=json.dumps(rows)).status == 0
+    shown = steno("sessions", "show", "last").out
+    for text in ("Hello", "run", "3 passed", "Done"):
+        assert text in shown
+    exported = steno("sessions", "export", "last", "--format", "rows")
+    assert json.loads(exported.out) == rows
