@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
@@ -209,7 +209,7 @@ class LocalServer:
 
 
 @asynccontextmanager
-async def served(server: LocalServer) -> AsyncIterator[HttpProvider]:
+async def served(server: LocalServer) -> AsyncGenerator[HttpProvider]:
     listener = await asyncio.start_server(server.answer, "127.0.0.1", 0)
     port = listener.sockets[0].getsockname()[1]
     async with listener:

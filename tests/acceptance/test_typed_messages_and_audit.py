@@ -12,7 +12,16 @@ from typing import Any
 
 import pytest
 
-from steno import ChatMessage, Conversation, InvalidMessage, Missing, Request, ToolCall, ToolResult
+from steno import (
+    ChatMessage,
+    Conversation,
+    InvalidMessage,
+    MessageRole,
+    Missing,
+    Request,
+    ToolCall,
+    ToolResult,
+)
 from steno.agent import Agent, CallbackApprover, Gate, Permissions, Runner
 from steno.agent.replay import RecordedResults, replay, rerun
 from steno.errors import ToolFailed
@@ -305,7 +314,11 @@ def test_the_system_context_is_sent_once() -> None:
         systems = [each for each in body["messages"] if each["role"] == "system"]
         assert len(systems) == 1
         assert json.dumps(body).count("You fix code.") == 1
-    last = [message.text for message in provider.requests[-1].messages if message.role != "system"]
+    last = [
+        message.text
+        for message in provider.requests[-1].messages
+        if message.role is not MessageRole.SYSTEM
+    ]
     assert last == ["One.", "First.", "Two."]
 
 
