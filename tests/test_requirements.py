@@ -50,6 +50,16 @@ def test_every_id_in_a_test_is_a_requirement(coverage: Coverage) -> None:
     assert not coverage.faults
 
 
+def test_every_requirement_of_the_source_documents_is_tested_from_outside() -> None:
+    """`tests/acceptance` is written from the documents S0 to S4."""
+    coverage = read_coverage(TESTS / "acceptance")
+    demands = [key for key, row in load_catalog().requirements.items() if row.source != "P"]
+    assert len(demands) == 236
+    assert not coverage.faults
+    if missing := [key for key in demands if key not in coverage.tests]:
+        pytest.fail("no test in tests/acceptance for: " + ", ".join(missing), pytrace=False)
+
+
 def test_list_of_requirements_is_complete() -> None:
     expected = {f"{stem}-{n:02d}" for stem, count in COUNTS.items() for n in range(1, count + 1)}
     expected |= {f"S0-V{n}" for n in range(1, 8)}
