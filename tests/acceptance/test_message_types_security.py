@@ -170,7 +170,7 @@ def use():
 found, events = {}, []
 recording = False
 def note(event, arguments):
-    if recording:
+    if recording and event != "builtins.id":  # `id(value)` reads an address and runs nothing
         events.append([event, repr(arguments[:1])])
 sys.addaudithook(note)
 for phase, run in (("first", use), ("again", use), ("control", lambda: open(os.devnull).close())):

@@ -66,7 +66,7 @@ def decode_message(data: bytes | str) -> AnyMessage:
 
 def encode_messages(messages: Iterable[ChatMessage | Opaque]) -> bytes:
     """Encode messages as one canonical JSON array."""
-    found = tuple(messages)
+    found = tuple(messages) if isinstance(messages, Iterable) else (messages,)
     if not _MESSAGE_TYPES.issuperset(map(type, found)):
         raise InvalidValue("every item must be a message", code="not_encodable")
     try:

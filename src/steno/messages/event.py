@@ -2,8 +2,8 @@
 
 Wires decode bytes into events, and the Assembler builds a message from the events. An event
 carries only the new part, never the message so far. Transport and protocol errors are raised as
-exceptions, not sent as events. Events are numerous and short-lived, so only their index is
-validated; the Assembler validates the message.
+exceptions, not sent as events. Events are numerous and short-lived, so they check only what routes
+them; the Assembler validates the message.
 """
 
 from __future__ import annotations
@@ -26,29 +26,30 @@ class _Event(RedactedRepr, frozen=True, tag_field="type", omit_defaults=True):
 
 
 class _BlockEvent(_Event, frozen=True):
-    """An event about the block at `index`, which is not negative."""
+    """An event about the block at `index`, a number from 0."""
 
     index: int
 
     def __post_init__(self) -> None:
-        if self.index < 0:
+        if type(self.index) is not int or self.index < 0:
             refuse_index(self)
 
 
 class _NumberedEvent(_Event, frozen=True):
-    """An event whose `index` is not negative, or None."""
+    """An event whose `index` is a number from 0, or None."""
 
     index: int | None
 
     def __post_init__(self) -> None:
-        if self.index is not None and self.index < 0:
+        index = self.index
+        if index is not None and (type(index) is not int or index < 0):
             refuse_index(self)
 
 
 def refuse_index(event: RedactedRepr, field: str = "index") -> NoReturn:
-    """Raise InvalidValue for an event with a negative index."""
+    """Raise InvalidValue for an event whose index is not a number from 0."""
     raise InvalidValue(
-        f"{field} must not be negative",
+        f"{field} must be an int from 0",
         code="out_of_range",
         place=class_label(type(event)),
         field=field,
@@ -95,6 +96,16 @@ class ToolCallDelta(_NumberedEvent, frozen=True, tag="tool_call_delta"):
     id: str | None = None
     name: str | None = None
     arguments_delta: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.arguments_delta is not None and type(self.arguments_delta) is not str:
+            raise InvalidValue(
+                "arguments_delta must be a str",
+                code="wrong_type",
+                place=class_label(type(self)),
+                field="arguments_delta",
+            )
 
 
 @final
