@@ -98,8 +98,9 @@ class ToolCallDelta(_NumberedEvent, frozen=True, tag="tool_call_delta"):
     arguments_delta: str | None = None
 
     def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.arguments_delta is not None and type(self.arguments_delta) is not str:
+        _NumberedEvent.__post_init__(self)  # several times faster than `super()`
+        text = self.arguments_delta
+        if text is not None and type(text) is not str:
             raise InvalidValue(
                 "arguments_delta must be a str",
                 code="wrong_type",
