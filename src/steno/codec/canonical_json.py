@@ -66,9 +66,13 @@ def decode_message(data: bytes | str) -> AnyMessage:
 
 def encode_messages(messages: Iterable[ChatMessage | Opaque]) -> bytes:
     """Encode messages as one canonical JSON array."""
-    found = tuple(messages) if isinstance(messages, Iterable) else (messages,)
+    refusal = InvalidValue("every item must be a message", code="not_encodable")
+    try:
+        found = tuple(messages)
+    except TypeError:
+        raise refusal from None
     if not _MESSAGE_TYPES.issuperset(map(type, found)):
-        raise InvalidValue("every item must be a message", code="not_encodable")
+        raise refusal
     try:
         return _encode_fast(found)
     except _NeedsLosslessEncoder:
