@@ -234,6 +234,7 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "request_tokens": lambda: _request(max_tokens=0),
     "event_index": lambda: TextDelta(-1, SECRET),
     "event_number": lambda: ToolCallDelta(-1, arguments_delta=SECRET),
+    "event_arguments": lambda: ToolCallDelta(0, arguments_delta=[SECRET]),  # type: ignore[arg-type]
     "request_temperature": lambda: _request(temperature=2.1),
     "request_stop": lambda: _request(stop=(HALF,)),
     "request_tools": lambda: _request(tools=WRONG),

@@ -11,7 +11,7 @@ from steno import ChatMessage, ToolCall
 from steno.agent import Agent, Gate, LoopEvent, Permissions, RunResult
 from steno.log.conversation import Conversation
 from steno.messages.message import AssistantMessage, ToolResultMessage
-from steno.messages.order import check_order
+from steno.messages.order import Severity, check_order
 from steno.ports import Capability
 from steno.records.entry import Approval, Entry
 from steno.store import MemoryStore, Store
@@ -111,7 +111,9 @@ def approvals_in(entries: Iterable[Entry]) -> list[Approval]:
 def check_record(conversation: Conversation, store: Store | None = None) -> None:
     """Fail unless every call has its result, in order, in memory and in the store."""
     assert conversation.outstanding == ()
-    assert check_order(conversation.messages()) == ()
+    # Scripted models use their call ids again, which is a warning.
+    issues = check_order(conversation.messages())
+    assert [issue for issue in issues if issue.severity is Severity.ERROR] == []
     if store is not None:
         assert store.verify(conversation.id).is_intact
         again = store.open(conversation.id)

@@ -65,7 +65,7 @@ def test_a_session_file_contains_the_images_of_a_prompt(home: Path, arguments: l
         "mime_type": "image/png",
     }
     assert last_images(model) == [f"data:image/png;base64,{image['data']}"]
-    assert "image" not in losses
+    assert "image:" not in losses
 
 
 def test_an_image_from_outside_the_folder_is_in_the_session_file(

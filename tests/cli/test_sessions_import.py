@@ -152,7 +152,8 @@ def test_a_single_object_is_imported(
         assert output.status == 0
     with open_store(address) as store:
         [header] = store.headers()
-        assert store.open(header.id).messages() == (ChatMessage.user("Hi"),)
+        [message] = store.open(header.id).messages()
+    assert (message.role, message.text) == ("user", "Hi")
 
 
 # -- the same file twice -------------------------------------------------------------------------

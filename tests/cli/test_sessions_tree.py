@@ -6,7 +6,8 @@ import json
 import re
 
 from steno import ChatMessage
-from steno.records.entry import Rewind
+from steno.formats import build_records
+from steno.records import Entry, Header, Rewind
 from steno.store import MemoryStore, open_store
 from tests.cli.program import copy_to_store, on_terminal, run_steno, store_sample_session
 
@@ -77,7 +78,8 @@ def test_the_active_branch_is_the_one_that_a_session_opens_with(address: str) ->
 
 def test_a_rewind_to_the_beginning_is_shown_as_one(address: str) -> None:
     with open_store(address) as store:
-        store.new(id="again").append(Rewind(left="elsewhere"))
+        first = Entry(id="first", payload=Rewind(left="elsewhere"))
+        store.add_session(Header(id="again"), build_records([first]))
     output = run_steno("sessions", "tree", "again").out
     assert "rewind <- main (active)  continues from the beginning; the last entry was #?" in output
 
