@@ -186,6 +186,7 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "message_bare": ChatMessage,
     "system_blank": lambda: ChatMessage.system(" \n\t"),
     "user_blank": lambda: ChatMessage.user(" \n\t"),
+    "user_empty_part": lambda: ChatMessage.user([Text(SECRET), Text("")]),
     "user_no_blocks": lambda: ChatMessage.user(cast("Any", 5)),
     "user_content_list": lambda: UserMessage(cast("Any", [Text(SECRET)])),
     "user_content_text": lambda: UserMessage(cast("Any", SECRET)),

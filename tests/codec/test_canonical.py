@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from steno import (
     AnyToolCall,
@@ -28,6 +29,7 @@ from steno import (
     Resource,
     Seal,
     StopReason,
+    SystemMessage,
     Text,
     Thinking,
     ToolCall,
@@ -53,6 +55,7 @@ from steno.codec import (
     encode_tool,
 )
 from steno.codec.canonical_json import encode_sorted
+from steno.log.chain import entry_digest
 from steno.records.entry import Mode, ModeChange, Payload
 from steno.values import RawJson
 from tests.every_payload import PAYLOADS
@@ -599,3 +602,48 @@ def test_times_are_written_in_utc() -> None:
 def test_sorted_bytes_are_the_stored_json_with_its_members_sorted(payload: Payload) -> None:
     stored = msgspec.json.decode(encode_payload(payload))
     assert encode_sorted(payload) == msgspec.json.encode(stored, order="sorted")
+
+
+# -- empty texts -----------------------------------------------------------------------------
+
+EMPTY_TEXTS = (
+    '{"v":2,"id":"e1","payload":{"type":"%s","content":[{"type":"text","text":""},'
+    '{"type":"text","text":"Hi"},'
+    '{"type":"text","text":"","extras":{"chat":{"b":1,"a":2}}}]}}'
+)
+
+
+@pytest.mark.requirement("S2-34")
+@pytest.mark.parametrize(
+    ("role", "digest"),
+    [
+        ("user", "6d4ff4aaaee16f5ff4d769daf59b7ee755ea387f175e76b71da9b0ee828e3eb6"),
+        ("system", "8e2d4313598abcb443ccdf8d754a4e714da81bb8a5a27dc6af76b71583e1d4ce"),
+    ],
+)
+def test_an_empty_text_that_an_earlier_version_stored_is_kept(
+    role: str, digest: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The digest is the one that the earlier version computed."""
+    raw = (EMPTY_TEXTS % role).encode()
+    entry = decode_entry(raw)
+    message = entry.message
+    assert message is not None
+    assert (message.role, message.text) == (role, "Hi")
+    assert [type(block) for block in message.content] == [Opaque, Text, Opaque]
+    assert warnings_of(caplog) == [
+        ("$.payload.content[0]", "unknown_part"),
+        ("$.payload.content[2]", "unknown_part"),
+    ]
+    assert encode_entry(entry) == raw
+    assert entry_digest(entry, None) == digest
+    longer: Any = replace(message, content=(*message.content, Text("!")))
+    assert longer.text == "Hi!"
+
+
+def test_a_system_message_with_an_unknown_block_keeps_its_text() -> None:
+    raw = b'{"type":"system","content":[{"type":"text","text":"Be brief."},{"type":"tone","n":1}]}'
+    message = decode_message(raw)
+    assert isinstance(message, SystemMessage)
+    assert message.text == "Be brief."
+    assert encode_message(message) == raw

@@ -64,6 +64,13 @@ def test_an_empty_reference_becomes_a_note() -> None:
     assert texts(built.request) == ["[file a.txt is empty]"]
 
 
+def test_an_empty_text_of_a_resolution_is_left_out() -> None:
+    content = (Text(""), Text("A"), Text(""))
+    found = Resolution(target="e1", block=0, status=ResolutionStatus.RESOLVED, content=content)
+    built = build(log(only_user_message(FileReference(path="a.txt")), found))
+    assert texts(built.request) == ["A"]
+
+
 def test_a_resolution_of_nothing_is_reported() -> None:
     found = Resolution(target="e1", block=0, status=ResolutionStatus.RESOLVED, content=(Text("A"),))
     built = build(log(ChatMessage.user("u"), found))

@@ -21,6 +21,7 @@ from steno import (
     Opaque,
     Outcome,
     SystemMessage,
+    Text,
     ToolCall,
     ToolResult,
     check_order,
@@ -187,7 +188,7 @@ def test_a_row_of_no_json_is_an_error() -> None:
 def test_system_rows_become_the_one_system_message_that_comes_first() -> None:
     found = messages_of([row("user", "Hi"), row("system", "Be kind."), row("system", "Be brief.")])
     assert isinstance(found[0], SystemMessage)
-    assert [block.text for block in found[0].content] == ["Be kind.", "Be brief."]
+    assert found[0].content == (Text("Be kind."), Text("Be brief."))
     assert [message.role for message in found] == ["system", "user"]
 
 

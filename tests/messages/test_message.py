@@ -238,7 +238,7 @@ def test_the_repr_of_a_message_shows_kind_role_and_sizes() -> None:
 # -- which block may stand where -----------------------------------------------------------------
 
 ALLOWED = {
-    SystemMessage: {"Text"},
+    SystemMessage: {"Text", "Opaque"},
     UserMessage: {"Text", "Image", "FileReference", "Resource", "Opaque"},
     AssistantMessage: {"Text", "Thinking", "Image", "ToolCall", "InvalidToolCall", "Opaque"},
     ToolResultMessage: {"Text", "Image", "FileReference", "Resource", "Opaque"},
@@ -342,7 +342,7 @@ def test_a_user_message_is_made_of_blocks_of_any_iterable() -> None:
         assert ChatMessage.user(given).content == tuple(blocks)
     # A reference is content, even without text.
     assert ChatMessage.user([BLOCKS["FileReference"]]).content == (BLOCKS["FileReference"],)
-    assert ChatMessage.user([Text(""), BLOCKS["Image"]]).text == ""
+    assert ChatMessage.user([Text(" "), BLOCKS["Image"]]).text == " "
 
 
 @pytest.mark.requirement("FR-004a-29", "FR-004a-12")
@@ -745,10 +745,37 @@ def test_borders_of_messages_hold() -> None:
 
 @pytest.mark.requirement("S2-01", "S2-34")
 def test_each_part_of_a_message_is_checked() -> None:
-    message = ChatMessage.user([Text("a"), Text(""), Text("b")])
-    assert message.text == "ab"
+    message = ChatMessage.user([Text("a"), Text(" "), Text("b")])
+    assert message.text == "a b"
     error = expect_error(lambda: ChatMessage.user([Text("a"), Text("b"), cast("Any", SECRET)]))
     assert (error.code, error.field) == ("wrong_type", "content[2]")
+
+
+@pytest.mark.requirement("S2-34")
+@pytest.mark.parametrize("type", [SystemMessage, UserMessage])
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_an_empty_text_of_a_prompt_is_refused(type: Any, number: int) -> None:
+    texts = [Text("a"), Text("b")]
+    texts.insert(number, Text(""))
+    error = expect_error(lambda: with_content(type, *texts))
+    assert (error.code, error.field) == ("empty", f"content[{number}]")
+
+
+@pytest.mark.requirement("S2-34")
+def test_an_empty_text_next_to_another_block_is_refused() -> None:
+    error = expect_error(lambda: ChatMessage.user([Text(""), BLOCKS["Image"]]))
+    assert (error.code, error.field) == ("empty", "content[0]")
+
+
+@pytest.mark.requirement("S2-34")
+@pytest.mark.parametrize("type", [AssistantMessage, ToolResultMessage])
+def test_a_text_of_a_response_or_a_result_may_be_empty(type: Any) -> None:
+    assert with_content(type, Text("a"), Text(""), Text("b")).text == "ab"
+
+
+def test_a_system_message_has_text() -> None:
+    error = expect_error(lambda: SystemMessage((BLOCKS["Opaque"],)))
+    assert error.code == "blank"
 
 
 @pytest.mark.requirement("S2-01")

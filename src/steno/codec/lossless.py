@@ -27,7 +27,7 @@ from steno.codec.json_scanner import split_array, split_object
 from steno.errors import InvalidValue
 from steno.json_object import JsonObject, raw_members
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
-from steno.messages.content import OWN_FORMAT, Opaque
+from steno.messages.content import OWN_FORMAT, Opaque, Text
 from steno.records.entry import BASE_VERSION, FORMAT_VERSION, Entry
 from steno.schema.msgspec_errors import read_validation_error
 from steno.values import PRECHECKED, RawJson, Value, is_prechecked, union_members
@@ -116,6 +116,7 @@ class _NestedField(NamedTuple):
     tag_field: str | None
     is_tuple: bool
     takes_opaque: bool
+    allows_empty_text: bool
 
 
 def read_value(
@@ -213,9 +214,28 @@ def _read_nested(raw: bytes, nested: _NestedField, place: str, warn: WarningCall
     parts = split_array(raw)
     if parts is None:
         raise UnreadablePart("not an array")
-    return tuple(
+    values = [
         _read_one(part, nested, f"{place}[{number}]", warn) for number, part in enumerate(parts)
-    )
+    ]
+    if not nested.allows_empty_text:
+        _replace_empty_texts(values, parts, place, warn)
+    return tuple(values)
+
+
+def _replace_empty_texts(
+    values: list[Value], parts: list[bytes], place: str, warn: WarningCallback
+) -> None:
+    """Replace each empty text of a message by an opaque block, unless all its text is blank.
+
+    Earlier versions allowed an empty text next to other blocks.
+    """
+    if all(isinstance(value, Text) and not value.text.strip() for value in values):
+        return
+    for number, value in enumerate(values):
+        if isinstance(value, Text) and not value.text:
+            kind = str(Text.__struct_config__.tag)
+            values[number] = Opaque(kind=kind, raw=parts[number].decode(), origin=OWN_FORMAT)
+            warn(f"{place}[{number}]", "unknown_part", "preserved an empty text, which is not sent")
 
 
 def _read_one(raw: bytes, nested: _NestedField, place: str, warn: WarningCallback) -> Value:
@@ -320,11 +340,15 @@ def _field_hints(cls: type[Value]) -> dict[str, Any]:
 
 @lru_cache(maxsize=64)
 def _nested_fields(cls: type[Value]) -> dict[str, _NestedField]:
-    found = {name: _read_nested_field(hint) for name, hint in _field_hints(cls).items()}
+    allows_empty_text = getattr(cls, "allows_empty_text", True)
+    found = {
+        name: _read_nested_field(hint, allows_empty_text=allows_empty_text)
+        for name, hint in _field_hints(cls).items()
+    }
     return {name: nested for name, nested in found.items() if nested.by_tag}
 
 
-def _read_nested_field(hint: Any) -> _NestedField:
+def _read_nested_field(hint: Any, *, allows_empty_text: bool = True) -> _NestedField:
     is_tuple = get_origin(hint) is tuple
     inner = get_args(hint)[0] if is_tuple else hint
     values = [
@@ -337,4 +361,5 @@ def _read_nested_field(hint: Any) -> _NestedField:
         tag_field=values[0].__struct_config__.tag_field if values else None,
         is_tuple=is_tuple,
         takes_opaque=Opaque in values,
+        allows_empty_text=allows_empty_text,
     )

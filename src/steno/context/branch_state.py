@@ -491,12 +491,17 @@ def _resolve_block(
         return (unreadable_note(block, resolution.error or ""),), ChangeCode.UNREADABLE
     if all(map(_is_blank, resolution.content)):
         return (empty_reference_note(block),), ChangeCode.RESOLVED
-    return resolution.content, ChangeCode.RESOLVED
+    # A message of the user contains no empty text.
+    return tuple(filter(_has_content, resolution.content)), ChangeCode.RESOLVED
 
 
 def _is_blank(part: Block) -> bool:
     text = part.text if isinstance(part, (Text, Resource)) else None
     return text is not None and not text.strip()
+
+
+def _has_content(part: Block) -> bool:
+    return not isinstance(part, Text) or bool(part.text)
 
 
 def _frame_part(part: Block, *, is_resolved: bool) -> Block:

@@ -480,7 +480,8 @@ def _row_values(entry: Entry, calls: Mapping[str, AnyToolCall]) -> Iterator[_Row
                 tag = str(entry.payload.__struct_config__.tag)
                 yield _RowValues(tag, text, encode_payload(entry.payload))
         case SystemMessage():
-            yield from (_RowValues("system", block.text) for block in message.content)
+            texts = [block.text for block in message.content if isinstance(block, Text)]
+            yield from (_RowValues("system", text) for text in texts)
         case UserMessage():
             if message.text.strip():
                 yield _RowValues("user", message.text)

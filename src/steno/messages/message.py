@@ -94,6 +94,8 @@ class ChatMessage(Sendable, frozen=True, tag_field="type"):
     """The base of the four message types, with a factory for each; use `Message` in annotations."""
 
     role: ClassVar[MessageRole]
+    allows_empty_text: ClassVar[bool] = True
+    """Whether a text block may be empty: in a response and a tool result, not in a prompt."""
 
     def __init_subclass__(cls, **settings: Any) -> None:
         """Refuse subclasses outside this module, because no `match` would handle them."""
@@ -198,14 +200,19 @@ UserBlock: TypeAlias = Text | Image | FileReference | Resource | Opaque
 
 
 class _NonBlankMessage(ChatMessage, frozen=True):
-    """A message that must contain more than blank text."""
+    """A message that must contain more than blank text, and no empty text."""
 
+    allows_empty_text: ClassVar[bool] = False
     _allowed_blocks: ClassVar[frozenset[type]]
     content: tuple[UserBlock, ...]
 
     def __post_init__(self) -> None:
         if not _check_blocks(self, self._allowed_blocks):
             refuse(self, "text must not be blank", code="blank", field="text")
+        for number, block in enumerate(self.content):
+            if type(block) is Text and not block.text:
+                field = f"content[{number}]"
+                refuse(self, f"{field} is an empty text", code="empty", field=field)
         if self.extras is not None or self.unknown is not NOTHING:
             check_fields(self)
 
@@ -217,12 +224,15 @@ class _NonBlankMessage(ChatMessage, frozen=True):
 
 @final
 class SystemMessage(_NonBlankMessage, frozen=True, tag="system"):
-    """A message with instructions for the model, usually the first of a conversation."""
+    """A message with instructions for the model, usually the first of a conversation.
+
+    An opaque block is a part that steno cannot use, which was read from a file or a request.
+    """
 
     role: ClassVar[MessageRole] = MessageRole.SYSTEM
-    _allowed_blocks: ClassVar[frozenset[type]] = frozenset({Text})
+    _allowed_blocks: ClassVar[frozenset[type]] = frozenset({Text, Opaque})
 
-    content: tuple[Text, ...]
+    content: tuple[Text | Opaque, ...]
 
 
 @final
@@ -430,7 +440,10 @@ def _as_blocks(parts: Iterable[BlockT], place: str) -> tuple[BlockT, ...]:
 
 
 def _check_blocks(message: _NonBlankMessage | ToolResultMessage, allowed: frozenset[type]) -> bool:
-    """Refuse block types outside `allowed`; return whether there is more than blank text."""
+    """Refuse block types outside `allowed`; return whether there is more than blank text.
+
+    In a system message, an opaque block does not count, since only text instructs the model.
+    """
     content = message.content
     if type(content) is not tuple:
         _refuse_content(message)
@@ -439,7 +452,7 @@ def _check_blocks(message: _NonBlankMessage | ToolResultMessage, allowed: frozen
         if type(block) is Text:
             has_content = has_content or not (not block.text or block.text.isspace())
         elif type(block) in allowed:
-            has_content = True
+            has_content = has_content or type(message) is not SystemMessage
         else:
             check_elements(message, "content", content, allowed)
     return has_content

@@ -291,6 +291,23 @@ def take_content(
     return tuple(map(read, parts))
 
 
+def refuse_empty_text(read: Callable[[Raw], B], wire: str) -> Callable[[Raw], B | Opaque]:
+    """Return a function that reads a part like `read`, but reads an empty text as `Opaque`.
+
+    A message of the system or the user contains no empty text. The block is sent back as it was;
+    other wires leave it out and report it.
+    """
+
+    def read_part(raw: Raw) -> B | Opaque:
+        block = read(raw)
+        if isinstance(block, Text) and not block.text:
+            kind = ObjectMembers(raw, "part").peek("type", str) or "text"
+            return Opaque(kind=kind, raw=raw_text(raw), origin=wire)
+        return block
+
+    return read_part
+
+
 def take_empty_content(members: ObjectMembers) -> None:
     """Record whether content is absent or null. Raises InvalidRequest for any other content."""
     if "content" not in members:

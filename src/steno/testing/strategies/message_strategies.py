@@ -105,9 +105,13 @@ _CALL_COUNTS: Final = st.sampled_from((0, 1, 1, 2, 2, 3))
 
 @named_strategy
 def system_messages() -> SearchStrategy[SystemMessage]:
-    """Draw system messages with one or more text blocks."""
-    content = _surrounded(visible_texts().map(Text), text_blocks())
+    """Draw system messages with one or more text blocks, of which none is empty."""
+    content = _surrounded(visible_texts().map(Text), _nonempty_texts())
     return maybe_with_extras(st.builds(SystemMessage, content))
+
+
+def _nonempty_texts() -> SearchStrategy[Text]:
+    return text_blocks().filter(lambda block: block.text != "")
 
 
 @named_strategy
@@ -117,7 +121,7 @@ def user_messages() -> SearchStrategy[UserMessage]:
         visible_texts().map(Text), images(), file_references(), resources(), opaque_blocks()
     )
     return maybe_with_extras(
-        st.builds(UserMessage, _surrounded(others, st.one_of(text_blocks(), others)))
+        st.builds(UserMessage, _surrounded(others, st.one_of(_nonempty_texts(), others)))
     )
 
 

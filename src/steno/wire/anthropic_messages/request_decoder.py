@@ -71,7 +71,7 @@ def _read_system(body: ObjectMembers) -> tuple[SystemMessage, ...]:
         if text is not None:
             message = SystemMessage.system(text)
         else:
-            texts: Any = tuple(map(_read_text_block, body.peek("system", list[Raw]) or ()))
+            texts: Any = tuple(map(_read_system_block, body.peek("system", list[Raw]) or ()))
             message = SystemMessage(texts, extras={NAME: {FORM_KEY: {"content": "parts"}}})
     except InvalidValue:
         return ()
@@ -173,7 +173,7 @@ def _read_message(members: ObjectMembers, target: RequestTarget) -> list[Message
                 return None
             return [AssistantMessage(content=blocks, extras=members.extras(NAME))]
         case "system":
-            texts: Any = _read_content(members, _read_text_block) or ()
+            texts: Any = _read_content(members, _read_system_block) or ()
             members.note_form(payload.IN_MESSAGES, True)
             # `texts` has None for a block that is not text, which SystemMessage rejects.
             return [SystemMessage(texts, extras=members.extras(NAME))]
@@ -263,7 +263,7 @@ def _build_user_messages(raws: list[Raw]) -> list[Message]:
     if not raws:
         return []
     try:
-        return [UserMessage(tuple(map(_read_user_block, raws)))]
+        return [UserMessage(tuple(map(_read_prompt_block, raws)))]
     except InvalidValue:  # UserMessage rejects content that is only blank text
         return [UserMessage(tuple(map(_read_opaque_block, raws)))]
 
@@ -388,6 +388,10 @@ def _read_image(raw: Raw) -> Image | None:
                 return None
     except InvalidValue:
         return None
+
+
+_read_system_block: Final = base.refuse_empty_text(_read_text_block, NAME)
+_read_prompt_block: Final = base.refuse_empty_text(_read_user_block, NAME)
 
 
 def _read_opaque_block(raw: Raw) -> Opaque:

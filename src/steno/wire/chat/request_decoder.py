@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Raw
@@ -90,10 +90,10 @@ def _read_message(members: ObjectMembers, new_ids: base.CallIdGenerator) -> Mess
         members.put_back("role", role)
     match kind:
         case "system":
-            texts: Any = _read_content(members)  # SystemMessage rejects any block but text
-            return SystemMessage(texts, extras=members.extras(NAME))
+            content = _read_content(members, is_prompt=True)
+            return SystemMessage(content, extras=members.extras(NAME))
         case "user":
-            return UserMessage(_read_content(members), extras=members.extras(NAME))
+            return UserMessage(_read_content(members, is_prompt=True), extras=members.extras(NAME))
         case "assistant":
             calls = members.take_nonempty("tool_calls", list[Raw])
             blocks = _read_content(members, is_empty_text=not calls)
@@ -125,14 +125,18 @@ def _read_result(members: ObjectMembers) -> ToolResultMessage:
 
 
 def _read_content(
-    members: ObjectMembers, *, is_empty_text: bool = True
+    members: ObjectMembers, *, is_empty_text: bool = True, is_prompt: bool = False
 ) -> tuple[Text | Opaque, ...]:
-    """Read the content. If the encoder would write it in another form, record its form."""
+    """Read the content. If the encoder would write it in another form, record its form.
+
+    In a prompt, an empty text becomes an opaque block.
+    """
     if members.peek("content", str) == "" and not is_empty_text:
         members.take("content", str)
         members.note_form("content", "empty")
         return ()
-    content = base.take_content(members, _read_part)
+    read = base.refuse_empty_text(_read_part, NAME) if is_prompt else _read_part
+    content = base.take_content(members, read)
     if content is None:
         base.take_empty_content(members)
     return content or ()

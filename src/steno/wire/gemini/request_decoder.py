@@ -50,6 +50,7 @@ from steno.wire.gemini.tools import read_tools
 from steno.wire.request_decoder import (
     CallIdGenerator,
     build_opaque_message,
+    refuse_empty_text,
     take_messages,
     take_settings,
 )
@@ -57,6 +58,7 @@ from steno.wire.request_encoder import RequestTarget
 from steno.wire.tolerant import raw_text
 
 _USER_ROLES: Final = frozenset({None, "user", "function", "tool"})
+_read_prompt_text: Final = refuse_empty_text(read_user_text, NAME)
 _JSON_RESPONSE: Final = "json"
 _TOOL_CHOICE_BY_MODE: Final = {"AUTO": "auto", "NONE": "none", "ANY": "required"}
 
@@ -124,7 +126,7 @@ def _read_system(body: EitherCaseMembers) -> list[Message]:
         return []
     try:
         instruction = EitherCaseMembers(raw, "systemInstruction")
-        texts: Any = tuple(map(read_user_text, instruction.take_list("parts") or ()))
+        texts: Any = tuple(map(_read_prompt_text, instruction.take_list("parts") or ()))
         message = SystemMessage(texts, extras=instruction.extras())
     except InvalidValue:  # SystemMessage rejects any part that is not text
         return []
@@ -275,7 +277,7 @@ def _group_parts(parts: list[Raw]) -> list[_PartGroup]:
 def _build_user_message(
     parts: list[Raw], content: EitherCaseMembers | None, form: Members
 ) -> UserMessage:
-    blocks: list[UserBlock] = [read_user_text(raw) or read_image_or_opaque(raw) for raw in parts]
+    blocks: list[UserBlock] = [_read_prompt_text(raw) or read_image_or_opaque(raw) for raw in parts]
     if all(isinstance(block, Text) and not block.text.strip() for block in blocks):
         # UserMessage rejects content that is only blank text.
         blocks = [read_opaque(raw) for raw in parts]

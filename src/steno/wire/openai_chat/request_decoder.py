@@ -121,9 +121,13 @@ class _CompletionMessageReader:
             case "system" | "developer":
                 if role == "developer":
                     members.put_back("role", role)
-                return SystemMessage(_read_content(members), extras=members.extras(NAME))
+                return SystemMessage(
+                    _read_content(members, is_prompt=True), extras=members.extras(NAME)
+                )
             case "user":
-                return UserMessage(_read_content(members), extras=members.extras(NAME))
+                return UserMessage(
+                    _read_content(members, is_prompt=True), extras=members.extras(NAME)
+                )
             case "assistant":
                 return self._read_assistant(members)
             case "tool":
@@ -233,12 +237,13 @@ def _note_unusual_id(members: ObjectMembers, id: str | None) -> None:
 # -- content ---------------------------------------------------------------------------------
 
 
-def _read_content(members: ObjectMembers) -> tuple[Any, ...]:
+def _read_content(members: ObjectMembers, *, is_prompt: bool = False) -> tuple[Any, ...]:
     """Read the content. If the encoder would write it in another form, record its form.
 
-    Raises InvalidRequest if the content is not a string, a list of parts or null.
+    In a prompt, an empty text becomes an opaque block. Raises InvalidRequest if the content is not a string, a list of parts or null.
     """
-    content = base.take_content(members, _read_part)
+    read = base.refuse_empty_text(_read_part, NAME) if is_prompt else _read_part
+    content = base.take_content(members, read)
     if content is None and "content" not in members:
         members.note_form("content", "absent")
     elif content is None and raw_text(members.take("content", Raw) or b"null") != "null":

@@ -166,13 +166,13 @@ def _read_message(item: ObjectMembers, custom: set[str]) -> Message | None:
         item.note_form("type", kind)  # the type of a message is optional
     if role == "user":
         item.take("role", str)
-        return UserMessage(_read_content(item, "content"), extras=item.extras(NAME))
+        return UserMessage(_read_content(item, "content", is_prompt=True), extras=item.extras(NAME))
     if role not in ("system", "developer"):
         return None
     if role == "system":
         item.take("role", str)
-    texts: Any = _read_content(item, "content")  # SystemMessage rejects any block but text
-    return SystemMessage(texts, extras=item.extras(NAME) or {NAME: {}})
+    content: Any = _read_content(item, "content", is_prompt=True)  # SystemMessage rejects images
+    return SystemMessage(content, extras=item.extras(NAME) or {NAME: {}})
 
 
 def _read_result(item: ObjectMembers, custom: set[str]) -> ToolResultMessage:
@@ -190,12 +190,15 @@ def _read_result(item: ObjectMembers, custom: set[str]) -> ToolResultMessage:
 # -- content ---------------------------------------------------------------------------------
 
 
-def _read_content(item: ObjectMembers, name: str) -> tuple[UserBlock, ...]:
+def _read_content(
+    item: ObjectMembers, name: str, *, is_prompt: bool = False
+) -> tuple[UserBlock, ...]:
     """Read the content. If the encoder would write it in another form, record its form.
 
-    Raises InvalidRequest if the content is not a string or a list of parts.
+    In a prompt, an empty text becomes an opaque block. Raises InvalidRequest if the content is not a string or a list of parts.
     """
-    content = base.take_content(item, _read_part, name)
+    read = base.refuse_empty_text(_read_part, NAME) if is_prompt else _read_part
+    content = base.take_content(item, read, name)
     if content is None:
         raise InvalidRequest(
             f"{name} must be a string or a list of parts", code="content_not_text", place="item"
