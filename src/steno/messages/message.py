@@ -209,12 +209,16 @@ class _NonBlankMessage(ChatMessage, frozen=True):
     def __post_init__(self) -> None:
         if not _check_blocks(self, self._allowed_blocks):
             refuse(self, "text must not be blank", code="blank", field="text")
+        if len(self.content) > 1:
+            self._refuse_empty_texts()
+        if self.extras is not None or self.unknown is not NOTHING:
+            check_fields(self)
+
+    def _refuse_empty_texts(self) -> None:
         for number, block in enumerate(self.content):
             if type(block) is Text and not block.text:
                 field = f"content[{number}]"
                 refuse(self, f"{field} is an empty text", code="empty", field=field)
-        if self.extras is not None or self.unknown is not NOTHING:
-            check_fields(self)
 
     @property
     def text(self) -> str:
