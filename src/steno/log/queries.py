@@ -148,19 +148,20 @@ class VisionAnalysis(NamedTuple):
 def vision_analyses(entries: Iterable[Entry]) -> dict[tuple[str, int], VisionAnalysis]:
     """Return the answer to each image that a model received, keyed by entry id and block number."""
     links: dict[tuple[str, int], str] = {}
-    answers: dict[str, str] = {}
+    responses: dict[str, AssistantMessage] = {}
     for entry in entries:
         payload = entry.payload
         if isinstance(payload, ImageAnalysis):
             links[payload.target, payload.block] = payload.answer
         elif isinstance(payload, AssistantMessage):
-            answers[entry.id] = payload.text or ""
-    analyses = {answer: _analysis(answer, answers.get(answer, "")) for answer in links.values()}
+            responses[entry.id] = payload
+    analyses = {answer: _analysis(answer, responses.get(answer)) for answer in {*links.values()}}
     return {place: analyses[answer] for place, answer in links.items()}
 
 
-def _analysis(answer: str, text: str) -> VisionAnalysis:
-    prose, quotations = split_quotations(text)
+def _analysis(answer: str, response: AssistantMessage | None) -> VisionAnalysis:
+    text = None if response is None else response.text
+    prose, quotations = split_quotations(text or "")
     return VisionAnalysis(answer, prose or None, quotations or None)
 
 
@@ -353,15 +354,17 @@ def select_entries(
     """Return the entries that match a query.
 
     `since` and `until` exclude entries without a time. `tool` is the original or the mapped name of
-    a tool, and matches calls, their results and the decisions about them; if the calls are not in `entries`, pass their entries as `call_entries`.
-    Raises InvalidValue if `since` or `until` has no time zone.
+    a tool, and matches calls, their results and the decisions about them; if the calls are not in
+    `entries`, pass their entries as `call_entries`. Raises InvalidValue if `since` or `until` has
+    no time zone.
     """
     for time in (query.since, query.until):
         if time is not None and time.tzinfo is None:
             rule = "since and until need a time zone"
             raise InvalidValue(rule, code="no_time_zone", place="query")
     candidates = list(entries)
-    calls = calls_by_entry([*(call_entries or ()), *candidates])
+    needs_calls = query.tool is not None
+    calls = calls_by_entry([*(call_entries or ()), *candidates]) if needs_calls else {}
     return tuple([entry for entry in candidates if _matches_query(entry, query, calls)])
 
 
