@@ -549,6 +549,22 @@ def test_what_one_run_reads_stays_in_the_cache_for_the_run() -> None:
 
 
 @pytest.mark.requirement("S2-32")
+def test_resources_from_the_log_do_not_replace_those_that_the_run_has_read() -> None:
+    library = ResourceServer(
+        holds={uri: text_resource("x" * 400) for uri in ("lib://a", "lib://b")}
+    )
+    logged = recorded_resolution(
+        run(resources(library).resolve(resource_reference("lib://b"), make_context()))
+    )
+    known = resources(library, limits=ResourceLimits(max_bytes=500))
+    context = make_context()._replace(run_id="run-1")
+    run(known.resolve(resource_reference("lib://a"), context))
+    known.add_to_cache(resource_reference("lib://b"), logged)
+    run(known.resolve(resource_reference("lib://a"), context))
+    assert library.reads == ["lib://b", "lib://a"]
+
+
+@pytest.mark.requirement("S2-32")
 def test_servers_do_not_share_the_cache() -> None:
     libraries = {
         name: ResourceServer(name, holds={"lib://a": text_resource(name)})

@@ -256,12 +256,14 @@ class _CachedResource(NamedTuple):
 class _ResourceCache:
     """A cache of limited size that drops the least recently used resources first.
 
-    Resources that the current run has read stay, so that the run does not read them again.
+    Resources that the latest run has read stay, so that the run does not read them again.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._size = 0
+        self._run_id = ""
+        """The latest run that has read a resource; empty if unknown."""
         self._entries: OrderedDict[tuple[str, str], tuple[_CachedResource, int]] = OrderedDict()
 
     def get(self, key: tuple[str, str]) -> _CachedResource | None:
@@ -274,14 +276,15 @@ class _ResourceCache:
         size = sum(map(_block_size, resource.content))
         self._size += size - self._entries.pop(key, (None, 0))[1]
         self._entries[key] = resource, size
+        self._run_id = resource.run_id or self._run_id
         if self._size > self._max_bytes:
-            self._evict(resource.run_id)
+            self._evict()
 
-    def _evict(self, run_id: str) -> None:
+    def _evict(self) -> None:
         for key, (resource, size) in list(self._entries.items()):
             if self._size <= self._max_bytes:
                 break
-            if not run_id or resource.run_id != run_id:
+            if not resource.run_id or resource.run_id != self._run_id:
                 del self._entries[key]
                 self._size -= size
 
