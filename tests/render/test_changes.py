@@ -75,6 +75,14 @@ def test_a_sentence_says_all_that_the_change_holds(code: ChangeCode, reason: str
     assert sentence in format_change(change)
 
 
+@pytest.mark.parametrize(
+    "reason", sorted(reason for code, reason in REASONS if code is ChangeCode.OPAQUE)
+)
+def test_a_block_without_a_type_is_described_without_one(reason: str) -> None:
+    change = Change(ChangeCode.OPAQUE, reason, value="gemini", names=("",))
+    assert "of the type" not in describe_change(change)
+
+
 @pytest.mark.parametrize("code", OrderCode)
 def test_every_repair_is_described_by_its_code(code: OrderCode) -> None:
     change = Change(ChangeCode.REPAIRED, code.value, entry="e1")

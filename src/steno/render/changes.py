@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, TypeAlias
 
 from steno.formats.format import OUTCOME_FIELD
@@ -99,16 +100,23 @@ _FIELD_LABELS: Final = {
 """Labels of omissions that are not fields of a message."""
 
 
+def _with_type(noun: str, kind: str) -> str:
+    return f"{noun} of the type {kind}" if kind else f"{noun} without a type"
+
+
+def _sentence_of_part(noun: str, reason: str, change: Change) -> str:
+    """Return the sentence for a part of a message whose type a wire cannot send."""
+    return f"left out {_with_type(noun, ''.join(change.names))}, which {reason}"
+
+
 def _sentence_of_opaque(change: Change) -> str:
     """Return the sentence for a block of an unknown type, which only one program can read."""
     owner = "a newer version of steno" if change.value == OWN_FORMAT else change.value
-    kind = "".join(change.names)
-    named = f"a block of the type {kind}" if kind else "a block without a type"
-    return f"left out {named}, which only {owner} has"
+    return _sentence_of_part("a block", f"only {owner} has", change)
 
 
 def _sentence_of_unknown_entry(change: Change) -> str:
-    named = f"an entry of the type {change.value}" if change.value else "an entry without a type"
+    named = _with_type("an entry", change.value)
     return f"left out {named}, which this version of steno does not know"
 
 
@@ -140,18 +148,16 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
     },
     ChangeCode.OPAQUE: {
         "other_wire": _sentence_of_opaque,
-        "other_provider_part": (
-            "left out a part of the type {names}, which only another provider understands"
+        "other_provider_part": partial(
+            _sentence_of_part, "a part", "only another provider understands"
         ),
-        "other_provider_item": (
-            "left out an item of the type {names}, which only another provider understands"
+        "other_provider_item": partial(
+            _sentence_of_part, "an item", "only another provider understands"
         ),
-        "in_parts": (
-            "left out a block of the type {names}, which arrived in parts that steno cannot combine"
+        "in_parts": partial(
+            _sentence_of_part, "a block", "arrived in parts that steno cannot combine"
         ),
-        "no_place_in_message": (
-            "left out a block of the type {names}, which a message cannot have"
-        ),
+        "no_place_in_message": partial(_sentence_of_part, "a block", "a message cannot have"),
     },
     ChangeCode.IMAGE: {
         "from_model": "left out an image of the model",
@@ -244,8 +250,8 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
     ChangeCode.REDACTED: {"taken_out": "{value}: redacted"},
     ChangeCode.UNKNOWN: {"not_understood": _sentence_of_unknown_entry},
     ChangeCode.IGNORED: {
-        "summary_of_other_branch": "ignored: a summary of entries of another branch",
-        "resolution_of_other_branch": "ignored: a resolution for an entry of another branch",
+        "summary_of_other_branch": "ignored: a summary of entries that are not in the context",
+        "resolution_of_other_branch": "ignored: a resolution for an entry that is not in the context",
     },
     ChangeCode.NOT_EXPORTED: {
         "fields": "{fields}",
