@@ -268,6 +268,14 @@ def test_other_entries_are_context_whose_decision_names_their_type() -> None:
     assert read(*rows(*conversation.entries())) == conversation.entries()
 
 
+@pytest.mark.requirement("S1-03")
+def test_an_entry_without_a_type_has_a_decision() -> None:
+    entry = Entry(id="e", payload=Opaque(kind="", raw="{}", origin="steno"))
+    (row,) = rows(entry)
+    assert (row["decision"], row["audit"]["steno_derived"]) == ("opaque", ["decision"])
+    assert read(row) == (entry,)
+
+
 # -- decisions about calls -----------------------------------------------------------------------
 
 

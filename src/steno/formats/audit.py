@@ -37,7 +37,13 @@ from msgspec.structs import replace
 
 from steno.codec import decode_entry, encode_entry, encode_payload
 from steno.errors import InvalidDocument, InvalidValue
-from steno.formats.format import ExportedFile, ExportLossCollector, ImportedSession, link_entries
+from steno.formats.format import (
+    ExportedFile,
+    ExportLossCollector,
+    ImportedSession,
+    link_entries,
+    type_name,
+)
 from steno.formats.json_text import (
     JsonMembers,
     arguments_object,
@@ -64,6 +70,7 @@ from steno.log.queries import (
     EntryKind,
     as_version_2,
     calls_by_entry,
+    entry_decision,
     is_agent_result,
     result_tool_name,
     searchable_text,
@@ -584,7 +591,7 @@ class _RowBuilder:
 
     def _build_row(self, entry: Entry, number: int, part: _Part) -> _WrittenRow:
         recorded = entry.audit if number == 0 and entry.audit is not None else {}
-        decision = entry.decision if number == 0 else None
+        decision = entry_decision(entry) if number == 0 else None
         derived: dict[str, Any] = _result_measures(entry.payload)
         audit = {
             name: write_json(value) for name, value in raw_members(as_json_object(recorded)).items()
@@ -624,12 +631,10 @@ class _RowBuilder:
                 return ("planning" if payload.tool_calls else "answer"), {}
             case ToolResultMessage():
                 return _DECISION_BY_OUTCOME.get(payload.outcome, str(payload.outcome)), {}
-            case Approval():
-                return str(payload.status), {}
             case Opaque():
-                return payload.kind, {}
+                return payload.kind or type_name(payload), {}
             case _:
-                return str(payload.__struct_config__.tag), {}
+                return type_name(payload), {}
 
     def _derive_call_decision(self, entry: Entry, call: AnyToolCall) -> tuple[str, dict[str, Any]]:
         approval = self._approvals.get((entry.id, call.id))
