@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import asdict, replace
 
@@ -27,6 +27,7 @@ from steno.codec import decode_document, decode_message, decode_messages
 from steno.codec.json_scanner import split_object
 from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missing
 from steno.formats import FORMATS, build_records
+from steno.formats.format import DOCUMENT_FORMAT, LINES_FORMAT
 from steno.ids import new_id, utc_now
 from steno.log.chain import verify_records
 from steno.records.entry import Entry, Redacted, Redaction
@@ -34,11 +35,6 @@ from steno.records.stored_record import Header, Record
 from steno.render.progress import ShowProgress
 from steno.store import Store
 from steno.store.jsonl.session_file import decode_line
-
-DOCUMENT_FORMAT: Final = "steno"
-"""The format that stores one branch in one JSON document."""
-LINES_FORMAT: Final = "jsonl"
-"""The format that stores a whole session, with its digests."""
 
 
 class SessionFile(NamedTuple):

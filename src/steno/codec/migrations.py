@@ -24,7 +24,8 @@ _ZERO_TIME: Final = b'"0001-01-01T00:00:00Z"'
 """The value in version 1 of a time that was never set."""
 
 _STOP_REASONS: Final = {msgspec.json.encode(reason) for reason in StopReason}
-_MESSAGE_TAGS: Final = {b'"system"', b'"user"', b'"assistant"', b'"tool_result"'}
+MESSAGE_TAGS: Final = frozenset({b'"system"', b'"user"', b'"assistant"', b'"tool_result"'})
+"""The JSON of the types of messages in version 1 and later."""
 _SESSION_MEMBERS: Final = {"timestamp", "is_error"}
 """The members of messages that only version 1 has."""
 
@@ -66,7 +67,7 @@ def migrate_call(raw: bytes) -> bytes:
 
 
 def _is_flat_message(message: RawObject) -> bool:
-    is_tagged = message.get("type") in _MESSAGE_TAGS and message.get("content", b"")[:1] == b"["
+    is_tagged = message.get("type") in MESSAGE_TAGS and message.get("content", b"")[:1] == b"["
     return message.get("role", b"").startswith(b'"') and not is_tagged
 
 

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 from msgspec.structs import replace
 
 from steno.codec.json_scanner import check_syntax, clean_input, split_array, split_object
+from steno.codec.migrations import MESSAGE_TAGS
 from steno.errors import InvalidDocument
 from steno.ids import new_id
 from steno.log.chain import entry_digest
@@ -24,10 +25,13 @@ from steno.records.entry import Entry, Payload
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
 from steno.values import Value
 
-NATIVE_FORMAT: Final = "steno"
+DOCUMENT_FORMAT: Final = "steno"
+"""The format that stores one branch in one JSON document."""
+LINES_FORMAT: Final = "jsonl"
+"""The format that stores a whole session, with its digests."""
 _FORMAT_BY_VERSION: Final = {b"0": "chat", b"1": "session"}
 _FORMAT_BY_MEMBER: Final = {
-    "crc": "jsonl",
+    "crc": LINES_FORMAT,
     "kind": "rows",
     "role": "chat",
     "version": "",  # the version number selects the format
@@ -39,8 +43,6 @@ _FORMAT_BY_MEMBER: Final = {
 
 If an object has several of these members, the first one in this order is used.
 """
-_MESSAGE_TYPES: Final = frozenset({b'"system"', b'"user"', b'"assistant"', b'"tool_result"'})
-"""The types of a message in the format of steno, which is not in a document."""
 
 
 def detect_format(data: bytes) -> str:
@@ -55,8 +57,8 @@ def detect_format(data: bytes) -> str:
     for members in _candidate_objects(raw.strip()):
         name = next((name for name in _FORMAT_BY_MEMBER if name in members), None)
         if name is None:
-            if members.get("type") in _MESSAGE_TYPES:
-                return NATIVE_FORMAT
+            if members.get("type") in MESSAGE_TAGS:
+                return DOCUMENT_FORMAT
             continue
         if name != "version":
             return _FORMAT_BY_MEMBER[name]
@@ -67,7 +69,7 @@ def detect_format(data: bytes) -> str:
                 code="invalid_version",
                 place="file",
             )
-        return _FORMAT_BY_VERSION.get(version, NATIVE_FORMAT)
+        return _FORMAT_BY_VERSION.get(version, DOCUMENT_FORMAT)
     raise InvalidDocument(
         "unknown format; specify the format explicitly",
         code="unknown_format",

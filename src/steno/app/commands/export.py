@@ -29,12 +29,13 @@ from steno.app.commands.arguments import (
 )
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Report, text_report
-from steno.app.session_import import DOCUMENT_FORMAT, LINES_FORMAT, without_import_record
+from steno.app.session_import import without_import_record
 from steno.app.session_log import SessionLog, restore_entry
 from steno.codec import Document, encode_document
 from steno.context import embed_references
 from steno.errors import InvalidValue, Unavailable
 from steno.formats import FORMATS, ExportedFile
+from steno.formats.format import DOCUMENT_FORMAT, LINES_FORMAT
 from steno.ids import utc_now
 from steno.log.blobs import blob_digests
 from steno.log.queries import as_version_2
