@@ -230,7 +230,8 @@ class ToolCall(
 _parsed: Final[dict[int, tuple[ref[ToolCall], JsonObject]]] = {}
 """The parsed arguments of the calls in memory, by the `id()` of the call.
 
-Every field of a struct is encoded, and a `__dict__` could be changed; so a call has neither.
+Every field of a struct is encoded, and a `__dict__` could be changed; so a call has neither. The
+calls need `gc=True`, because msgspec allows weak references only with it.
 """
 _ABSENT: Final = object()
 _UNCONVERTED_TYPES: Final = frozenset({str, int, float, bool})

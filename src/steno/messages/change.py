@@ -60,7 +60,7 @@ class ChangeCode(StrEnum):
     COMPACTED = "compacted"
     """A summary replaces the messages before it."""
     CLEARED = "cleared"
-    """The user has cleared the context; the messages before it are not sent."""
+    """The context was cleared; the messages before the clear are not sent."""
     SHORTENED = "shortened"
     """The middle of an old tool result or of a resource, left out to save room."""
     LEFT_OUT = "left_out"

@@ -2,8 +2,8 @@
 
 Wires decode bytes into events, and the Assembler builds a message from the events. An event
 carries only the new part, never the message so far. Transport and protocol errors are raised as
-exceptions, not sent as events. Events are numerous and short-lived, so they check only what routes
-them; the Assembler validates the message.
+exceptions, not sent as events. Events are numerous and short-lived, so they check only their index
+and the type of arguments; the Assembler validates the message.
 """
 
 from __future__ import annotations

@@ -204,7 +204,7 @@ async def _run_clear(session: app.AgentSession, _: str) -> Report:
     return _sentence(
         "The context is empty. The session keeps all messages; ",
         code("/tree"),
-        " goes back to one of them.",
+        " returns to one of them.",
     )
 
 
