@@ -196,6 +196,10 @@ class Value(
         return is_json_text("{" + self.unknown.text + "}")
 
 
+FORM_KEY: Final = "$form"
+"""The extra with steno's notes on the recorded form of a value, if a format has several forms."""
+
+
 class Sendable(Value, frozen=True, kw_only=True):
     """A value that is sent to providers and received from them."""
 

@@ -19,6 +19,7 @@ from steno import (
     InvalidToolCall,
     Opaque,
     Outcome,
+    Request,
     Text,
     Thinking,
     ToolCall,
@@ -36,6 +37,7 @@ from steno.records.stored_record import Header
 from steno.store import MemoryStore
 from steno.testing import entries, texts
 from steno.testing.strategies.block_strategies import json_members
+from steno.wire import load_wire
 from tests.every_payload import DOCUMENT
 from tests.formats.sample_files import AUDIT_EXAMPLE
 
@@ -184,6 +186,14 @@ def test_members_that_a_file_lacks_or_writes_differently_are_written_as_they_wer
     store.add_session(imported.header, build_records(imported.entries))
     stored = store.open(imported.header.id).entries()
     assert json.loads(AUDIT.encode(imported.header, stored).data) == document
+
+
+@pytest.mark.requirement("S1-03")
+def test_the_form_of_a_file_is_not_a_loss_when_its_messages_are_sent() -> None:
+    message = read({"message": {"type": "user", "content": "Hi"}})[0].message
+    assert message is not None
+    request = Request(model="m", messages=(message,))
+    assert load_wire("openai_chat").encode_request(request).losses == ()
 
 
 @pytest.mark.requirement("S1-03")

@@ -25,7 +25,8 @@ from steno.testing.conformance import (
     encode_json,
 )
 from steno.testing.conformance.scripted_server import decode_pieces
-from steno.wire.extras import FORM_KEY, get_form
+from steno.values import FORM_KEY
+from steno.wire.extras import get_form
 from steno.wire.tolerant import (
     TolerantStruct,
     build_reader,

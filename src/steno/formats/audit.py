@@ -96,7 +96,7 @@ from steno.messages.message import (
 from steno.messages.outcome import Failure, Outcome
 from steno.records.entry import Approval, ApprovalStatus, Entry, Payload
 from steno.records.stored_record import Header
-from steno.values import Sendable
+from steno.values import FORM_KEY, Sendable
 
 NAME: Final = "audit"
 
@@ -108,7 +108,7 @@ _DERIVED_KEY: Final = "steno_derived"
 """The key, in the audit data, for the names of the values that are not in the entry."""
 _OWN_KEYS: Final = frozenset({_PAYLOAD_KEY, _ENTRY_KEY, _DERIVED_KEY})
 _ROWS_KEY: Final = "rows"
-"""The key, in the extras of a message, for members that steno would write differently."""
+"""The key, in the form notes of a message, for members that steno would write differently."""
 _DECISION_BY_STATUS: Final = {
     ApprovalStatus.PENDING: "tool_call_pending",
     ApprovalStatus.APPROVED: "tool_call_approved",
@@ -424,14 +424,17 @@ def _with_original_members(entry: Entry, group: Sequence[_Row], builder: _RowBui
         differences.append({name: part for name, part in changed.items() if part})
     if not any(differences):
         return entry
-    return replace(entry, payload=replace(payload, extras={NAME: {_ROWS_KEY: differences}}))
+    return replace(
+        entry, payload=replace(payload, extras={NAME: {FORM_KEY: {_ROWS_KEY: differences}}})
+    )
 
 
 def _restore_original(entry: Entry, rows: Sequence[_WrittenRow]) -> list[bytes] | None:
     """Write an imported entry as it was in the file; None if it is new or was changed."""
     payload = entry.payload
     extras = (payload.extras or {}).get(NAME) if isinstance(payload, Sendable) else None
-    differences = extras.get(_ROWS_KEY) if isinstance(extras, Mapping) else None
+    form = extras.get(FORM_KEY) if isinstance(extras, Mapping) else None
+    differences = form.get(_ROWS_KEY) if isinstance(form, Mapping) else None
     if not isinstance(differences, Sequence) or len(differences) != len(rows):
         return None
     written: list[bytes] = []

@@ -14,12 +14,10 @@ import msgspec
 from steno.errors import InvalidRequest
 from steno.json_object import JsonObject, raw_members
 from steno.messages.request import Request
-from steno.values import Sendable
+from steno.values import FORM_KEY, Sendable
 
 Members: TypeAlias = dict[str, Any]
 """The members of a JSON object, as Python values."""
-FORM_KEY: Final = "$form"
-"""The extra with steno's notes on the recorded form of a value, if a protocol has several forms."""
 RESERVED_PREFIX: Final = "$"
 """The prefix of names in extras that only steno writes."""
 _STREAMS_BY_DEFAULT: Final = {

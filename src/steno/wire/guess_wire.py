@@ -18,8 +18,9 @@ from steno.messages.content import Opaque
 from steno.messages.event import BlockAdded, ExtrasAdded
 from steno.messages.message import AssistantMessage
 from steno.messages.request import Request
+from steno.values import FORM_KEY
 from steno.wire import WIRES, Wire, load_wire
-from steno.wire.extras import FORM_KEY, get_extras
+from steno.wire.extras import get_extras
 from steno.wire.tolerant import read_as
 
 STREAM_PREFIXES: Final = (b"data:", b"event:", b":", b"id:", b"retry:")

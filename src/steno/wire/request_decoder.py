@@ -25,7 +25,8 @@ from steno.messages.content import Image, ImageData, ImageUrl, Opaque, Text
 from steno.messages.message import Message, UserMessage
 from steno.messages.tool import ToolDefinition
 from steno.schema import close_objects
-from steno.wire.extras import FORM_KEY, Members
+from steno.values import FORM_KEY
+from steno.wire.extras import Members
 from steno.wire.request_encoder import WHOLE_MESSAGE_KIND
 from steno.wire.tolerant import (
     DECODE_ERRORS,

@@ -46,9 +46,8 @@ from steno.messages.message import (
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.ports import reference_address
-from steno.values import RedactedRepr, Sendable
+from steno.values import FORM_KEY, RedactedRepr, Sendable
 from steno.wire.extras import (
-    FORM_KEY,
     RESERVED_PREFIX,
     Members,
     check_reserved_extras,

@@ -34,7 +34,8 @@ from msgspec import Meta, Raw, Struct
 
 from steno.errors import ProtocolError
 from steno.json_object import check_depth, replace_lone_surrogate_escapes
-from steno.wire.extras import FORM_KEY, Members, is_nonempty
+from steno.values import FORM_KEY
+from steno.wire.extras import Members, is_nonempty
 
 T = TypeVar("T")
 S = TypeVar("S", bound="TolerantStruct")

@@ -29,11 +29,11 @@ from steno.messages.message import (
 from steno.messages.outcome import Outcome
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.values import Sendable
+from steno.values import FORM_KEY, Sendable
 from steno.wire import request_decoder as base
 from steno.wire.anthropic_messages import payload
 from steno.wire.anthropic_messages.payload import LEGAL_ID, LEGAL_NAME, NAME, PROVIDER, is_blank
-from steno.wire.extras import FORM_KEY, Members
+from steno.wire.extras import Members
 from steno.wire.request_decoder import ObjectMembers
 from steno.wire.request_encoder import RequestTarget
 from steno.wire.tolerant import raw_text

@@ -26,6 +26,7 @@ from steno.messages.event import (
     ThinkingDelta,
 )
 from steno.messages.usage import Usage
+from steno.values import FORM_KEY
 from steno.wire import response_decoder as base
 from steno.wire import tolerant
 from steno.wire.anthropic_messages.payload import (
@@ -43,7 +44,7 @@ from steno.wire.anthropic_messages.payload import (
     read_usage,
 )
 from steno.wire.errors import decode_error, is_error
-from steno.wire.extras import FORM_KEY, Members
+from steno.wire.extras import Members
 from steno.wire.framing import ErrorPayload
 from steno.wire.repeated_events import TextOnlyEvent, build_arguments_delta
 from steno.wire.request_encoder import STREAM_EVENT_PREFIX, encode_json

@@ -11,11 +11,12 @@ from steno.errors import ProtocolError
 from steno.messages.content import Opaque
 from steno.messages.event import BlockAdded, ExtrasAdded, Finished, TextDelta
 from steno.messages.usage import StopReason, Usage
+from steno.values import FORM_KEY
 from steno.wire import response_decoder as base
 from steno.wire import tolerant
 from steno.wire.chat.payload import NAME, PROVIDER, STOP_REASONS, USAGE, Call, MessageChunk
 from steno.wire.errors import decode_error, is_error
-from steno.wire.extras import FORM_KEY, Members
+from steno.wire.extras import Members
 from steno.wire.framing import LineSplitter
 from steno.wire.tolerant import RawMembers, raw_text, read_as
 

@@ -18,7 +18,8 @@ from msgspec import Raw
 from steno.errors import InvalidRequest
 from steno.messages.call import Seal
 from steno.messages.content import Image, ImageData, ImageUrl, Opaque, Text, Thinking
-from steno.wire.extras import FORM_KEY, Members
+from steno.values import FORM_KEY
+from steno.wire.extras import Members
 from steno.wire.gemini.payload import NAME, SIGNATURE_SENTINEL, THOUGHT_SIGNATURE
 from steno.wire.request_decoder import ObjectMembers, read_base64
 from steno.wire.request_encoder import RequestTarget

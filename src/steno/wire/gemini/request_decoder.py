@@ -29,7 +29,8 @@ from steno.messages.message import (
 from steno.messages.outcome import Outcome
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
-from steno.wire.extras import FORM_KEY, Members
+from steno.values import FORM_KEY
+from steno.wire.extras import Members
 from steno.wire.gemini.parts import (
     EitherCaseMembers,
     read_image_or_opaque,

@@ -24,11 +24,11 @@ from steno.messages.event import (
     ThinkingDelta,
 )
 from steno.messages.usage import StopReason, Usage
-from steno.values import replace_lone_surrogates
+from steno.values import FORM_KEY, replace_lone_surrogates
 from steno.wire import response_decoder as base
 from steno.wire import tolerant
 from steno.wire.errors import decode_error, is_error
-from steno.wire.extras import FORM_KEY, Members
+from steno.wire.extras import Members
 from steno.wire.framing import ErrorPayload, SseOrArraySplitter
 from steno.wire.gemini import payload as payloads
 from steno.wire.gemini.parts import read_image_or_opaque

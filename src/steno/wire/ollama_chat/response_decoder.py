@@ -11,10 +11,11 @@ from steno.assemble import ToolCallPart, WireEvent
 from steno.errors import ProtocolError
 from steno.messages.event import BlockAdded, ExtrasAdded, Finished, TextDelta, ThinkingDelta
 from steno.messages.usage import StopReason
+from steno.values import FORM_KEY
 from steno.wire import response_decoder as base
 from steno.wire import tolerant
 from steno.wire.errors import decode_error, is_error
-from steno.wire.extras import FORM_KEY, Members
+from steno.wire.extras import Members
 from steno.wire.framing import LineOrObjectSplitter
 from steno.wire.ollama_chat.payload import (
     NAME,

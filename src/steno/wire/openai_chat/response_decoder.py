@@ -20,10 +20,11 @@ from steno.messages.event import (
     ThinkingDelta,
 )
 from steno.messages.usage import StopReason, Usage
+from steno.values import FORM_KEY
 from steno.wire import response_decoder as base
 from steno.wire import tolerant
 from steno.wire.errors import decode_error, decode_error_member, is_error
-from steno.wire.extras import FORM_KEY, Members, is_nonempty
+from steno.wire.extras import Members, is_nonempty
 from steno.wire.framing import ErrorPayload
 from steno.wire.openai_chat import payload as payloads
 from steno.wire.openai_chat.dialect import FUNCTION_EXTRAS, LEGACY_CALL

@@ -17,8 +17,8 @@ from steno.json_object import MAX_DEPTH, check_depth
 from steno.messages.call import AnyToolCall, build_call
 from steno.messages.content import Opaque, Text, Thinking
 from steno.messages.message import AssistantBlock
-from steno.values import replace_lone_surrogates
-from steno.wire.extras import FORM_KEY, Members, get_extras
+from steno.values import FORM_KEY, replace_lone_surrogates
+from steno.wire.extras import Members, get_extras
 from steno.wire.openai_responses import payload
 from steno.wire.openai_responses.payload import CUSTOM_TOOL_CALL, NAME, DeltaEvent, ItemHead
 from steno.wire.request_decoder import ObjectMembers

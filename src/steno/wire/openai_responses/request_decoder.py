@@ -24,8 +24,9 @@ from steno.messages.message import (
 )
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
+from steno.values import FORM_KEY
 from steno.wire import request_decoder as base
-from steno.wire.extras import FORM_KEY, Members
+from steno.wire.extras import Members
 from steno.wire.openai_responses import payload
 from steno.wire.openai_responses.items import build_block, find_custom_call_ids, read_item
 from steno.wire.openai_responses.payload import LEGAL_ID, LEGAL_NAME, NAME, PROVIDER

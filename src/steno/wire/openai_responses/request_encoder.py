@@ -27,8 +27,9 @@ from steno.messages.message import (
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.messages.usage import StopReason
+from steno.values import FORM_KEY
 from steno.wire import request_encoder as base
-from steno.wire.extras import FORM_KEY, Members, pop_form
+from steno.wire.extras import Members, pop_form
 from steno.wire.openai_responses import payload
 from steno.wire.openai_responses.items import build_summary, find_custom_call_ids, is_custom_call
 from steno.wire.openai_responses.payload import LEGAL_ID, LEGAL_NAME, NAME, PROVIDER

@@ -25,11 +25,11 @@ from steno.messages.event import (
     ThinkingDelta,
 )
 from steno.messages.usage import StopReason, Usage
-from steno.values import replace_lone_surrogates
+from steno.values import FORM_KEY, replace_lone_surrogates
 from steno.wire import response_decoder as base
 from steno.wire import tolerant
 from steno.wire.errors import decode_error, decode_error_member, is_error
-from steno.wire.extras import FORM_KEY, Members
+from steno.wire.extras import Members
 from steno.wire.framing import ErrorPayload, SseSplitter
 from steno.wire.openai_responses import items
 from steno.wire.openai_responses import payload as payloads
