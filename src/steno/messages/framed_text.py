@@ -102,7 +102,10 @@ def separate_texts(before: Sequence[Block], blocks: Iterable[Block]) -> Iterator
 
 
 def describe_target(block: FileReference | Image | Resource) -> str:
-    """Return a label for the target of a reference, safe inside a note for a model."""
+    """Return a label for the target of a reference, for a note to a model.
+
+    A path keeps its brackets, because they are part of names such as `[id].tsx`.
+    """
     match block:
         case FileReference():
             return f"file {collapse_whitespace(block.path, _MAX_NAME_CHARACTERS)}"

@@ -295,15 +295,15 @@ class ValueWriter:
 
     def write_reference(self, block: FileReference | Resource, at: str) -> Text | Opaque:
         """Return the text for an unresolved reference; a wire may return another block."""
+        address = reference_address(block)
         if isinstance(block, Resource):
             if block.text is not None:  # in a tool result; see `_frame_resources`
                 return Text(f"{block.uri}\n{block.text}", extras=block.extras)
-            address = reference_address(block)
             self.losses.note(ChangeCode.REFERENCE, "resource_address", at=at, target=address)
             if block.data is not None:
                 return binary_resource_note(block, len(block.data))
             return Text(block.uri, extras=block.extras)
-        self.losses.note(ChangeCode.REFERENCE, "file_name", at=at, target=block.path)
+        self.losses.note(ChangeCode.REFERENCE, "file_name", at=at, target=address)
         lines = "" if block.start_line is None else f":{block.start_line}"
         lines += "" if block.end_line is None else f"-{block.end_line}"
         return Text(f"@{block.path}{lines}", extras=block.extras)
