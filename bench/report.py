@@ -18,7 +18,7 @@ from bench.findings import Finding, show_ratio, show_timing
 
 HEAD = ("work", "steno", "peer", "its cost", "steno is", "goal", "ok?")
 PACKAGES = (
-    "steno",
+    "steno-agent",
     "msgspec",
     "orjson",
     "pydantic",
