@@ -16,6 +16,7 @@ import msgspec
 from steno import (
     Assembler,
     AssistantMessage,
+    BlockSealed,
     ChatMessage,
     ConversationHistory,
     Entry,
@@ -37,7 +38,6 @@ from steno import (
     StopReason,
     SystemMessage,
     Text,
-    TextDelta,
     Thinking,
     ToolCall,
     ToolCallDelta,
@@ -233,7 +233,7 @@ BROKEN: Final[dict[str, Callable[[], object]]] = {
     "request_empty": lambda: _request(messages=()),
     "request_no_message": lambda: _request(messages=(USER, SECRET)),
     "request_tokens": lambda: _request(max_tokens=0),
-    "event_index": lambda: TextDelta(-1, SECRET),
+    "event_index": lambda: BlockSealed(-1, Seal(data=SECRET, provider="p", api="a", model="m")),
     "event_number": lambda: ToolCallDelta(-1, arguments_delta=SECRET),
     "event_arguments": lambda: ToolCallDelta(0, arguments_delta=[SECRET]),  # type: ignore[arg-type]
     "request_temperature": lambda: _request(temperature=2.1),

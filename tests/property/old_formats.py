@@ -153,7 +153,9 @@ def _content(draw: DrawFn, writer: _Writer, text: str) -> Any:
     if draw(st.booleans()):
         return text
     cut = draw(st.integers(0, len(text)))
-    return [writer.write(type="text", text=part) for part in (text[:cut], text[cut:])]
+    # An empty text in a prompt is kept as it is spaced; `tests/codec` has its own tests of that.
+    parts = [part for part in (text[:cut], text[cut:]) if part] or [text]
+    return [writer.write(type="text", text=part) for part in parts]
 
 
 def _flat_call(draw: DrawFn, writer: _Writer, call: OldCall) -> Object:

@@ -2,8 +2,8 @@
 
 Wires decode bytes into events, and the Assembler builds a message from the events. An event
 carries only the new part, never the message so far. Transport and protocol errors are raised as
-exceptions, not sent as events. Events are numerous and short-lived, so they check only their index
-and the type of arguments; the Assembler validates the message.
+exceptions, not sent as events. Events are numerous and short-lived: pieces of text check nothing,
+the others check what routes them, and the Assembler validates the message.
 """
 
 from __future__ import annotations
@@ -57,16 +57,18 @@ def refuse_index(event: RedactedRepr, field: str = "index") -> NoReturn:
 
 
 @final
-class TextDelta(_BlockEvent, frozen=True, tag="text_delta"):
+class TextDelta(_Event, frozen=True, tag="text_delta"):
     """A piece of text for the block at `index`; all pieces with one index form one block."""
 
+    index: int
     text: str
 
 
 @final
-class ThinkingDelta(_BlockEvent, frozen=True, tag="thinking_delta"):
+class ThinkingDelta(_Event, frozen=True, tag="thinking_delta"):
     """A piece of thinking for the block at `index`."""
 
+    index: int
     text: str
     redacted: bool = False
 
