@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from steno import ChatMessage
+from steno.app.session_import import add_session_file, read_session_file
 from steno.codec import Document, encode_document
+from steno.render.progress import ProgressMeter, no_progress
 from steno.store import open_store
 from tests.cli.program import run_steno, store_sample_session
 from tests.formats.sample_files import AUDIT_EXAMPLE, SESSION_EXAMPLE
@@ -221,6 +225,33 @@ def test_a_chosen_id_adds_the_file_again(address: str) -> None:
     run_steno("sessions", "import", "-", data=SESSION_EXAMPLE)
     assert import_file(SESSION_EXAMPLE, "--id", "copy")["added"]
     assert sessions() == ["copy", "session-id"]
+
+
+def test_no_notice_says_that_an_id_is_taken_if_another_was_chosen(address: str) -> None:
+    output = run_steno("sessions", "import", "-", "--id", "chosen", data=SESSION_EXAMPLE)
+    assert (output.status, output.out) == (0, "chosen\n")
+    assert "session-id" not in output.err
+
+
+@pytest.mark.parametrize("is_same_file", [True, False])
+def test_an_id_that_another_program_takes_during_the_import_is_no_error(
+    address: str, is_same_file: bool
+) -> None:
+    file = read_session_file(SESSION_EXAMPLE, "session")
+    other = file if is_same_file else read_session_file(CHAT, "chat")
+    with open_store(address) as store, open_store(address) as store_of_other:
+
+        @contextmanager
+        def add_other_first(activity: str, total: int | None) -> Iterator[ProgressMeter]:
+            if not list(store_of_other.headers()):
+                add_session_file(store_of_other, other, id="session-id", show_progress=no_progress)
+            with no_progress(activity, total) as progress:
+                yield progress
+
+        imported = add_session_file(store, file, show_progress=add_other_first)
+    assert imported.is_added is not is_same_file
+    assert imported.replaced_id == (None if is_same_file else "session-id")
+    assert sessions() == sorted({"session-id", imported.id})
 
 
 def test_a_file_whose_session_was_deleted_is_added_again(address: str) -> None:

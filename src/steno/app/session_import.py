@@ -79,22 +79,26 @@ def add_session_file(
             return _report(file, earlier, is_added=False)
     if file.format != LINES_FORMAT:
         records = _store_large_content(store, records)
-    if id is None:
+    session = id
+    if session is None:
         if _has_records(store, header.id, records):
             return _report(file, header.id, is_added=False)
-        id = header.id if _is_usable(store, header.id) else new_id()
-    if id != header.id:
-        header = replace(header, id=id)
+        session = header.id if _is_usable(store, header.id) else new_id()
     try:
         with show_progress("adding records", len(records)) as progress:
-            store.add_session(header, progress.track(records))
+            store.add_session(replace(header, id=session), progress.track(records))
     except Conflict as exc:
-        raise Conflict(
-            "a session with this ID already exists; choose another with --id",
-            code="session_exists",
-            place="import",
-        ) from exc
-    return _report(file, id, is_added=True)
+        if id is not None:
+            raise Conflict(
+                "a session with this ID already exists; choose another with --id",
+                code="session_exists",
+                place="import",
+            ) from exc
+        # Another program has added a session with this ID since, perhaps from the same file.
+        if _has_records(store, session, records):
+            return _report(file, session, is_added=False)
+        return add_session_file(store, file, id=new_id(), title=title, show_progress=show_progress)
+    return _report(file, session, is_added=True)
 
 
 def _report(file: SessionFile, id: str, *, is_added: bool) -> ImportedFile:

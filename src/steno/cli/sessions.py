@@ -94,12 +94,15 @@ def _import_session(options: argparse.Namespace) -> int:
         print(terminal_json(msgspec.json.encode(report)).decode())
     else:
         print(terminal_line(imported.id))
-    for line in _import_notices(imported, format_count(count, "record", "records"), name):
+    records = format_count(count, "record", "records")
+    for line in _import_notices(imported, records, name, is_id_chosen=options.id is not None):
         print_notice(line)
     return ExitStatus.OK
 
 
-def _import_notices(imported: ImportedFile, count: str, format: str) -> Iterator[str]:
+def _import_notices(
+    imported: ImportedFile, count: str, format: str, *, is_id_chosen: bool
+) -> Iterator[str]:
     id = terminal_line(imported.id)
     if not imported.is_added:
         yield (
@@ -107,7 +110,7 @@ def _import_notices(imported: ImportedFile, count: str, format: str) -> Iterator
             "added (--id adds a copy)"
         )
         return
-    if imported.replaced_id is not None:
+    if imported.replaced_id is not None and not is_id_chosen:
         replaced = truncate_to_width(terminal_line(imported.replaced_id), _MAX_SHOWN_ID)
         yield f"the ID in the file, {replaced}, is taken or invalid; the session has the ID {id}"
     yield f"imported {count} (format {format})"
