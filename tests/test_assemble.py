@@ -13,6 +13,8 @@ from steno import (
     AssistantMessage,
     BlockAdded,
     BlockSealed,
+    ChatMessage,
+    Conversation,
     Event,
     Finished,
     InvalidToolCall,
@@ -85,6 +87,23 @@ def test_text_and_thinking_become_blocks_in_the_order_they_began() -> None:
 def test_blocks_of_one_kind_under_two_indexes_stay_apart() -> None:
     message, _ = assemble(TextDelta(0, "a"), TextDelta(2, "b"), TextDelta(0, "c"))
     assert message.content == (Text("ac"), Text("b"))
+
+
+def test_a_call_with_the_id_of_an_earlier_call_gets_an_id_of_its_own() -> None:
+    message, events = assemble(
+        ToolCallDelta(0, "c1", "read", '{"n": 1}'),
+        ToolCallDelta(1, "c1", "read", '{"n"'),
+        ToolCallDelta(1, None, None, ": 2}"),
+        Finished(StopReason.TOOL_USE),
+    )
+    assert [(call.id, call.arguments) for call in message.tool_calls] == [
+        ("c1", '{"n": 1}'),
+        ("made_0", '{"n": 2}'),
+    ]
+    assert [event.id for event in events if isinstance(event, ToolCallBegin)] == ["c1", "made_0"]
+    conversation = Conversation([ChatMessage.user("Read.")])
+    conversation.append(message)
+    assert conversation.outstanding == ("c1", "made_0")
 
 
 def test_text_and_thinking_may_share_an_index() -> None:

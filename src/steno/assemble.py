@@ -433,14 +433,16 @@ class Assembler:
         return late_id, late_name
 
     def _open_call(self, index: int | None, id: str | None, name: str | None) -> ToolCallBegin:
-        call = ToolCallDraft(len(self._calls), index, id, name)
+        # Some servers reuse the id of another call of the response, but results need distinct ids.
+        own_id = self._new_id() if id in self._call_by_id else id
+        call = ToolCallDraft(len(self._calls), index, own_id, name)
         self._calls.append(call)
         self._drafts.append(call)
         if id is not None:
             self._call_by_id[id] = call
         if index is not None:
             self._call_by_index[index] = self._latest_at[index] = call
-        return ToolCallBegin(call.number, id, name)
+        return ToolCallBegin(call.number, own_id, name)
 
     def _end_call(self, index: int | None, id: str | None) -> tuple[Event, ...]:
         call = self._call_by_id.get(id) if id else None
