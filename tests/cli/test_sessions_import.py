@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -242,7 +242,7 @@ def test_an_id_that_another_program_takes_during_the_import_is_no_error(
     with open_store(address) as store, open_store(address) as store_of_other:
 
         @contextmanager
-        def add_other_first(activity: str, total: int | None) -> Iterator[ProgressMeter]:
+        def add_other_first(activity: str, total: int | None) -> Generator[ProgressMeter]:
             if not list(store_of_other.headers()):
                 add_session_file(store_of_other, other, id="session-id", show_progress=no_progress)
             with no_progress(activity, total) as progress:
