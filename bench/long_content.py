@@ -1,4 +1,4 @@
-"""Benchmark: construct messages and tool calls with long content, whose text is scanned.
+"""Benchmark: scan long text, and construct messages and tool calls with it.
 
 Costs are per 1,000 characters. This module needs no peer: `python -m bench.long_content`.
 """
@@ -16,6 +16,7 @@ from bench.findings import Finding, below, compare
 from bench.floor import BareToolCall
 from bench.harness import Case, Stopwatch
 from steno import ChatMessage, ToolCall
+from steno.values import is_utf8_text
 
 LIMIT_S = 1e-6
 LONG = 1_000_000
@@ -38,17 +39,31 @@ UNESCAPED = json.dumps({"content": MIXED}, ensure_ascii=False)
 
 
 def run(watch: Stopwatch) -> list[Finding]:
-    """Time the constructors, and a call that is constructed and then encoded."""
-    return [*_messages(watch), *_calls(watch), *_encoded_call(watch)]
+    """Time the scan, the constructors, and a call that is constructed and then encoded."""
+    return [*_scans(watch), *_messages(watch), *_calls(watch), *_encoded_call(watch)]
+
+
+def _scans(watch: Stopwatch) -> list[Finding]:
+    cases = [
+        Case(f"scan of {name}", _scanner(text), units=len(text) // 1_000)
+        for name, text in TEXTS.items()
+    ]
+    timings = watch.measure("long: scans", cases)
+    return [below(f"{found.name}, per 1,000", found, LIMIT_S) for found in timings]
+
+
+def _scanner(text: str) -> Callable[[], object]:
+    return lambda: is_utf8_text(text)
 
 
 def _messages(watch: Stopwatch) -> list[Finding]:
+    """Time whole messages; the one of ASCII text, which is not scanned, shows their fixed cost."""
     cases = [
         Case(f"a user message of {name}", _message_maker(text), units=len(text) // 1_000)
-        for name, text in TEXTS.items()
+        for name, text in {"1,000 ASCII characters": "a" * 1_000, **TEXTS}.items()
     ]
     timings = watch.measure("long: messages", cases)
-    return [below(f"{found.name}, per 1,000", found, LIMIT_S) for found in timings]
+    return [Finding(f"{found.name}, per 1,000", found) for found in timings]
 
 
 def _message_maker(text: str) -> Callable[[], object]:
