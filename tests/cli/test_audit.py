@@ -63,9 +63,11 @@ def test_the_audit_lists_who_decided_what(address: str) -> None:
         (["--kind", "approval", "--tool", "bash"], [4]),
         (["--kind", "redaction"], []),
         (["--kind", "system_context"], [3, 4]),
-        (["--decision", "denied"], [4]),
+        (["--decision", "denied"], [4, 6]),
+        (["--decision", "tool_call_denied"], [2]),
+        (["--decision", "user_message"], [1]),
         (["--tool", "read"], [2, 3, 5]),
-        (["--tool", "bash", "--decision", "denied"], [4]),
+        (["--tool", "bash", "--decision", "denied"], [4, 6]),
         (["--actor", "ada"], [4]),
         (["--actor", "runner"], [5]),
         (["--since", "1h"], [1, 2, 3, 4, 5, 6]),
@@ -92,7 +94,19 @@ def test_a_decision_that_was_appended_by_itself_counts(address: str) -> None:
             call_id="c3", status=ApprovalStatus.DENIED, arguments_sha256=digest, rule="no bash"
         )
         conversation.append(approval)
-    assert [line.split()[0] for line in rows("--decision", "denied")[1:]] == ["#4", "#8"]
+    denied = [line.split()[0] for line in rows("--decision", "denied")[1:]]
+    assert denied == ["#4", "#6", "#8"]
+
+
+def test_each_decision_in_the_json_can_be_searched_for(address: str) -> None:
+    decided(address)
+    exported = json.loads(run_steno("audit", "tidy", "--json").out)["entries"]
+    for decision in {row["decision"] for row in exported}:
+        numbers = [f"#{n}" for n in range(1, 7)]
+        ids = list(dict.fromkeys(row["id"].partition("#")[0] for row in exported))
+        expected = {row["id"].partition("#")[0] for row in exported if row["decision"] == decision}
+        found = [line.split()[0] for line in rows("--decision", decision)[1:]]
+        assert found == [number for number, id in zip(numbers, ids, strict=True) if id in expected]
 
 
 def test_an_audit_without_matches_reports_that(address: str) -> None:

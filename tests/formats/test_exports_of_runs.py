@@ -158,10 +158,10 @@ def test_a_call_id_that_is_used_again_names_the_tool_of_each_turn() -> None:
         ("user_message", None),
         ("tool_call_approved", "read"),
         ("approved", None),
-        ("tool_executed_successfully", "read"),
+        ("executed", "read"),
         ("tool_call_denied", "write"),
         ("denied", None),
-        ("tool_executed_successfully", "write"),
+        ("executed", "write"),
     ]
 
 
@@ -257,13 +257,13 @@ def test_every_row_of_an_audit_log_has_a_decision() -> None:
 @pytest.mark.parametrize(
     ("outcome", "decision"),
     [
-        (Outcome.OK, "tool_executed_successfully"),
-        (Outcome.ERROR, "error"),
-        (Outcome.DENIED, "permission_denied"),
+        (Outcome.OK, "executed"),
+        (Outcome.ERROR, "failed"),
+        (Outcome.DENIED, "denied"),
         (Outcome.SKIPPED, "skipped"),
         (Outcome.TIMEOUT, "timeout"),
         (Outcome.CANCELLED, "cancelled"),
-        (Outcome.UNAVAILABLE, "unavailable"),
+        (Outcome.UNAVAILABLE, "failed"),
     ],
 )
 def test_a_result_without_a_decision_is_described_by_its_outcome(

@@ -45,6 +45,7 @@ from steno.errors import InvalidValue, Missing, OutOfOrder, ToolFailed
 from steno.ids import utc_now
 from steno.lazy_task import start_task
 from steno.log.conversation import Conversation
+from steno.log.queries import outcome_decision
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import Text
 from steno.messages.message import AssistantMessage, ToolResultMessage
@@ -58,12 +59,6 @@ _STOP_TIMEOUT_S: Final = 10.0
 """The time to wait for cancelled tools to end."""
 _MAX_END_CHARACTERS: Final = 10_000
 """The number of characters retained from each end of an output; about 5,000 tokens in total."""
-_DECISION_BY_OUTCOME: Final = {
-    Outcome.OK: "executed",
-    Outcome.ERROR: "failed",
-    Outcome.UNAVAILABLE: "failed",
-}
-"""The decision to record for an outcome; any other outcome is recorded under its own name."""
 
 
 class _ApprovedCall(NamedTuple):
@@ -239,8 +234,7 @@ class Dispatcher:
                     self._record(running_call.call, _result_after_stop(running_call), recorder)
 
     def _record(self, call: AnyToolCall, result: ToolResultMessage, recorder: RunRecorder) -> None:
-        decision = _DECISION_BY_OUTCOME.get(result.outcome, str(result.outcome))
-        recorder.record(result, decision=decision)
+        recorder.record(result, decision=outcome_decision(result.outcome))
         recorder.emit(CallEnded(call, result))
 
 

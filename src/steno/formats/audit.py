@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, NamedTuple, TypeAlias, assert_never, final
+from typing import Any, Final, NamedTuple, assert_never, final
 
 import msgspec
 from msgspec.structs import replace
@@ -42,7 +42,6 @@ from steno.formats.format import (
     ExportLossCollector,
     ImportedSession,
     link_entries,
-    type_name,
 )
 from steno.formats.json_text import (
     JsonMembers,
@@ -68,15 +67,17 @@ from steno.ids import new_id
 from steno.json_object import JsonObject, as_json_object, is_json_text, raw_members
 from steno.log.queries import (
     EntryKind,
+    EntryPart,
+    approvals_by_call,
     as_version_2,
     calls_by_entry,
-    entry_decision,
+    entry_decisions,
+    entry_parts,
     is_agent_result,
     result_tool_name,
     searchable_text,
-    shell_command_of,
 )
-from steno.messages.call import AnyToolCall, InvalidToolCall, build_call, original_tool_name
+from steno.messages.call import AnyToolCall, build_call, original_tool_name
 from steno.messages.content import (
     FileReference,
     Image,
@@ -94,7 +95,7 @@ from steno.messages.message import (
     UserMessage,
 )
 from steno.messages.outcome import Failure, Outcome
-from steno.records.entry import Approval, ApprovalStatus, Entry, Payload
+from steno.records.entry import Entry, Payload
 from steno.records.stored_record import Header
 from steno.values import FORM_KEY, Sendable
 
@@ -109,16 +110,6 @@ _DERIVED_KEY: Final = "steno_derived"
 _OWN_KEYS: Final = frozenset({_PAYLOAD_KEY, _ENTRY_KEY, _DERIVED_KEY})
 _ROWS_KEY: Final = "rows"
 """The key, in the form notes of a message, for members that steno would write differently."""
-_DECISION_BY_STATUS: Final = {
-    ApprovalStatus.PENDING: "tool_call_pending",
-    ApprovalStatus.APPROVED: "tool_call_approved",
-    ApprovalStatus.DENIED: "tool_call_denied",
-}
-_DECISION_BY_OUTCOME: Final = {
-    Outcome.OK: "tool_executed_successfully",
-    Outcome.DENIED: "permission_denied",
-}
-"""The decision of a result; for any other outcome, it is the outcome."""
 _INTEGER_LIMIT: Final = 2**53
 """The limit of the integers that every JSON reader reads exactly."""
 _ASSISTANT_KINDS: Final = frozenset({EntryKind.ASSISTANT_TEXT, EntryKind.ASSISTANT_ACTION})
@@ -565,45 +556,30 @@ class _WrittenRow(NamedTuple):
         return write_object(row.members())
 
 
-_Part: TypeAlias = Text | AnyToolCall | None
-"""The block of a turn that an element is about; None if it is about the whole entry."""
-
-
 @final
 class _RowBuilder:
     """Builds the elements for entries, with the calls and approvals of other entries."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._calls = calls_by_entry(entries)
-        self._approvals: dict[tuple[str, str], Approval] = {}
-        """The latest approval of each call, by the id of the entry with the call, and its id."""
-        turns: dict[str, str] = {}
-        for entry in entries:
-            payload = entry.payload
-            if isinstance(payload, AssistantMessage):
-                turns |= {call.id: entry.id for call in payload.tool_calls}
-            elif isinstance(payload, Approval) and payload.call_id in turns:
-                self._approvals[turns[payload.call_id], payload.call_id] = payload
+        self._approvals = approvals_by_call(entries)
 
     def rows(self, entry: Entry) -> list[_WrittenRow]:
         """Return the elements for an entry; the first one has its decision and audit data."""
-        parts: list[_Part] = []
-        if isinstance(entry.payload, AssistantMessage):
-            parts = [each for each in entry.payload.content if isinstance(each, Text | AnyToolCall)]
-        return [self._build_row(entry, *part) for part in enumerate(parts or [None])]
+        decisions = entry_decisions(entry, self._approvals)
+        rows = enumerate(zip(entry_parts(entry), decisions, strict=True))
+        return [self._build_row(entry, number, *row) for number, row in rows]
 
-    def _build_row(self, entry: Entry, number: int, part: _Part) -> _WrittenRow:
+    def _build_row(self, entry: Entry, number: int, part: EntryPart, decision: str) -> _WrittenRow:
         recorded = entry.audit if number == 0 and entry.audit is not None else {}
-        decision = entry_decision(entry) if number == 0 else None
-        derived: dict[str, Any] = _result_measures(entry.payload)
         audit = {
             name: write_json(value) for name, value in raw_members(as_json_object(recorded)).items()
         }
-        if decision is None:
-            decision, about = self._derive_decision(entry, part)
-            derived |= about
-        added = {name: write_json(value) for name, value in derived.items() if name not in audit}
         is_derived = number > 0 or entry.decision is None
+        derived: dict[str, Any] = _result_measures(entry.payload)
+        if is_derived and isinstance(part, AnyToolCall):
+            derived |= self._describe_approval(entry, part)
+        added = {name: write_json(value) for name, value in derived.items() if name not in audit}
         names = [*(["decision"] if is_derived else []), *added]
         marker = {_DERIVED_KEY: write_json(names)} if names and _DERIVED_KEY not in audit else {}
         foreign = foreign_json(entry.payload, NAME)
@@ -616,45 +592,22 @@ class _RowBuilder:
             audit=audit | added | marker,
         )
 
-    # -- decisions ---------------------------------------------------------------------------
-
-    def _derive_decision(self, entry: Entry, part: _Part) -> tuple[str, dict[str, Any]]:
-        """Return a decision for an entry without one, and audit data about the decision."""
-        payload = entry.payload
-        if shell_command_of(entry) is not None:
-            return "shell_command", {}
-        match payload:
-            case UserMessage():
-                return "user_message", {}
-            case SystemMessage():
-                return str(EntryKind.SYSTEM_CONTEXT), {}
-            case AssistantMessage():
-                if isinstance(part, AnyToolCall):
-                    return self._derive_call_decision(entry, part)
-                return ("planning" if payload.tool_calls else "answer"), {}
-            case ToolResultMessage():
-                return _DECISION_BY_OUTCOME.get(payload.outcome, str(payload.outcome)), {}
-            case Opaque():
-                return payload.kind or type_name(payload), {}
-            case _:
-                return type_name(payload), {}
-
-    def _derive_call_decision(self, entry: Entry, call: AnyToolCall) -> tuple[str, dict[str, Any]]:
+    def _describe_approval(self, entry: Entry, call: AnyToolCall) -> dict[str, str]:
+        """Return audit data about the approval of a call; empty if there was none."""
         approval = self._approvals.get((entry.id, call.id))
         if approval is None:
-            return ("tool_call_invalid" if isinstance(call, InvalidToolCall) else "tool_call"), {}
+            return {}
         about = {
             "tool": original_tool_name(call),
             "actor": approval.actor,
             "rule": approval.rule,
             "reason": approval.reason,
         }
-        known = {name: text for name, text in about.items() if text is not None}
-        return _DECISION_BY_STATUS[approval.status], known
+        return {name: text for name, text in about.items() if text is not None}
 
     # -- messages ----------------------------------------------------------------------------
 
-    def _message_members(self, entry: Entry, part: _Part) -> JsonMembers:
+    def _message_members(self, entry: Entry, part: EntryPart) -> JsonMembers:
         message = entry.message
         match message:
             case None:

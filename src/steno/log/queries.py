@@ -10,7 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
 from itertools import takewhile
-from typing import Final, NamedTuple, assert_never
+from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from msgspec.structs import replace
 
@@ -19,6 +19,7 @@ from steno.markdown_lines import split_quotations
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original_tool_name
 from steno.messages.content import Block, FileReference, Image, Opaque, Resource, Text, Thinking
 from steno.messages.message import AssistantMessage, SystemMessage, ToolResultMessage, UserMessage
+from steno.messages.outcome import Outcome
 from steno.messages.usage import Usage
 from steno.records.entry import (
     BASE_VERSION,
@@ -334,6 +335,99 @@ def _content_type(block: Block) -> ContentType:
             assert_never(block)
 
 
+# -- decisions -------------------------------------------------------------------------------
+
+CallPlace: TypeAlias = tuple[str, str]
+"""The id of the entry with a call, and the id of the call, which a later turn may use again."""
+EntryPart: TypeAlias = Text | AnyToolCall | None
+"""A text or a call of a turn; None for an entry as a whole."""
+
+_DECISION_BY_STATUS: Final = {
+    ApprovalStatus.PENDING: "tool_call_pending",
+    ApprovalStatus.APPROVED: "tool_call_approved",
+    ApprovalStatus.DENIED: "tool_call_denied",
+}
+_DECISION_BY_OUTCOME: Final = {
+    Outcome.OK: "executed",
+    Outcome.ERROR: "failed",
+    Outcome.UNAVAILABLE: "failed",
+}
+
+
+def outcome_decision(outcome: Outcome) -> str:
+    """Return the decision about a call with this outcome, as the agent records it."""
+    return _DECISION_BY_OUTCOME.get(outcome, str(outcome))
+
+
+def entry_decision(entry: Entry) -> str | None:
+    """Return the decision of an entry; None if there is none.
+
+    For an approval without a decision, return the status of the approval.
+    """
+    if entry.decision is None and isinstance(entry.payload, Approval):
+        return entry.payload.status
+    return entry.decision
+
+
+def entry_decisions(entry: Entry, approvals: Mapping[CallPlace, Approval]) -> tuple[str, ...]:
+    """Return a decision for each part of an entry, in the order of `entry_parts`.
+
+    The first is the decision of the entry, if it has one. The others are derived from the approval
+    of the call, the outcome of the result, or the type of the entry.
+    """
+    derived = [derive_decision(entry, part, approvals) for part in entry_parts(entry)]
+    decision = entry_decision(entry)
+    return tuple(derived) if decision is None else (decision, *derived[1:])
+
+
+def entry_parts(entry: Entry) -> tuple[EntryPart, ...]:
+    """Return the texts and calls of a turn; None alone for a turn without them, or another entry."""
+    if not isinstance(entry.payload, AssistantMessage):
+        return (None,)
+    parts = [block for block in entry.payload.content if isinstance(block, Text | AnyToolCall)]
+    return tuple(parts) or (None,)
+
+
+def derive_decision(entry: Entry, part: EntryPart, approvals: Mapping[CallPlace, Approval]) -> str:
+    """Return a decision for a part of an entry that has no decision of its own."""
+    payload = entry.payload
+    if shell_command_of(entry) is not None:
+        return "shell_command"
+    match payload:
+        case UserMessage():
+            return "user_message"
+        case SystemMessage():
+            return str(EntryKind.SYSTEM_CONTEXT)
+        case AssistantMessage():
+            if not isinstance(part, AnyToolCall):
+                return "planning" if payload.tool_calls else "answer"
+            approval = approvals.get((entry.id, part.id))
+            if approval is not None:
+                return _DECISION_BY_STATUS[approval.status]
+            return "tool_call_invalid" if isinstance(part, InvalidToolCall) else "tool_call"
+        case ToolResultMessage():
+            return outcome_decision(payload.outcome)
+        case Opaque(kind=str(kind)) if kind:
+            return kind
+        case _:
+            return str(payload.__struct_config__.tag)
+
+
+def approvals_by_call(entries: Iterable[Entry]) -> dict[CallPlace, Approval]:
+    """Return the latest decision of a person or a rule about each call."""
+    turns: dict[str, str] = {}
+    approvals: dict[CallPlace, Approval] = {}
+    for entry in entries:
+        match entry.payload:
+            case AssistantMessage(tool_calls=calls):
+                turns |= {call.id: entry.id for call in calls}
+            case Approval(call_id=call_id) as approval if call_id in turns:
+                approvals[turns[call_id], call_id] = approval
+            case _:
+                pass
+    return approvals
+
+
 # -- search ----------------------------------------------------------------------------------
 
 
@@ -355,17 +449,18 @@ def select_entries(
 
     `since` and `until` exclude entries without a time. `tool` is the original or the mapped name of
     a tool, and matches calls, their results and the decisions about them; if the calls are not in
-    `entries`, pass their entries as `call_entries`. Raises InvalidValue if `since` or `until` has
-    no time zone.
+    `entries`, pass their entries as `call_entries`. `decision` is one of `entry_decisions`. Raises
+    InvalidValue if `since` or `until` has no time zone.
     """
     for time in (query.since, query.until):
         if time is not None and time.tzinfo is None:
             rule = "since and until need a time zone"
             raise InvalidValue(rule, code="no_time_zone", place="query")
     candidates = list(entries)
-    needs_calls = query.tool is not None
-    calls = calls_by_entry([*(call_entries or ()), *candidates]) if needs_calls else {}
-    return tuple([entry for entry in candidates if _matches_query(entry, query, calls)])
+    known = [*(call_entries or ()), *candidates]
+    calls = {} if query.tool is None else calls_by_entry(known)
+    approvals = {} if query.decision is None else approvals_by_call(known)
+    return tuple([entry for entry in candidates if _matches_query(entry, query, calls, approvals)])
 
 
 def calls_by_entry(entries: Iterable[Entry]) -> dict[str, AnyToolCall]:
@@ -377,10 +472,9 @@ def calls_by_entry(entries: Iterable[Entry]) -> dict[str, AnyToolCall]:
     calls: dict[str, AnyToolCall] = {}
     for entry in entries:
         payload = entry.payload
-        if isinstance(payload, AssistantMessage):
-            latest |= {call.id: call for call in payload.tool_calls}
-            continue
         match payload:
+            case AssistantMessage():
+                latest |= {call.id: call for call in payload.tool_calls}
             case Approval(call_id=call_id) | ToolResultMessage(tool_call_id=call_id):
                 if call_id in latest:
                     calls.setdefault(entry.id, latest[call_id])
@@ -425,17 +519,12 @@ def _is_about_tool(entry: Entry, tool: str, calls: Mapping[str, AnyToolCall]) ->
     return tool in (*tools_of(entry, calls), *mapped_names)
 
 
-def entry_decision(entry: Entry) -> str | None:
-    """Return the decision of an entry; None if there is none.
-
-    For an approval without a decision, return the status of the approval.
-    """
-    if entry.decision is None and isinstance(entry.payload, Approval):
-        return entry.payload.status
-    return entry.decision
-
-
-def _matches_query(entry: Entry, query: EntryQuery, calls: Mapping[str, AnyToolCall]) -> bool:
+def _matches_query(
+    entry: Entry,
+    query: EntryQuery,
+    calls: Mapping[str, AnyToolCall],
+    approvals: Mapping[CallPlace, Approval],
+) -> bool:
     time = entry.time
     if query.since is not None and (time is None or time < query.since):
         return False
@@ -446,7 +535,7 @@ def _matches_query(entry: Entry, query: EntryQuery, calls: Mapping[str, AnyToolC
         actor = (entry.audit or {}).get("actor")
     return (
         (query.kind is None or query.kind in entry_kinds(entry))
-        and (query.decision is None or query.decision == entry_decision(entry))
+        and (query.decision is None or query.decision in entry_decisions(entry, approvals))
         and (query.tool is None or _is_about_tool(entry, query.tool, calls))
         and (query.actor is None or query.actor == actor)
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
@@ -19,7 +20,9 @@ from steno.log.chain import Verification
 from steno.log.queries import (
     EntryKind,
     EntryQuery,
+    approvals_by_call,
     entry_decision,
+    entry_decisions,
     entry_kinds,
     select_entries,
     shell_command_of,
@@ -83,7 +86,9 @@ _ARGUMENTS: Final = (
     ],
     argument("--kind", metavar="K", help=f"only entries of this kind: {', '.join(ENTRY_KINDS)}"),
     argument(
-        "--decision", metavar="D", help="only entries with this decision: approved, denied, ..."
+        "--decision",
+        metavar="D",
+        help="only entries with this decision, as in --json: approved, tool_call_denied, ...",
     ),
     argument(
         "--tool",
@@ -117,7 +122,7 @@ def _run_audit(context: CommandContext, options: argparse.Namespace) -> Report:
     if not entries:
         missing = _describe_missing_decision(options.decision, log)
         return Report(parts, _TITLE, f"no entry matches{missing}")
-    rows = [_entry_row(entry, log) for entry in entries]
+    rows = [_entry_row(entry, log, options.decision) for entry in entries]
     details = [_describe_details(entry, log, context.headline) for entry in entries]
     return Report([*parts, Table(_COLUMNS, rows, details=(_DETAILS_COLUMN, details))], _TITLE)
 
@@ -181,23 +186,27 @@ def _describe_missing_decision(decision: str | None, log: SessionLog) -> str:
 
     The text is empty if an entry has the decision, or if `decision` is None.
     """
-    decisions = dict.fromkeys([entry_decision(entry) for entry in log.entries.values()])
+    entries = list(log.entries.values())
+    approvals = approvals_by_call(entries)
+    decisions = dict.fromkeys(chain.from_iterable(entry_decisions(e, approvals) for e in entries))
     if decision is None or decision in decisions:
         return ""
-    listed = [terminal_line(decision) for decision in decisions if decision]
-    if not listed:
-        return "; this session has no decisions"
+    listed = [terminal_line(decision) for decision in decisions]
     return f"; this session has no decision {terminal_line(decision)}, only {', '.join(listed)}"
 
 
-def _entry_row(entry: Entry, log: SessionLog) -> list[str]:
+def _entry_row(entry: Entry, log: SessionLog, decision: str | None) -> list[str]:
+    """Return the cells for an entry. `decision` is the one that was searched for.
+
+    It may be derived; otherwise, the table contains recorded decisions only.
+    """
     payload = entry.payload
     actor = None if entry.audit is None else entry.audit.get("actor")
     return [
         log.number(entry.id),
         format_time(entry.time) or "-",
         _printed_kind(entry),
-        terminal_line(entry_decision(entry) or ""),
+        terminal_line(entry_decision(entry) or decision or ""),
         terminal_line(", ".join(tools_of(entry, log.calls))),
         describe_decider(payload) or (terminal_line(actor) if isinstance(actor, str) else ""),
         payload.outcome if isinstance(payload, ToolResultMessage) else "",
