@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, ClassVar, Final, NoReturn, TypeAlias, TypeVar, final, overload
-from weakref import ref
 
 from msgspec.structs import force_setattr
 
@@ -117,9 +117,7 @@ class Seal(Value, frozen=True, kw_only=True):
 
 
 @final
-class ToolCall(
-    Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only=True, gc=True, weakref=True
-):
+class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only=True):
     """A request to run a tool. `arguments` is the text of a JSON object, as received."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "name", "original_name"})
@@ -182,21 +180,12 @@ class ToolCall(
 
     @property
     def parsed(self) -> JsonObject:
-        """The arguments, parsed once, on first use, and read-only at every level.
+        """The arguments, parsed on first use and read-only at every level.
 
         Raises InvalidArguments if they contain a number beyond the range of a double, or are
         nested deeper than `MAX_DEPTH`.
         """
-        key = id(self)
-        kept = _parsed.get(key)
-        if kept is None:
-            try:
-                parsed = JsonObject.parse(self.arguments)
-            except InvalidValue as exc:
-                raise InvalidArguments((Problem("", str(exc)),)) from None
-            # The callback runs before another object can have the same `id()`.
-            kept = _parsed[key] = (ref(self, lambda _: _parsed.pop(key, None)), parsed)
-        return kept[1]
+        return _parse_cached(self.arguments)
 
     @overload
     def get(self, name: str) -> Any: ...
@@ -211,7 +200,7 @@ class ToolCall(
 
         Raises InvalidArguments if the argument does not fit the type.
         """
-        value = raw_members(self.parsed).get(name, _ABSENT)
+        value = raw_members(_parse_cached(self.arguments)).get(name, _ABSENT)
         if value is _ABSENT:
             return default
         if value.__class__ is type and type in _UNCONVERTED_TYPES:
@@ -223,16 +212,27 @@ class ToolCall(
 
         Raises InvalidArguments, with a JSON pointer to the mismatch, if they do not fit `type`.
         """
-        converted: T = convert_value(raw_members(self.parsed), type)
+        converted: T = convert_value(raw_members(_parse_cached(self.arguments)), type)
         return converted
 
 
-_parsed: Final[dict[int, tuple[ref[ToolCall], JsonObject]]] = {}
-"""The parsed arguments of the calls in memory, by the `id()` of the call.
+def _parse_cached(arguments: str) -> JsonObject:
+    """Parse the arguments of a call, with separate caches for small and large texts."""
+    return _parse_small(arguments) if len(arguments) < _LARGE_ARGUMENTS else _parse_large(arguments)
 
-Every field of a struct is encoded, and a `__dict__` could be changed; so a call has neither. The
-calls need `gc=True`, because msgspec allows weak references only with it.
-"""
+
+def _parse(arguments: str) -> JsonObject:
+    try:
+        return JsonObject.parse(arguments)
+    except InvalidValue as exc:
+        raise InvalidArguments((Problem("", str(exc)),)) from None
+
+
+# The calls of a run are parsed once: preview, permission, tool and display use one result. The
+# caches are bounded, because a call of a long history is rarely parsed again.
+_LARGE_ARGUMENTS: Final = 16_384
+_parse_small = lru_cache(maxsize=1_024)(_parse)
+_parse_large = lru_cache(maxsize=16)(_parse)
 _ABSENT: Final = object()
 _UNCONVERTED_TYPES: Final = frozenset({str, int, float, bool})
 
