@@ -30,11 +30,14 @@ from steno.log.queries import (
     EntryQuery,
     ModelCost,
     Price,
+    approvals_by_call,
     approvals_of,
     as_version_2,
+    calls_by_entry,
     content_types,
     cost_by_model,
     current_mode,
+    entry_decisions,
     entry_kinds,
     feedback_by_entry,
     labels_of,
@@ -442,3 +445,37 @@ def test_entries_of_version_2_are_presented_as_the_types_of_version_3() -> None:
     stopped = as_version_2(entry(ShellCommand(command="sleep 9", output="")))
     assert stopped.payload == ChatMessage.user("$ sleep 9\n")
     assert dict(stopped.audit or {}) == {"shell": "sleep 9"}
+
+
+@pytest.mark.requirement("S1-08")
+def test_a_call_id_of_two_branches_is_the_call_of_the_branch() -> None:
+    """Servers that number calls from 0 use the same id on two branches."""
+    conversation = Conversation([ChatMessage.user("Tidy up")])
+    fork = conversation.entries()[-1].id
+    remove = ToolCall(id="call_0", name="bash", arguments='{"command": "rm x"}')
+    turn = conversation.append(ChatMessage.assistant(None, [remove]))
+    conversation.fork("other", at=fork)
+    conversation.switch("other")
+    read = ToolCall(id="call_0", name="read", arguments='{"path": "a"}')
+    other = conversation.append(ChatMessage.assistant(None, [read]))
+    conversation.switch("main")
+    approval = conversation.decide("call_0", ApprovalStatus.APPROVED, actor="ada")
+    result = conversation.append(ChatMessage.tool_result("call_0", "removed"))
+    entries = [*conversation.entries()[:-2], other, approval, result]
+    calls, approvals = calls_by_entry(entries), approvals_by_call(entries)
+    assert (calls[approval.id], calls[result.id]) == (remove, remove)
+    assert approvals == {(turn.id, "call_0"): approval.payload}
+    assert entry_decisions(other, approvals) == ("tool_call",)
+
+
+def test_a_list_without_parents_is_read_in_its_order() -> None:
+    call = ToolCall(id="c", name="read")
+    entries = [
+        Entry(id="1", payload=ChatMessage.assistant(None, [call])),
+        Entry(id="2", payload=ChatMessage.tool_result("c", "text")),
+        Entry(id="3", payload=ChatMessage.assistant(None, [ToolCall(id="c", name="write")])),
+        Entry(id="4", payload=ChatMessage.tool_result("c", "text")),
+        Entry(id="5", payload=ChatMessage.tool_result("d", "text")),
+    ]
+    calls = calls_by_entry(entries)
+    assert {id: call.name for id, call in calls.items()} == {"2": "read", "4": "write"}

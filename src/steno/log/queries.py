@@ -5,7 +5,7 @@ Each function expects entries in the order in which `Conversation.entries` retur
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -415,17 +415,60 @@ def derive_decision(entry: Entry, part: EntryPart, approvals: Mapping[CallPlace,
 
 def approvals_by_call(entries: Iterable[Entry]) -> dict[CallPlace, Approval]:
     """Return the latest decision of a person or a rule about each call."""
-    turns: dict[str, str] = {}
-    approvals: dict[CallPlace, Approval] = {}
-    for entry in entries:
+    return {
+        (link.turn, link.call.id): link.entry.payload
+        for link in _link_calls(entries)
+        if isinstance(link.entry.payload, Approval)
+    }
+
+
+def calls_by_entry(entries: Iterable[Entry]) -> dict[str, AnyToolCall]:
+    """Return the call that each approval and each result is about, keyed by entry id.
+
+    A provider may use a call id again; an entry is then about the latest call before it on its
+    branch.
+    """
+    return {link.entry.id: link.call for link in _link_calls(entries)}
+
+
+class _CallLink(NamedTuple):
+    """An approval or a result, and the call that it is about."""
+
+    entry: Entry
+    turn: str
+    """The id of the entry with the call."""
+    call: AnyToolCall
+
+
+def _link_calls(entries: Iterable[Entry]) -> Iterator[_CallLink]:
+    """Yield the call of each approval and each result: the nearest one with its id before it.
+
+    The entries before an entry are its parents, so that calls of other branches do not count. An
+    entry whose parent is unknown follows the entry before it, as in a list without parents.
+    """
+    unique = list({entry.id: entry for entry in entries}.values())
+    has_parents = any(entry.parent is not None for entry in unique)
+    numbers: dict[str, int] = {}
+    parents: list[int] = []
+    turns: dict[str, dict[int, tuple[str, AnyToolCall]]] = {}
+    for number, entry in enumerate(unique):
+        is_root = entry.parent is None and has_parents
+        parent = -1 if is_root else numbers.get(entry.parent or "", number - 1)
         match entry.payload:
             case AssistantMessage(tool_calls=calls):
-                turns |= {call.id: entry.id for call in calls}
-            case Approval(call_id=call_id) as approval if call_id in turns:
-                approvals[turns[call_id], call_id] = approval
+                for call in calls:
+                    turns.setdefault(call.id, {})[number] = (entry.id, call)
+            case Approval(call_id=call_id) | ToolResultMessage(tool_call_id=call_id):
+                candidates = turns.get(call_id, {})
+                nearest = parent
+                while nearest >= 0 and candidates and nearest not in candidates:
+                    nearest = parents[nearest]
+                if nearest in candidates:
+                    yield _CallLink(entry, *candidates[nearest])
             case _:
                 pass
-    return approvals
+        numbers[entry.id] = number
+        parents.append(parent)
 
 
 # -- search ----------------------------------------------------------------------------------
@@ -461,26 +504,6 @@ def select_entries(
     calls = {} if query.tool is None else calls_by_entry(known)
     approvals = {} if query.decision is None else approvals_by_call(known)
     return tuple([entry for entry in candidates if _matches_query(entry, query, calls, approvals)])
-
-
-def calls_by_entry(entries: Iterable[Entry]) -> dict[str, AnyToolCall]:
-    """Return the call that each approval and each result is about, keyed by entry id.
-
-    A provider may use a call id again; an entry is then about the latest call before it.
-    """
-    latest: dict[str, AnyToolCall] = {}
-    calls: dict[str, AnyToolCall] = {}
-    for entry in entries:
-        payload = entry.payload
-        match payload:
-            case AssistantMessage():
-                latest |= {call.id: call for call in payload.tool_calls}
-            case Approval(call_id=call_id) | ToolResultMessage(tool_call_id=call_id):
-                if call_id in latest:
-                    calls.setdefault(entry.id, latest[call_id])
-            case _:
-                pass
-    return calls
 
 
 def tools_of(entry: Entry, calls: Mapping[str, AnyToolCall]) -> tuple[str, ...]:
@@ -558,7 +581,8 @@ def _block_text(block: Block) -> str:
         case Text() | Thinking():
             return block.text
         case ToolCall() | InvalidToolCall():
-            return f"{block.name} {block.arguments}"
+            names = dict.fromkeys((original_tool_name(block), block.name))
+            return f"{' '.join(names)} {block.arguments}"
         case FileReference():
             return block.path
         case Resource():
