@@ -21,6 +21,7 @@ from steno.records.entry import (
     Mode,
     ModeChange,
     ModelChange,
+    Payload,
     Redacted,
     Redaction,
     Repair,
@@ -125,11 +126,11 @@ def test_content_in_blobs_is_restored() -> None:
 
 def test_only_messages_with_blobs_are_restored_and_only_once() -> None:
     conversation = MemoryStore().new([ChatMessage.user("u"), *turn("c", "x" * 300_000)])
-    brought: list[Message] = []
+    brought: list[Payload] = []
 
-    def restore_blobs(message: Message) -> Message:
-        brought.append(message)
-        return conversation.restore_blobs(message)
+    def restore_blobs(payload: Payload) -> Payload:
+        brought.append(payload)
+        return conversation.restore_blobs(payload)
 
     builder = ContextBuilder()
     first = builder.build(conversation.entries(), ModelTarget(), restore_blobs=restore_blobs)
@@ -143,7 +144,7 @@ def test_a_failed_restore_leaves_no_partial_state() -> None:
     conversation = MemoryStore().new([ChatMessage.user("u"), *turn("c", "x" * 300_000)])
     builder = ContextBuilder()
 
-    def fail(message: Message) -> Message:
+    def fail(payload: Payload) -> Payload:
         raise Unavailable("the disk is gone")
 
     with pytest.raises(Unavailable):

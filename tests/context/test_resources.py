@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from steno import ChatMessage
 from steno.context import BuiltRequest, ChangeCode, ContextBuilder, ModelTarget
 from steno.context.tokens import message_tokens
 from steno.messages.content import Image, ImageBlob, ImageData, Opaque, Resource, Text
-from steno.messages.message import Message, UserMessage
-from steno.records.entry import Compaction, Entry, Resolution, ResolutionStatus
+from steno.messages.message import UserMessage
+from steno.records.entry import Compaction, Entry, Payload, Resolution, ResolutionStatus
+from steno.store import MemoryStore
 from tests.context.sample_logs import (
     PNG,
     build,
@@ -155,14 +157,31 @@ def test_an_image_of_a_resource_is_restored_from_its_blob() -> None:
     aside = Image(source=ImageBlob(sha256="0" * 64, size=3), mime_type="image/png")
     entries = log(only_user_message(Text("see"), link("a")), resolved(1, aside))
 
-    def restore_blobs(message: Message) -> Message:
-        assert message.content == (aside,)
-        return ChatMessage.user([Image(source=data, mime_type="image/png")])
+    def restore_blobs(payload: Payload) -> Payload:
+        assert isinstance(payload, Resolution)
+        assert payload.content == (aside,)
+        return replace(payload, content=(Image(source=data, mime_type="image/png"),))
 
     built = ContextBuilder().build(entries, ModelTarget(), restore_blobs=restore_blobs)
     image = built.request.messages[0].content[1]
     assert isinstance(image, Image)
     assert image.source == data
+
+
+def test_an_empty_text_beside_an_image_in_a_blob_is_not_sent() -> None:
+    """A resolver may return an empty text, and stored sessions contain it."""
+    conversation = MemoryStore().new([only_user_message(Text("see"), link("a"))])
+    png = Image(source=ImageData(b"\x89PNG\r\n\x1a\n" + bytes(100_000)), mime_type="image/png")
+    for content in ((Text(""), png), (png, Text("")), (Text("a"), Text(""), png)):
+        target = conversation.entries()[0].id
+        status = ResolutionStatus.RESOLVED
+        conversation.append(Resolution(target=target, block=1, status=status, content=content))
+        built = ContextBuilder().build(
+            conversation.entries(), ModelTarget(), restore_blobs=conversation.restore_blobs
+        )
+        sent = built.request.messages[0].content
+        assert png in sent
+        assert Text("") not in sent
 
 
 @pytest.mark.requirement("S2-31")

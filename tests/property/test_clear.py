@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from steno import AssistantMessage, ChatMessage, Conversation, Message, OutOfOrder, SystemMessage
+from steno import ChatMessage, Conversation, Message, OutOfOrder, SystemMessage
 from steno.context import BuiltRequest, ChangeCode, ContextBuilder, ModelTarget, compaction_point
 from steno.errors import InvalidRequest
+from steno.log.tree import BranchPath
 from steno.records import Clear, Entry, Feedback, ModeChange
 from steno.testing import conversations
 from tests.context.test_context_laws import logs, targets
@@ -22,10 +23,6 @@ pytestmark = pytest.mark.requirement("S3-05")
 CLEAR = "clear"
 
 
-def is_empty_turn(message: Message) -> bool:
-    return isinstance(message, AssistantMessage) and not message.content
-
-
 def is_mode_change(entry: Entry) -> bool:
     return isinstance(entry.payload, ModeChange)
 
@@ -33,13 +30,12 @@ def is_mode_change(entry: Entry) -> bool:
 def leading(entries: tuple[Entry, ...]) -> list[Entry]:
     """Return the entries of the system messages with which the context of a branch begins.
 
-    Feedback is sent as a message; a turn without content is not sent.
+    Feedback is sent as a message.
     """
     sent = [
         entry
         for entry in entries
-        if isinstance(entry.payload, Feedback)
-        or (entry.message is not None and not is_empty_turn(entry.message))
+        if isinstance(entry.payload, Feedback) or entry.message is not None
     ]
     return list(takewhile(lambda entry: isinstance(entry.message, SystemMessage), sent))
 
@@ -88,6 +84,12 @@ def test_the_context_after_a_clear_is_that_of_a_new_conversation(
     for end in [*ends, len(later)]:
         found = built(builder, cleared[: first + end], target)
         assert found == built(other, fresh[: len(fresh) - len(later) + end], target)
+    path, new = BranchPath(None), BranchPath(None)
+    for entry in cleared:
+        path.add(entry)
+    for entry in fresh:
+        new.add(entry)
+    assert path.messages == new.messages
 
 
 def answers(conversation: Conversation, messages: tuple[Message, ...]) -> list[Any]:

@@ -91,7 +91,9 @@ class BranchState:
         self.ids: Final[list[str]] = []
         """The entry id of each message."""
         self.system_count: int = 0
-        """The number of system messages with which the conversation begins."""
+        """The number of system messages with which the context begins, as in `log.tree`."""
+        self._has_begun = False
+        """Whether the context contains more than the system messages at its beginning."""
         self.first_uncovered: int = 0
         """The position of the first message that no summary covers; at least `system_count`."""
         self.summary: CompactionSummary | None = None
@@ -258,15 +260,18 @@ class BranchState:
         self._changes[number] = (*self._changes.get(number, ()), change)
 
     def _append_message(self, entry_id: str, message: Message) -> None:
-        if isinstance(message, SystemMessage) and self.system_count == len(self.messages):
+        if isinstance(message, SystemMessage) and not self._has_begun:
             self.system_count += 1
             self.first_uncovered = max(self.first_uncovered, self.system_count)
+        else:
+            self._has_begun = True
         self.messages.append(message)
         self.ids.append(entry_id)
 
     def _read_message(self, number: int, entry_id: str, message: Message) -> None:
         if isinstance(message, AssistantMessage) and not message.content:
             self._add_change(entry_id, ChangeCode.REPAIRED, OrderCode.TURN_EMPTY.value)
+            self._has_begun = True
             return
         position = len(self.messages)
         self._check_order(position, message)

@@ -26,7 +26,6 @@ from steno.messages.message import (
     Message,
     SystemMessage,
     ToolResultMessage,
-    UserMessage,
 )
 from steno.messages.order import CallPairing, OrderCode, repair
 from steno.messages.request import Request
@@ -34,7 +33,7 @@ from steno.messages.tool import ToolDefinition
 from steno.records.entry import Entry, Mode, Payload, Resolution
 from steno.values import PRECHECKED, RedactedRepr, is_prechecked
 
-_RestoreBlobs: TypeAlias = Callable[[Message], Message]
+_RestoreBlobs: TypeAlias = Callable[[Payload], Payload]
 _PLACEHOLDER_MESSAGES: Final = (ChatMessage.user("?"),)
 _MAX_RESERVE_TOKENS: Final = 8_192
 _RESERVE_DIVISOR: Final = 4
@@ -124,7 +123,7 @@ class ContextBuilder:
         """Build the request with which a model continues after the last entry.
 
         `entries` are all entries of one branch. `restore_blobs` is called once for each message
-        with blobs, and returns the message with their content. Raises InvalidRequest if there is
+        and resolution with blobs, and returns it with their content. Raises InvalidRequest if there is
         no message to send, or a setting of the target is invalid.
         """
         self._read(entries, target, restore_blobs)
@@ -454,14 +453,8 @@ def _layout_key(target: ModelTarget) -> tuple[object, ...]:
 
 def _restored_payload(entry: Entry, restore_blobs: _RestoreBlobs) -> Payload | None:
     """Return the payload of an entry with the content of its blobs; None if there are none."""
-    payload = entry.payload
-    if isinstance(payload, Resolution):
-        if not blob_digests(payload):
-            return None
-        # `restore_blobs` accepts messages only.
-        return replace(payload, content=restore_blobs(UserMessage(payload.content)).content)
-    message = entry.message
-    return restore_blobs(message) if message is not None and blob_digests(message) else None
+    payload = entry.payload if isinstance(entry.payload, Resolution) else entry.message
+    return restore_blobs(payload) if payload is not None and blob_digests(payload) else None
 
 
 def _response_reserve(target: ModelTarget, context_tokens: int) -> int:

@@ -17,7 +17,7 @@ from steno.log.blobs import blob_digests
 from steno.messages.call import AnyToolCall
 from steno.messages.message import Message, SystemMessage, ToolResultMessage
 from steno.messages.order import OrderState
-from steno.records.entry import Entry, Mode, ModeChange, ModelChange
+from steno.records.entry import Entry, Feedback, Mode, ModeChange, ModelChange
 
 T = TypeVar("T")
 
@@ -101,7 +101,7 @@ class PrefixView(Sequence[T]):
 class BranchPath:
     """The entries of a branch from the first to the head, and the messages in its context."""
 
-    __slots__ = ("entries", "messages", "system_count", "with_blobs")
+    __slots__ = ("_has_begun", "entries", "messages", "system_count", "with_blobs")
 
     def __init__(self, head: EntryNode | None) -> None:
         self.entries: list[Entry] = []
@@ -109,7 +109,10 @@ class BranchPath:
         self.messages: list[Message] = []
         """The messages that no later entry clears."""
         self.system_count = 0
-        """The number of system messages with which `messages` begins."""
+        """The number of system messages with which the context begins: those before any other
+        message and any feedback, which a model receives as a message."""
+        self._has_begun = False
+        """Whether the context contains more than the system messages at its beginning."""
         self.with_blobs: list[int] = []
         """The positions in `messages` of the messages that refer to blobs."""
         for node in reversed(list(_ancestors(head))):
@@ -122,12 +125,17 @@ class BranchPath:
         if message is not None:
             if blob_digests(message):
                 self.with_blobs.append(len(self.messages))
-            if isinstance(message, SystemMessage) and self.system_count == len(self.messages):
+            if isinstance(message, SystemMessage) and not self._has_begun:
                 self.system_count += 1
+            else:
+                self._has_begun = True
             self.messages.append(message)
+        elif isinstance(entry.payload, Feedback):
+            self._has_begun = True
         elif entry.clears_context:  # system messages have no blobs
             del self.messages[self.system_count :]
             self.with_blobs.clear()
+            self._has_begun = False
 
 
 # `gc=False`: nothing in the tree points to a branch, so it is never part of a cycle.

@@ -24,11 +24,10 @@ from steno.errors import Damaged, InvalidValue, Missing, StenoError
 from steno.log.blobs import restore_blobs
 from steno.log.queries import current_model
 from steno.messages.change import Change
-from steno.messages.message import Message
 from steno.providers import CATALOG, Vendor
 from steno.providers.endpoint import build_encoder
 from steno.providers.model_discovery import EMBEDDED, OFFLINE, find_model, parse_model_name
-from steno.records.entry import Entry
+from steno.records.entry import Entry, Payload
 from steno.render.changes import describe_change, format_change
 from steno.render.describe import payload_type
 from steno.render.message_text import ROLE_STYLES, message_paragraphs
@@ -80,7 +79,7 @@ def _explain_context(
     store: Store, log: SessionLog, branch: str, model: _ContextModel, target: ModelTarget
 ) -> _ContextExplanation:
     builder = ContextBuilder(count_tokens=token_counter_for(model.model_id))
-    built = builder.build(log.path(branch), target, restore_blobs=partial(_restore_message, store))
+    built = builder.build(log.path(branch), target, restore_blobs=partial(_restore_payload, store))
     losses: tuple[Change, ...] = ()
     if model.vendor is not None:
         encoder = build_encoder(model.vendor, load_wire(model.vendor.wire))
@@ -88,11 +87,11 @@ def _explain_context(
     return _ContextExplanation(log, branch, model, built, losses)
 
 
-def _restore_message(store: Store, message: Message) -> Message:
-    """Return a message with the content of its blobs, if that can be read."""
+def _restore_payload(store: Store, payload: Payload) -> Payload:
+    """Return a payload with the content of its blobs, if that can be read."""
     with suppress(Missing, Damaged):
-        return restore_blobs(message, store.blob)
-    return message
+        return restore_blobs(payload, store.blob)
+    return payload
 
 
 _ARGUMENTS: Final = (
