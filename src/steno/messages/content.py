@@ -232,7 +232,7 @@ class Opaque(_ContentBlock, frozen=True, tag="opaque", kw_only=True):
     origin: str
 
     def __post_init__(self) -> None:
-        if is_utf8_text(self.raw) and self.unknown == RawJson(self.raw):
+        if self.unknown and self.unknown.text == self.raw:
             force_setattr(self, "unknown", NOTHING)  # set again below unless `origin` was replaced
         check_fields(self)
         if self.origin == OWN_FORMAT:

@@ -8,15 +8,28 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from steno import ChatMessage
+from steno import ChatMessage, Conversation, Text
 from steno.agent import CallStarted, Limits, LoopEvent
 from steno.agent.replay.recorded_run import is_made_by_run
 from steno.agent.replay.verify import ReplayResult, replay
 from steno.errors import Missing
+from steno.formats import build_records
 from steno.messages.event import TextDelta
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.messages.outcome import Outcome
-from steno.records.entry import Entry, Feedback, ModelChange, Redacted, Rewind
+from steno.records import Header
+from steno.records.entry import (
+    Compaction,
+    Entry,
+    Feedback,
+    ImageAnalysis,
+    Label,
+    ModelChange,
+    Redacted,
+    Resolution,
+    ResolutionStatus,
+    Rewind,
+)
 from steno.store import MemoryStore
 from tests.agent.agent_setup import AgentHarness, call, read_tool, run, turn_with_calls
 from tests.agent.replay.random_sessions import RandomSession
@@ -73,6 +86,30 @@ def test_a_session_that_no_agent_made_is_replayed() -> None:
     conversation.append(ChatMessage.assistant("Yes."), audit={"model": "lab/small"})
     result = replayed(list(store.records(conversation.id)))
     assert (result.is_same, result.entries, result.made_by_loop) == (True, 7, 4)
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        Feedback(target="elsewhere", text="Shorter."),
+        Label(target="elsewhere", text="first"),
+        Compaction(through="elsewhere", summary="A greeting."),
+        ImageAnalysis(target="elsewhere", block=0, answer="elsewhere"),
+        Resolution(
+            target="elsewhere", block=0, status=ResolutionStatus.RESOLVED, content=(Text("x"),)
+        ),
+    ],
+    ids=lambda payload: type(payload).__name__,
+)
+def test_an_imported_log_that_refers_to_an_entry_outside_of_it_is_replayed(payload: Any) -> None:
+    conversation = Conversation([ChatMessage.user("Hi"), ChatMessage.assistant("Hello")])
+    entries = list(conversation.entries())
+    for more in (payload, ChatMessage.user("And?"), ChatMessage.assistant("Well.")):
+        entries.append(Entry(id=f"e{len(entries)}", parent=entries[-1].id, payload=more))
+    store = MemoryStore()
+    store.add_session(Header(id="s"), build_records(entries))
+    result = run(replay(store.records("s")))
+    assert result.is_same, str(result.difference)
 
 
 def test_an_empty_session_is_the_same() -> None:

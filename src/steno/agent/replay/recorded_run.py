@@ -479,6 +479,8 @@ class ReplayState:
             self.conversation.append(entry.payload, decision=entry.decision, audit=entry.audit)
         except ReplayEnded:  # the entry has members that this version does not know
             return False
+        except Missing:  # it refers to an entry that the records do not have; an import may
+            return False
         finally:
             self._is_copying = False
         return True

@@ -24,6 +24,7 @@ from steno.errors import Damaged, InvalidValue, Missing, StenoError
 from steno.log.blobs import restore_blobs
 from steno.log.queries import current_model
 from steno.messages.change import Change
+from steno.messages.message import Message
 from steno.providers import CATALOG, Vendor
 from steno.providers.endpoint import build_encoder
 from steno.providers.model_discovery import EMBEDDED, OFFLINE, find_model, parse_model_name
