@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from steno.markdown_lines import LineKind, classify_lines, split_quotations
 
@@ -28,17 +31,68 @@ from steno.markdown_lines import LineKind, classify_lines, split_quotations
         ("a\r\n> b\r\n", "a", "b"),
         ("```\nnever closed\n> end", "", "never closed\n> end"),
         ("`STOP` and 1 > 0", "`STOP` and 1 > 0", ""),
+        ("a\u2028b\nc", "a\u2028b\nc", ""),
+        ("```\ncode\u2028```\nstill code\n```\nafter", "after", "code\u2028```\nstill code"),
+        ("a\r> b\rc", "a\n\nc", "b"),
+        ("> quote\n> ```\n> code\n\nprose after", "prose after", "quote\n\ncode"),
+        ("> ```\n> code\nprose\n```\nmore\n```", "prose", "code\n\nmore"),
+        ("> > ```\n> > code\n> > > more\n> > ```\nprose", "prose", "code\n> more"),
+        ("> > ```\n> > code\n> quote", "", "code\nquote"),
+        ("```\ncode\n> ```\n```\nprose", "prose", "code\n> ```"),
+        ("~~~\ncode\n~~~ ~\n~~~\x0b\n~~~ \t\nprose", "prose", "code\n~~~ ~\n~~~\x0b"),
+        ("> ```\n>  code\n>more\n>", "", " code\nmore"),
     ],
 )
 def test_quotations_are_separated_from_prose(text: str, prose: str, quotations: str) -> None:
     assert split_quotations(text) == (prose, quotations)
 
 
-@given(st.text(st.sampled_from("`~> a\n\r\t")))
+# Python's `str.splitlines` also splits at these characters.
+_NO_LINE_BREAKS = ("\u2028", "\u2029", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85")
+_FENCES = ("```", "~~~", "`", "~", ">", "a", "\n", "\n")
+
+
+def texts_of(*pieces: str) -> st.SearchStrategy[str]:
+    return st.lists(st.sampled_from([*pieces, *_NO_LINE_BREAKS[::3]]), max_size=30).map("".join)
+
+
+@given(texts_of(*_FENCES, *_NO_LINE_BREAKS, "> ", "\r", "\r\n", "\t", " "))
 def test_every_line_has_one_kind(text: str) -> None:
     lines = [*classify_lines(text)]
-    assert "".join(line for _, line in lines) == text
-    fences = [kind for kind, _ in lines if kind in (LineKind.OPENING_FENCE, LineKind.CLOSING_FENCE)]
-    assert all(kind is LineKind.OPENING_FENCE for kind in fences[::2])
-    assert all(kind is LineKind.CLOSING_FENCE for kind in fences[1::2])
+    assert "".join(line.text for line in lines) == text
+    assert [line.text for line in lines] == re.findall(r"[^\r\n]*(?:\r\n?|\n)|[^\r\n]+", text)
+    is_open = False
+    for line in lines:
+        if line.kind in (LineKind.CODE, LineKind.CLOSING_FENCE):
+            assert is_open
+        is_open = line.kind in (LineKind.OPENING_FENCE, LineKind.CODE)
+        assert line.quote_depth <= line.text.count(">")
+    split_quotations(text)
+
+
+@given(st.text(st.sampled_from("```~~~>>a\n\n\u2028\x0b\x85")))
+def test_the_code_blocks_are_those_of_a_parser(text: str) -> None:
+    """Without indentation, where the rules differ on purpose."""
+    fences = [token for token in MarkdownIt("commonmark").parse(text) if token.type == "fence"]
+    numbers = {number for fence in fences for number in range(*(fence.map or ()))}
+    lines = [*classify_lines(text)]
+    assert {n for n, line in enumerate(lines) if line.kind is not LineKind.PROSE} == numbers
+
+
+@given(st.text(st.sampled_from("a>\n\u2028\x0b\x1c\x85")))
+def test_no_character_of_a_text_is_added_or_lost(text: str) -> None:
+    """Except for marks, blank lines, and white space around the prose."""
+    prose, quotations = split_quotations(f"a{text}")
+    for line in f"a{text}".split("\n"):
+        content = line.lstrip(">")
+        assert content.strip() in (prose if content == line else quotations)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["```", "`", "~", ">", "> ", "\u2028", "\r", "\r\n", "> ```\n", "> > ```\n", ">```a`\n", "\t"],
+)
+def test_a_long_text_takes_linear_time(piece: str) -> None:
+    text = piece * 100_000
+    assert sum(len(line.text) for line in classify_lines(text)) == len(text)
     split_quotations(text)

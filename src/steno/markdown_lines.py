@@ -1,7 +1,8 @@
 """Find the code blocks and the quotations in Markdown, line by line and without a parser.
 
-The rules are those of CommonMark for fences, except that a fence may be indented and quoted at any
-depth. Indented code blocks are prose, because most indented text is a part of a list.
+The rules are those of CommonMark for line breaks and fences, except that a fence and the mark of a
+block quote may be indented to any depth, as they are in lists. Indented code blocks are prose,
+because most indented text is a part of a list.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-_FENCE: Final = re.compile(r"[ \t>]*(`{3,}(?=[^`]*$)|~{3,})(.*)", re.DOTALL)
+# `str.splitlines` also splits at U+2028, form feeds and other characters, which are text here.
+_LINE: Final = re.compile(
+    r"(?!\Z)(?P<marks>[ \t>]*+)(?P<fence>`{3,}+|~{3,}+)?(?P<rest>[^\r\n]*+)(?:\r\n?|\n|\Z)"
+)
 _QUOTE_MARK: Final = re.compile(r" {0,3}> ?")
 _BLANK_LINES: Final = re.compile(r"\n(?:[ \t]*\n)+")
 
@@ -25,22 +29,39 @@ class LineKind(Enum):
     CLOSING_FENCE = auto()
 
 
-def classify_lines(text: str) -> Iterator[tuple[LineKind, str]]:
-    """Yield each line of a text, with its line break, and its kind.
+class MarkdownLine(NamedTuple):
+    """A line of a text in Markdown."""
 
-    A code block whose fence is not closed extends to the end.
+    kind: LineKind
+    text: str
+    """The line with its line break."""
+    quote_depth: int = 0
+    """The number of block quotes around the code block of the line; 0 for prose."""
+
+
+def classify_lines(text: str) -> Iterator[MarkdownLine]:
+    """Yield each line of a text.
+
+    A code block whose fence is not closed extends to the end of the block quote or the text.
     """
-    fence = ""
-    for line in text.splitlines(keepends=True):
-        found = _FENCE.match(line)
-        if not fence:
-            fence = found[1] if found else ""
-            yield LineKind.OPENING_FENCE if found else LineKind.PROSE, line
-        elif found and found[1].startswith(fence) and not found[2].strip():
-            fence = ""
-            yield LineKind.CLOSING_FENCE, line
+    fence, depth = "", 0
+    for found in _LINE.finditer(text):
+        line, run = found[0], found["fence"]
+        if fence and (marks := found["marks"].count(">")) >= depth:
+            is_end = run is not None and marks == depth and _closes(fence, run, found["rest"])
+            yield MarkdownLine(LineKind.CLOSING_FENCE if is_end else LineKind.CODE, line, depth)
+            fence = "" if is_end else fence
+        elif run is not None and (run[0] == "~" or "`" not in found["rest"]):
+            fence, depth = run, found["marks"].count(">")
+            yield MarkdownLine(LineKind.OPENING_FENCE, line, depth)
         else:
-            yield LineKind.CODE, line
+            fence = ""
+            yield MarkdownLine(LineKind.PROSE, line)
+
+
+def _closes(fence: str, run: str, rest: str) -> bool:
+    """Return whether a line with a run of fence characters closes a code block."""
+    return run.startswith(fence) and not rest.strip(" \t")
 
 
 class ProseAndQuotations(NamedTuple):
@@ -59,25 +80,32 @@ def split_quotations(text: str) -> ProseAndQuotations:
     """
     prose: list[str] = []
     quotations: list[str] = []
-    is_quoted_code = False
-    for kind, ended_line in classify_lines(text):
+    for kind, ended_line, quote_depth in classify_lines(text):
         line = ended_line.rstrip("\r\n")
         mark = _QUOTE_MARK.match(line)
-        unmarked = line if mark is None else line[mark.end() :]
         if kind is LineKind.CODE:
-            quotations.append(unmarked if is_quoted_code else line)
+            quotations.append(_without_marks(line, quote_depth))
         elif kind is LineKind.PROSE and mark is not None:
-            quotations.append(unmarked)
+            quotations.append(line[mark.end() :])
             prose.append("")
         elif kind is LineKind.PROSE:
             prose.append(line)
             _end_passage(quotations)
         else:
-            is_quoted_code = mark is not None
             prose.append("")
             _end_passage(quotations)
     one_blank_line = _BLANK_LINES.sub("\n\n", "\n".join(prose))
     return ProseAndQuotations(one_blank_line.strip(), "\n".join(quotations).strip("\n"))
+
+
+def _without_marks(line: str, quote_depth: int) -> str:
+    """Return a line of a code block without the marks of the block quotes around the block."""
+    if not quote_depth:
+        return line
+    end = 0
+    for _ in range(quote_depth):
+        end = line.index(">", end) + 1
+    return line[end:].removeprefix(" ")
 
 
 def _end_passage(lines: list[str]) -> None:

@@ -372,7 +372,7 @@ def find_prose_spans(text: str) -> Iterator[tuple[int, int]]:
 def _find_paragraph_spans(text: str) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each paragraph outside of code fences."""
     start = at = 0
-    for kind, line in classify_lines(text):
+    for kind, line, _ in classify_lines(text):
         end = at + len(line)
         if kind is LineKind.OPENING_FENCE or (kind is LineKind.PROSE and not line.strip()):
             yield start, at

@@ -22,7 +22,7 @@ from tests.raised_errors import raises_code
 
 PIECES = st.sampled_from(
     [
-        *"@@@\\\"'` \n/.:-1*[]{}()?\0…é\ud800",
+        *"@@@\\\"'` \n/.:-1*[]{}()?\0…é\ud800\u2028\x0b\x0c\x1c\x85>",
         *("```", "~~~", "..", ":10-2", "a.py", "src", "alice", ".png", "docs:", "https://", "x://"),
     ]
 )
@@ -381,6 +381,24 @@ def test_in_code_nothing_is_a_mention(workspace: Workspace, text: str) -> None:
     "text", ["a ` and @a.py", "``a` @a.py", "`a\n\n@a.py`", "``` a ``` @a.py", "`x` @a.py `y`"]
 )
 def test_backticks_without_their_like_are_no_code(workspace: Workspace, text: str) -> None:
+    assert read(workspace, text).blocks == (file("a.py"),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> ```\n> @src\n\nSee @a.py",
+        "> ```\n> @src\nSee @a.py",
+        "> > ~~~\n> > @src\n> See @a.py",
+        "a\u2028```\n@a.py\n",
+        "a\x0c~~~\n@a.py\n",
+        "```\n@src\u2028```\n@src\n```\n@a.py",
+    ],
+)
+def test_text_after_a_block_quote_and_text_like_a_fence_are_no_code(
+    workspace: Workspace, text: str
+) -> None:
+    """Only LF, CR and CRLF end a line, and the end of a block quote ends the code in it."""
     assert read(workspace, text).blocks == (file("a.py"),)
 
 
