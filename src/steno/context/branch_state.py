@@ -214,6 +214,7 @@ class BranchState:
 
         `restored` is the payload with the content of its blobs; None if the payload has no blobs.
         """
+        assert not entry.clears_context
         number = self._begin_entry(entry.id)
         payload = entry.payload if restored is None else restored
         match payload:
@@ -234,14 +235,20 @@ class BranchState:
                     self._add_change(entry.id, ChangeCode.REDACTED, "taken_out", payload.kind)
             case Opaque():
                 self._add_change(entry.id, ChangeCode.UNKNOWN, "not_understood", payload.kind)
-            case records.BranchSwitch() | records.Rewind() | records.ModelChange():
-                pass  # these and the next ones concern only the log
-            case records.Label() | records.Approval() | records.Repair():
-                pass
-            case records.GrantRevoked() | records.Redaction() | records.Clear():
-                pass
-            case records.ImageAnalysis():
-                pass
+            case (
+                records.BranchSwitch()
+                | records.Rewind()
+                | records.ModelChange()
+                | records.Label()
+                | records.Approval()
+                | records.ImageAnalysis()
+                | records.Repair()
+                | records.GrantRevoked()
+                | records.Redaction()
+            ):
+                pass  # these concern only the log
+            case records.Clear():
+                raise AssertionError("a clear begins a new state")
             case _:
                 assert_never(payload)
         self._end_entry()
