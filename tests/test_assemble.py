@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import count
 from typing import Any
 
@@ -32,6 +32,8 @@ from steno import (
     ToolCallEnd,
     Usage,
 )
+from steno.assemble import WireEvent, events_from_message
+from steno.messages.call import build_call
 
 SEAL = Seal(data="sig", provider="anthropic", api="anthropic_messages", model="m")
 
@@ -40,7 +42,7 @@ def made_ids() -> Iterator[str]:
     return (f"made_{number}" for number in count())
 
 
-def assemble(*events: Event) -> tuple[AssistantMessage, list[Event]]:
+def assemble(*events: WireEvent) -> tuple[AssistantMessage, list[Event]]:
     ids = made_ids()
     assembler = Assembler(new_id=lambda: next(ids))
     told: list[Event] = []
@@ -104,6 +106,68 @@ def test_a_call_with_the_id_of_an_earlier_call_gets_an_id_of_its_own() -> None:
     conversation = Conversation([ChatMessage.user("Read.")])
     conversation.append(message)
     assert conversation.outstanding == ("c1", "made_0")
+
+
+def begun_and_ended(first: str, second: str) -> list[Event]:
+    return [
+        *(ToolCallBegin(0, "c1", first), ToolCallDelta(0, arguments_delta='{"n": 1}')),
+        *(ToolCallEnd(0, "c1"), ToolCallBegin(1, "c1", second)),
+        *(ToolCallDelta(1, arguments_delta='{"n": 2}'), ToolCallEnd(1, "c1")),
+    ]
+
+
+def begun_at_once(first: str, second: str) -> list[Event]:
+    return [
+        *(ToolCallBegin(0, "c1", first), ToolCallBegin(1, "c1", second)),
+        *(ToolCallDelta(0, arguments_delta='{"n": 1}'), ToolCallEnd(0, "c1")),
+        *(ToolCallDelta(1, arguments_delta='{"n": 2}'), ToolCallEnd(1, "c1")),
+    ]
+
+
+def repeating_the_id(first: str, second: str) -> list[Event]:
+    return [
+        *(ToolCallBegin(0, "c1", first), ToolCallBegin(1, "c1", second)),
+        *(ToolCallDelta(0, "c1", None, '{"n": 1}'), ToolCallDelta(1, "c1", None, '{"n": 2}')),
+        *(ToolCallEnd(0, "c1"), ToolCallEnd(1, "c1")),
+    ]
+
+
+@pytest.mark.parametrize("script", [begun_and_ended, begun_at_once, repeating_the_id])
+@pytest.mark.parametrize("second", ["read", "write"])
+def test_a_call_that_begins_with_the_id_of_an_earlier_call_is_another_call(
+    script: Callable[[str, str], list[Event]], second: str
+) -> None:
+    message, events = assemble(*script("read", second), END)
+    assert [(call.id, call.name, call.arguments) for call in message.tool_calls] == [
+        ("c1", "read", '{"n": 1}'),
+        ("made_0", second, '{"n": 2}'),
+    ]
+    ends = [(event.index, event.id) for event in events if isinstance(event, ToolCallEnd)]
+    assert ends == [(0, "c1"), (1, "made_0")]
+
+
+@pytest.mark.parametrize("arguments", ["{}", "", "{", "text"])
+@pytest.mark.parametrize("second", ["read", "write"])
+def test_a_message_in_which_two_calls_share_an_id_is_rebuilt_with_two_ids(
+    arguments: str, second: str
+) -> None:
+    content = tuple(build_call("c1", name, arguments) for name in ("read", second))
+    told = list(
+        events_from_message(AssistantMessage(content=content, stop_reason=StopReason.TOOL_USE))
+    )
+    message = assemble(*told)[0]
+    assert [(call.name, call.arguments) for call in message.tool_calls] == [
+        (call.name, call.arguments) for call in content
+    ]
+    assert [call.id for call in message.tool_calls] == ["c1", "made_0"]
+
+
+def test_a_name_that_a_second_begin_adds_is_in_a_message_that_was_read_before() -> None:
+    assembler = Assembler()
+    assembler.feed(ToolCallBegin(0, "c1"))
+    assert assembler.message().tool_calls[0].name == ""
+    assembler.feed(ToolCallBegin(0, "c1", "read"))
+    assert assembler.message().tool_calls == (ToolCall(id="c1", name="read"),)
 
 
 def test_text_and_thinking_may_share_an_index() -> None:

@@ -106,7 +106,7 @@ class ToolCallDraft:
 
     __slots__ = (
         *("built", "depth", "extras", "has_ended", "has_opened", "id", "in_string", "index"),
-        *("is_escaped", "made_id", "name", "number", "parts", "scanned", "seal"),
+        *("is_escaped", "name", "number", "own_id", "parts", "scanned", "seal"),
     )
 
     def __init__(self, number: int, index: int | None, id: str | None, name: str | None) -> None:
@@ -118,7 +118,8 @@ class ToolCallDraft:
         self.seal: Seal | None = None
         self.extras: ExtrasByWire | None = None
         self.has_ended: bool = False
-        self.made_id: str | None = None
+        self.own_id: str | None = None
+        """The id of the call in the message, if it is not the id that the provider sent."""
         self.built: AnyToolCall | None = None
         # The state of `is_complete`: the number of scanned parts, and the nesting after them.
         self.scanned: int = 0
@@ -128,9 +129,9 @@ class ToolCallDraft:
     def build(self, new_id: Callable[[], str]) -> AnyToolCall:
         """Return the call built from the parts so far; it is cached until another part arrives."""
         if self.built is None:
-            if self.id is None and self.made_id is None:
-                self.made_id = new_id()  # not in `id`: the provider's own id may still arrive
-            call_id = self.id or self.made_id or ""
+            if self.id is None and self.own_id is None:
+                self.own_id = new_id()
+            call_id = self.own_id or self.id or ""
             arguments = join_surrogates("".join(self.parts))
             self.built = build_call(
                 call_id, self.name or "", arguments, seal=self.seal, extras=self.extras
@@ -187,16 +188,22 @@ def merge_extras(found: ExtrasByWire | None, news: Mapping[str, Mapping[str, Any
     return merged
 
 
-def is_different_call(call: ToolCallDraft, index: int | None, name: str | None) -> bool:
-    """Return whether a part that has the id of `call` belongs to a different call.
+def is_different_call(
+    call: ToolCallDraft, index: int | None, name: str | None, fragment: str
+) -> bool:
+    """Return whether a fragment that has the id of `call` belongs to a different call.
 
-    Some servers reuse ids. The part belongs to a different call if its index differs from that of
-    `call`, and if either its name differs, too, or the arguments of `call` are complete. If an
-    index or a name is unknown, the part belongs to `call`.
+    Some servers reuse ids, and others repeat the id and the name in every fragment. A fragment
+    without a name belongs to `call`, and so does a fragment with the index of `call`.
     """
-    if None in (index, call.index, name, call.name) or index == call.index:
+    if name is None or call.name is None:
         return False
-    return name != call.name or call.is_complete()
+    if index is None or call.index is None:
+        is_start = name != call.name or fragment.lstrip().startswith("{")
+        return is_start and call.is_complete()
+    if index == call.index:
+        return False
+    return name != call.name or call.has_ended or call.is_complete()
 
 
 # -- events to a message ---------------------------------------------------------------------
@@ -359,8 +366,9 @@ class Assembler:
 
     def _begin_call(self, index: int | None, id: str | None, name: str | None) -> tuple[Event, ...]:
         id, name = id or None, name or None
-        call = None if id is None else self._call_by_id.get(id)
-        if call is None:
+        call = self._find_by_id(index, id)
+        # No server announces a call twice under two indexes, so another index is another call.
+        if call is None or (index != call.index and None not in (index, call.index)):
             return (self._open_call(index, id, name),)
         late_id, late_name = self._fill_id_and_name(call, id, name)
         return (ToolCallDelta(call.number, late_id, late_name),) if late_name else ()
@@ -388,7 +396,7 @@ class Assembler:
         id, name = self._fill_id_and_name(call, id, name)
         if call.has_ended and not fragment.strip() and not (id or name):
             return ()  # white space after the end changes nothing
-        call.built, call.has_ended = None, False
+        call.has_ended = False
         call.parts.append(fragment)
         return (ToolCallDelta(call.number, id, name, fragment or None),)
 
@@ -396,9 +404,9 @@ class Assembler:
         self, index: int | None, id: str | None, name: str | None, fragment: str
     ) -> ToolCallDraft | None:
         """Return the call to which a fragment belongs; None if the fragment starts a new call."""
-        known = None if id is None else self._call_by_id.get(id)
+        known = self._find_by_id(index, id)
         if known is not None:
-            return None if is_different_call(known, index, name) else known
+            return None if is_different_call(known, index, name, fragment) else known
         call = None if index is None else self._call_by_index.get(index)
         if call is None and self._calls:
             call = self._calls[-1]
@@ -407,6 +415,16 @@ class Assembler:
         if call is None or (id is not None and call.id is not None):
             return None  # there is no call, or a new id starts a new one, even at a used index
         return None if self._starts_another(call, name, fragment) else call
+
+    def _find_by_id(self, index: int | None, id: str | None) -> ToolCallDraft | None:
+        """Return the call to which the provider gave an id; if there are several, that at `index`.
+
+        If none of them is at `index`, return the latest one.
+        """
+        if id is None:
+            return None
+        call = None if index is None else self._call_by_index.get(index)
+        return call if call is not None and call.id == id else self._call_by_id.get(id)
 
     def _starts_another(self, call: ToolCallDraft, name: str | None, fragment: str) -> bool:
         if name is None or call.name is None:
@@ -425,27 +443,28 @@ class Assembler:
         """
         late_id = id if call.id is None else None
         late_name = name if call.name is None else None
+        call.built = None
         if late_id is not None:
-            call.id = late_id
+            call.id, call.own_id = late_id, None
             self._call_by_id[late_id] = call
         if late_name is not None:
             call.name = late_name
         return late_id, late_name
 
     def _open_call(self, index: int | None, id: str | None, name: str | None) -> ToolCallBegin:
-        # Some servers reuse the id of another call of the response, but results need distinct ids.
-        own_id = self._new_id() if id in self._call_by_id else id
-        call = ToolCallDraft(len(self._calls), index, own_id, name)
+        call = ToolCallDraft(len(self._calls), index, id, name)
+        if id in self._call_by_id:
+            call.own_id = self._new_id()  # the results of two calls with one id would be mixed up
         self._calls.append(call)
         self._drafts.append(call)
         if id is not None:
             self._call_by_id[id] = call
         if index is not None:
             self._call_by_index[index] = self._latest_at[index] = call
-        return ToolCallBegin(call.number, own_id, name)
+        return ToolCallBegin(call.number, call.own_id or id, name)
 
     def _end_call(self, index: int | None, id: str | None) -> tuple[Event, ...]:
-        call = self._call_by_id.get(id) if id else None
+        call = self._find_by_id(index, id)
         if call is None and index is not None:
             call = self._call_by_index.get(index)
         if call is None or call.has_ended:

@@ -326,6 +326,67 @@ def test_calls_of_one_id_and_one_name_are_two_if_their_indexes_are(first: str) -
     assert [call.arguments for call in message.tool_calls] == ['{"x":1}', '{"x":2}']
 
 
+def responses_call(arguments: str | None) -> dict[str, Any]:
+    return {"type": "function_call", "call_id": "c", "name": "f", "arguments": arguments or ""}
+
+
+def with_two_calls(name: str, arguments: str | None) -> dict[str, Any]:
+    """Return a whole response of a wire with two calls that share an id and a name."""
+    value = None if arguments is None else json.loads(arguments)
+    function = {"name": "f"} | ({} if value is None else {"arguments": value})
+    text = {"name": "f"} | ({} if arguments is None else {"arguments": arguments})
+    match name:
+        case "openai_chat":
+            message = {"tool_calls": [{"id": "c", "type": "function", "function": text}] * 2}
+            return {"choices": [{"message": message, "finish_reason": "tool_calls"}]}
+        case "openai_responses":
+            return {"status": "completed", "output": [responses_call(arguments)] * 2}
+        case "anthropic_messages":
+            block = {"type": "tool_use", "id": "c", "name": "f", "input": value}
+            return {"type": "message", "content": [block] * 2, "stop_reason": "tool_use"}
+        case "gemini":
+            part = {"functionCall": {"id": "c", "name": "f", "args": value}}
+            content = {"parts": [part] * 2}
+            return {"candidates": [{"content": content, "finishReason": "STOP"}]}
+        case "ollama_chat":
+            call = {"id": "c", "function": function}
+            return {"message": {"content": "", "tool_calls": [call] * 2}, "done": True}
+        case _:
+            call = {"id": "c", **text}
+            return {"role": "assistant", "tool_calls": [call] * 2, "stop_reason": "tool_use"}
+
+
+@pytest.mark.parametrize("arguments", [None, "{}", '{"x":1}'])
+@pytest.mark.parametrize("name", ANSWERS)
+def test_two_calls_of_a_whole_response_never_share_an_id(name: str, arguments: str | None) -> None:
+    body = json.dumps(with_two_calls(name, arguments), separators=(",", ":"))
+    first, second = ANSWERS[name][0].decode_response(body).tool_calls
+    assert (first.id, first.name, first.arguments) == ("c", "f", arguments or "{}")
+    assert (second.name, second.arguments) == ("f", arguments or "{}")
+    assert second.id != first.id
+
+
+def test_calls_of_responses_that_are_announced_together_stay_apart() -> None:
+    added = [
+        {"type": "response.output_item.added", "output_index": index, "item": responses_call(None)}
+        for index in range(2)
+    ]
+    done = [
+        {
+            "type": "response.output_item.done",
+            "output_index": index,
+            "item": responses_call(json.dumps({"n": index})),
+        }
+        for index in range(2)
+    ]
+    end = {"type": "response.completed", "response": {"status": "completed"}}
+    message = assemble_message(decode_events(openai_responses, sse(*added, *done, end)))
+    assert [(call.id, call.name, call.arguments) for call in message.tool_calls] == [
+        ("c", "f", '{"n": 0}'),
+        ("made_up", "f", '{"n": 1}'),
+    ]
+
+
 def test_a_call_that_repeats_its_id_and_name_is_one_under_whatever_index() -> None:
     call = {"id": "c", "function": {"name": "f", "arguments": '{"x":'}}
     more = {"id": "c", "function": {"name": "f", "arguments": "1}"}}

@@ -241,6 +241,29 @@ def missing_ids(server: ScriptedServer) -> None:
     require(len({call.id for call in decoded.message.tool_calls}) == 2, "the ids are the same")
 
 
+def repeated_ids(server: ScriptedServer) -> None:
+    """Check that two calls with the same id stay separate, and that the second gets another id."""
+    first, second = _READ_CALL[2], _WRITE_CALL[2]
+    scripts: tuple[Script, ...] = (
+        (WholeCall("a", "read", first), WholeCall("a", "write", second)),
+        (WholeCall("a", "read", first), WholeCall("a", "read", second)),
+        (CallFragment(0, "a", "read", first), CallFragment(1, "a", "read", second)),
+        (
+            *(CallFragment(0, "a", "read", ""), CallFragment(1, "a", "write", "")),
+            *(CallFragment(0, None, None, first), CallFragment(1, None, None, second)),
+        ),
+    )
+    sent = [script for script in scripts if is_expressible(server, *script, _TOOL_USE_END)]
+    if not sent:
+        raise NotExpressible("two calls with the same id")
+    for script in sent:
+        calls = decode_script(server, *script, _TOOL_USE_END).message.tool_calls
+        names = [line.name for line in script if isinstance(line, CallFragment | WholeCall)]
+        wanted = list(zip(names, (first, second), strict=False))
+        expect([(call.name, call.arguments) for call in calls], wanted, "names and arguments")
+        expect([call.id == "a" for call in calls], [True, False], "which calls have the id")
+
+
 def _expect_calls(
     server: ScriptedServer,
     wanted: Sequence[tuple[str, str, str]],

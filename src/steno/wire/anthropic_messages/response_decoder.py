@@ -103,7 +103,6 @@ class StreamDecoder(base.SseStreamDecoder):
         self._open_blocks: dict[int, _OpenBlock] = {}
         self._unknown_blocks: dict[int, _UnknownBlockBuilder] = {}
         self._latest_index = 0
-        self._indexes_by_call_id: dict[str, int] = {}
 
     @property
     def envelope(self) -> dict[str, Any]:
@@ -302,8 +301,6 @@ class StreamDecoder(base.SseStreamDecoder):
             case "tool_use":
                 block.is_call = True
                 id, name = take_member(members, "id", str), take_member(members, "name", str)
-                if id and self._indexes_by_call_id.setdefault(id, index) != index:
-                    id = None  # two calls share an id: their results could not be distinguished
                 events.append(ToolCallPart(index, id, name, starts=True))
                 text = raw_text(members.pop("input", NULL))
                 # Anthropic sends an empty object here and the input in deltas.

@@ -120,6 +120,7 @@ class StreamDecoder(base.StreamDecoder):
                 extras["function"] = tolerant.parse_extras(call.function.rest)
         if extras:
             events.append(ExtrasAdded(index, {NAME: extras}))
+        events.append(ToolCallPart(index, ends=True))
 
     def _read_unknown(self, payload: bytes, rest: RawMembers, events: list[WireEvent]) -> None:
         """Read the members that `MessageChunk` does not declare.

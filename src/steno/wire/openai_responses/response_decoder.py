@@ -115,7 +115,6 @@ class StreamDecoder(base.StreamDecoder):
                 place=NAME,
             )
         self._output.description = Raw(data)
-        self._output.is_whole = True
         self._end_turn(response, response.status, events)
 
     def _finish(self, events: list[WireEvent]) -> None:
@@ -265,14 +264,11 @@ class _OutputEventBuilder:
         self.description: Raw | None = None
         """The latest JSON of the response object, with or without its output."""
         self.has_refusal = False
-        self.is_whole = False
-        """Whether the response is not streamed, so that no content in it is repeated."""
         self._provider = provider
         self._model = model
         self._has_provider_note = provider == PROVIDER
         self._refusals: dict[int, items.BlockText] = {}
         """The texts of refusals that are not done, by block number."""
-        self._blocks_by_call_id: dict[str, int] = {}
 
     def add_delta(self, delta: DeltaEvent, events: list[WireEvent]) -> None:
         """Add the events of a delta of text, reasoning, arguments or a refusal."""
@@ -454,10 +450,7 @@ class _OutputEventBuilder:
                 arguments = known.take_remaining(piece.arguments) or None
                 if not item.has_begun:
                     item.has_begun = bool(piece.id and piece.name)
-                    # The results of two calls with the same id could not be distinguished.
-                    is_taken = self._blocks_by_call_id.setdefault(piece.id, block) != block
-                    id = None if self.is_whole and is_taken else piece.id
-                    events.append(ToolCallPart(block, id, piece.name, arguments))
+                    events.append(ToolCallPart(block, piece.id, piece.name, arguments))
                 elif arguments:
                     events.append(ToolCallPart(block, arguments=arguments))
             case Opaque():
