@@ -4,9 +4,10 @@ Wires, the context builder and file formats report changes as data (`steno.messa
 This module contains their texts, except for those of repairs (`explain_repair`). No code parses the
 texts.
 
-Most fields that a server ignores need no attention; they are counted and reported in one line. All
-other changes, such as an omitted image, a shortened result or a repair, are reported individually,
-unless the user requested them.
+Most fields that a server ignores need no attention; they are counted and reported in one line. The
+same content in another form, such as two messages that are merged, is not reported. All other
+changes, such as an omitted image, a shortened result or a repair, are reported individually, unless
+the user requested them.
 """
 
 from __future__ import annotations
@@ -278,17 +279,23 @@ _IGNORED_BY_SERVER: Final = frozenset(
     {
         ChangeCode.SEAL,
         ChangeCode.THINKING,
-        ChangeCode.CALL_ID,
-        ChangeCode.TOOL_NAME,
         ChangeCode.EXTRAS,
-        ChangeCode.OUTCOME,
-        ChangeCode.SYSTEM,
-        ChangeCode.ORDER,
-        ChangeCode.BLANK,
         ChangeCode.TOOL,
         ChangeCode.SETTING,
     }
 )
+
+_ADAPTED: Final = frozenset(
+    {
+        ChangeCode.CALL_ID,
+        ChangeCode.TOOL_NAME,
+        ChangeCode.OUTCOME,
+        ChangeCode.SYSTEM,
+        ChangeCode.ORDER,
+        ChangeCode.BLANK,
+    }
+)
+"""Changes of the form in which content is sent; the content itself is complete."""
 
 _REQUESTED: Final = frozenset(
     {ChangeCode.MODE, ChangeCode.COMPACTED, ChangeCode.CLEARED, ChangeCode.TOOLS_LEFT_OUT}
@@ -298,8 +305,9 @@ _REQUESTED: Final = frozenset(
 
 def notice_text(change: Change) -> str | None:
     """Return the text of a change for the user; None if the user does not need to see it."""
-    is_shown = change.code not in _REQUESTED and not is_ignored_by_server(change)
-    return describe_change(change) if is_shown else None
+    if is_ignored_by_server(change) or change.code in _ADAPTED | _REQUESTED:
+        return None
+    return describe_change(change)
 
 
 def is_ignored_by_server(change: Change) -> bool:

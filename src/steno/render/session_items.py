@@ -442,7 +442,8 @@ def describe_bug(error: Exception) -> str:
 class ChangeSummarizer:
     """Passes events to a listener, with changes converted to notices.
 
-    All fields that the server ignores are combined in one notice.
+    All fields that the server ignores are combined in one notice. Changes that the user does not
+    need to see are dropped.
     """
 
     def __init__(self, listener: SessionListener, *, is_verbose: bool) -> None:
