@@ -83,6 +83,24 @@ def test_a_block_without_a_type_is_described_without_one(reason: str) -> None:
     assert "of the type" not in describe_change(change)
 
 
+@pytest.mark.parametrize(
+    "reason", sorted(reason for code, reason in REASONS if code is ChangeCode.INVALID_CALL)
+)
+def test_an_invalid_call_is_described_with_its_tool_and_its_id(reason: str) -> None:
+    change = Change(ChangeCode.INVALID_CALL, reason, value="read", target="call_1")
+    assert " read (call_1) " in describe_change(change)
+    unnamed = describe_change(Change(ChangeCode.INVALID_CALL, reason))
+    assert "  " not in unnamed
+    assert "(" not in unnamed
+
+
+def test_a_block_of_an_imported_file_is_not_attributed_to_a_version_of_steno() -> None:
+    change = Change(ChangeCode.OPAQUE, "other_wire", value="steno", names=("image_url",))
+    sentence = describe_change(change)
+    assert "image_url" in sentence
+    assert "version" not in sentence
+
+
 @pytest.mark.parametrize("code", OrderCode)
 def test_every_repair_is_described_by_its_code(code: OrderCode) -> None:
     change = Change(ChangeCode.REPAIRED, code.value, entry="e1")

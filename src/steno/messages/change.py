@@ -125,7 +125,10 @@ class Change(RedactedRepr, frozen=True):
     number: int | None = None
     """The number of the block, the number of items left out, or the limit that was set."""
     target: str = ""
-    """The path, URI or MIME type of the reference that the change is about; not part of `repr`."""
+    """The path, URI or MIME type of the reference that the change is about, or the id of the call.
+
+    It is not part of `repr`.
+    """
 
     @property
     def place_parts(self) -> PlaceParts:

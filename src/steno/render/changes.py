@@ -111,9 +111,18 @@ def _sentence_of_part(noun: str, reason: str, change: Change) -> str:
 
 
 def _sentence_of_opaque(change: Change) -> str:
-    """Return the sentence for a block of an unknown type, which only one program can read."""
-    owner = "a newer version of steno" if change.value == OWN_FORMAT else change.value
-    return _sentence_of_part("a block", f"only {owner} has", change)
+    """Return the sentence for a block of an unknown type.
+
+    A block that was recorded in our own format may come from a file of any program.
+    """
+    is_ours = change.value == OWN_FORMAT
+    reason = "steno does not know" if is_ours else f"only {change.value} has"
+    return _sentence_of_part("a block", reason, change)
+
+
+def _sentence_of_invalid_call(argument: str, change: Change) -> str:
+    names = " ".join(filter(None, [change.value, change.target and f"({change.target})"]))
+    return f"sent the raw text of the invalid call {names}".rstrip() + f" as {argument}"
 
 
 def _sentence_of_unknown_entry(change: Change) -> str:
@@ -178,8 +187,8 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
         "sent_as_error": "the outcome of the call ({value}) is sent as an error",
     },
     ChangeCode.INVALID_CALL: {
-        "raw_text_as_only_argument": "sent the raw text as the only argument",
-        "raw_text_as_argument": "sent the raw text as an argument",
+        "raw_text_as_only_argument": partial(_sentence_of_invalid_call, "its only argument"),
+        "raw_text_as_argument": partial(_sentence_of_invalid_call, "an argument"),
     },
     ChangeCode.SYSTEM: {"sent_as_user": "sent as text of the user"},
     ChangeCode.ORDER: {

@@ -352,7 +352,13 @@ class ValueWriter:
         if isinstance(call, ToolCall):
             # The exact text of the model, since another order or spacing would miss prompt caches.
             return msgspec.Raw(call.arguments.encode())
-        self.losses.note(ChangeCode.INVALID_CALL, "raw_text_as_only_argument", at=at)
+        self.losses.note(
+            ChangeCode.INVALID_CALL,
+            "raw_text_as_only_argument",
+            at=at,
+            value=call.name,
+            target=call.id,
+        )
         return msgspec.Raw(encode_json({"invalid_arguments": call.arguments}))
 
     def write_recorded_arguments(self, call: AnyToolCall, form: str | None, at: str) -> Members:

@@ -175,6 +175,8 @@ def test_a_call_that_cannot_be_run_has_its_raw_text_as_an_argument() -> None:
     [sent] = found.json["messages"][0]["tool_calls"]
     assert sent["arguments"] == {"invalid_arguments": '{"p":'}
     assert reasons(found) == ["invalid_call.raw_text_as_only_argument"]
+    [loss] = found.losses
+    assert (loss.value, loss.target) == ("read", "a")
 
 
 def test_a_call_without_a_name_gets_one_that_can_be_sent() -> None:

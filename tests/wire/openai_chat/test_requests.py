@@ -196,6 +196,8 @@ def test_a_call_that_cannot_be_run_is_sent_so_that_the_server_can_read_it() -> N
     [sent] = found.json["messages"][0]["tool_calls"]
     assert msgspec.json.decode(sent["function"]["arguments"]) == {"invalid_arguments": '{"p":'}
     assert reasons(found) == ["invalid_call.raw_text_as_argument"]
+    [loss] = found.losses
+    assert (loss.value, loss.target) == ("read", "a")
 
 
 def test_the_failure_of_a_call_is_reported_as_a_loss() -> None:

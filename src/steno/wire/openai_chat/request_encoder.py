@@ -245,7 +245,13 @@ class CompletionMessageWriter(base.MessageWriter):
         if form.get("arguments_are") == "object":
             arguments = msgspec.Raw(call.arguments.encode())
         elif isinstance(call, InvalidToolCall) and field in self._parsed_fields:
-            self.losses.note(ChangeCode.INVALID_CALL, "raw_text_as_argument", at=at)
+            self.losses.note(
+                ChangeCode.INVALID_CALL,
+                "raw_text_as_argument",
+                at=at,
+                value=call.name,
+                target=call.id,
+            )
             arguments = base.encode_json({"invalid_arguments": call.arguments}).decode()
         return _omit(absent, {"name": name, field: arguments}) | pop_object(form, FUNCTION_EXTRAS)
 
