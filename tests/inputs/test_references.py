@@ -195,12 +195,12 @@ def test_the_installed_ocr_engine_is_found(tmp_path: Path, settings: dict[str, A
 
 
 def test_ocr_can_be_disabled_or_replaced(tmp_path: Path) -> None:
-    assert resolve(InputResolver(tmp_path, ocr=None), text_image()).error_code == "no_ocr"
+    assert resolve(InputResolver(tmp_path, ocr=None), text_image()).error_code == "ocr_off"
     found = resolve(InputResolver(tmp_path, ocr=FakeOcr()), text_image())
     assert (found.details or {})["engine"] == "scribe 1.0"
 
 
-def test_without_an_installed_engine_the_error_is_that_of_disabled_ocr(
+def test_without_an_installed_engine_the_error_is_another_one_than_without_ocr(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "rapidocr", None)

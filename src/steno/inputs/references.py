@@ -203,8 +203,13 @@ def _open_workspace(value: object) -> Workspace | None:
 
 def _ocr_finder(
     ocr: ImageTextReader | str | None, languages: tuple[str, ...]
-) -> Callable[[], ImageTextReader | None]:
-    """Return a function that returns the reader; it searches for an engine when first called."""
+) -> Callable[[], ImageTextReader | None] | None:
+    """Return a function that returns the reader, or None if OCR is turned off.
+
+    The function searches for an engine when it is first called.
+    """
+    if ocr is None:
+        return None
     if not isinstance(ocr, str):
         return lambda: ocr
     if ocr not in OCR_ENGINES:

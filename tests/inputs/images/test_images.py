@@ -238,6 +238,13 @@ def test_without_an_engine_the_error_names_the_extra_and_the_other_ways(
     assert ("the model does not accept images, and" in finding.error) is (mode is AUTO)
 
 
+def test_ocr_that_is_turned_off_is_not_reported_as_missing() -> None:
+    resolver = ImageResolver(None, limits=ANTHROPIC, find_ocr=None)
+    finding = run(resolver.resolve(image(), resolve_context(False)))
+    assert finding.error_code == "ocr_off"
+    assert "pip install" not in (finding.error or "")
+
+
 def test_a_missing_file_is_reported_before_a_missing_engine(tmp_path: Path) -> None:
     missing = image(ImageFile("missing.png"), OCR)
     finding = run(images(tmp_path, ocr=None).resolve(missing, resolve_context()))

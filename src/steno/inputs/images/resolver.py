@@ -56,7 +56,7 @@ class ImageResolver:
 
     `limits` are the limits of the model's API. If the API or the model does not accept images, the
     reader that `find_ocr` returns recognises the text in them; `find_ocr` is first called when an
-    image needs it. `transport` creates the transport that fetches images from URLs; without it, no
+    image needs it. If `find_ocr` is None, OCR is turned off. `transport` creates the transport that fetches images from URLs; without it, no
     image is fetched.
     """
 
@@ -65,7 +65,7 @@ class ImageResolver:
         workspace: Workspace | None,
         *,
         limits: ImageLimits,
-        find_ocr: Callable[[], ImageTextReader | None] = lambda: None,
+        find_ocr: Callable[[], ImageTextReader | None] | None = None,
         transport: Callable[[], Transport] | None = None,
         host_lookup: HostLookup = resolve_host,
         clock: Callable[[], float] = time.monotonic,
@@ -97,12 +97,12 @@ class ImageResolver:
             ocr = await self._text_reader() if uses_ocr else None
             lacks_ocr = uses_ocr and ocr is None
             if lacks_ocr and isinstance(image.source, ImageUrl):  # do not fetch it in vain
-                raise _no_ocr_error(name, fallback)
+                raise self._no_ocr_error(name, fallback)
             data, found_details = await self._load_bytes(image, context)
             details |= found_details
             name = image_name(image, found_details.get("path"))
             if lacks_ocr:  # only now: a missing file is a better reason than a missing engine
-                raise _no_ocr_error(name, fallback)
+                raise self._no_ocr_error(name, fallback)
             if fallback:
                 details |= {"fallback": fallback, "fallback_kind": kind}
             if ocr is not None:
@@ -159,7 +159,17 @@ class ImageResolver:
         )
 
     async def _text_reader(self) -> ImageTextReader | None:
+        if self._find_ocr is None:
+            return None
         return await asyncio.to_thread(self._find_ocr)  # it may search for data of languages
+
+    def _no_ocr_error(self, name: str, fallback: str) -> ToolFailed:
+        before = f"{fallback}, and " if fallback else ""
+        if self._find_ocr is None:
+            message = f"{before}OCR is turned off: turn it on, or {_OTHER_WAYS}"
+            return ToolFailed(message, code="ocr_off", place=name)
+        engine = f"no OCR engine is installed: {install_command('ocr')}"
+        return ToolFailed(f"{before}{engine}, or {_OTHER_WAYS}", code="no_ocr", place=name)
 
     async def _recognise(
         self,
@@ -306,15 +316,9 @@ _NO_VISION: Final = "blind"
 _IMAGE_REFUSED: Final = "refused"
 _NOT_PREPARABLE: Final = "unfit"
 _MAX_NAME_CHARACTERS: Final = 80
-_NO_OCR_HINT: Final = (
-    f"no OCR engine is installed: {install_command('ocr')}, or use mode vision "
-    "(--image-mode vision) with a model that accepts images, or remove the image"
+_OTHER_WAYS: Final = (
+    "use mode vision (--image-mode vision) with a model that accepts images, or remove the image"
 )
-
-
-def _no_ocr_error(name: str, fallback: str) -> ToolFailed:
-    message = f"{fallback}, and {_NO_OCR_HINT}" if fallback else _NO_OCR_HINT
-    return ToolFailed(message, code="no_ocr", place=name)
 
 
 def image_name(image: Image, workspace_path: str | None = None) -> str:
