@@ -11,7 +11,8 @@ from markdown_it import MarkdownIt
 
 from steno import ChatMessage, ToolCall
 from steno.formats import FORMATS, ExportedFile
-from steno.messages.content import Image, ImageUrl, Text
+from steno.messages.content import Image, ImageFile, ImageSource, ImageUrl, Text
+from steno.records.entry import Resolution, ResolutionStatus
 from steno.records.stored_record import Header
 from steno.render.markdown import MAX_INLINE_IMAGE_BYTES
 from steno.render.transcript_document import BranchLocation
@@ -77,6 +78,36 @@ def test_a_small_image_is_in_the_file_and_a_large_one_is_named() -> None:
     assert (lost.reason, lost.place, lost.names) == (
         *("fields", "entries[0]", ("content[0] (image)",)),
     )
+
+
+@pytest.mark.parametrize("name", ["markdown", "html"])
+@pytest.mark.parametrize(
+    "source", [ImageFile("sign.png"), ImageUrl("https://example.org/sign.png")], ids=["file", "url"]
+)
+def test_an_image_whose_bytes_are_in_its_resolution_is_not_reported(
+    name: str, source: ImageSource
+) -> None:
+    prompt = ChatMessage.user([Text("What is it?"), Image(source=source)])
+    resolved = Resolution(
+        target="i1", block=1, status=ResolutionStatus.RESOLVED, content=(image_of_size(9),)
+    )
+    failed = Resolution(target="i1", block=1, status=ResolutionStatus.FAILED, error="gone")
+    lost = [
+        [lost for lost in WRITE_ONLY[name].encode(HEADER, entries, PLACE).losses if lost.names]
+        for entries in (entries_of(prompt, resolved), entries_of(prompt, failed))
+    ]
+    assert lost[0] == []
+    assert [change.names for change in lost[1]] == [("content[1] (image)",)]
+
+
+def test_an_image_that_is_larger_than_the_file_allows_is_reported_once() -> None:
+    prompt = ChatMessage.user([Image(source=ImageFile("sign.png"))])
+    large = image_of_size(MAX_INLINE_IMAGE_BYTES + 1)
+    resolved = Resolution(target="i1", block=0, status=ResolutionStatus.RESOLVED, content=(large,))
+    losses = WRITE_ONLY["markdown"].encode(HEADER, entries_of(prompt, resolved), PLACE).losses
+    assert [(lost.place, lost.names) for lost in losses if lost.names] == [
+        ("entries[1]", ("content[0] (image)",))
+    ]
 
 
 def test_no_address_shows_who_may_read_it() -> None:

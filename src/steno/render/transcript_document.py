@@ -23,6 +23,8 @@ from steno.messages.content import (
     Image,
     ImageBlob,
     ImageData,
+    ImageFile,
+    ImageUrl,
     Opaque,
     Resource,
     Text,
@@ -36,7 +38,15 @@ from steno.messages.message import (
     UserMessage,
 )
 from steno.messages.usage import Usage
-from steno.records.entry import Approval, Entry, ModelChange, Payload, Redacted, Resolution
+from steno.records.entry import (
+    Approval,
+    Entry,
+    ModelChange,
+    Payload,
+    Redacted,
+    Resolution,
+    ResolutionStatus,
+)
 from steno.records.stored_record import Header
 from steno.render.describe import (
     AUDIT_ORIGIN_KEYS,
@@ -260,6 +270,13 @@ class _DocumentBuilder:
         self._entries = {entry.id: entry for entry in entries}
         self._max_image_bytes = max_image_bytes
         self._calls = calls_by_entry(entries)
+        self._resolved = {
+            (resolution.target, resolution.block)
+            for entry in entries
+            if isinstance(resolution := entry.payload, Resolution)
+            and resolution.status is ResolutionStatus.RESOLVED
+        }
+        """The entry id and the block number of each reference whose content is in the document."""
         by_position = {entry.id: number for number, entry in enumerate(entries, start=1)}
         self._numbers = {**by_position, **location.numbers}
 
@@ -377,6 +394,11 @@ class _DocumentBuilder:
             case _:
                 assert_never(block)
 
+    def _is_resolved(self, entry: Entry, number: int, image: Image) -> bool:
+        """Return whether an image is a reference, and a later entry shows its content."""
+        is_reference = isinstance(image.source, ImageFile | ImageUrl)
+        return is_reference and (entry.id, number) in self._resolved
+
     def _is_shown(self, image: Image) -> bool:
         limit, source = self._max_image_bytes, image.source
         return (
@@ -413,8 +435,13 @@ class _DocumentBuilder:
         else:
             names = losses.omitted_of_message(message)
         for number, block in enumerate(getattr(payload, "content", ())):
-            if isinstance(block, Image) and losses.supports_block(block):
-                names += [] if self._is_shown(block) else [f"content[{number}] (image)"]
+            name = f"content[{number}] (image)"
+            if not isinstance(block, Image) or self._is_shown(block):
+                continue
+            if name not in names:
+                names.append(name)
+            if self._is_resolved(entry, number, block):
+                names.remove(name)
         if entry.unknown and entry.is_understood:
             names.append("unknown_members")
         if set(entry.audit or ()).difference(name for _, name in AUDIT_ORIGIN_KEYS):
