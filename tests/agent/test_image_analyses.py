@@ -16,17 +16,20 @@ from steno.agent.replay.verify import replay
 from steno.errors import ProviderError
 from steno.log import VisionAnalysis, vision_analyses
 from steno.messages.change import Change, ChangeCode
-from steno.messages.content import Image, ImageData, ImageUrl, RecognitionMode, Text
+from steno.messages.content import Image, ImageData, ImageUrl, RecognitionMode, Resource, Text
 from steno.messages.event import TextDelta
 from steno.messages.message import AssistantMessage, UserMessage
 from steno.messages.request import Request
 from steno.messages.usage import StopReason
+from steno.ports import ResolvedReference
 from steno.records import Entry, ImageAnalysis
 from steno.store import MemoryStore
 from steno.testing import ScriptedProvider
 from tests.agent.agent_setup import AgentHarness, call, read_tool, run, turn_with_calls
 from tests.agent.reference_doubles import (
+    NOTES,
     FakeOcr,
+    ScriptedResolver,
     agent_in,
     image_file,
     images_in,
@@ -128,6 +131,33 @@ def test_images_sent_as_text_or_not_at_all_are_not_linked(folder: Path) -> None:
     for harness in (read, chosen, left_out, missing):
         assert links(harness) == []
         check_replay(harness)
+
+
+def resolver_of(*content: Text | Image | Resource) -> ScriptedResolver:
+    return ScriptedResolver(lambda _: ResolvedReference(content=content))
+
+
+@pytest.mark.requirement("S2-24")
+def test_the_image_of_a_resource_is_linked() -> None:
+    resolver = resolver_of(Text("A photo."), PICTURE, PICTURE)
+    harness = AgentHarness([ANSWER], target=SEEING, resolver=resolver)
+    run(harness.run(prompt_with("What is it?", NOTES)))
+    assert links(harness) == [("What is it?", 1, ANSWER)]
+    check_replay(harness)
+
+
+def test_a_resource_without_an_image_is_not_linked() -> None:
+    harness = AgentHarness([ANSWER], target=SEEING, resolver=resolver_of(Text("A note.")))
+    run(harness.run(prompt_with("What is it?", NOTES)))
+    assert links(harness) == []
+
+
+def test_the_image_of_a_resource_that_was_shortened_is_not_linked() -> None:
+    target = ModelTarget(vision=True, resource_tokens=100)
+    harness = AgentHarness([ANSWER], target=target, resolver=resolver_of(PICTURE))
+    run(harness.run(prompt_with("What is it?", NOTES)))
+    assert images_in(harness.provider.requests[0]) == []
+    assert links(harness) == []
 
 
 def test_an_image_that_the_model_refused_is_not_linked(folder: Path) -> None:

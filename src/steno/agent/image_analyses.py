@@ -1,5 +1,6 @@
 """Record which response of a model answers the images that the model received.
 
+An image is a block of a prompt, or the content of an MCP resource that the prompt refers to.
 The answer to an image is the next complete response with text and without tool calls. If the run
 ends before such a response, it is the first complete response with text after the image. An image
 has at most one answer on a branch. An image that was sent as text, or not at all, has none.
@@ -13,11 +14,12 @@ from typing import Final, NamedTuple, final
 from steno.agent.recorder import RunRecorder
 from steno.context import BuiltRequest, Change, ChangeCode
 from steno.context.branch_state import build_model_view
-from steno.messages.content import Image
+from steno.messages.content import Image, Resource
 from steno.messages.message import AssistantMessage, UserMessage
 from steno.messages.usage import StopReason
 from steno.records.entry import Entry, ImageAnalysis, Resolution
 
+_REDUCTIONS: Final = (ChangeCode.SHORTENED, ChangeCode.RESOURCE_LEFT_OUT)
 _INCOMPLETE: Final = (StopReason.PAUSE, StopReason.ABORTED, StopReason.ERROR)
 
 
@@ -30,15 +32,17 @@ class SentRequest(NamedTuple):
     losses: tuple[Change, ...]
     """The changes that the provider made to the request."""
 
-    def contains(self, entry: Entry, image: Image, resolution: Resolution | None) -> bool:
-        """Return whether an image of the message in an entry was sent as an image."""
+    def contains_image(
+        self, entry: Entry, number: int, block: Image | Resource, resolution: Resolution | None
+    ) -> bool:
+        """Return whether a block of the message in an entry was sent as an image."""
         sources = self.built.sources
         position = next((n for n, source in enumerate(sources) if source == entry.id), None)
         left_out_at = [c.place_parts.position for c in self.losses if c.code is ChangeCode.IMAGE]
-        if position is None or position in left_out_at:
+        if position is None or position in left_out_at or self._is_reduced(entry, number):
             return False
         view = build_model_view(
-            UserMessage((image,)),
+            UserMessage((block,)),
             entry_id=entry.id,
             vision=self.vision,
             resolutions={} if resolution is None else {0: resolution},
@@ -46,6 +50,13 @@ class SentRequest(NamedTuple):
         )
         is_image = any(isinstance(block, Image) for block in view.message.content)
         return is_image and all(change.code is not ChangeCode.UNRESOLVED for change in view.changes)
+
+    def _is_reduced(self, entry: Entry, number: int) -> bool:
+        """Return whether a resource was shortened, which removes its images, or left out."""
+        return any(
+            change.code in _REDUCTIONS and (change.entry, change.number) == (entry.id, number)
+            for change in self.built.changes
+        )
 
 
 @final
@@ -95,9 +106,9 @@ class ImageAnalysisRecorder:
                     for number, block in reversed([*enumerate(content)]):
                         place = (entry.id, number)
                         if (
-                            isinstance(block, Image)
+                            isinstance(block, Image | Resource)
                             and place not in known
-                            and sent.contains(entry, block, resolutions.get(place))
+                            and sent.contains_image(entry, number, block, resolutions.get(place))
                         ):
                             yield ImageAnalysis(target=entry.id, block=number, answer=response.id)
                 case _:

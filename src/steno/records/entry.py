@@ -215,7 +215,7 @@ class ImageAnalysis(_Payload, frozen=True, tag="image_analysis", kw_only=True):
     target: str
     """The id of the entry whose message holds the image."""
     block: int
-    """The number of the image in that message, from 0."""
+    """The number of the block with the image in that message, from 0; it may be a resource."""
     answer: str
     """The id of the entry with the response."""
 
