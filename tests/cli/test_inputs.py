@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from collections.abc import Mapping
@@ -167,6 +168,26 @@ def test_images_and_resources_are_listed_with_how_and_how_old(project: Path) -> 
         ("resource", "lib:memo://c", "pending", None, None),
     ]
     assert "hush" not in run_steno("inputs").out
+
+
+@pytest.mark.parametrize(
+    ("block", "content"),
+    [
+        (image(), b"\x89PNG"),
+        (Image(source=ImageData(b"\x89PNG" * 5000), mime_type="image/png"), b"\x89PNG" * 5000),
+        (Resource(server="lib", uri="memo://a", text="né"), "né".encode()),
+        (Resource(server="lib", uri="memo://a", data=b"\0"), b"\0"),
+    ],
+    ids=["image", "blob", "text", "bytes"],
+)
+def test_content_of_the_message_itself_is_embedded_and_not_pending(
+    block: ReferenceBlock, content: bytes
+) -> None:
+    keep(block)
+    [row] = input_rows()
+    digest = hashlib.sha256(content).hexdigest()
+    assert (row["status"], row["bytes"], row["sha256"]) == ("embedded", len(content), digest)
+    assert (row["since"], row["details"]) == (None, None)
 
 
 def test_json_has_all_that_is_on_record() -> None:

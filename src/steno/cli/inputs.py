@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import os
 from collections.abc import Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -29,7 +30,7 @@ from steno.inputs.file_references import (
 from steno.inputs.references import InputResolver
 from steno.json_object import as_json_object, raw_members
 from steno.log import VisionAnalysis, vision_analyses
-from steno.messages.content import FileReference, Image, ImageFile, Resource
+from steno.messages.content import FileReference, Image, ImageBlob, ImageData, ImageFile, Resource
 from steno.messages.message import AssistantMessage
 from steno.records.entry import Compaction, Entry, ResolutionStatus
 from steno.render.describe import reference_name
@@ -51,6 +52,8 @@ _INPUT_COLUMNS: Final = (
     Column("since"),
 )
 _NO_VALUE, _UNKNOWN = "-", "?"
+_EMBEDDED: Final = "embedded"
+"""The status of content that is in the message itself and was never resolved, as after an import."""
 _MAX_ANSWER_WIDTH: Final = 160
 
 
@@ -73,7 +76,9 @@ class _InputRow(NamedTuple):
     @property
     def status(self) -> str:
         resolution = self.reference.resolution
-        return str(ResolutionStatus.PENDING if resolution is None else resolution.status)
+        if resolution is not None:
+            return str(resolution.status)
+        return str(ResolutionStatus.PENDING) if self.facts.size is None else _EMBEDDED
 
     @property
     def error(self) -> str | None:
@@ -168,10 +173,27 @@ async def _compare_all(
 ) -> list[_InputRow]:
     inputs, rows = InputResolver(workspace), list[_InputRow]()
     for reference in references:
-        details = None if reference.resolution is None else reference.resolution.details
         status, changes = await _compare(reference, inputs, workspace)
-        rows.append(_InputRow(reference, resolution_facts(details), status, changes))
+        rows.append(_InputRow(reference, _reference_facts(reference), status, changes))
     return rows
+
+
+def _reference_facts(tracked: TrackedReference) -> ResolutionFacts:
+    """Return the properties of a resolution, or else those of the content in the message."""
+    if tracked.resolution is not None:
+        return resolution_facts(tracked.resolution.details)
+    match tracked.reference:
+        case Image(source=ImageBlob(sha256=digest, size=size)):
+            return ResolutionFacts(size=size, sha256=digest)
+        case Image(source=ImageData(data)):
+            pass
+        case Resource(text=str(text)):
+            data = text.encode()
+        case Resource(data=bytes(data)):
+            pass
+        case _:
+            return ResolutionFacts()
+    return ResolutionFacts(size=len(data), sha256=sha256(data).hexdigest())
 
 
 async def _compare(
