@@ -93,6 +93,7 @@ def test_a_redacted_answer_is_listed_without_its_text(home: Path) -> None:
     )
     [row] = input_rows()
     assert row["vision_analysis"] == {"answer": answer, "description": None, "text": None}
+    assert "(redacted)\n" in run_steno("inputs").out
     assert run_steno("verify", "last").status == 0
 
 

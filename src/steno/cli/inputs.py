@@ -32,7 +32,7 @@ from steno.json_object import as_json_object, raw_members
 from steno.log import VisionAnalysis, vision_analyses
 from steno.messages.content import FileReference, Image, ImageBlob, ImageData, ImageFile, Resource
 from steno.messages.message import AssistantMessage
-from steno.records.entry import Compaction, Entry, ResolutionStatus
+from steno.records.entry import Compaction, Entry, Redacted, ResolutionStatus
 from steno.render.describe import reference_name
 from steno.render.message_text import ResolutionFacts, resolution_facts
 from steno.render.quantities import format_age
@@ -276,6 +276,9 @@ def _text_below(row: _InputRow, log: SessionLog) -> str:
     if row.error is not None or analysis is None:
         return terminal_line(row.error or "")
     answer = " ".join([text for text in (analysis.description, analysis.text) if text])
+    found = log.entries.get(analysis.answer)
+    if found is not None and isinstance(found.payload, Redacted):
+        answer = "(redacted)"
     line = f"answer {log.number(analysis.answer)}: {terminal_line(answer)}"
     return truncate_to_width(line.removesuffix(": "), _MAX_ANSWER_WIDTH)
 
