@@ -127,7 +127,11 @@ def test_in_a_prompt_no_image_outside_the_folder_is_opened(home: Path, tmp_path:
 
 @pytest.mark.parametrize(
     ("name", "code", "statuses"),
-    [("gone.png", "ENOENT", []), ("empty.png", "", ["failed"]), ("note.txt", "", ["failed"])],
+    [
+        ("gone.png", "image_unreadable", []),
+        ("empty.png", "", ["failed"]),
+        ("note.txt", "", ["failed"]),
+    ],
 )
 @pytest.mark.requirement("S2-28")
 def test_an_invalid_image_stops_the_run_before_a_request(
@@ -138,6 +142,7 @@ def test_an_invalid_image_stops_the_run_before_a_request(
         output = run_steno("-p", "See.", "--image", name, "-q")
     assert (output.status, output.out, model.seen) == (1, "", [])
     assert (output.code, f" {name}: " in output.err) == (code, True)
+    assert ("--retry" in output.err, "recorded" in output.err) == (bool(statuses), not statuses)
     rows = input_rows("--all") if statuses else []
     assert [row["status"] for row in rows] == statuses
 

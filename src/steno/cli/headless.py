@@ -288,15 +288,17 @@ class HeadlessRun:
 
 @contextmanager
 def _name_image_option() -> Generator[None]:
-    """Raise errors about an image with the place `--image`, or as the OSError that caused them."""
+    """Raise errors about an image with the place `--image`.
+
+    They occur before the prompt is recorded, so `--retry` would send an older prompt.
+    """
     try:
         yield
     except InvalidValue as exc:
-        if isinstance(exc.__cause__, OSError):
-            raise exc.__cause__ from None
         if exc.place != "image":
             raise
-        raise InvalidValue(exc.message, code=exc.code, place="--image") from exc
+        message = f"{exc.message}; nothing was sent or recorded"
+        raise InvalidValue(message, code=exc.code, place="--image") from exc
 
 
 @final
