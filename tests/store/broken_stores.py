@@ -178,6 +178,16 @@ class CountsRecords(Wrapped):
         return super().summary(session)._replace(entries=len(list(self.records(session))) + 1)
 
 
+class ReportsLatestTimeAsLastWrite(Wrapped):
+    """Reports the latest time of an entry as the time of the last write."""
+
+    fails = "summary"
+
+    def summary(self, session: str) -> SessionOverview:
+        found = super().summary(session)
+        return found._replace(written_at=found.updated_at)
+
+
 class HidesWhatIsRemoved(Wrapped):
     """Hides a removed session instead of deleting it."""
 
@@ -613,6 +623,7 @@ IN_MEMORY: tuple[type[Wrapped], ...] = (
     ListsAHundred,
     ReadsAThousand,
     CountsRecords,
+    ReportsLatestTimeAsLastWrite,
     HidesWhatIsRemoved,
     SpeaksForeignWhenClosed,
     SortsHeads,

@@ -53,7 +53,12 @@ class SessionOverview(NamedTuple):
     entries: int
     branches: tuple[str, ...]
     updated_at: datetime | None
-    """The time of the latest entry; None if no entry has a time."""
+    """The latest time of an entry; None if no entry has a time."""
+    written_at: datetime | None
+    """The time of the entry that was written last, which a copy of a session may contain.
+
+    It is earlier than `updated_at` if the clocks of the writers differ.
+    """
 
 
 class SearchHit(NamedTuple):
@@ -233,6 +238,7 @@ class Store(ABC):
             len(entries),
             tuple(self.heads(session)),
             max((entry.time for entry in entries if entry.time is not None), default=None),
+            entries[-1].time if entries else None,
         )
 
     # -- verification and redaction ----------------------------------------------------------

@@ -225,6 +225,10 @@ BACK: Final = """
 FIRST: Final = """
     SELECT body FROM {s}.record WHERE session = %s AND id IS NOT NULL ORDER BY seq LIMIT %s
 """
+LAST_TIME: Final = """
+    SELECT time AT TIME ZONE 'UTC' FROM {s}.record
+    WHERE session = %s AND id IS NOT NULL ORDER BY seq DESC LIMIT 1
+"""
 SEARCH: Final = """
     SELECT session.id, record.body
     FROM {s}.record JOIN {s}.session ON session.number = record.session

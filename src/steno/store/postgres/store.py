@@ -311,6 +311,7 @@ class PostgresStore(base.Store):
             _decode_stored_record(body)
             for (body,) in self._rows(sql.FIRST, [found.number, base.TITLE_SEARCH_ENTRIES])
         ]
+        written = self._rows(sql.LAST_TIME, [found.number])
         return base.SessionOverview(
             header,
             header.title
@@ -318,6 +319,7 @@ class PostgresStore(base.Store):
             found.entries,
             tuple(self.heads(session)),
             _as_utc(found.updated_at),
+            _as_utc(written[0][0]) if written else None,
         )
 
     def search(self, text: str, *, limit: int = 20) -> list[base.SearchHit]:

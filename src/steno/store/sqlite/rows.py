@@ -109,6 +109,10 @@ _SELECT_FIRST_ENTRIES: Final = """
 SELECT key - :base, branch, checksum, data, digest FROM record
 WHERE key BETWEEN :base AND :last AND id IS NOT NULL ORDER BY key LIMIT :number
 """
+_SELECT_LAST_TIME: Final = """
+SELECT time FROM record WHERE key BETWEEN :base AND :last AND id IS NOT NULL
+ORDER BY key DESC LIMIT 1
+"""
 _SELECT_RECORD: Final = """
 SELECT id, :seq, branch, own.checksum, data, digest
 FROM (SELECT branch, checksum, data, digest FROM record WHERE key = :key) AS own
@@ -479,11 +483,13 @@ def read_record_at(db: sqlite3.Connection, key: int) -> tuple[str, Record] | Non
 
 
 class SessionCounts(NamedTuple):
-    """The header of a session, its number of entries and the time of its latest entry."""
+    """The header of a session, its number of entries, and the times of its entries."""
 
     header: Header
     entries: int
     latest: datetime | None
+    written_at: datetime | None
+    """The time of the last entry."""
 
 
 def read_counts(db: sqlite3.Connection, extent: RecordRange) -> SessionCounts:
@@ -496,8 +502,14 @@ def read_counts(db: sqlite3.Connection, extent: RecordRange) -> SessionCounts:
         extent.parameters,
     ).fetchone()
     times = [time for time in (latest, last) if time is not None]
-    latest_of_all = time_from_microseconds(max(times)) if times else None
-    return SessionCounts(_decode_checked_header(header, checksum), entries + number, latest_of_all)
+    written = db.execute(_SELECT_LAST_TIME, extent.parameters).fetchone()
+    written_at = None if written is None else written[0]
+    return SessionCounts(
+        _decode_checked_header(header, checksum),
+        entries + number,
+        time_from_microseconds(max(times)) if times else None,
+        None if written_at is None else time_from_microseconds(written_at),
+    )
 
 
 def read_first_entries(db: sqlite3.Connection, extent: RecordRange, number: int) -> list[Entry]:

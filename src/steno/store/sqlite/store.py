@@ -158,7 +158,12 @@ class SqliteStore(base.Store):
             branches = [name for name, _ in rows.read_heads(db, extent)]
         title = counts.header.title or base.derive_title(first)
         return base.SessionOverview(
-            counts.header, title, counts.entries, tuple(branches), counts.latest
+            counts.header,
+            title,
+            counts.entries,
+            tuple(branches),
+            counts.latest,
+            counts.written_at,
         )
 
     # -- branches ----------------------------------------------------------------------------

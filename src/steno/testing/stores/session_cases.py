@@ -7,6 +7,7 @@ branches, and check that a writer must know the head of a branch to append to th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Final
 
 from msgspec.structs import replace
@@ -259,7 +260,18 @@ def summary(harness: StoreHarness) -> None:
         titled = store.new(SAMPLE_MESSAGES, title="Fix the build")
         expect(store.summary(titled.id).title, "Fix the build", "the title of a titled session")
         empty = store.summary(store.new().id)
-        expect((empty.title, empty.entries, empty.updated_at), ("", 0, None), "an empty session")
+        times = (empty.updated_at, empty.written_at)
+        expect((empty.title, empty.entries, *times), ("", 0, None, None), "an empty session")
+        copied = new_header()
+        future = START_TIME + timedelta(days=365_000)
+        store.add_session(copied, chain_records(SAMPLE_MESSAGES, start=future))
+        conversation = store.open(copied.id)
+        for number in range(40):
+            entry = conversation.label(conversation.entries()[0].id, f"label {number}")
+            conversation.fork(f"branch {number}")
+            expect(store.summary(copied.id).written_at, entry.time, "the time of the last write")
+        latest = future + timedelta(seconds=len(SAMPLE_MESSAGES))
+        expect(store.summary(copied.id).updated_at, latest, "the latest time")
 
 
 def remove_session(harness: StoreHarness) -> None:
