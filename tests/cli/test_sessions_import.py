@@ -5,23 +5,31 @@ from __future__ import annotations
 import json
 from collections.abc import Generator
 from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from steno import ChatMessage
-from steno.app.session_import import add_session_file, read_session_file
-from steno.codec import Document, encode_document
+from steno import ChatMessage, Image, ImageData
+from steno.app.session_import import ImportedFile, add_session_file, read_session_file
+from steno.codec import Document, encode_document, encode_messages
+from steno.formats import detect_format
+from steno.ids import utc_now
+from steno.log.chain import entry_digest
+from steno.records import Entry
 from steno.render.progress import ProgressMeter, no_progress
 from steno.store import open_store
 from tests.cli.program import run_steno, store_sample_session
+from tests.cli.test_last_session import damage
 from tests.formats.sample_files import AUDIT_EXAMPLE, SESSION_EXAMPLE
 
+PNG_HEADER = b"\x89PNG\r\n\x1a\n"
 CHAT = b'[{"role": "user", "content": "Hi"}]'
 ROWS = b'[{"kind": "user", "content": "Hi"}]'
 NAMED_CHAT = b'{"id": "session-id", "messages": [{"role": "user", "content": "Hi"}]}'
 DOCUMENT = encode_document(Document(id="session-id", entries=()))
+DOCUMENT_WITHOUT_ID = encode_document(Document.of([ChatMessage.user("Hi")]))
 OLDER = json.dumps(json.loads(SESSION_EXAMPLE) | {"id": "older"}).encode()
 FUTURE = SESSION_EXAMPLE.replace(b'"2026-', b'"2999-').replace(b"session-id", b"future")
 
@@ -96,7 +104,7 @@ def test_an_id_of_the_command_line_that_is_taken_is_an_error(address: str) -> No
     store_sample_session(address)
     output = run_steno("sessions", "import", "-", "--id", "talk", data=CHAT)
     assert (output.status, output.out, output.code) == (1, "", "session_exists")
-    assert output.named_place == "import"
+    assert output.place == "--id"
     assert sessions() == ["talk"]
 
 
@@ -121,6 +129,41 @@ def test_a_bad_id_in_a_file_is_replaced(address: str, id: str) -> None:
     assert sessions() == [output.out.strip()]
     assert len(output.out) == 37
     assert len(output.err) < 500
+
+
+def test_the_reason_why_an_id_is_replaced_is_reported(address: str) -> None:
+    def import_named(id: str) -> ImportedFile:
+        data = json.dumps(json.loads(SESSION_EXAMPLE) | {"id": id}).encode()
+        file = read_session_file(data, "session")
+        with open_store(address) as store:
+            return add_session_file(store, file, show_progress=no_progress)
+
+    store_sample_session(address)
+    assert import_named("talk").id_problem == "session_exists"
+    assert import_named("last").id_problem == "invalid_session_id"
+    assert import_named("free").id_problem is None
+
+
+@pytest.mark.parametrize("data", [CHAT, AUDIT_EXAMPLE, ROWS, DOCUMENT_WITHOUT_ID])
+def test_the_id_of_a_file_without_one_depends_on_the_file_only(address: str, data: bytes) -> None:
+    first = import_file(data)
+    assert (first["replaced_id"], len(first["id"])) == (None, 36)
+    assert import_file(data)["replaced_id"] is None
+    assert run_steno("sessions", "rm", first["id"], "--yes").status == 0
+    assert import_file(data) == first
+    assert import_file(data + b" ")["id"] != first["id"]
+
+
+def test_the_id_for_a_file_without_one_may_be_taken(address: str) -> None:
+    derived = import_file(CHAT)["id"]
+    assert run_steno("sessions", "rm", derived, "--yes").status == 0
+    import_file(SESSION_EXAMPLE, "--id", derived)
+    output = run_steno("sessions", "import", "-", data=CHAT)
+    assert output.status == 0
+    assert derived not in output.err
+    found = import_file(CHAT)
+    assert (found["id"], found["replaced_id"]) == (output.out.strip(), None)
+    assert len(sessions()) == 2
 
 
 @pytest.mark.parametrize("id", ["talk 2", "2026-02-18", "sitzung-ä", "会话", "a/b", "x" * 200])
@@ -254,6 +297,74 @@ def test_an_id_that_another_program_takes_during_the_import_is_no_error(
     assert sessions() == sorted({"session-id", imported.id})
 
 
+@pytest.mark.parametrize("data", [SESSION_EXAMPLE, CHAT, AUDIT_EXAMPLE, ROWS])
+def test_a_file_that_is_imported_twice_at_once_is_one_session(address: str, data: bytes) -> None:
+    (name,) = {detect_format(data)}
+    with open_store(address) as store, open_store(address) as store_of_other:
+
+        @contextmanager
+        def add_other_first(activity: str, total: int | None) -> Generator[ProgressMeter]:
+            other = read_session_file(data, name)
+            add_session_file(store_of_other, other, show_progress=no_progress)
+            with no_progress(activity, total) as progress:
+                yield progress
+
+        file = read_session_file(data, name)
+        imported = add_session_file(store, file, show_progress=add_other_first)
+    assert (imported.is_added, imported.replaced_id) == (False, None)
+    assert sessions() == [imported.id]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [SESSION_EXAMPLE, AUDIT_EXAMPLE, CHAT, NAMED_CHAT, ROWS],
+    ids=["session", "audit", "chat", "named chat", "rows"],
+)
+def test_an_import_reports_whether_the_session_still_has_the_content(
+    address: str, data: bytes
+) -> None:
+    session = import_file(data)["id"]
+    with open_store(address) as store:
+        store.open(session).append(ChatMessage.user("And now?"))
+    assert import_file(data)["has_content"]
+    assert run_steno("sessions", "redact", session, "1", "--reason", "x", "--yes").status == 0
+    found = import_file(data)
+    assert (found["id"], found["added"], found["has_content"]) == (session, False, False)
+
+
+def test_an_exported_session_whose_content_was_redacted_is_reported(
+    address: str, tmp_path: Path
+) -> None:
+    store_sample_session(address)
+    file = tmp_path / "talk.json"
+    run_steno("sessions", "export", "talk", "-o", file)
+    assert import_file(file.read_bytes())["has_content"]
+    assert run_steno("sessions", "redact", "talk", "2", "--reason", "x", "--yes").status == 0
+    found = import_file(file.read_bytes())
+    assert (found["id"], found["added"], found["has_content"]) == ("talk", False, False)
+
+
+def test_a_second_import_stores_no_redacted_content(address: str) -> None:
+    image = Image(source=ImageData(PNG_HEADER + bytes(20_000)), mime_type="image/png")
+    data = encode_messages([ChatMessage.user([image])])
+    session = import_file(data)["id"]
+    with open_store(address) as store:
+        assert len(list(store.blobs())) == 1
+    assert run_steno("sessions", "redact", session, "1", "--reason", "x", "--yes").status == 0
+    assert not import_file(data)["has_content"]
+    with open_store(address) as store:
+        assert list(store.blobs()) == []
+
+
+def test_a_title_for_a_file_that_is_not_added_is_reported(address: str) -> None:
+    import_file(SESSION_EXAMPLE)
+    output = run_steno("sessions", "import", "-", "--title", "New", data=SESSION_EXAMPLE)
+    assert output.status == 0
+    assert "--title" in output.err
+    with open_store(address) as store:
+        assert store.header("session-id").title != "New"
+
+
 def test_a_file_whose_session_was_deleted_is_added_again(address: str) -> None:
     run_steno("sessions", "import", "-", data=SESSION_EXAMPLE)
     run_steno("sessions", "rm", "session-id", "--yes")
@@ -261,6 +372,7 @@ def test_a_file_whose_session_was_deleted_is_added_again(address: str) -> None:
         "id": "session-id",
         "replaced_id": None,
         "added": True,
+        "has_content": True,
         "records": 4,
         "format": "session",
     }
@@ -280,6 +392,66 @@ def test_the_last_session_is_the_imported_one(address: str, data: bytes) -> None
     with open_store(address) as store:
         store.open("talk").append(ChatMessage.user("And now?"))
     assert last_session() == "talk"
+
+
+def test_an_imported_session_that_was_continued_is_the_last_one(address: str) -> None:
+    run_steno("sessions", "import", "-", data=FUTURE)
+    run_steno("sessions", "import", "-", data=CHAT)
+    assert last_session() != "future"
+    assert run_steno("-r", "future", "-p", "hello", "--model", "offline").status == 0
+    assert last_session() == "future"
+    imported = run_steno("sessions", "import", "-", data=ROWS).out.strip()
+    assert last_session() == imported
+
+
+def test_a_clone_of_an_imported_session_is_the_last_one(address: str) -> None:
+    run_steno("sessions", "import", "-", data=FUTURE)
+    chat = run_steno("sessions", "import", "-", data=CHAT).out.strip()
+    clone = run_steno("sessions", "fork", "future", "--clone").out.strip()
+    assert last_session() == clone
+    with open_store(address) as store:
+        store.open(chat).append(ChatMessage.user("And now?"))
+    assert last_session() == chat
+    with open_store(address) as store:
+        store.open(clone).append(ChatMessage.user("And now?"))
+    assert last_session() == clone
+    assert import_file(FUTURE)["id"] == "future"
+    assert run_steno("sessions", "rm", "future", "--yes").status == 0
+    assert import_file(FUTURE)["added"]
+
+
+def test_a_session_with_an_entry_in_the_future_is_not_always_the_last_one(address: str) -> None:
+    store_sample_session(address)
+    with open_store(address) as store:
+        session = store.new([ChatMessage.user("Hi")], id="skewed").id
+        entry = Entry(
+            id="future",
+            parent=store.heads(session)["main"],
+            time=utc_now() + timedelta(days=1),
+            payload=ChatMessage.assistant("Hello"),
+        )
+        _, digest = next(store.read_back(session, entry.parent or ""))
+        store.append(
+            session,
+            entry,
+            branch="main",
+            digest=entry_digest(entry, digest),
+            expected=entry.parent,
+        )
+        assert last_session() == "skewed"
+        store.open(session).append(ChatMessage.user("And now?"))
+        store.open("talk").append(ChatMessage.user("And now?"))
+    assert last_session() == "talk"
+
+
+@pytest.mark.parametrize("line", [2, 5])
+def test_a_damaged_session_from_a_file_has_the_time_of_its_import(address: str, line: int) -> None:
+    run_steno("sessions", "import", "-", data=FUTURE)
+    with open_store(address) as store:
+        store.open("future").append(ChatMessage.user("And now?"))
+    run_steno("sessions", "import", "-", data=CHAT)
+    damage(address, "future", line=line)
+    assert last_session() != "future"
 
 
 def test_the_list_of_sessions_begins_with_the_last_one(address: str) -> None:

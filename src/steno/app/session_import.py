@@ -2,35 +2,36 @@
 
 A session keeps the ID that the file contains if the store has no other session with this ID. A file
 that was imported before, or whose entries the store already has under the same ID, is not added
-again. The header of an imported session records the time of the import and the digest of the file.
+again. If a file has no ID, its session has an ID derived from the file, so that two programs which
+import the file at the same time add one session. The header of an imported session has an
+`ImportRecord`.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
-from steno.app.session_edit import check_session_id, clean_title
+from steno.app.import_record import ImportRecord, read_import_record, with_import_record
+from steno.app.session_edit import check_session_id
 from steno.app.session_lookup import (
     FOLDER_KEY,
-    IMPORT_KEY,
     UNREADABLE_ERRORS,
-    ImportRecord,
     UnreadableSessions,
-    read_import_record,
     readable_headers,
 )
-from steno.codec import decode_document, decode_message, decode_messages
-from steno.codec.json_scanner import split_object
+from steno.codec import Document, decode_document, decode_message, decode_messages
 from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missing
 from steno.formats import FORMATS, build_records
 from steno.formats.format import DOCUMENT_FORMAT, LINES_FORMAT
 from steno.ids import new_id, utc_now
+from steno.log.blobs import extract_blobs
 from steno.log.chain import verify_records
-from steno.records.entry import Entry, Redacted, Redaction
+from steno.messages.content import Opaque
+from steno.records.entry import Entry, Payload, Redacted, Redaction
 from steno.records.stored_record import Header, Record
 from steno.render.progress import ShowProgress
 from steno.store import Store
@@ -41,7 +42,9 @@ class SessionFile(NamedTuple):
     """A session that was read from a file."""
 
     header: Header
-    """The header of the session, with a new ID if the file has none."""
+    """The header of the session, with a derived ID if the file has none."""
+    has_id: bool
+    """Whether the file contains the ID of the session."""
     records: tuple[Record, ...]
     format: str
     sha256: str
@@ -49,13 +52,25 @@ class SessionFile(NamedTuple):
 
 
 class ImportedFile(NamedTuple):
-    """The session of the store that has the content of a file."""
+    """The session of the store that was added from a file, now or earlier."""
 
     id: str
     replaced_id: str | None
     """The ID in the file, if the session has another; else None."""
+    id_problem: str | None
+    """The reason why a new session did not get the ID in the file: `session_exists`,
+    `invalid_session_id`, or None."""
     is_added: bool
     """Whether the session was added; False if the store already had it."""
+    has_content: bool
+    """Whether the session has the content of the file; False if parts were redacted since."""
+
+
+class _StoredSession(NamedTuple):
+    """A session of the store that already has the entries of a file."""
+
+    id: str
+    has_content: bool
 
 
 def add_session_file(
@@ -69,71 +84,130 @@ def add_session_file(
     """Add the session of a file to a store, as a whole or not at all.
 
     The session is added under the ID `id`, even if the store already has the content of the file.
-    Without `id`, it is added only if the store does not have it. Raises Conflict if a session with
-    the ID `id` exists, and InvalidValue if `title` is blank.
+    Without `id`, it is added only if the store does not have it. `title` replaces the title of a
+    session that is added. Raises Conflict if a session with the ID `id` exists.
     """
-    header, records = _prepare_header(file, title), file.records
-    if id is None:
-        earlier = _find_earlier_import(store, file)
-        if earlier is not None:
-            return _report(file, earlier, is_added=False)
-    if file.format != LINES_FORMAT:
-        records = _store_large_content(store, records)
-    session = id
-    if session is None:
-        if _has_records(store, header.id, records):
-            return _report(file, header.id, is_added=False)
-        session = header.id if _is_usable(store, header.id) else new_id()
-    try:
+    records, blobs = _move_large_content(file)
+
+    def add(session: str) -> None:
+        for data in blobs.values():
+            store.put_blob(data)
         with show_progress("adding records", len(records)) as progress:
-            store.add_session(replace(header, id=session), progress.track(records))
-    except Conflict as exc:
-        if id is not None:
-            raise Conflict(
-                "a session with this ID already exists; choose another with --id",
-                code="session_exists",
-                place="import",
-            ) from exc
+            store.add_session(_build_header(file, session, title), progress.track(records))
+
+    if id is not None:
+        add(id)
+        return _report_added(file, id)
+    stored = _find_stored(store, file, records)
+    if stored is not None:
+        return _report_stored(file, stored)
+    problem = _find_id_problem(store, file.header.id)
+    session = file.header.id if problem is None else new_id()
+    try:
+        add(session)
+    except Conflict:
         # Another program has added a session with this ID since, perhaps from the same file.
-        if _has_records(store, session, records):
-            return _report(file, session, is_added=False)
-        return add_session_file(store, file, id=new_id(), title=title, show_progress=show_progress)
-    return _report(file, session, is_added=True)
+        stored = _find_stored(store, file, records)
+        if stored is not None:
+            return _report_stored(file, stored)
+        session, problem = new_id(), "session_exists"
+        add(session)
+    return _report_added(file, session, problem)
 
 
-def _report(file: SessionFile, id: str, *, is_added: bool) -> ImportedFile:
-    return ImportedFile(id, None if id == file.header.id else file.header.id, is_added)
+def _report_added(file: SessionFile, id: str, problem: str | None = None) -> ImportedFile:
+    return ImportedFile(
+        id,
+        replaced_id=_find_replaced_id(file, id),
+        id_problem=problem if file.has_id else None,
+        is_added=True,
+        has_content=True,
+    )
 
 
-def _prepare_header(file: SessionFile, title: str | None) -> Header:
+def _report_stored(file: SessionFile, stored: _StoredSession) -> ImportedFile:
+    return ImportedFile(
+        stored.id,
+        replaced_id=_find_replaced_id(file, stored.id),
+        id_problem=None,
+        is_added=False,
+        has_content=stored.has_content,
+    )
+
+
+def _find_replaced_id(file: SessionFile, id: str) -> str | None:
+    return file.header.id if file.has_id and file.header.id != id else None
+
+
+def _build_header(file: SessionFile, id: str, title: str | None) -> Header:
     """Return the header to store: with the title and the facts about the import, without a folder.
 
     Otherwise, `steno -c` could continue an imported session whose folder also exists here.
     """
     header, now = file.header, utc_now()
-    entries = [record.entry for record in file.records if record.entry is not None]
-    times = [time for time in (header.created_at, *[e.time for e in entries]) if time is not None]
-    record = ImportRecord(
-        time=now, format=file.format, sha256=file.sha256, latest=max(times, default=None)
-    )
-    about = {name: value for name, value in (header.about or {}).items() if name != FOLDER_KEY}
     header = replace(
         header,
-        about=about | {IMPORT_KEY: asdict(record)},
+        id=id,
+        about={name: value for name, value in (header.about or {}).items() if name != FOLDER_KEY},
         created_at=header.created_at or now,
+        title=header.title if title is None else title,
     )
-    return header if title is None else replace(header, title=clean_title(title, place="--title"))
+    entries = sum(record.entry is not None for record in file.records)
+    return with_import_record(
+        header,
+        ImportRecord(session=id, time=now, format=file.format, sha256=file.sha256, entries=entries),
+    )
 
 
-def without_import_record(header: Header) -> Header:
-    """Return the header without the facts about its import, which are those of one store."""
-    if IMPORT_KEY not in (header.about or {}):
-        return header
-    about = {name: value for name, value in (header.about or {}).items() if name != IMPORT_KEY}
-    return replace(header, about=about or None)
+def _move_large_content(file: SessionFile) -> tuple[tuple[Record, ...], Mapping[str, bytes]]:
+    """Return the records of a file as the store has them, and their blobs by digest.
+
+    Large images and results are replaced by references to blobs, except in `jsonl`, which has the
+    records of a store.
+    """
+    blobs: dict[str, bytes] = {}
+    if file.format == LINES_FORMAT:
+        return file.records, blobs
+
+    def keep(data: bytes) -> str:
+        digest = hashlib.sha256(data).hexdigest()
+        blobs[digest] = data
+        return digest
+
+    entries = [record.entry for record in file.records if record.entry is not None]
+    moved = [replace(entry, payload=extract_blobs(entry.payload, keep)) for entry in entries]
+    return build_records(moved), blobs
 
 
 # -- sessions that the store has --------------------------------------------------------------
+
+
+def _find_stored(
+    store: Store, file: SessionFile, records: Sequence[Record]
+) -> _StoredSession | None:
+    """Return the session that already has the entries of a file; None if there is none.
+
+    It was added from the same file, or it has the ID of the file and the same entries with the same
+    history. Its content may have been redacted since.
+    """
+    earlier = _find_earlier_import(store, file)
+    session = file.header.id if earlier is None else earlier
+    try:
+        stored = [record for record in store.records(session) if record.entry is not None]
+    except (Missing, *UNREADABLE_ERRORS):
+        return None if earlier is None else _StoredSession(earlier, has_content=False)
+    wanted = [record for record in records if record.entry is not None]
+    if earlier is not None:  # its entries may have other IDs, if the file has none
+        return _StoredSession(earlier, _payloads(stored[: len(wanted)]) == _payloads(wanted))
+    by_digest = {record.digest: record for record in stored}
+    if not all(record.digest in by_digest for record in wanted):
+        return None
+    found = [by_digest[record.digest] for record in wanted]
+    return _StoredSession(session, _payloads(found) == _payloads(wanted))
+
+
+def _payloads(records: Iterable[Record]) -> list[Payload | Opaque]:
+    return [record.entry.payload for record in records if record.entry is not None]
 
 
 def _find_earlier_import(store: Store, file: SessionFile) -> str | None:
@@ -146,40 +220,25 @@ def _find_earlier_import(store: Store, file: SessionFile) -> str | None:
         header
         for header in headers
         if (record := read_import_record(header)) is not None
-        and (record.sha256, record.format) == (file.sha256, file.format)
+        and (record.session, record.sha256, record.format) == (header.id, file.sha256, file.format)
     ]
-    # A session with the ID of the file, else the oldest: the others are copies.
+    # A session with the ID of the file, else the oldest: the others have IDs of the user.
     earlier.sort(key=lambda header: (header.id != file.header.id, header.created_at, header.id))
     return earlier[0].id if earlier else None
 
 
-def _has_records(store: Store, session: str, records: Iterable[Record]) -> bool:
-    """Return whether a session has all entries of these records, with the same history."""
-    digests = {record.digest for record in records if record.entry is not None}
-    try:
-        return digests <= {record.digest for record in store.records(session)}
-    except (Missing, *UNREADABLE_ERRORS):
-        return False
-
-
-def _is_usable(store: Store, id: str) -> bool:
-    """Return whether an ID is valid, and no session of the store has it."""
+def _find_id_problem(store: Store, id: str) -> str | None:
+    """Return the code of the problem if a new session cannot have this ID; else None."""
     try:
         check_session_id(id)
         store.header(id)
     except Missing:
-        return True
-    except (InvalidValue, Damaged):  # a session exists, although it cannot be read
-        return False
-    return False
-
-
-def _store_large_content(store: Store, records: Iterable[Record]) -> tuple[Record, ...]:
-    """Store large images and results as blobs; return records with entries that refer to them."""
-    entries = [record.entry for record in records if record.entry is not None]
-    return build_records(
-        [replace(entry, payload=store.extract_blobs(entry.payload)) for entry in entries]
-    )
+        return None
+    except InvalidValue as exc:
+        return exc.code
+    except Damaged:  # a session exists, although it cannot be read
+        pass
+    return "session_exists"
 
 
 # -- reading a file ---------------------------------------------------------------------------
@@ -187,33 +246,49 @@ def _store_large_content(store: Store, records: Iterable[Record]) -> tuple[Recor
 
 def read_session_file(data: bytes, format: str) -> SessionFile:
     """Read a session from a file. Raises InvalidValue if it is damaged or of another format."""
+    sha256, before = hashlib.sha256(data).hexdigest(), new_id()
     if format == LINES_FORMAT:
         header, records = _decode_lines(data)
     else:
         if format == DOCUMENT_FORMAT:
-            header, entries = _decode_document(data)
+            document = _decode_document(data)
+            header = Header(id=document.id or new_id(), created_at=document.created_at)
+            entries = document.entries
         else:
             header, entries = FORMATS[format].decode(data)
         records = _chain_entries(entries)
     problem = verify_records(records).bad
     if problem is not None:
         raise InvalidDocument(str(problem), code="chain_broken")
-    return SessionFile(header, records, format, hashlib.sha256(data).hexdigest())
+    # If a file has no ID, it was created just now. IDs sort in the order of their creation.
+    has_id = not before < header.id < new_id()
+    if not has_id:
+        header = replace(header, id=_derive_id(format, sha256))
+    return SessionFile(header, has_id, records, format, sha256)
 
 
-def _decode_document(data: bytes) -> tuple[Header, tuple[Entry, ...]]:
+def _derive_id(format: str, sha256: str) -> str:
+    """Return the ID of the session of a file without ID: a version 8 UUID."""
+    digits = hashlib.sha256(f"{format} {sha256}".encode()).hexdigest()
+    return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
+
+
+def _decode_document(data: bytes) -> Document:
     """Read a document, an array of messages, or a single message."""
-    names = {member.name for member in split_object(data) or ()}
     if data.lstrip().startswith(b"["):
         messages = decode_messages(data)
-    elif "type" in names and "version" not in names:
-        messages = (decode_message(data),)
     else:
-        document = decode_document(data)
-        header = Header(id=document.id or new_id(), created_at=document.created_at)
-        return header, document.entries
+        try:
+            return decode_document(data)
+        except InvalidDocument as exc:
+            if exc.code != "no_version":
+                raise
+            message = decode_message(data)
+            if isinstance(message, Opaque) and not message.kind:
+                raise
+            messages = (message,)
     entries = [Entry(id=f"m{number}", payload=one) for number, one in enumerate(messages, 1)]
-    return Header(id=new_id()), tuple(entries)
+    return Document(entries=tuple(entries))
 
 
 def _decode_lines(data: bytes) -> tuple[Header, tuple[Record, ...]]:

@@ -14,8 +14,7 @@ from os.path import commonprefix
 from pathlib import Path
 from typing import Final, NamedTuple, final
 
-from msgspec import Struct, ValidationError, convert
-
+from steno.app.import_record import read_import_record
 from steno.errors import (
     Damaged,
     InvalidDocument,
@@ -38,8 +37,6 @@ LAST_SESSION: Final = "last"
 """The name of the session that was last written to, copied or imported (`last_changed`)."""
 FOLDER_KEY: Final = "folder"
 """The member of a session header with the folder in which the session was started."""
-IMPORT_KEY: Final = "import"
-"""The member of a session header with the `ImportRecord` of an imported session."""
 UNREADABLE_ERRORS: Final = (Damaged, InvalidDocument)
 """The errors that affect only one session."""
 _NULL_HANDLER: Final = logging.NullHandler()
@@ -138,17 +135,24 @@ def _find_last_session(
 def _last_known_write(store: Store, session: str) -> datetime:
     """Return the time of the last change of a damaged session that can be read."""
     header: Header | None = None
-    times: list[datetime] = []
+    read: dict[str, datetime | None] = {}
+    ends: dict[str, datetime | None] = {}
     with suppress(StenoError):
         header = store.header(session)
         for record in store.records(session):
-            times += [record.entry.time] if record.entry and record.entry.time else []
+            if record.entry is not None:
+                read[record.entry.id] = record.entry.time
     with suppress(StenoError):  # its end may be intact
         for head in filter(None, store.heads(session).values()):
             entry, _ = next(store.read_back(session, head))
-            times += [entry.time] if entry.time else []
-    latest = max(times, default=None)
-    return (latest if header is None else _time_of_change(header, latest)) or _EARLIEST
+            ends[entry.id] = entry.time
+    number = 0 if header is None else _count_imported(header)
+    if len(read) < number:  # the entries at the end may be from the file
+        ends = {}
+    imported = set(list(read)[:number])
+    written = [time for id, time in (read | ends).items() if id not in imported and time]
+    written_at = written[-1] if written else None
+    return (written_at if header is None else _time_of_change(header, written_at)) or _EARLIEST
 
 
 @final
@@ -252,38 +256,30 @@ def last_changed(summary: SessionOverview) -> datetime | None:
 
     This time orders the sessions in a list, and the name `last` means the session with the latest.
     """
-    return _time_of_change(summary.header, summary.updated_at)
+    return _time_of_change(
+        summary.header,
+        summary.written_at if summary.entries > _count_imported(summary.header) else None,
+    )
 
 
-def _time_of_change(header: Header, updated_at: datetime | None) -> datetime | None:
-    """Return the time of the last change; `updated_at` is the time of the latest entry."""
-    times = [time for time in (updated_at, header.created_at) if time is not None]
+def _count_imported(header: Header) -> int:
+    """Return the number of entries at the beginning of a session that are from a file."""
     imported = read_import_record(header)
+    return 0 if imported is None else imported.entries
+
+
+def _time_of_change(header: Header, written_at: datetime | None) -> datetime | None:
+    """Return the time of the last change; `written_at` is the time of the last entry.
+
+    The times in an imported file may be in the future, so `written_at` is None if that entry is
+    from the file.
+    """
+    imported, times = read_import_record(header), [written_at]
     if imported is not None:
-        # The times in a file may be in the future; only later times are those of a change here.
-        times = [time for time in times if imported.latest is None or time > imported.latest]
         times.append(imported.time)
-    return max(times, default=None)
-
-
-class ImportRecord(Struct, frozen=True, kw_only=True):
-    """The facts about the import of a session, stored in its header under `IMPORT_KEY`."""
-
-    time: datetime
-    format: str
-    sha256: str
-    """The digest of the file."""
-    latest: datetime | None
-    """The latest time in the file: of its latest entry, or of the creation of its session."""
-
-
-def read_import_record(header: Header) -> ImportRecord | None:
-    """Return the record of the import of a session; None if the session was not imported."""
-    found = (header.about or {}).get(IMPORT_KEY)
-    try:
-        return None if found is None else convert(found, ImportRecord)
-    except ValidationError:
-        return None
+    if imported is None or imported.session != header.id:  # created or cloned here
+        times.append(header.created_at)
+    return max([time for time in times if time is not None], default=None)
 
 
 def session_folder(header: Header) -> str | None:

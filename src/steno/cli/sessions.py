@@ -21,13 +21,13 @@ from steno.app.commands.export import (
     export_session,
 )
 from steno.app.commands.sessions import ACTIONS, COMMAND, DEFAULTS, NAMED_SESSION
-from steno.app.session_edit import check_session_id
+from steno.app.session_edit import check_session_id, clean_title
 from steno.app.session_import import ImportedFile, add_session_file, read_session_file
 from steno.app.session_lookup import open_store_at
 from steno.cli.arguments import STORE, ExitStatus, GroupCommand, Subparsers, add_group
 from steno.cli.report_command import command_context, run_report_command
 from steno.cli.store_options import store_address
-from steno.errors import InvalidDocument, InvalidValue
+from steno.errors import Conflict, InvalidDocument, InvalidValue
 from steno.formats import detect_format
 from steno.render.output import STDOUT, report_write_errors
 from steno.render.progress import show_activity, show_progress
@@ -42,6 +42,11 @@ from steno.render.terminal_text import (
 from steno.render.transcripts import WRITE_ONLY
 
 _MAX_SHOWN_ID: Final = 80
+_ID_PROBLEMS: Final = {
+    "session_exists": "belongs to another session",
+    "invalid_session_id": "is not valid",
+}
+"""The text for each `ImportedFile.id_problem`."""
 _AFTER: Final = "search"
 """The command after which help lists `export` and `import`."""
 
@@ -74,6 +79,7 @@ def _import_session(options: argparse.Namespace) -> int:
         )
     if options.id is not None:
         _check_id(options.id)
+    title = None if options.title is None else clean_title(options.title, place="--title")
     data = _read_stdin() if options.file == "-" else Path(options.file).read_bytes()
     data = data.removeprefix(codecs.BOM_UTF8)
     try:
@@ -84,35 +90,55 @@ def _import_session(options: argparse.Namespace) -> int:
         place = "stdin" if options.file == "-" else terminal_text(options.file)
         raise InvalidDocument(str(exc), code=exc.code, place=place) from exc
     with open_store_at(store_address(options)) as store:
-        imported = add_session_file(
-            store, session, id=options.id, title=options.title, show_progress=show_progress
-        )
+        try:
+            imported = add_session_file(
+                store, session, id=options.id, title=title, show_progress=show_progress
+            )
+        except Conflict as exc:
+            raise Conflict(
+                "a session with this ID already exists; choose another",
+                code=exc.code,
+                place="--id",
+            ) from exc
     count = len(session.records)
     if options.json:
-        report = imported._asdict() | {"records": count, "format": name}
-        report["added"] = report.pop("is_added")
+        report = {
+            "id": imported.id,
+            "replaced_id": imported.replaced_id,
+            "added": imported.is_added,
+            "has_content": imported.has_content,
+            "records": count,
+            "format": name,
+        }
         print(terminal_json(msgspec.json.encode(report)).decode())
     else:
         print(terminal_line(imported.id))
     records = format_count(count, "record", "records")
-    for line in _import_notices(imported, records, name, is_id_chosen=options.id is not None):
+    for line in _import_notices(imported, records, name, has_title=title is not None):
         print_notice(line)
     return ExitStatus.OK
 
 
 def _import_notices(
-    imported: ImportedFile, count: str, format: str, *, is_id_chosen: bool
+    imported: ImportedFile, count: str, format: str, *, has_title: bool
 ) -> Iterator[str]:
     id = terminal_line(imported.id)
     if not imported.is_added:
-        yield (
-            f"session {id} already has the content of this file (format {format}); nothing was "
-            "added (--id adds a copy)"
+        content = (
+            "already has the content of this file"
+            if imported.has_content
+            else "has the entries of this file, but no longer all of their content"
         )
+        yield f"session {id} {content} (format {format}); nothing was added (--id adds a copy)"
+        if has_title:
+            yield f"--title: not used; run `steno sessions rename {id} TITLE` to change the title"
         return
-    if imported.replaced_id is not None and not is_id_chosen:
-        replaced = truncate_to_width(terminal_line(imported.replaced_id), _MAX_SHOWN_ID)
-        yield f"the ID in the file, {replaced}, is taken or invalid; the session has the ID {id}"
+    if imported.id_problem is not None:
+        replaced = truncate_to_width(terminal_line(imported.replaced_id or ""), _MAX_SHOWN_ID)
+        yield (
+            f"the ID in the file, {replaced}, {_ID_PROBLEMS[imported.id_problem]}; the session has "
+            f"the ID {id}"
+        )
     yield f"imported {count} (format {format})"
 
 

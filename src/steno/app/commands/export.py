@@ -29,7 +29,7 @@ from steno.app.commands.arguments import (
 )
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Report, text_report
-from steno.app.session_import import without_import_record
+from steno.app.import_record import without_import_record
 from steno.app.session_log import SessionLog, restore_entry
 from steno.codec import Document, encode_document
 from steno.context import embed_references

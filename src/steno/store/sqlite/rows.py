@@ -109,9 +109,12 @@ _SELECT_FIRST_ENTRIES: Final = """
 SELECT key - :base, branch, checksum, data, digest FROM record
 WHERE key BETWEEN :base AND :last AND id IS NOT NULL ORDER BY key LIMIT :number
 """
-_SELECT_LAST_TIME: Final = """
-SELECT time FROM record WHERE key BETWEEN :base AND :last AND id IS NOT NULL
-ORDER BY key DESC LIMIT 1
+_SELECT_RECENT_TOTALS: Final = """
+SELECT count(id), max(time), (
+    SELECT time FROM record WHERE key BETWEEN :base AND :last AND id IS NOT NULL
+    ORDER BY key DESC LIMIT 1
+)
+FROM record WHERE key BETWEEN :recent AND :last
 """
 _SELECT_RECORD: Final = """
 SELECT id, :seq, branch, own.checksum, data, digest
@@ -497,13 +500,8 @@ def read_counts(db: sqlite3.Connection, extent: RecordRange) -> SessionCounts:
     header, checksum, entries, latest = db.execute(
         "SELECT header, checksum, entries, latest FROM session WHERE key = ?", (extent.session,)
     ).fetchone()
-    number, last = db.execute(
-        "SELECT count(id), max(time) FROM record WHERE key BETWEEN :recent AND :last",
-        extent.parameters,
-    ).fetchone()
+    number, last, written_at = db.execute(_SELECT_RECENT_TOTALS, extent.parameters).fetchone()
     times = [time for time in (latest, last) if time is not None]
-    written = db.execute(_SELECT_LAST_TIME, extent.parameters).fetchone()
-    written_at = None if written is None else written[0]
     return SessionCounts(
         _decode_checked_header(header, checksum),
         entries + number,
