@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
 from functools import partial
+from itertools import takewhile
 from typing import Any, Final, TypeAlias, TypeVar, final
 
 from steno.agent import EntryRecorded, PromptInput, RunResult
@@ -39,7 +40,7 @@ from steno.app.session_state import SessionConfig, SessionState
 from steno.app.settings import LoadedSettings
 from steno.errors import InvalidRequest, InvalidValue, LogError, ToolFailed
 from steno.log.conversation import Conversation
-from steno.log.queries import entry_decision, last_message
+from steno.log.queries import entry_decision
 from steno.messages.call import AnyToolCall, ToolCall
 from steno.messages.content import Block, Image, ImageBlob, ImageData, RecognitionMode
 from steno.messages.message import SystemMessage
@@ -52,7 +53,14 @@ from steno.ports import (
     SetupNotice,
 )
 from steno.providers.model_discovery import find_model
-from steno.records.entry import ApprovalStatus, Entry, Mode, Resolution
+from steno.records.entry import (
+    ApprovalStatus,
+    Compaction,
+    Entry,
+    Feedback,
+    Mode,
+    Resolution,
+)
 from steno.render.items import SessionStatus
 from steno.render.quantities import format_count
 from steno.store import MemoryStore
@@ -308,13 +316,15 @@ class AgentSession:
     def clear_context(self) -> bool:
         """Empty the context of the model; all entries stay in the log.
 
-        Return False if no message is in the context. Raises StenoError while the agent or a shell
-        command runs.
+        Return False if it contains nothing but system messages, which a clear keeps. Raises
+        StenoError while the agent or a shell command runs.
         """
         self.state.check_can_move()
         conversation = self.state.conversation
-        last = last_message(conversation.entries_view(), with_shell=True)
-        if last is None or isinstance(last.payload, SystemMessage):
+        current = takewhile(
+            lambda entry: not entry.clears_context, reversed(conversation.entries_view())
+        )
+        if not any(map(_adds_to_context, current)):
             return False
         with self.state.explain_conflicts():
             entry = conversation.clear()
@@ -363,6 +373,13 @@ class AgentSession:
     async def complete(self, typed: str) -> Sequence[Suggestion]:
         """Return completions of `@...` (files, folders, resources) or `/...` (prompts)."""
         return await find_completions(self.state.environment, typed)
+
+
+def _adds_to_context(entry: Entry) -> bool:
+    """Return whether the model receives something other than a system message for an entry."""
+    if isinstance(entry.payload, Compaction | Feedback):
+        return True
+    return entry.message is not None and not isinstance(entry.message, SystemMessage)
 
 
 def _context_differences(state: SessionState) -> list[str]:

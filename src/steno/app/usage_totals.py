@@ -30,9 +30,9 @@ class UsageTotals:
         """Reset the totals, and add the entries of a branch."""
         self.usage: Usage = Usage()
         self.context_tokens: int | None = None
-        """The size of the last context: the provider's count, or else an estimate.
+        """The size of the context, response included: the provider's count, or else an estimate.
 
-        None before the first response.
+        None before the first response, clear or summary. Later prompts are not counted.
         """
         self._model = ""
         self._usages: dict[str, Usage] = {}

@@ -209,6 +209,6 @@ class SessionStatus(NamedTuple):
     cost: Decimal | None
     """The cost of the active branch in dollars; None if no price is known."""
     context_tokens: int | None
-    """The number of tokens in the last request; None if it is unknown."""
+    """The size of the context, response included, in tokens; None if it is unknown."""
     context_limit: int | None
     """The context window of the model in tokens; None if it is unknown."""

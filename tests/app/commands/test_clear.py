@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from steno import ChatMessage
 from steno.agent import EntryRecorded, PromptInput
 from steno.errors import StenoError
-from steno.records import Clear
+from steno.records import Clear, Feedback, ShellCommand
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.session_setup import SessionUser, open_user_session, run
 
@@ -64,6 +65,33 @@ def test_an_empty_context_is_not_cleared_again(project: Path, home: Path) -> Non
             again = await user.session.run_command("clear")
             assert first.plain_text == again.plain_text != done.plain_text
             assert len(clears(user)) == 1
+
+    with scripted_model(home, "First."):
+        run(main())
+
+
+@pytest.mark.parametrize("kind", ["message", "feedback", "shell command"])
+def test_a_context_with_anything_but_system_messages_is_cleared(
+    project: Path, home: Path, kind: str
+) -> None:
+    async def main() -> None:
+        async with open_user_session(project) as user:
+            await user.send("One?")
+            conversation = user.session.state.conversation
+            prompt = conversation.entries()[-1]
+            if kind != "message":
+                await user.session.run_command("clear")
+            if kind == "feedback":
+                conversation.append(Feedback(target=prompt.id, text="Too short."))
+            if kind == "shell command":
+                conversation.append(ShellCommand(command="ls", output="a", status=0))
+            conversation.append(ChatMessage.system("Be brief."))
+            before = len(clears(user))
+            await user.session.run_command("clear")
+            await user.session.run_command("clear")
+            conversation.append(ChatMessage.system("Be kind."))
+            await user.session.run_command("clear")
+            assert len(clears(user)) == before + 1
 
     with scripted_model(home, "First."):
         run(main())

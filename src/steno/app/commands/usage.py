@@ -165,7 +165,7 @@ def _usage_table(title: str, turns: list[TurnUsage], by: str, id_length: int | N
 
 
 def _describe_context(limit: int | None, entries: Sequence[Entry]) -> str:
-    """Describe how much of the context window is used."""
+    """Describe the size of the context, and of the context window."""
     totals = UsageTotals(find_price)
     totals.rebuild(entries)
     used = totals.context_tokens
@@ -173,7 +173,7 @@ def _describe_context(limit: int | None, entries: Sequence[Entry]) -> str:
     if used is None:
         return f"Context: not counted yet, in a context window {window}."
     share = "" if not limit else f" ({used / limit:.0%})"
-    return f"Context: about {used:,} tokens in the last turn, in a context window {window}{share}."
+    return f"Context: about {used:,} tokens, in a context window {window}{share}."
 
 
 COMMAND: CommandDefinition = CommandDefinition(
