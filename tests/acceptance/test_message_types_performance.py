@@ -279,6 +279,26 @@ def test_text_that_is_not_ascii_is_scanned_once_and_in_bounded_memory(character:
     assert memory_of(once).peak < 256 * 1_024
 
 
+SCANNED = [
+    *("1,000 漢", "1,000 of a, é, 漢 and 😀"),
+    *("1 M é", "1 M 漢", "1 M 😀", "1 M of a, é, 漢 and 😀"),
+]
+CHECKED = ["1 MB of plain text", "1 MB of source code", "1 MB of nested objects"]
+
+
+@pytest.mark.requirement("NFR-004a-06")
+@pytest.mark.parametrize(
+    "work",
+    [
+        *[f"scan of {text}, per 1,000" for text in SCANNED],
+        *[f"a call with arguments of {text}, per 1,000" for text in CHECKED],
+    ],
+)
+def test_the_recorded_time_to_check_1000_characters_is_under_a_microsecond(work: str) -> None:
+    """The limit of ADR 37 for text that is not ASCII and for arguments, which are read once."""
+    assert measured(work) < 1e-6
+
+
 @pytest.mark.requirement("NFR-004a-07")
 @pytest.mark.parametrize("kind", ["system", "user", "assistant", "tool", "call"])
 def test_equality_compares_the_content_once_and_copies_nothing(kind: str) -> None:
