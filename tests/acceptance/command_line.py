@@ -1,4 +1,4 @@
-"""The `steno` program as a user runs it: in a process and a home folder of its own."""
+"""Programs in processes of their own: `steno` as a user runs it, and programs that import it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import NamedTuple
+
+import steno
+
+PACKAGES = Path(steno.__file__).parents[1]
+"""The folder of the imported package, which a new process has to import as well."""
 
 
 class CommandOutput(NamedTuple):
@@ -41,3 +46,23 @@ def run_steno(
         env=os.environ | variables | environment,
     )
     return CommandOutput(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+
+
+def run_python(program: str) -> str:
+    """Run a program without the settings of the user, and return its output.
+
+    It imports the same `steno` as this process, which need not be the installed one.
+    """
+    ran = subprocess.run(
+        [
+            sys.executable,
+            "-I",
+            "-c",
+            f"import sys; sys.path.insert(0, {str(PACKAGES)!r})\n{program}",
+        ],
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    assert ran.returncode == 0, ran.stderr.decode()
+    return ran.stdout.decode()

@@ -11,7 +11,6 @@ import gc
 import json
 import math
 import statistics
-import subprocess
 import sys
 import tracemalloc
 import types
@@ -39,6 +38,7 @@ from steno.codec import (
     encode_message,
 )
 from steno.wire import openai_chat
+from tests.acceptance.command_line import run_python
 from tests.acceptance.message_samples import (
     ANSWER,
     ARGUMENTS,
@@ -375,10 +375,7 @@ def test_a_message_is_converted_in_a_new_interpreter_without_configuration() -> 
         "from steno.codec import decode_message, encode_message\n"
         "print(decode_message(encode_message(ChatMessage.user('Hi'))).text)"
     )
-    ran = subprocess.run(
-        [sys.executable, "-I", "-c", program], capture_output=True, check=True, timeout=60
-    )
-    assert ran.stdout.decode().strip() == "Hi"
+    assert run_python(program) == "Hi\n"
 
 
 @pytest.mark.requirement("NFR-004a-10")

@@ -8,8 +8,6 @@ import inspect
 import io
 import json
 import re
-import subprocess
-import sys
 import threading
 import typing
 from collections.abc import Callable, Iterator
@@ -57,6 +55,7 @@ from steno.codec import (
     encode_tool,
 )
 from steno.wire import openai_chat
+from tests.acceptance.command_line import run_python
 from tests.acceptance.message_samples import (
     ARGUMENTS,
     CALLS,
@@ -317,10 +316,7 @@ def test_the_message_types_load_no_outer_layer_and_no_library_that_touches_the_w
         "steno.codec.decode_messages(steno.codec.encode_messages(history))\n"
         "print(*sys.modules)"
     )
-    ran = subprocess.run(
-        [sys.executable, "-I", "-c", program], capture_output=True, check=True, timeout=60
-    )
-    loaded = set(ran.stdout.decode().split())
+    loaded = set(run_python(program).split())
     assert "steno.messages" in loaded
     ours = {name.split(".")[1] for name in loaded if name.startswith("steno.")}
     assert not ours & OUTER_LAYERS

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import traceback
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -39,7 +37,7 @@ from steno.codec import (
     encode_messages,
 )
 from steno.wire import openai_chat
-from tests.acceptance.command_line import run_steno
+from tests.acceptance.command_line import run_python, run_steno
 from tests.acceptance.message_samples import (
     MESSAGES,
     SCHEMA,
@@ -186,11 +184,7 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def audit_events() -> dict[str, list[tuple[str, str]]]:
-    ran = subprocess.run(
-        [sys.executable, "-I", "-c", AUDITED], capture_output=True, check=False, timeout=60
-    )
-    assert ran.returncode == 0, ran.stderr.decode()
-    found: dict[str, list[tuple[str, str]]] = json.loads(ran.stdout)
+    found: dict[str, list[tuple[str, str]]] = json.loads(run_python(AUDITED))
     assert [event for event, _ in found["control"]] == ["open"]
     return found
 
