@@ -16,7 +16,6 @@ from steno import (
     ChatMessage,
     ConversationHistory,
     Message,
-    MessageRole,
     ToolCall,
     ToolCallDelta,
     ToolDefinition,
@@ -139,48 +138,3 @@ def history_of(*messages: Message) -> ConversationHistory:
 def switch_threads_often() -> None:
     """Let another thread run at each call and return of this thread, so that races appear."""
     sys.setprofile(lambda frame, event, argument: time.sleep(0))
-
-
-VALIDATION_RULES = {
-    "role is undefined": refuses(ChatMessage),
-    "role is unknown": refuses(MessageRole.parse, "undefined"),
-    "user message without content": refuses(ChatMessage.user, None),
-    "system message without content": refuses(ChatMessage.system, None),
-    "tool message without tool call id": refuses(ChatMessage.tool_result, None, "done"),
-    "tool message without content": refuses(ChatMessage.tool_result, "call_1", None),
-    "assistant message with neither": refuses(ChatMessage.assistant),
-    "user message with a tool call": refuses(ChatMessage.user, [CALL]),
-    "assistant message with no list of calls": refuses(ChatMessage.assistant, "Hi", CALL),
-    "tool call with empty id": refuses(ToolCall, id="", name="read"),
-    "tool call with empty name": refuses(ToolCall, id="c", name=""),
-    "tool call name with invalid characters": refuses(ToolCall, id="c", name="read file"),
-    "tool call name too long": refuses(ToolCall, id="c", name="x" * 65),
-    "tool call arguments not an object": refuses(ToolCall, id="c", name="n", arguments="[1]"),
-    "tool call arguments not JSON": refuses(ToolCall, id="c", name="n", arguments='{"a":'),
-    "tool result without id": refuses(ToolResult.success, "", "done"),
-    "tool result without result": refuses(ToolResult.success, "call_1", None),
-    "tool error without message": refuses(ToolResult.error, "call_1", None),
-    "tool definition with empty name": refuses(
-        ToolDefinition, name="", description="Do.", parameters=SCHEMA
-    ),
-    "tool definition with invalid name": refuses(
-        ToolDefinition, name="a-b", description="Do.", parameters=SCHEMA
-    ),
-    "tool definition without description": refuses(
-        ToolDefinition, name="do", description="", parameters=SCHEMA
-    ),
-    "tool definition without parameters": refuses(
-        ToolDefinition, name="do", description="Do.", parameters=None
-    ),
-    "parameters not a schema": refuses(
-        ToolDefinition, name="do", description="Do.", parameters={"type": "object", "required": 1}
-    ),
-    "parameters not of an object": refuses(
-        ToolDefinition, name="do", description="Do.", parameters={"type": "string"}
-    ),
-    "delta with a negative index": refuses(ToolCallDelta, -1),
-    "delta whose arguments are no text": refuses(ToolCallDelta, 0, arguments_delta={"a": 1}),
-    "history without a system message": refuses(ConversationHistory, [USER]),
-    "history of something else": refuses(ConversationHistory, [{"role": "system"}]),
-}
-"""The validation rules of the manual and of the requirements, each broken once."""

@@ -27,6 +27,7 @@ from steno import (
     ConversationHistory,
     InvalidDocument,
     InvalidMessage,
+    InvalidValue,
     JsonObject,
     Message,
     MessageRole,
@@ -429,6 +430,22 @@ def test_a_field_is_none_only_if_its_type_allows_it(kind: Any, fields: dict[str,
         else:
             with pytest.raises(ValueError, match=r"\w"):
                 make()
+
+
+@pytest.mark.requirement("NFR-004a-39")
+@pytest.mark.parametrize(
+    ("kind", "fields"), TYPES, ids=lambda value: getattr(value, "__name__", "")
+)
+def test_a_field_refuses_a_value_of_another_type(kind: Any, fields: dict[str, Any]) -> None:
+    """Also the fields that `BROKEN_RULES` does not name."""
+    names = {*kind.__struct_fields__}
+    assert names >= {*fields}
+    if kind is ToolCallDelta:  # a provider may send anything as id and name; the Assembler checks
+        names -= {"id", "name"}
+    for name in names:
+        with pytest.raises(InvalidValue) as caught:
+            kind(**fields | {name: object()})
+        assert caught.value.field == name
 
 
 @pytest.mark.requirement("NFR-004a-36")

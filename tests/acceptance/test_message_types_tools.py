@@ -40,6 +40,7 @@ from steno.codec import (
     encode_tool,
 )
 from steno.wire import anthropic_messages, gemini, ollama_chat, openai_chat
+from tests.acceptance.broken_rules import BROKEN_RULES
 from tests.acceptance.message_samples import (
     ARGUMENTS,
     CALL,
@@ -52,7 +53,6 @@ from tests.acceptance.message_samples import (
     SYSTEM,
     TOOL,
     USER,
-    VALIDATION_RULES,
     Options,
     WriteFile,
     assert_immutable,
@@ -210,24 +210,22 @@ def test_the_object_has_every_argument_also_nested_ones_and_defaults() -> None:
     assert [problem.pointer for problem in caught.value.problems] == ["/options/dry"]
 
 
-CALL_RULES = [rule for rule in VALIDATION_RULES if rule.startswith("tool call")]
-
-
 @pytest.mark.requirement("FR-004a-53")
 def test_a_tool_call_is_checked_however_it_is_made() -> None:
-    with pytest.raises(ValueError, match="name"):
-        ToolCall(id="c", name="read file")
-    with pytest.raises(ValueError, match="name"):
-        ToolCall.create("read file", {})
+    for rule in (
+        "tool call name with invalid characters",
+        "tool call created with an invalid name",
+    ):
+        BROKEN_RULES[rule].check()
     decoded = decode_call('{"id": "c", "name": "read file", "arguments": {}}')
     assert isinstance(decoded, InvalidToolCall)
 
 
 @pytest.mark.requirement("FR-004a-54")
-@pytest.mark.parametrize("rule", CALL_RULES)
+@pytest.mark.parametrize("rule", [rule for rule in BROKEN_RULES if rule.startswith("tool call")])
 def test_an_invalid_tool_call_is_a_value_error(rule: str) -> None:
-    with pytest.raises(ValueError, match="tool call"):
-        VALIDATION_RULES[rule]()
+    assert issubclass(BROKEN_RULES[rule].error, ValueError)
+    BROKEN_RULES[rule].check()
 
 
 @pytest.mark.requirement("FR-004a-55")
@@ -521,10 +519,10 @@ def test_a_tool_definition_is_sent_in_the_format_of_each_provider() -> None:
 
 
 @pytest.mark.requirement("FR-004a-87")
-@pytest.mark.parametrize("rule", [rule for rule in VALIDATION_RULES if "definition" in rule])
+@pytest.mark.parametrize("rule", [rule for rule in BROKEN_RULES if "definition" in rule])
 def test_a_tool_definition_is_checked_when_it_is_made(rule: str) -> None:
-    with pytest.raises(InvalidTool):
-        VALIDATION_RULES[rule]()
+    assert BROKEN_RULES[rule].error is InvalidTool
+    BROKEN_RULES[rule].check()
 
 
 @pytest.mark.requirement("FR-004a-88")
