@@ -21,12 +21,14 @@ from steno import (
     ToolResultMessage,
 )
 from steno.agent import Agent
+from steno.codec import encode_header, encode_record
 from steno.formats import FORMATS, build_records, message_of_row
 from steno.store import MemoryStore, Store, open_store
-from steno.testing import ScriptedProvider
+from steno.testing import ReplayingProvider, ScriptedProvider, ScriptedTool
 from steno.wire import WIRES, load_wire
 from tests.acceptance.command_line import CommandOutput, run_steno
 from tests.acceptance.costs import memory_of, steps_of
+from tests.acceptance.provider_responses import openai_stream
 
 
 def row(kind: str, content: str | None = None, data: object = None) -> dict[str, object]:
@@ -273,22 +275,43 @@ def test_a_fork_never_sees_what_happens_on_another_branch() -> None:
 # -- 3. one representation -----------------------------------------------------------------------
 
 
+RUN_TESTS = {"index": 0, "id": "c1", "function": {"name": "run_tests", "arguments": "{}"}}
+RUN = [
+    openai_stream({"content": "I run them."}, {"tool_calls": [RUN_TESTS]}, finish="tool_calls"),
+    openai_stream({"content": "All pass."}),
+    openai_stream({"content": "You are welcome."}),
+]
+TEXTS = ["You fix code.", "Do they pass?", "I run them.", "3 passed", "All pass."]
+TEXTS += ["Thanks.", "You are welcome."]
+
+
 @pytest.mark.requirement("S3-07")
-def test_a_conversation_holds_its_messages_once_and_none_in_the_shape_of_a_provider() -> None:
-    """A request of any wire leaves no copy behind: the stored session is the same."""
-    store = MemoryStore()
-    conversation = store.new([ChatMessage.system("Be brief.")], id="s")
-    asyncio.run(Agent(ScriptedProvider(["Hi."]), conversation).run("Hello"))
-    before = list(store.records("s"))
-    provider = ScriptedProvider(["Again."])
-    agent = Agent(provider, store.open("s").clone())
-    asyncio.run(agent.run("Once more."))
-    for name in WIRES:
-        load_wire(name).encode_request(provider.requests[-1])
-    assert list(store.records("s")) == before
-    stored = [record.entry.payload for record in before if record.entry is not None]
-    texts = [payload.text for payload in stored if isinstance(payload, ChatMessage)]
-    assert texts == ["Be brief.", "Hello", "Hi."]
+@pytest.mark.parametrize("kind", ["jsonl", "memory", "sqlite"])
+def test_a_stored_run_has_each_text_once_and_nothing_in_the_shape_of_a_provider(
+    kind: str, tmp_path: Path
+) -> None:
+    """Also the audit data, the header and the blobs hold no copy; a search index is none."""
+    address = f"{kind}:" if kind == "memory" else f"{kind}:{tmp_path}/store"
+    with open_store(address) as store:
+        conversation = store.new([ChatMessage.system("You fix code.")], id="s")
+        provider = ReplayingProvider("openai_chat", RUN)
+        agent = Agent(provider, conversation, tools=[ScriptedTool("run_tests", ["3 passed"])])
+        for prompt in ("Do they pass?", "Thanks."):
+            asyncio.run(agent.run(prompt))
+        for request in provider.requests:
+            for name in WIRES:
+                load_wire(name).encode_request(request)
+        messages = store.open("s").messages()
+        stored = [encode_header(store.header("s")), *map(encode_record, store.records("s"))]
+    assert [message.text for message in messages] == TEXTS
+    copies = [b"".join(stored)]
+    if kind == "jsonl":  # all bytes of the store
+        files = [file for file in tmp_path.rglob("*") if file.is_file()]
+        copies.append(b"".join(file.read_bytes() for file in files))
+    for copy in copies:
+        assert {text: copy.count(text.encode()) for text in TEXTS} == dict.fromkeys(TEXTS, 1)
+        for member in ("role", "messages", "tool_calls", "function", "parts", "choices", "delta"):
+            assert f'"{member}":'.encode() not in copy
 
 
 @pytest.mark.requirement("S3-07")
