@@ -55,8 +55,9 @@ class Stream(Protocol):
     an error or `close`, the iteration stops immediately.
 
     A stream may have two more attributes: `losses`, a `Change` for each part of the request that
-    was altered or left out for this provider; and `envelope`, a mapping with the `id` of the
-    response and the name of the `model` as the provider sent them.
+    was altered or left out for this provider, or None if that is unknown; and `envelope`, a mapping
+    with the `id` of the response and the name of the `model` as the provider sent them. A stream
+    without `losses` sends the request unchanged.
     """
 
     def __aiter__(self) -> Self:

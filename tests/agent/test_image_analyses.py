@@ -14,6 +14,7 @@ from steno.agent.dispatch import Runner
 from steno.agent.replay.comparison import RecordedResults, rerun
 from steno.agent.replay.verify import replay
 from steno.errors import ProviderError
+from steno.inputs import InputResolver
 from steno.log import VisionAnalysis, vision_analyses
 from steno.messages.change import Change, ChangeCode
 from steno.messages.content import Image, ImageData, ImageUrl, RecognitionMode, Resource, Text
@@ -21,16 +22,18 @@ from steno.messages.event import TextDelta
 from steno.messages.message import AssistantMessage, UserMessage
 from steno.messages.request import Request
 from steno.messages.usage import StopReason
-from steno.ports import ResolvedReference
+from steno.ports import ReferenceBlock, ResolvedReference
 from steno.records import Entry, ImageAnalysis
 from steno.store import MemoryStore
-from steno.testing import ScriptedProvider
+from steno.testing import ReplayingProvider, ScriptedProvider
+from steno.tools import Workspace
 from tests.agent.agent_setup import AgentHarness, call, read_tool, run, turn_with_calls
 from tests.agent.reference_doubles import (
     NOTES,
     FakeOcr,
     ScriptedResolver,
     agent_in,
+    file_reference,
     image_file,
     images_in,
     payloads,
@@ -170,26 +173,87 @@ def test_an_image_that_the_model_refused_is_not_linked(folder: Path) -> None:
     check_replay(harness)
 
 
+class LossyProvider:
+    """A provider that reports changes to its requests."""
+
+    def __init__(self, turns: list[Any], *losses: Change) -> None:
+        self._inner = ScriptedProvider(turns)
+        self._losses = losses
+
+    def stream(self, request: Request) -> Any:
+        stream: Any = self._inner.stream(request)
+        stream.losses = self._losses
+        return stream
+
+
+def left_out(place: str) -> Change:
+    return Change(ChangeCode.IMAGE, "text_only", place)
+
+
 def test_an_image_that_the_provider_left_out_is_not_linked() -> None:
-    class LossyProvider:
-        """A provider that reports that it left out an image of the second message."""
-
-        def __init__(self) -> None:
-            self._inner = ScriptedProvider(["What image?", "A red sign."])
-
-        def stream(self, request: Request) -> Any:
-            stream: Any = self._inner.stream(request)
-            stream.losses = [
-                Change(ChangeCode.IMAGE, "text_only", "messages[1].content[1]"),
-                Change(ChangeCode.SETTING, "not_supported", "temperature"),
-            ]
-            return stream
-
-    harness = AgentHarness(LossyProvider(), target=SEEING)
+    setting = Change(ChangeCode.SETTING, "not_supported", "temperature")
+    provider = LossyProvider(
+        ["What image?", "A red sign."], left_out("messages[1].content[1]"), setting
+    )
+    harness = AgentHarness(provider, target=SEEING)
     run(harness.run(prompt_with("See.", PICTURE)))
     assert links(harness) == []
     run(harness.run(prompt_with("And this?", PICTURE)))
     assert links(harness) == [("And this?", 1, "A red sign.")]
+
+
+@pytest.mark.requirement("S2-24")
+@pytest.mark.parametrize(
+    ("place", "linked"),
+    [
+        ("messages[1].content[3]", [4]),
+        ("messages[1].content[6]", [2]),
+        ("messages[1].content[4]", [2, 4]),
+        ("messages[0].content[4]", [2, 4]),
+        ("messages[1]", []),
+    ],
+)
+def test_only_the_image_that_the_provider_left_out_is_not_linked(
+    place: str, linked: list[int]
+) -> None:
+    """The message that is sent has more blocks than the recorded one, and their own numbers."""
+
+    def find(reference: ReferenceBlock) -> ResolvedReference:
+        is_image = isinstance(reference, Image)
+        return ResolvedReference(content=(PICTURE,) if is_image else (Text("A"), Text("B")))
+
+    provider = LossyProvider([ANSWER], left_out(place))
+    harness = AgentHarness(provider, target=SEEING, resolver=ScriptedResolver(find))
+    blocks = (file_reference("a"), image_file(), file_reference("b"), image_file("b.png"))
+    run(harness.run(prompt_with("See.", *blocks)))
+    assert [block for _, block, _ in links(harness)] == linked
+
+
+@pytest.mark.requirement("S2-24")
+@pytest.mark.parametrize(("wire", "linked"), [("ollama_chat", [1]), ("openai_chat", [1, 2])])
+def test_an_image_that_a_wire_cannot_send_is_not_linked(wire: str, linked: list[int]) -> None:
+    body = {
+        "ollama_chat": b'{"message": {"content": "A red sign."}, "done": true}\n',
+        "openai_chat": b'data: {"choices": [{"index": 0, "delta": {"content": "A red sign."}, '
+        b'"finish_reason": "stop"}]}\n\ndata: [DONE]\n\n',
+    }
+    harness = AgentHarness(ReplayingProvider(wire, [body[wire]]), target=ModelTarget(model="m"))
+    address = Image(source=ImageUrl("https://example.org/a.png"))
+    run(harness.run(prompt_with("See.", PICTURE, address)))
+    assert links(harness) == [("See.", block, "A red sign.") for block in linked]
+    check_replay(harness)
+
+
+def test_a_stream_that_does_not_know_what_was_sent_links_nothing() -> None:
+    class UnsureProvider(LossyProvider):
+        def stream(self, request: Request) -> Any:
+            stream = super().stream(request)
+            stream.losses = None
+            return stream
+
+    harness = AgentHarness(UnsureProvider([ANSWER]), target=SEEING)
+    run(harness.run(prompt_with("See.", PICTURE)))
+    assert links(harness) == []
 
 
 # -- which response ------------------------------------------------------------------------------
@@ -245,6 +309,55 @@ def test_a_response_cut_at_the_token_limit_is_an_answer_and_a_paused_one_is_not(
     answer = "A red" if reason is StopReason.LENGTH else " sign."
     assert links(harness) == [("See.", 1, answer)]
     check_replay(harness)
+
+
+# -- runs that were killed -----------------------------------------------------------------------
+
+
+def killed_after(kind: type, harness: AgentHarness, turns: list[Any], **more: Any) -> AgentHarness:
+    """Return an agent that continues after the first entry of a kind, as after a kill."""
+    conversation = harness.conversation
+    conversation.fork("killed", at=entries_of(conversation, kind)[0])
+    conversation.switch("killed")
+    settings: dict[str, Any] = {"store": harness.store, "target": SEEING} | more
+    return AgentHarness(turns, read_tool("look"), conversation=conversation, **settings)
+
+
+def test_the_answer_to_the_next_prompt_does_not_answer_an_earlier_image() -> None:
+    """A process that was killed between the answer and the link records no link."""
+    first = AgentHarness(["A red sign."], target=SEEING)
+    run(first.run(prompt_with("See.", PICTURE)))
+    later = killed_after(AssistantMessage, first, ["Two.", "Three."])
+    run(later.run("And 1 + 1?"))
+    run(later.run(prompt_with("And this?", PICTURE)))
+    assert links(later) == [("And this?", 1, "Three.")]
+    check_replay(later)
+
+
+@pytest.mark.parametrize("kind", [UserMessage, AssistantMessage])
+def test_a_run_that_continues_a_killed_one_links_its_answer(kind: type) -> None:
+    turns = [turn_with_calls(call("c1", "look"), text="I see a sign."), "One."]
+    first = AgentHarness(turns, read_tool("look"), target=SEEING)
+    run(first.run(prompt_with("See.", PICTURE)))
+    later = killed_after(kind, first, [ANSWER])
+    run(later.run(None))
+    assert links(later) == [("See.", 1, ANSWER)]
+    check_replay(later)
+
+
+def test_a_text_of_an_earlier_run_that_did_not_receive_the_image_is_not_linked(
+    folder: Path,
+) -> None:
+    turns = [turn_with_calls(call("c1", "look"), text="The text says 12 EUR."), "One."]
+    blind = agent_in(folder, turns, read_tool("look"), target=BLIND, ocr=FakeOcr())
+    run(blind.run(prompt_with("How much?", image_file())))
+    seen = turn_with_calls(call("c2", "look"), text="I see a bill.")
+    resolver = InputResolver(Workspace(folder), ocr=None)
+    later = killed_after(AssistantMessage, blind, [seen], resolver=resolver, limits=Limits(turns=1))
+    run(later.run(None))
+    assert len(images_in(later.provider.requests[0])) == 1
+    assert links(later) == [("How much?", 1, "I see a bill.")]
+    check_replay(later)
 
 
 # -- branches and other models -------------------------------------------------------------------

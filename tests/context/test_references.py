@@ -33,6 +33,19 @@ def test_references_are_replaced_by_their_resolutions() -> None:
     shown = (Text("see "), Text("\n\nA"), Text("\n\nB"), PNG)
     assert built.request.messages[0].content == shown
     assert codes(built) == [("resolved", "e1")]
+    assert built.block_sources == {"e1": (0, 1, 1, 2)}
+
+
+def test_a_built_request_does_not_change_with_the_log() -> None:
+    builder = ContextBuilder()
+    found = Resolution(
+        target="e2", block=1, status=ResolutionStatus.RESOLVED, content=(Text("A"), PNG)
+    )
+    asked = only_user_message(Text("see"), FileReference(path="a.txt"), PNG)
+    entries = log(ChatMessage.user("Hello."), asked, found)
+    built = builder.build(entries[:2], ModelTarget())
+    assert builder.build(entries, ModelTarget()).block_sources == {"e2": (0, 1, 1, 2)}
+    assert built.block_sources == {"e2": (0, 1, 2)}
 
 
 def test_an_unreadable_reference_becomes_a_note() -> None:

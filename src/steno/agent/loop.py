@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from decimal import Decimal
 from itertools import count
@@ -341,8 +341,9 @@ class AgentRun:
 
     async def _receive_response(self, built: BuiltRequest, span: TelemetrySpan) -> AssistantMessage:
         stream = self._config.provider.stream(built.request)
-        losses: tuple[Change, ...] = tuple(getattr(stream, "losses", ()))
-        for change in losses:
+        found: Iterable[Change] | None = getattr(stream, "losses", ())
+        losses = None if found is None else tuple(found)
+        for change in losses or ():
             self._context_notices.send_once(change)
         emit = self._recorder.emit
         try:
@@ -354,8 +355,8 @@ class AgentRun:
             raise
         message = stream.message()
         response = self._record_response(message, stream, span)
-        sent = SentRequest(built, self._target.vision, losses)
-        self._image_analyses.add_response(response, sent)
+        if losses is not None:
+            self._image_analyses.add_response(response, SentRequest(built, losses))
         return message
 
     def _record_partial(self, stream: Stream, span: TelemetrySpan) -> None:

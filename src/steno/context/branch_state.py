@@ -104,6 +104,8 @@ class BranchState:
         self.resources: Final = ResourceIndex()
         self.last_user_position: int = -1
         """The position of the last user message."""
+        self.block_sources: Final[dict[str, tuple[int, ...]]] = {}
+        """The recorded block of each block of a message with references; see `ModelView`."""
         self._order = OrderState()
         self._last_violation = -1
         """The position of the last message that breaks the order."""
@@ -348,6 +350,7 @@ class BranchState:
             extents=extents,
         )
         self.messages[position] = shown.message
+        self.block_sources[entry_id] = shown.sources
         self._changes[self._numbers[entry_id]] = shown.changes
         self.resources.set_resources(position, shown.resources, extents)
         self.changed_from = min(self.changed_from, position)
@@ -404,6 +407,8 @@ class ModelView(NamedTuple):
     """A message as a model receives it, and the changes from the recorded message."""
 
     message: Message
+    sources: tuple[int, ...] = ()
+    """The number of the recorded block that each block of `message` comes from."""
     changes: tuple[Change, ...] = ()
     resources: Mapping[int, MessageResource] = {}
     """The MCP resources of the message, by block number."""
@@ -422,9 +427,10 @@ def build_model_view(
     `resolutions` and `extents` are keyed by block number.
     """
     if not has_references(message.content) or isinstance(message, SystemMessage):
-        return ModelView(message)
+        return ModelView(message, tuple(range(len(message.content))))
     is_from_user = isinstance(message, UserMessage)
     content: list[Block] = []
+    sources: list[int] = []
     changes: list[Change] = []
     resources: dict[int, MessageResource] = {}
 
@@ -452,11 +458,12 @@ def build_model_view(
                 add_change(*_EXTENT_CHANGES[extent])
             resources[number], blocks = resource, resource.blocks_for(extent)
         content += blocks if blocks == (block,) else separate_texts(content, blocks)
+        sources += [number] * len(blocks)
     if content == [*message.content]:
-        return ModelView(message, tuple(changes), resources)
+        return ModelView(message, tuple(sources), tuple(changes), resources)
     struct: Any = message  # every block here is allowed in a message of this type
     new = cast("Message", replace(struct, content=tuple(content)))
-    return ModelView(new, tuple(changes), resources)
+    return ModelView(new, tuple(sources), tuple(changes), resources)
 
 
 def embed_references(entries: Iterable[Entry]) -> tuple[Entry, ...]:

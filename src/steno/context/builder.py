@@ -83,6 +83,9 @@ class BuiltRequest(NamedTuple):
     """The approximate number of tokens of the request, tools included."""
     sources: Sequence[str | None]
     """The entry id of each message of the request; None if the message is not from an entry."""
+    block_sources: Mapping[str, tuple[int, ...]] = {}
+    """For messages with references: the number of the recorded block that each block of the
+    message comes from, by entry id."""
     wants_compaction: bool = False
     """Whether messages are left out or do not fit, so that a summary should replace them."""
     is_over_budget: bool = False
@@ -155,6 +158,7 @@ class ContextBuilder:
             changes=tuple(changes),
             tokens=fixed_tokens + window.tokens(start),
             sources=PrefixView(sent.ids),
+            block_sources=dict(self._branch.block_sources),
             wants_compaction=window.omitted is not None or not fits,
             is_over_budget=not fits,
             last_tokens=window.last_tokens(start),

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from steno.assemble import WireEvent, events_from_message
 from steno.errors import CutShort, InvalidValue
 from steno.messages.call import ToolCall
+from steno.messages.change import Change
 from steno.messages.event import Finished
 from steno.messages.message import AssistantMessage, ChatMessage
 from steno.messages.request import Request
@@ -231,7 +232,16 @@ class ReplayingProvider:
                 raise ScriptRanOut(f"replay: no recording left for request {len(self.requests)}")
             return ReplayedResponse(recorded)
 
-        return SourceStream(_ReplaySource(open_next, self._wire, request.model))
+        source = _ReplaySource(open_next, self._wire, request.model)
+        return _ReplayingStream(source, encoded.losses)
+
+
+class _ReplayingStream(SourceStream):
+    """A recorded response, with the losses of the request that it answers."""
+
+    def __init__(self, source: _ReplaySource, losses: tuple[Change, ...]) -> None:
+        super().__init__(source)
+        self.losses: Final = losses
 
 
 class _ReplaySource:
