@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from steno import ChatMessage, Conversation
-from steno.agent import Agent, EndReason, Gate, Limits, ModelTarget
+from steno.agent import Agent, ContextChanged, EndReason, Gate, Limits, LoopEvent, ModelTarget
 from steno.agent.dispatch import Runner
 from steno.agent.replay.comparison import RecordedResults, rerun
 from steno.agent.replay.verify import replay
@@ -254,6 +254,15 @@ def test_a_stream_that_does_not_know_what_was_sent_links_nothing() -> None:
     harness = AgentHarness(UnsureProvider([ANSWER]), target=SEEING)
     run(harness.run(prompt_with("See.", PICTURE)))
     assert links(harness) == []
+
+
+def test_a_replay_shows_the_images_that_the_run_showed() -> None:
+    harness = AgentHarness([ANSWER], target=SEEING)
+    run(harness.run(prompt_with("See.", PICTURE)))
+    events: list[LoopEvent] = []
+    records = harness.store.records(harness.conversation.id)
+    assert run(replay(records, on_event=events.append)).is_same
+    assert [event for event in events if isinstance(event, ContextChanged)] == []
 
 
 # -- which response ------------------------------------------------------------------------------

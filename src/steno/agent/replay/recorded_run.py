@@ -585,6 +585,9 @@ class RecordedProvider:
 class RecordedStream:
     """Streams a recorded response, and repeats its error or stop (`steno.ports.Stream`)."""
 
+    losses: Final = None
+    """Unknown, because the log has no requests; so the links to images are copied, not made."""
+
     def __init__(self, state: ReplayState, entry: Entry, message: AssistantMessage) -> None:
         audit = entry.audit or {}
         self.envelope: Final = {

@@ -40,7 +40,6 @@ from steno.agent.replay.recorded_run import (
 from steno.agent.run_config import Limits
 from steno.agent.steering import PromptInput, SteeringPolicy
 from steno.codec import encode_entry
-from steno.context import ModelTarget
 from steno.errors import InvalidValue, LogError
 from steno.lazy_task import start_task
 from steno.messages.call import is_tool_name
@@ -49,8 +48,6 @@ from steno.records.entry import Entry, Redacted, Rewind
 from steno.records.stored_record import Record
 
 _NO_LIMITS: Final = Limits(turns=None, invalid_calls=sys.maxsize)
-_TARGET: Final = ModelTarget(vision=False)
-"""The log does not record which images were sent, so recorded answers to images are copied."""
 
 
 class ChangedField(NamedTuple):
@@ -207,7 +204,6 @@ class _Replayer:
             gate=calls,
             runner=calls,
             model=model,
-            target=_TARGET,
             limits=_NO_LIMITS,
             actor=actor,
             sleep=_skip_wait,
