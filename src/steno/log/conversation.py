@@ -109,6 +109,9 @@ class Conversation:
     ) -> Entry:
         """Append a message or another payload to a branch, and return the new entry.
 
+        An entry that the payload refers to must exist. Its kind is not checked, and neither is the
+        number of a block: a conversation accepts an `ImageAnalysis` between any two entries.
+
         Raises OutOfOrder if the message is not allowed after the last one, Missing if the branch or
         the entry that the payload refers to does not exist, Conflict if another writer has added an
         entry to the branch, and Unavailable if the entry cannot be stored.
