@@ -182,7 +182,8 @@ def test_a_uri_without_a_canonical_spelling_is_refused_before_a_request(
     library, keeper = ResourceServer(holds={uri: text_resource("secret")}), ScriptedPermission()
     found = run(resources(library).resolve(resource_reference(uri), make_context(keeper)))
     assert found.error_code == code
-    assert uri in (found.error or "")
+    assert (found.error or "").startswith(f"{uri}: ")
+    assert (found.error or "").count(uri) == 1
     assert keeper.asked == []
     assert library.reads == []
 
@@ -199,6 +200,13 @@ def test_permission_is_required_each_time_even_for_cached_resources() -> None:
 def test_a_missing_resource_is_an_error_with_the_text_of_the_server() -> None:
     error = "lib://a: mcp lib: there is no such resource"  # the text of the server
     assert resolve(ResourceServer()).error == error
+
+
+@pytest.mark.parametrize("message", ["see lib://about", "lib://a is not there", "lib://a: gone"])
+def test_an_error_begins_with_the_resource_whatever_the_server_writes(message: str) -> None:
+    failure = ServerFailed(message, code="server_refused", place="mcp lib")
+    found = resolve(ResourceServer(failure=failure))
+    assert (found.error_code, found.error) == ("server_refused", f"lib://a: {failure}")
 
 
 def test_an_unknown_server_is_an_error() -> None:

@@ -86,8 +86,8 @@ class ResourceResolver:
             uri = normalize_uri(uri)
             return await self._resolve(replace(resource, uri=uri), context)
         except (InvalidValue, ServerFailed, ToolFailed) as exc:
-            name, error = shorten_uri(uri), str(exc)
-            error = error if name in error else f"{name}: {error}"
+            name = shorten_uri(uri)
+            error = f"{name}: {exc.text_unless_at(name, _URI_PLACE)}"
             return ResolvedReference(error=error, error_code=exc.code)
 
     async def _resolve(self, resource: Resource, context: ResolveContext) -> ResolvedReference:
@@ -106,7 +106,7 @@ class ResourceResolver:
         context.report_progress(f"reading {uri} from the MCP server {server.name}")
         response = await server.read(resource.uri)
         if all(part.text is None and part.data is None for part in response.contents):
-            message = f"{uri} is empty"
+            message = "the resource is empty"
             raise ServerFailed(message, code="resource_empty", place=f"mcp {server.name}")
         ttl_s = self._choose_ttl(resource, response.contents[0].mime_type, response.ttl_s)
         fetched = await self._build_cached(resource, response.contents, ttl_s, self._now())
@@ -454,6 +454,8 @@ def part_bytes(part: ResourceContents) -> bytes:
 
 
 MAX_URI_CHARACTERS: Final = 2_000
+_URI_PLACE: Final = "resource"
+"""The place of errors about the URI of a resource."""
 _MAX_SHOWN_CHARACTERS: Final = 200
 _UNRESERVED: Final = frozenset(f"{ascii_letters}{digits}-._~")
 """Characters that mean the same with and without percent-encoding (RFC 3986, 2.3)."""
@@ -486,7 +488,7 @@ def check_uri(uri: str) -> None:
     if names:
         listed = ", ".join([name.partition(":")[0].rstrip("*").strip() for name in names])
         raise _uri_error(
-            f"{shorten_uri(uri)} is a template; replace each name in braces with a value: {listed}",
+            f"the URI is a template; replace each name in braces with a value: {listed}",
             code="uri_is_template",
         )
 
@@ -505,17 +507,16 @@ def normalize_uri(uri: str) -> str:
     path = _PATH_END.split(normal, maxsplit=1)[0]
     parts = _SLASHES.split(path)
     if "." in parts or ".." in parts:
-        message = f"{shorten_uri(uri)}: the path contains . or ..; write the URI without them"
+        message = "the path contains . or ..; write the URI without them"
         raise _uri_error(message, code="uri_has_dot_steps")
     if len(parts) > path.count("/") + 1:
-        problem = "the path contains an encoded slash or a backslash; write / instead"
-        message = f"{shorten_uri(uri)}: {problem}"
+        message = "the path contains an encoded slash or a backslash; write / instead"
         raise _uri_error(message, code="uri_has_encoded_slashes")
     return normal
 
 
 def _uri_error(message: str, *, code: str) -> InvalidValue:
-    return InvalidValue(message, code=code, place="resource")
+    return InvalidValue(message, code=code, place=_URI_PLACE)
 
 
 def _decode_unreserved(found: re.Match[str]) -> str:
