@@ -524,6 +524,19 @@ def test_a_record_that_does_not_say_when_and_how_long_is_not_fresh(odd: Any) -> 
     assert only_text(run(known.resolve(resource_reference(), make_context()))) == "words"
 
 
+@pytest.mark.parametrize("server", [{}, {"server": None}, {"server": 1}])
+def test_a_setting_does_not_apply_to_a_record_without_a_server(server: dict[str, Any]) -> None:
+    clock = ManualClock()
+    long = {name: {"*": 100.0} for name in ("None", "1", "")}
+    known = resources(ResourceServer(), ttl_s=long, now=clock)
+    details = {"kind": "resource", "ttl_s": 9, "retrieved_at": clock().isoformat()} | server
+    content = (Resource(server="lib", uri="lib://a", text="words"),)
+    resolution = recorded_resolution(ResolvedReference(content=content, details=details))
+    assert known.is_fresh(resolution)
+    clock.turn(10)
+    assert not known.is_fresh(resolution)
+
+
 def test_a_failed_reference_is_not_current_and_has_no_changes() -> None:
     known = resources(ResourceServer())
     failed = Resolution(target="e", block=0, status=ResolutionStatus.FAILED, error="gone")

@@ -165,10 +165,10 @@ class ResourceResolver:
             return min(server_ttl_s, _MAX_TTL_S)
         return self._default_ttl_s
 
-    def _configured_ttl(self, server: object, mime_type: object) -> float | None:
+    def _configured_ttl(self, server: str | None, mime_type: str | None) -> float | None:
         """Return the user's setting for a type of resource; None if there is none."""
-        kind = str(mime_type or "").partition(";")[0].strip().lower()
-        types = self._ttl_s.get(str(server), {})
+        kind = (mime_type or "").partition(";")[0].strip().lower()
+        types = {} if server is None else self._ttl_s.get(server, {})
         if kind in types:
             return types[kind]
         # The longest pattern wins, not the first.
@@ -181,7 +181,8 @@ class ResourceResolver:
 
     def _is_fresh(self, details: Mapping[str, Any]) -> bool:
         # The setting may have changed since the resource was read.
-        configured_s = self._configured_ttl(details.get("server"), details.get("mime_type"))
+        server, mime_type = _text_detail(details, "server"), _text_detail(details, "mime_type")
+        configured_s = self._configured_ttl(server, mime_type)
         ttl_s = details.get("ttl_s") if configured_s is None else configured_s
         age_s = (self._now() - _retrieved_at(details)).total_seconds()
         return isinstance(ttl_s, (int, float)) and 0 <= age_s < ttl_s
@@ -228,10 +229,16 @@ def _as_reference(
     return ResolvedReference(content=resource.content, details=details, notice=resource.notice)
 
 
+def _text_detail(details: Mapping[str, Any], name: str) -> str | None:
+    """Return a detail of a recorded resolution; None if it is missing or not a text."""
+    detail = details.get(name)
+    return detail if isinstance(detail, str) else None
+
+
 def _retrieved_at(details: Mapping[str, Any]) -> datetime:
     """Return the time when a resource was read; `datetime.min` in UTC if it is unknown."""
     try:
-        when = datetime.fromisoformat(str(details.get("retrieved_at")))
+        when = datetime.fromisoformat(_text_detail(details, "retrieved_at") or "")
     except ValueError:
         return datetime.min.replace(tzinfo=UTC)
     return when if when.tzinfo is not None else when.replace(tzinfo=UTC)
