@@ -50,7 +50,9 @@ class ToolCallPart(RedactedRepr, frozen=True, tag_field="type", tag="part", omit
     """A part of a tool call as a wire decodes it; the Assembler turns parts into call events.
 
     `block` is the number of the block on the wire; seals and extras of the call use it as index.
-    Providers may omit, repeat or reorder any field; the Assembler finds the call of each part.
+    Providers may omit, repeat or reorder any field; the Assembler finds the call of each part. A
+    response has thousands of parts, so a part checks nothing: the Assembler checks the block of
+    each call.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"id", "name"})
@@ -62,10 +64,6 @@ class ToolCallPart(RedactedRepr, frozen=True, tag_field="type", tag="part", omit
     starts: bool = False
     """Whether the part marks the start of a call; ignored if a call with this id exists."""
     ends: bool = False
-
-    def __post_init__(self) -> None:
-        if self.block is not None and self.block < 0:
-            refuse_index(self, "block")
 
 
 WireEvent: TypeAlias = Event | ToolCallPart
@@ -109,9 +107,9 @@ class ToolCallDraft:
         *("is_escaped", "name", "number", "own_id", "parts", "scanned", "seal"),
     )
 
-    def __init__(self, number: int, index: int | None, id: str | None, name: str | None) -> None:
+    def __init__(self, number: int, id: str | None, name: str | None) -> None:
         self.number: int = number
-        self.index: int | None = index
+        self.index: int | None = None
         self.id: str | None = id
         self.name: str | None = name
         self.parts: list[str] = []
@@ -390,9 +388,8 @@ class Assembler:
                 return (begin,)
             self._calls[-1].parts.append(fragment)
             return begin, ToolCallDelta(begin.index, arguments_delta=fragment)
-        if index is not None and call.index is None:
-            call.index = index
-            self._call_by_index[index] = self._latest_at[index] = call
+        if call.index is None:
+            self._set_index(call, index)
         id, name = self._fill_id_and_name(call, id, name)
         if call.has_ended and not fragment.strip() and not (id or name):
             return ()  # white space after the end changes nothing
@@ -452,16 +449,23 @@ class Assembler:
         return late_id, late_name
 
     def _open_call(self, index: int | None, id: str | None, name: str | None) -> ToolCallBegin:
-        call = ToolCallDraft(len(self._calls), index, id, name)
+        call = ToolCallDraft(len(self._calls), id, name)
+        self._set_index(call, index)
         if id in self._call_by_id:
             call.own_id = self._new_id()  # the results of two calls with one id would be mixed up
         self._calls.append(call)
         self._drafts.append(call)
         if id is not None:
             self._call_by_id[id] = call
-        if index is not None:
-            self._call_by_index[index] = self._latest_at[index] = call
         return ToolCallBegin(call.number, call.own_id or id, name)
+
+    def _set_index(self, call: ToolCallDraft, index: int | None) -> None:
+        if index is None:
+            return
+        if type(index) is not int or index < 0:
+            refuse_index(ToolCallPart, index, field="block")
+        call.index = index
+        self._call_by_index[index] = self._latest_at[index] = call
 
     def _end_call(self, index: int | None, id: str | None) -> tuple[Event, ...]:
         call = self._find_by_id(index, id)

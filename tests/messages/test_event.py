@@ -173,7 +173,36 @@ def test_a_negative_index_is_refused(sample: Any) -> None:
     assert (caught.value.code, caught.value.field) == ("out_of_range", "index")
 
 
-def test_a_part_of_a_call_with_a_negative_block_is_refused() -> None:
+@pytest.mark.requirement("FR-004a-94")
+@pytest.mark.parametrize("index", ["0", 0.0, True])
+@pytest.mark.parametrize("sample", CHECKED, ids=lambda sample: sample.type.__name__)
+def test_an_index_of_a_wrong_type_is_refused(sample: Any, index: Any) -> None:
     with pytest.raises(InvalidValue) as caught:
-        ToolCallPart(-1)
-    assert (caught.value.code, caught.value.field) == ("out_of_range", "block")
+        sample.build(index=index)
+    assert (caught.value.code, caught.value.field) == ("wrong_type", "index")
+
+
+@pytest.mark.parametrize("sample", CHECKED, ids=lambda sample: sample.type.__name__)
+def test_only_an_event_about_one_block_needs_an_index(sample: Any) -> None:
+    if sample.type not in (BlockSealed, BlockAdded):
+        assert sample.build(index=None).index is None
+        return
+    with pytest.raises(InvalidValue) as caught:
+        sample.build(index=None)
+    assert (caught.value.code, caught.value.field) == ("wrong_type", "index")
+
+
+def test_arguments_of_a_wrong_type_are_refused() -> None:
+    with pytest.raises(InvalidValue) as caught:
+        ToolCallDelta(0, arguments_delta={})  # type: ignore[arg-type]
+    assert (caught.value.code, caught.value.field) == ("wrong_type", "arguments_delta")
+
+
+@pytest.mark.parametrize(("block", "code"), [(-1, "out_of_range"), ("0", "wrong_type")])
+def test_a_part_of_a_call_with_an_invalid_block_is_refused(block: Any, code: str) -> None:
+    """The assembler refuses it, because a check of each of the many parts takes too long."""
+    first = ToolCallPart(None, "call_a", "read")
+    for parts in ([ToolCallPart(block, starts=True)], [first, ToolCallPart(block, arguments="{")]):
+        with pytest.raises(InvalidValue) as caught:
+            Assembler().feed_all(parts)
+        assert (caught.value.code, caught.value.field) == (code, "block")

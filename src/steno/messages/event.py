@@ -25,33 +25,35 @@ class _Event(RedactedRepr, frozen=True, tag_field="type", omit_defaults=True):
     """The struct settings that all events share."""
 
 
-class _BlockEvent(_Event, frozen=True):
-    """An event about the block at `index`, a number from 0."""
+class _IndexedEvent(_Event, frozen=True):
+    """An event whose `index` is a number from 0; in some events, it may also be None."""
 
-    index: int
-
-    def __post_init__(self) -> None:
-        if type(self.index) is not int or self.index < 0:
-            refuse_index(self)
-
-
-class _NumberedEvent(_Event, frozen=True):
-    """An event whose `index` is a number from 0, or None."""
+    _index_is_optional: ClassVar[bool] = True
 
     index: int | None
 
     def __post_init__(self) -> None:
         index = self.index
-        if index is not None and (type(index) is not int or index < 0):
-            refuse_index(self)
+        if (type(index) is not int or index < 0) and not (
+            index is None and self._index_is_optional
+        ):
+            refuse_index(type(self), index)
 
 
-def refuse_index(event: RedactedRepr, field: str = "index") -> NoReturn:
-    """Raise InvalidValue for an event whose index is not a number from 0."""
+class _BlockEvent(_IndexedEvent, frozen=True):
+    """An event about the block at `index`."""
+
+    _index_is_optional: ClassVar[bool] = False
+
+    index: int
+
+
+def refuse_index(cls: type, index: object, *, field: str = "index") -> NoReturn:
+    """Raise InvalidValue for an index in a field of `cls` that is not a number from 0."""
     raise InvalidValue(
         f"{field} must be an int from 0",
-        code="out_of_range",
-        place=class_label(type(event)),
+        code="out_of_range" if type(index) is int else "wrong_type",
+        place=class_label(cls),
         field=field,
     )
 
@@ -74,7 +76,7 @@ class ThinkingDelta(_Event, frozen=True, tag="thinking_delta"):
 
 
 @final
-class ToolCallBegin(_NumberedEvent, frozen=True, tag="tool_call_begin"):
+class ToolCallBegin(_IndexedEvent, frozen=True, tag="tool_call_begin"):
     """The start of the tool call with the number `index` in its message.
 
     A field that the provider has not sent yet is None.
@@ -87,7 +89,7 @@ class ToolCallBegin(_NumberedEvent, frozen=True, tag="tool_call_begin"):
 
 
 @final
-class ToolCallDelta(_NumberedEvent, frozen=True, tag="tool_call_delta"):
+class ToolCallDelta(_IndexedEvent, frozen=True, tag="tool_call_delta"):
     """A further part of the tool call with the number `index` in its message.
 
     If the provider does not number its calls, `index` is None or any number unique to the call.
@@ -100,19 +102,23 @@ class ToolCallDelta(_NumberedEvent, frozen=True, tag="tool_call_delta"):
     arguments_delta: str | None = None
 
     def __post_init__(self) -> None:
-        _NumberedEvent.__post_init__(self)  # several times faster than `super()`
-        text = self.arguments_delta
-        if text is not None and type(text) is not str:
-            raise InvalidValue(
-                "arguments_delta must be a str",
-                code="wrong_type",
-                place=class_label(type(self)),
-                field="arguments_delta",
-            )
+        index, text = self.index, self.arguments_delta
+        # One test for both fields, because a response has thousands of these events.
+        if ((type(index) is int and index >= 0) or index is None) and (
+            type(text) is str or text is None
+        ):
+            return
+        super().__post_init__()
+        raise InvalidValue(
+            "arguments_delta must be a str",
+            code="wrong_type",
+            place=class_label(type(self)),
+            field="arguments_delta",
+        )
 
 
 @final
-class ToolCallEnd(_NumberedEvent, frozen=True, tag="tool_call_end"):
+class ToolCallEnd(_IndexedEvent, frozen=True, tag="tool_call_end"):
     """The end of the tool call with the number `index`; the Assembler sets the complete `call`."""
 
     shown: ClassVar[frozenset[str]] = frozenset({"id"})
@@ -136,7 +142,7 @@ class BlockAdded(_BlockEvent, frozen=True, tag="block_added"):
 
 
 @final
-class ExtrasAdded(_NumberedEvent, frozen=True, tag="extras_added"):
+class ExtrasAdded(_IndexedEvent, frozen=True, tag="extras_added"):
     """Wire-specific members of the block at `index`, or of the message if `index` is None.
 
     `extras` is keyed by wire, as in `Text.extras`.
