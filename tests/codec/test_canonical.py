@@ -271,6 +271,12 @@ def test_a_warning_names_the_type_that_is_unknown(caplog: pytest.LogCaptureFixtu
         assert tag in record.getMessage()
 
 
+def test_a_warning_names_a_missing_member(caplog: pytest.LogCaptureFixture) -> None:
+    decode_message(b'{"type":"tool_result","content":[]}')
+    [record] = caplog.records
+    assert record.getMessage().endswith(" has no tool_call_id")
+
+
 def test_a_type_is_named_in_one_short_line(caplog: pytest.LogCaptureFixture) -> None:
     decode_message(b'{"type":"\\u001b[31m\\nx%s","content":"x"}' % (b"y" * 1_000))
     [record] = caplog.records

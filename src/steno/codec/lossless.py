@@ -22,6 +22,7 @@ from typing import (
 )
 
 import msgspec
+from msgspec.structs import fields
 
 from steno.codec.json_scanner import split_array, split_object
 from steno.errors import InvalidValue
@@ -161,8 +162,12 @@ def read_value(
     try:
         PRECHECKED.set(is_trusted)  # every part was decoded as its type
         value = cls(**known)
-    except (InvalidValue, TypeError) as exc:
+    except InvalidValue as exc:
         raise UnreadablePart(str(exc)) from None
+    except TypeError:
+        required = [field.name for field in fields(cls) if field.required]
+        missing = [name for name in required if name not in known]
+        raise UnreadablePart(f"it has no {' and no '.join(missing)}") from None
     finally:
         PRECHECKED.set(before)
     if unknown:
