@@ -322,7 +322,28 @@ def test_formats_for_people_cannot_be_imported(address: str, paper: str) -> None
     assert output.err.endswith(" (steno, jsonl, audit, session, rows, chat)\n")
 
 
+@pytest.mark.parametrize("suffix", [".md", ".html"])
+def test_a_file_for_people_is_recognised_by_its_name(
+    address: str, tmp_path: Path, suffix: str
+) -> None:
+    file = tmp_path / f"talk{suffix}"
+    file.write_bytes(b"# Hi")
+    output = run_steno("sessions", "import", file)
+    assert (output.status, output.code, output.place) == (1, "format_write_only", str(file))
+
+
 # -- import --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("data", [b"[]", b"{}", b"null", b'{"version": "x"}'])
+def test_a_file_of_an_unknown_format_can_be_named(data: bytes) -> None:
+    output = run_steno("sessions", "import", "-", data=data)
+    assert (output.status, output.place) == (1, "stdin")
+    assert "--format (steno, jsonl, audit, session, rows, chat)\n" in output.err
+    output = run_steno("sessions", "import", "-", "--format", "wat", data=data)
+    assert (output.status, output.code, output.place) == (2, "not_a_choice", "--format")
+    assert "wat" in output.err
+    assert "html" not in output.err
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,11 @@ from steno.render.terminal_text import (
     terminal_text,
     truncate_to_width,
 )
-from steno.render.transcripts import WRITE_ONLY
+from steno.render.transcripts import TRANSCRIPT_BY_SUFFIX, WRITE_ONLY
 
+_IMPORT_FORMATS: Final = tuple([name for name in SESSION_FORMATS if name not in WRITE_ONLY])
+_UNDETECTED: Final = ("unknown_format", "invalid_version")
+"""The codes of errors about files whose format is not detected."""
 _MAX_SHOWN_ID: Final = 80
 _ID_PROBLEMS: Final = {
     "session_exists": "belongs to another session",
@@ -69,25 +72,19 @@ def _export_session(options: argparse.Namespace) -> int:
 
 def _import_session(options: argparse.Namespace) -> int:
     """Add a session from a file to the store, and print its ID."""
-    if options.format in WRITE_ONLY:
-        readable = ", ".join([name for name in SESSION_FORMATS if name not in WRITE_ONLY])
-        raise UsageError(
-            f"{options.format} can only be exported, not imported; export the session in another "
-            f"format ({readable})",
-            code="format_write_only",
-            place="--format",
-        )
+    if options.format is not None:
+        _check_format(options.format)
     if options.id is not None:
         _check_id(options.id)
     title = None if options.title is None else clean_title(options.title, place="--title")
     data = _read_stdin() if options.file == "-" else Path(options.file).read_bytes()
     data = data.removeprefix(codecs.BOM_UTF8)
+    place = "stdin" if options.file == "-" else terminal_text(options.file)
+    name = options.format or _detect_format(data, place)
     try:
-        name = options.format or detect_format(data)
         with show_activity("reading the file"):
             session = read_session_file(data, name)
     except InvalidValue as exc:
-        place = "stdin" if options.file == "-" else terminal_text(options.file)
         raise InvalidDocument(str(exc), code=exc.code, place=place) from exc
     with open_store_at(store_address(options)) as store:
         try:
@@ -142,6 +139,42 @@ def _import_notices(
     yield f"imported {count} (format {format})"
 
 
+def _check_format(name: str) -> None:
+    """Raise UsageError if no file of the format can be imported."""
+    if name in WRITE_ONLY:
+        raise UsageError(_describe_write_only(name), code="format_write_only", place="--format")
+    if name not in _IMPORT_FORMATS:
+        shown = truncate_to_width(terminal_line(name), _MAX_SHOWN_ID)
+        raise UsageError(
+            f"must be one of {', '.join(_IMPORT_FORMATS)}, not {shown}",
+            code="not_a_choice",
+            place="--format",
+        )
+
+
+def _detect_format(data: bytes, place: str) -> str:
+    """Return the format of a file. Raises InvalidDocument if it is unknown."""
+    try:
+        return detect_format(data)
+    except InvalidValue as exc:
+        written = TRANSCRIPT_BY_SUFFIX.get(Path(place).suffix)
+        if written is not None:
+            raise InvalidDocument(
+                _describe_write_only(written), code="format_write_only", place=place
+            ) from exc
+        text = exc.text_unless_at("file")
+        if exc.code in _UNDETECTED:
+            text += f"; name the format with --format ({', '.join(_IMPORT_FORMATS)})"
+        raise InvalidDocument(text, code=exc.code, place=place) from exc
+
+
+def _describe_write_only(format: str) -> str:
+    return (
+        f"{format} can only be exported, not imported; export the session in another "
+        f"format ({', '.join(_IMPORT_FORMATS)})"
+    )
+
+
 def _check_id(id: str) -> None:
     try:
         check_session_id(id)
@@ -177,7 +210,6 @@ _FILE_COMMANDS: Final = (
             argument("file", metavar="FILE", help="the file to read; - for stdin"),
             argument(
                 "--format",
-                choices=SESSION_FORMATS,
                 metavar="F",
                 help=f"{FORMATS_HELP} (default: detected)",
             ),

@@ -65,13 +65,13 @@ def detect_format(data: bytes) -> str:
         version = members[name]
         if not version.isdigit():
             raise InvalidDocument(
-                "the version is not a number; specify the format explicitly",
+                "the version is not a number, so the format is unknown",
                 code="invalid_version",
                 place="file",
             )
         return _FORMAT_BY_VERSION.get(version, DOCUMENT_FORMAT)
     raise InvalidDocument(
-        "unknown format; specify the format explicitly",
+        "the format is unknown",
         code="unknown_format",
         place="file",
     )
