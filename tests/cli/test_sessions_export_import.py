@@ -134,8 +134,12 @@ def test_an_existing_file_is_not_replaced_without_force(address: str, tmp_path: 
 
 def test_only_regular_files_are_replaced(address: str, tmp_path: Path) -> None:
     store_sample_session(address)
-    output = run_steno("sessions", "export", "talk", "--force", "-o", tmp_path)
-    assert (output.status, output.code, output.place) == (1, "not_a_file", str(tmp_path))
+    for options in (["--force"], []):
+        output = run_steno("sessions", "export", "talk", *options, "-o", tmp_path)
+        assert (output.status, output.code, output.place) == (1, "not_a_file", str(tmp_path))
+    long = tmp_path / ("x" * 300)
+    output = run_steno("sessions", "export", "talk", "-o", long)
+    assert (output.status, output.code, output.place) == (1, "ENAMETOOLONG", str(long))
     output = run_steno("sessions", "export", "talk", "-o", tmp_path / "absent" / "file")
     assert (output.status, output.code) == (1, "ENOENT")
     assert output.place == f"{tmp_path}/absent/file"

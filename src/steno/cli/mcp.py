@@ -271,7 +271,7 @@ async def _read_resource(context: McpCommandContext) -> int:
 
 
 def _check_output(options: argparse.Namespace) -> None:
-    check_target(options.output, may_replace=options.force and Path(options.output).is_file())
+    check_target(options.output, may_replace=options.force)
 
 
 def _write_resource(resource: ReadResourceResult, options: argparse.Namespace) -> None:

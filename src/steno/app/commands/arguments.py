@@ -259,12 +259,16 @@ def parse_time(text: str) -> datetime:
 
 
 def check_target(target: str | Path, *, may_replace: bool) -> None:
-    """Raise InvalidValue if the target file exists and `--force` is not set.
+    """Raise InvalidValue if the target is a folder, or exists and `--force` is not set.
 
     Targets such as pipes and devices are allowed, because writing to them replaces nothing.
     """
     path = Path(target)
-    if path.exists() and not may_replace and not is_shared_target(path):
+    if not path.exists() or is_shared_target(path):
+        return
+    if path.is_dir():
+        raise InvalidValue("is a folder; choose another name", code="not_a_file", place=str(target))
+    if not may_replace:
         raise InvalidValue(
             "the file already exists; choose another name or add --force",
             code="file_exists",

@@ -44,7 +44,7 @@ from steno.records.entry import Entry
 from steno.records.stored_record import Header
 from steno.render.changes import describe_change, format_change, is_omission, omission_names
 from steno.render.items import TextForm
-from steno.render.output import OutputError, is_shared_target, write_file
+from steno.render.output import OutputError, is_shared_target, report_write_errors, write_file
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line
 from steno.render.transcript_document import BranchLocation
@@ -273,12 +273,14 @@ def _omissions_as_json(changes: Iterable[Change], log: SessionLog) -> bytes:
 def _resolve_target(context: CommandContext, name: str) -> Path:
     """Return the path of a file, with links resolved unless it is a pipe, device or open file.
 
-    Raises InvalidValue if the name is invalid.
+    Raises InvalidValue if the name is invalid, and OutputError if the file cannot be written, for
+    example without permission for its folder.
     """
+    target = context.folder / name
     try:
-        target = context.folder / name
-        return target if is_shared_target(target) else Path(os.path.realpath(target))
-    except (OSError, ValueError) as exc:  # a loop of links, a NUL
+        with report_write_errors(name):
+            return target if is_shared_target(target) else Path(os.path.realpath(target))
+    except ValueError as exc:  # a NUL
         raise _invalid_file_name() from exc
 
 
@@ -291,10 +293,6 @@ def _invalid_file_name() -> InvalidValue:
 def _check_targets(targets: Iterable[Path], *, may_replace: bool) -> None:
     for target in targets:
         check_target(target, may_replace=may_replace)
-        if target.is_dir() and not is_shared_target(target):
-            raise InvalidValue(
-                "is a folder; choose another name", code="not_a_file", place=str(target)
-            )
 
 
 def _unused_file(folder: Path, log: SessionLog, suffix: str) -> Path:
