@@ -62,6 +62,18 @@ def test_tables_show_the_imported_name(undecided: str) -> None:
     assert json.loads(waiting)["tool"] == "fs.read"
 
 
+def test_a_comparison_of_models_shows_the_imported_name(address: str) -> None:
+    call = ToolCall(id="c1", name=MAPPED, original_name="fs.read")
+    with open_store(address) as store:
+        store.new([ChatMessage.user("Hi"), ChatMessage.assistant(None, [call])], id="named")
+    output = run_steno("replay", "named", "--model", "offline", "--json")
+    calls = json.loads(output.out)["difference"]["recorded"]["calls"]
+    assert [call["name"] for call in calls] == ["fs.read"]
+    text = run_steno("replay", "named", "--model", "offline").out
+    assert "→ fs.read" in text
+    assert MAPPED not in text
+
+
 @pytest.mark.parametrize("format", ["markdown", "html", "session", "rows", "chat"])
 def test_exports_have_the_imported_name(undecided: str, format: str) -> None:
     output = run_steno("sessions", "export", undecided, "--format", format, "--quiet")

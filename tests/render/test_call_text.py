@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from steno.messages.call import ToolCall
+from steno.messages.call import ToolCall, map_tool_name
 from steno.ports import (
     ApprovalDecision,
     ApprovalRequest,
@@ -231,6 +231,13 @@ def test_a_question_names_the_tool_and_its_purpose(
     assert describe_call_status(request, None) == "waiting"
     assert describe_call_status(request, decision) == "denied"
     assert describe_call_status(None, None) == "queued"
+
+
+def test_questions_have_the_name_that_the_model_sent() -> None:
+    call = ToolCall(id="c1", name=map_tool_name("fs.read"), original_name="fs.read")
+    assert describe_question(call, None).startswith("fs.read ")
+    assert describe_purpose(call, None).startswith("fs.read ")
+    assert texts(describe_calls([(call, None)]))[0] == "1 of 1: fs.read"
 
 
 def test_a_list_of_all_calls_describes_each_in_full() -> None:

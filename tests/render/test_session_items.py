@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
 
 import pytest
 
 from steno import ChatMessage, ToolCall, Usage
 from steno.agent import (
+    CallEnded,
     CallStarted,
     ContextChanged,
     EndReason,
@@ -19,12 +21,19 @@ from steno.agent import (
 from steno.agent.session_events import SessionEvent, ShellEnded, ShellStarted
 from steno.errors import ProviderError
 from steno.log.queries import as_version_2
+from steno.messages.call import map_tool_name
 from steno.messages.change import Change, ChangeCode
 from steno.messages.event import TextDelta
+from steno.messages.outcome import Outcome
 from steno.ports import PreviewKind, PreviewPart
 from steno.records.entry import Entry, ModelChange, ShellCommand
 from steno.render.items import CallState, ItemHint, ItemKind, TextForm
-from steno.render.run_output import RunDescription, RunReporter
+from steno.render.run_output import (
+    JsonReporter,
+    RunDescription,
+    RunReporter,
+    event_as_json,
+)
 from steno.render.session_items import (
     ChangeSummarizer,
     EventDescriber,
@@ -86,12 +95,34 @@ def test_the_command_line_names_its_options(
     assert capsys.readouterr().err == line
 
 
+FOREIGN_CALL = ToolCall(id="1", name=map_tool_name("fs.read"), original_name="fs.read")
+
+
+def test_a_run_is_reported_with_the_names_that_the_model_sent(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    denied = ChatMessage.tool_result("1", "no", outcome=Outcome.DENIED)
+    reporter = JsonReporter(streams=False)
+    reporter.begin(RunDescription("s", "main", "a/model", "act", "/"))
+    for event in (CallStarted(FOREIGN_CALL), CallEnded(FOREIGN_CALL, denied)):
+        reporter.on_event(event)
+    reporter.end(result(EndReason.DONE))
+    output = capsys.readouterr()
+    assert json.loads(output.out)["denied"][0]["tool"] == "fs.read"
+    assert output.err.count("fs.read") == 2
+    assert FOREIGN_CALL.name not in output.err
+    line = event_as_json(CallStarted(FOREIGN_CALL))
+    assert line is not None
+    assert line["call"]["name"] == "fs.read"
+
+
 @pytest.mark.parametrize(
     ("event", "activity"),
     [
         (TextDelta(0, "x"), "answering"),
         (TurnStarted(1), "waiting for a/model"),
         (CallStarted(ToolCall(id="1", name="bash", arguments="{}")), "running bash"),
+        (CallStarted(FOREIGN_CALL), "running fs.read"),
         (ShellStarted("ls \x1b[2J"), "running ls \\x1b[2J"),
         (ShellEnded(0), "working"),
     ],

@@ -24,6 +24,7 @@ from steno.cli.arguments import STORE, ExitStatus, Subparsers, exit_status_for
 from steno.cli.report_command import print_report
 from steno.cli.store_options import find_named_session, open_existing_store, read_named_log
 from steno.errors import Missing
+from steno.messages.call import original_tool_name
 from steno.messages.message import AssistantMessage
 from steno.providers.prices import find_price
 from steno.records.entry import Entry
@@ -289,7 +290,10 @@ def _side_as_json(side: RunSummary) -> dict[str, Any]:
 def _response_as_json(response: AssistantMessage | None) -> dict[str, Any] | None:
     if response is None:
         return None
-    calls = [{"name": call.name, "arguments": call.arguments} for call in response.tool_calls]
+    calls = [
+        {"name": original_tool_name(call), "arguments": call.arguments}
+        for call in response.tool_calls
+    ]
     return {"text": response.text, "calls": calls}
 
 
@@ -329,7 +333,7 @@ def _comparison_parts(comparison: ModelComparison) -> Iterator[ReportPart]:
 def _summarize_response(response: AssistantMessage | None) -> str:
     if response is None:
         return "(no response)"
-    calls = [f"→ {call.name} {call.arguments}" for call in response.tool_calls]
+    calls = [f"→ {original_tool_name(call)} {call.arguments}" for call in response.tool_calls]
     line = terminal_line(" ".join([response.text or "", *calls]))
     return truncate_to_width(line, _MAX_RESPONSE_LENGTH) or "(empty)"
 

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from steno.messages.call import AnyToolCall, ToolCall
+from steno.messages.call import AnyToolCall, ToolCall, original_tool_name
 from steno.ports import (
     ApprovalDecision,
     ApprovalRequest,
@@ -78,7 +78,7 @@ _QUOTED: Final = re.compile(r'["\\\n\t]')
 
 def describe_question(call: ToolCall, request: ApprovalRequest | None) -> str:
     """Return the approval request for a call as a sentence; `request` is None for a queued call."""
-    name = terminal_line(call.name)
+    name = terminal_line(original_tool_name(call))
     if request is None:
         return f"{name} is queued; you can decide now"
     return f"{name} asks for permission to {_ACTIONS[request.capability]}"
@@ -89,8 +89,9 @@ def describe_purpose(call: ToolCall, request: ApprovalRequest | None) -> str:
 
     `request` is None for a queued call, for which no capability is known.
     """
-    original_name = call.original_name
-    name = call.name if original_name is None else f"{call.name} ({terminal_line(original_name)})"
+    name = terminal_line(original_tool_name(call))
+    if call.original_name is not None:
+        name = f"{name} ({call.name})"  # the name in rules
     if request is None:
         return f"{name} · queued"
     capability = unstated_capability(request)
@@ -125,7 +126,8 @@ def describe_calls(calls: Sequence[tuple[ToolCall, ApprovalRequest | None]]) -> 
     for number, (call, request) in enumerate(calls, 1):
         capability = None if request is None else unstated_capability(request)
         purpose = "" if capability is None else f" · {capability}"
-        heading = f"{number} of {len(calls)}: {call.name}{purpose}"
+        name = terminal_line(original_tool_name(call))
+        heading = f"{number} of {len(calls)}: {name}{purpose}"
         lines.append(CallLine(heading, LineTone.HEADING))
         preview = CallPreview() if request is None else request.preview
         lines += describe_call(call, preview, request=request)

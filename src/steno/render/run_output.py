@@ -32,7 +32,7 @@ from steno.agent import (
 )
 from steno.agent.session_events import SessionEvent
 from steno.codec import encode_entry
-from steno.messages.call import AnyToolCall
+from steno.messages.call import AnyToolCall, original_tool_name
 from steno.messages.event import TextDelta, ThinkingDelta
 from steno.messages.outcome import Outcome
 from steno.render.changes import format_change
@@ -109,13 +109,16 @@ class RunReporter:
                 model = "the model" if self._run is None else self._run.model
                 self._wait_indicator.start(f"waiting for {model}")
             case CallStarted(call):
-                self._print_line(f"→ {call.name} {call.arguments}")
-                self._wait_indicator.start(call.name)
+                name = original_tool_name(call)
+                self._print_line(f"→ {name} {call.arguments}")
+                self._wait_indicator.start(name)
             case CallEnded(call, result):
                 self._wait_indicator.stop()
                 if result.outcome is not Outcome.OK:
                     summary, lines = describe_result(result)
-                    self._print_line("\n".join([f"✗ {call.name}: {summary}", *lines]))
+                    self._print_line(
+                        "\n".join([f"✗ {original_tool_name(call)}: {summary}", *lines])
+                    )
             case Notice():
                 self._print_item(notice_item(event), max_length=_MAX_NOTICE_LENGTH)
             case ApprovalRequested() | RunEnded():
@@ -242,7 +245,7 @@ class JsonReporter(RunReporter):
         """Print an event if events are streamed, and collect denied calls."""
         super().on_event(event)
         if isinstance(event, CallEnded) and event.result.outcome is Outcome.DENIED:
-            denial = {"call_id": event.call.id, "tool": event.call.name}
+            denial = {"call_id": event.call.id, "tool": original_tool_name(event.call)}
             self._denied.append({**denial, "reason": event.result.text})
         line = event_as_json(event) if self._streams else None
         if line is not None:
@@ -303,7 +306,7 @@ def result_as_json(result: RunResult, run: RunDescription) -> dict[str, Any]:
 
 
 def _call_as_json(call: AnyToolCall) -> dict[str, str]:
-    return {"id": call.id, "name": call.name, "arguments": call.arguments}
+    return {"id": call.id, "name": original_tool_name(call), "arguments": call.arguments}
 
 
 def _print_json_line(value: dict[str, Any]) -> None:

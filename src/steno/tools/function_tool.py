@@ -29,7 +29,7 @@ import msgspec
 
 from steno.errors import InvalidArguments, InvalidTool, InvalidValue, ToolFailed
 from steno.json_object import JsonObject, encode_json
-from steno.messages.call import ToolCall
+from steno.messages.call import ToolCall, original_tool_name
 from steno.messages.content import Text
 from steno.messages.message import ResultBlock
 from steno.messages.tool import ToolDefinition
@@ -117,7 +117,8 @@ class FunctionTool(Generic[P, R]):
     async def preview(self, call: ToolCall) -> CallPreview:
         """Return the name of the tool and the arguments as indented JSON."""
         arguments = msgspec.json.format(call.arguments, indent=2)
-        return CallPreview((PreviewPart(PreviewKind.ARGUMENTS, f"{call.name} {arguments}"),))
+        text = f"{original_tool_name(call)} {arguments}"
+        return CallPreview((PreviewPart(PreviewKind.ARGUMENTS, text),))
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Call the function. Its exceptions propagate; the text of ToolFailed is for the model."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from steno.agent.events import Notice, NoticeKind
+from steno.messages.call import map_tool_name
 from steno.ports import ApprovalDecision, GrantScope
 from tests.ui.plain.line_user import LineUser, at_terminal
 from tests.ui.tui.approval_app import pending_call, queued_call
@@ -117,6 +119,21 @@ def test_a_question_says_everything_with_a_bar_before_what_others_wrote() -> Non
     assert "\nApplies to:\n│ git log -1\nArguments:\n│ command:\n" in output
     assert "\n│   │ bash: once? \n" in output
     assert "\nRule for session, project and user: bash(git log *)\n" in output
+
+
+def test_questions_and_decisions_have_the_name_that_the_model_sent() -> None:
+    pending = pending_call()
+    call = replace(pending.call, name=map_tool_name("fs.read"), original_name="fs.read")
+
+    async def act(user: LineUser) -> None:
+        user.ask(pending._replace(call=call))
+        await user.answer("deny")
+        await user.until(lambda: user.decisions)
+
+    said = at_terminal(act).said
+    assert "fs.read: " in said
+    assert "fs.read, deny" in said
+    assert call.name not in said
 
 
 def test_a_long_call_is_shortened_and_view_says_all_of_it() -> None:
