@@ -322,6 +322,12 @@ def environment_notices(environment: AgentEnvironment, folder: Path) -> Iterator
             "so the request asks for no more"
         )
         yield SetupNotice("max_tokens_above_model_limit", text)
+    if settings.temperature != target.temperature:
+        text = (
+            f"temperature: {model.name} accepts at most {target.temperature:g}, so the request has "
+            "this temperature"
+        )
+        yield SetupNotice("temperature_above_model_limit", text)
     window = target.context_tokens
     if window is not None and (target.response_tokens or 0) > window // 2:
         text = (

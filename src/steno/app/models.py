@@ -20,6 +20,7 @@ from steno.app.settings import LoadedSettings, ModelSettings, Settings, variable
 from steno.context import ModelTarget
 from steno.errors import InvalidValue, NotFound, StenoError
 from steno.json_object import JsonObject
+from steno.providers.endpoint import highest_temperature
 from steno.providers.model_discovery import (
     DEFAULT_DISCOVERY_TIMEOUTS,
     EMBEDDED,
@@ -42,6 +43,7 @@ from steno.suggest import suggest_name
 
 T = TypeVar("T")
 MODEL_FLAG: Final = "--model"
+TEMPERATURE_FLAG: Final = "--temperature"
 _ERROR_PLACES: Final = ("model", "embedded")
 """The places of errors about a model name; they are replaced with the origin of the name."""
 _EMBEDDED_MAX_TOKENS: Final = 512
@@ -74,6 +76,22 @@ async def choose_model(loaded: LoadedSettings, recorded_model: str = "") -> Mode
     with name_model_in_errors(name, origin if is_explicit else f"{origin}: model"):
         return await find_model(
             name if is_explicit else "", configured=name, vendors=loaded.settings.providers
+        )
+
+
+def check_temperature(loaded: LoadedSettings, model: ModelSelection) -> None:
+    """Raise UsageError if the temperature of the command line is too high for a model.
+
+    A temperature of the settings is meant for any model, so `build_target` lowers it.
+    """
+    if loaded.origins.get("temperature", ("",))[-1] != TEMPERATURE_FLAG:
+        return
+    lowered = lowered_temperature(model.vendor, loaded.settings)
+    if lowered != loaded.settings.temperature:
+        raise UsageError(
+            f"must be between 0 and {lowered:g} for {model.name}",
+            code="out_of_range",
+            place=TEMPERATURE_FLAG,
         )
 
 
@@ -147,9 +165,17 @@ def build_target(name: str, vendor: str, reported: Model, settings: Settings) ->
         max_output_tokens=model.max_output_tokens,
         vision=model.capabilities.vision,
         tools=model.capabilities.tools,
-        temperature=settings.temperature,
+        temperature=lowered_temperature(vendor, settings),
         resource_tokens=settings.resource_tokens,
     )
+
+
+def lowered_temperature(vendor: str, settings: Settings) -> float | None:
+    """Return the temperature of the settings, but at most the highest that a vendor accepts."""
+    temperature, row = settings.temperature, settings.providers.get(vendor)
+    if temperature is None or row is None:
+        return temperature
+    return min(temperature, highest_temperature(row))
 
 
 def _first_known(values: Iterable[T | None]) -> T | None:

@@ -31,7 +31,7 @@ from steno.app.commands.table import Suggestion
 from steno.app.completion import find_completions
 from steno.app.compose import open_settings_store
 from steno.app.mcp import DEFAULT_MCP_OPTIONS, McpOptions
-from steno.app.models import choose_model, list_models, name_model_in_errors
+from steno.app.models import check_temperature, choose_model, list_models, name_model_in_errors
 from steno.app.session_edit import apply_start, set_mode
 from steno.app.session_list import SessionList
 from steno.app.session_log import SessionLog
@@ -142,7 +142,9 @@ class AgentSession:
                     _open_stored, state, start, on_skipped or skipped.append
                 )
             recorded = "" if stored is None else stored.model or ""
-            await state.use_model(await choose_model(loaded_settings, recorded))
+            model = await choose_model(loaded_settings, recorded)
+            check_temperature(loaded_settings, model)
+            await state.use_model(model)
             if stored is None:
                 if is_interactive:  # its error is reported before the first prompt
                     await state.open_store()

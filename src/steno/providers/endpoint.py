@@ -112,6 +112,12 @@ ENDPOINTS: Final[Mapping[str, Endpoint]] = {
 """The endpoints by the name of the wire."""
 
 
+def highest_temperature(vendor: Vendor) -> float:
+    """Return the highest temperature that a vendor accepts: that of its row, or of its wire."""
+    highest = find_endpoint(vendor).max_temperature
+    return highest if vendor.max_temperature is None else min(highest, vendor.max_temperature)
+
+
 def find_endpoint(vendor: Vendor) -> Endpoint:
     """Return the endpoint of a vendor, without importing a user's wire module.
 

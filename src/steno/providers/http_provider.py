@@ -26,7 +26,7 @@ from steno.messages.usage import Usage
 from steno.ports import HttpRequest, HttpResponse, Transport
 from steno.providers.catalog import CATALOG
 from steno.providers.encoder_cache import EncoderCache
-from steno.providers.endpoint import build_encoder, find_endpoint
+from steno.providers.endpoint import build_encoder, find_endpoint, highest_temperature
 from steno.providers.exchange import (
     ErrorSource,
     HttpExchange,
@@ -151,6 +151,7 @@ class HttpProvider:
         self.adapt_settings = adapt_settings
         """Whether a temperature above the maximum of the vendor is lowered instead of refused."""
         self._endpoint = find_endpoint(vendor)
+        self._highest_temperature = highest_temperature(vendor)
         self._error_source = ErrorSource(vendor, load_wire(vendor.wire), key or ApiKey())
         self._owns_transport = transport is None
         self._transport = transport or HttpTransport()
@@ -217,9 +218,7 @@ class HttpProvider:
 
         Raises InvalidRequest if the temperature is too high and `adapt_settings` is not set.
         """
-        most = self._endpoint.max_temperature
-        if self.vendor.max_temperature is not None:
-            most = min(most, self.vendor.max_temperature)
+        most = self._highest_temperature
         if request.temperature is None or request.temperature <= most:
             return request, ()
         if not self.adapt_settings:
