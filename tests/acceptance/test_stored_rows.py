@@ -281,8 +281,10 @@ RUN = [
     openai_stream({"content": "All pass."}),
     openai_stream({"content": "You are welcome."}),
 ]
-TEXTS = ["You fix code.", "Do they pass?", "I run them.", "3 passed", "All pass."]
-TEXTS += ["Thanks.", "You are welcome."]
+TEXTS = [
+    *("You fix code.", "Do they pass?", "I run them.", "3 passed", "All pass."),
+    *("Thanks.", "You are welcome."),
+]
 
 
 @pytest.mark.requirement("S3-07")
