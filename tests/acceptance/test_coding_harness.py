@@ -68,8 +68,10 @@ from steno.testing.conformance import (
     run_stream_case,
 )
 from steno.tools import Toolbox, Workspace
+from steno.transport import RecordedResponse, ReplayTransport
 from steno.wire import load_wire
 from tests.acceptance.command_line import CommandOutput, run_steno
+from tests.acceptance.provider_responses import anthropic_stream, openai_stream
 from tests.app.scripted_vendor import run_vendor
 
 CALL = ToolCall(id="tc_1", name="read", arguments='{"path": "auth.go"}')
@@ -391,24 +393,59 @@ def test_a_limit_of_tokens_below_1_is_refused(limit: int) -> None:
         Request(messages=HELLO.messages, max_tokens=limit)
 
 
+HIGHEST_TEMPERATURES = {"anthropic": 1.0, "mistral": 1.5, "openai": 2.0}
+"""A provider may accept less than a request, which accepts 0 to 2."""
+
+
+def temperature_sent(vendor: str, temperature: float, **options: Any) -> tuple[float, list[str]]:
+    """Return the temperature that a provider receives, and the reasons of the changes."""
+    is_anthropic = vendor == "anthropic"
+    body = anthropic_stream("Yes.") if is_anthropic else openai_stream({"content": "Yes."})
+    transport = ReplayTransport([RecordedResponse((body,))])
+
+    async def main() -> list[str]:
+        async with connect(
+            vendor, model="m", key="sk-test", transport=transport, **options
+        ) as provider:
+            stream = provider.stream(Request(messages=HELLO.messages, temperature=temperature))
+            assert (await stream.collect()).text == "Yes."
+            return [change.reason for change in stream.losses]
+
+    try:
+        reasons = asyncio.run(main())
+    except InvalidRequest:
+        assert transport.sent == []
+        raise
+    [sent] = transport.sent
+    return json.loads(sent.body or b"")["temperature"], reasons
+
+
 @pytest.mark.requirement("S4-07")
-def test_a_provider_refuses_a_temperature_that_it_does_not_accept() -> None:
-    """Anthropic accepts 0 to 1. Nothing is sent."""
+@pytest.mark.parametrize("vendor", ["anthropic", "mistral"])
+def test_a_provider_refuses_a_temperature_that_it_does_not_accept(vendor: str) -> None:
+    highest = HIGHEST_TEMPERATURES[vendor]
+    with pytest.raises(InvalidRequest) as caught:
+        temperature_sent(vendor, highest + 0.01)
+    assert (caught.value.code, caught.value.field) == ("out_of_range", "temperature")
 
-    async def main() -> None:
-        server = LocalServer([])
-        listener = await asyncio.start_server(server.answer, "127.0.0.1", 0)
-        address = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
-        async with (
-            listener,
-            connect("anthropic", model="m", key="sk-test", base_url=address) as provider,
-        ):
-            request = Request(messages=HELLO.messages, temperature=1.5)
-            with pytest.raises(InvalidRequest):
-                await provider.stream(request).collect()
-        assert server.bodies == []
 
-    asyncio.run(main())
+@pytest.mark.requirement("S4-07")
+@pytest.mark.parametrize("vendor", HIGHEST_TEMPERATURES)
+@pytest.mark.parametrize("adapts", [False, True])
+def test_a_provider_receives_a_temperature_up_to_the_highest_that_it_accepts(
+    vendor: str, adapts: bool
+) -> None:
+    highest = HIGHEST_TEMPERATURES[vendor]
+    for temperature in (0.5, highest):
+        sent = temperature_sent(vendor, temperature, adapt_settings=adapts)
+        assert sent == (temperature, [])
+
+
+@pytest.mark.requirement("S4-07")
+@pytest.mark.parametrize("vendor", ["anthropic", "mistral"])
+def test_a_provider_that_adapts_settings_lowers_the_temperature_and_reports_it(vendor: str) -> None:
+    sent = temperature_sent(vendor, 2.0, adapt_settings=True)
+    assert sent == (HIGHEST_TEMPERATURES[vendor], ["temperature_lowered"])
 
 
 # -- tools ---------------------------------------------------------------------------------------
