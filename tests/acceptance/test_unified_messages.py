@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -91,6 +92,7 @@ from tests.acceptance.exchange import (
     to_json,
 )
 from tests.acceptance.library import SERVER, Library, link
+from tests.acceptance.local_vendor import MODEL, run_vendor
 from tests.acceptance.provider_responses import IMAGE_REFUSED, anthropic_stream, openai_stream
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schema"
@@ -1328,20 +1330,48 @@ def test_a_failed_recognition_is_recorded_reported_and_can_be_tried_again(
     assert reader.text in text_of(exchange.last_request)
 
 
+REMOTE = "http://93.184.215.14/invoice.png"
+
+
 @pytest.mark.requirement("S2-28")
-def test_the_command_line_names_the_broken_image_and_how_to_retry(
-    folder: Path, tmp_path: Path
+@pytest.mark.parametrize("fault", ["invalid format", "network error"])
+def test_the_command_line_names_a_failed_image_and_sends_the_same_prompt_again(
+    folder: Path, tmp_path: Path, fault: str
 ) -> None:
-    prompt = ("-p", "What is in @broken.png?", "--model", "offline")
-    failed = run_steno(*prompt, home=tmp_path, folder=folder)
+    picture = (folder / "invoice.png").read_bytes()
+    (tmp_path / "invoice.png").write_bytes(b"not an image")
+    address = f"sqlite:{tmp_path / 'work.db'}"
+    name = REMOTE if fault == "network error" else "invoice.png"
+    steno = partial(run_steno, home=tmp_path, store=address)
+    options = ("--model", MODEL, "--allow", "fetch(http://93.184.215.14/**)")
+    with run_vendor("A bill.", pages={REMOTE: picture}) as vendor:
+        configuration = tmp_path / ".config" / "steno" / "config.toml"
+        configuration.parent.mkdir(parents=True)
+        configuration.write_text(vendor.settings, encoding="utf-8")
+        prompt = ("-p", f"What is in @{name}?", *options)
+        failed = steno(*prompt, http_proxy="http://127.0.0.1:9")  # no server has this port
+        assert vendor.received == []
+        (tmp_path / "invoice.png").write_bytes(picture)
+        tried = steno("-c", "--retry", *options, http_proxy=vendor.address)
     assert (failed.status, failed.out) == (1, "")
-    assert "broken.png" in failed.err
+    assert name in failed.err
     assert "--retry" in failed.err
-    listed = run_steno("inputs", "last", "--all", "--json", home=tmp_path, folder=folder)
-    (row,) = json_lines(listed)
-    assert (row["name"], row["status"]) == ("broken.png", "failed")
-    assert row["error"]
-    assert row["error"] in failed.err
+    assert (tried.status, tried.out) == (0, "A bill.\n"), tried.err
+    [received] = vendor.received
+    assert f"What is in @{name}?" in json.dumps(received["messages"][-1])
+    media_type, data = find_image("openai_chat", received)
+    sent = Picture.open(BytesIO(base64.b64decode(data)))
+    assert (media_type, sent.size) == ("image/png", (640, 90))
+
+    with open_store(address) as store:
+        [header] = store.headers()
+        entries = [record.entry for record in store.records(header.id) if record.entry]
+    first, second = payloads(entries, UserMessage)
+    assert first == second
+    broken, read = payloads(entries, Resolution)
+    assert (broken.status, read.status) == (ResolutionStatus.FAILED, ResolutionStatus.RESOLVED)
+    assert broken.error
+    assert broken.error in failed.err
 
 
 def data_url(url: str) -> tuple[str, str]:
