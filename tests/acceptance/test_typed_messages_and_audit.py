@@ -237,11 +237,37 @@ def test_each_kind_has_the_log_format_of_the_document() -> None:
     assert (error["success"], error["error"]) == (False, "no second page")
 
 
-@pytest.mark.requirement("S1-03")
-@pytest.mark.parametrize("call_id", CALLS)
-def test_every_result_names_its_tool(call_id: str, audit_log: list[dict[str, Any]]) -> None:
+def read_audit(document: Any) -> dict[str, str]:
+    messages = [entry["message"] for entry in document["entries"]]
+    results = [each for each in messages if each["type"] in ("tool_result", "tool_error")]
+    return {each["tool_id"]: each["tool_name"] for each in results}
+
+
+def read_session(document: Any) -> dict[str, str]:
+    results = [each for each in document["messages"] if each["type"] == "tool_result"]
+    return {each["tool_call_id"]: each["tool_name"] for each in results}
+
+
+def read_rows(document: Any) -> dict[str, str]:
+    results = [json.loads(row["data_json"]) for row in document if row["kind"] == "tool_result"]
+    return {each["tool_call_id"]: each["name"] for each in results}
+
+
+@pytest.mark.parametrize(
+    ("format", "read_names"),
+    [
+        pytest.param("audit", read_audit, marks=pytest.mark.requirement("S1-03")),
+        pytest.param("session", read_session, marks=pytest.mark.requirement("S4-11")),
+        pytest.param("rows", read_rows, marks=pytest.mark.requirement("S3-02")),
+    ],
+)
+def test_every_result_in_an_export_names_its_tool(
+    format: str, read_names: Callable[[Any], dict[str, str]], own_run: Conversation
+) -> None:
     """Also the results of calls that were denied, invalid or of an unknown tool."""
-    assert result_of(audit_log, call_id)["message"]["tool_name"] == CALLS[call_id].name
+    exported = FORMATS[format].encode(Header(id=own_run.id), own_run.entries())
+    names = read_names(json.loads(exported.data))
+    assert names == {call_id: call.name for call_id, call in CALLS.items()}
 
 
 # -- 2. history with metadata --------------------------------------------------------------------
