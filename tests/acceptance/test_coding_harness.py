@@ -71,8 +71,8 @@ from steno.tools import Toolbox, Workspace
 from steno.transport import RecordedResponse, ReplayTransport
 from steno.wire import load_wire
 from tests.acceptance.command_line import CommandOutput, run_steno
+from tests.acceptance.local_vendor import MODEL, run_vendor
 from tests.acceptance.provider_responses import anthropic_stream, openai_stream
-from tests.app.scripted_vendor import run_vendor
 
 CALL = ToolCall(id="tc_1", name="read", arguments='{"path": "auth.go"}')
 
@@ -618,7 +618,28 @@ def test_another_session_with_the_same_id_gets_an_id_of_its_own(
     imported = steno("sessions", "import", "-", stdin=json.dumps(other))
     assert imported.status == 0
     assert len(steno("sessions", "list", "--json").out.splitlines()) == 2
-    assert "session-id" in imported.out + imported.err  # both ids are reported
+    added = imported.out.strip()
+    assert added != "session-id"
+    for id in ("session-id", added):
+        assert id in imported.err
+    exported = steno("sessions", "export", added, "--format", "session")
+    assert json.loads(exported.out) == other | {"id": added}
+
+
+@pytest.mark.requirement("S4-11")
+def test_the_session_that_was_imported_last_is_the_last_one_whatever_times_it_has(
+    steno: Callable[..., CommandOutput], tmp_path: Path
+) -> None:
+    """The name `last` in a command, for files whose times are in the future and long ago."""
+    with open_store(f"sqlite:{tmp_path}/sessions.db") as store:
+        store.new([ChatMessage.user("Hello")], id="own")
+    for year, id in ((2999, "the-future"), (2001, "long-ago")):
+        session = json.dumps(SESSION | {"id": id}).replace("2026-", f"{year}-")
+        assert steno("sessions", "import", "-", stdin=session).out.strip() == id
+    exported = steno("sessions", "export", "last", "--format", "session")
+    assert json.loads(exported.out)["id"] == "long-ago"
+    listed = steno("sessions", "list", "--json").out.splitlines()
+    assert [json.loads(line)["id"] for line in listed] == ["long-ago", "the-future", "own"]
 
 
 def png(width: int, height: int) -> bytes:
@@ -635,7 +656,7 @@ def png(width: int, height: int) -> bytes:
 
 
 @pytest.mark.requirement("S4-11")
-def test_an_exported_session_has_the_images_and_files_of_its_prompt(
+def test_an_export_has_the_images_and_files_of_its_prompt(
     steno: Callable[..., CommandOutput], tmp_path: Path
 ) -> None:
     files = {"x.png": png(8, 8), "y.png": png(8, 8), "notes.txt": b"ship on Friday\n"}
@@ -644,9 +665,9 @@ def test_an_exported_session_has_the_images_and_files_of_its_prompt(
     with run_vendor("Two pictures.") as vendor:
         configuration = tmp_path / ".config" / "steno" / "config.toml"
         configuration.parent.mkdir(parents=True)
-        configuration.write_text(f'{vendor.settings}\n[models."lab/tester"]\nvision = true\n')
+        configuration.write_text(vendor.settings)
         prompt = ("-p", "look at @x.png and @notes.txt", "--image", "y.png")
-        sent = steno(*prompt, "--model", "lab/tester")
+        sent = steno(*prompt, "--model", MODEL)
         assert sent.status == 0, sent.err
     exported = json.loads(steno("sessions", "export", "last", "--format", "session").out)
     [message] = [message for message in exported["messages"] if message["type"] == "user"]
@@ -655,6 +676,9 @@ def test_an_exported_session_has_the_images_and_files_of_its_prompt(
     assert [image["mime_type"] for image in images] == ["image/png"] * 2
     texts = [block["text"] for block in message["content"] if block["type"] == "text"]
     assert "ship on Friday" in "".join(texts)
+    flat = json.loads(steno("sessions", "export", "last", "--format", "chat").out)
+    [content] = [message["content"] for message in flat if message["role"] == "user"]
+    assert "ship on Friday" in json.dumps(content)
 
 
 # -- validation ----------------------------------------------------------------------------------
