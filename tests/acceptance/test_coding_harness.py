@@ -53,10 +53,11 @@ from steno import (
 from steno.agent import Agent, Gate, Permissions
 from steno.errors import CutShort, ProtocolError, ToolFailed
 from steno.formats import FORMATS
+from steno.ports import ToolContext
 from steno.providers import HttpProvider, connect
 from steno.records import Header
 from steno.store import open_store
-from steno.testing import ScriptedProvider, ScriptedTool
+from steno.testing import ScriptedProvider, ScriptedTool, ScriptRanOut
 from steno.testing.conformance import (
     SERVERS,
     STREAM_CASES,
@@ -851,9 +852,38 @@ def test_users_test_their_code_with_a_scripted_provider_and_scripted_tools() -> 
     with pytest.raises(ProviderError):
         asyncio.run(provider.stream(HELLO).collect())
     assert provider.requests == [HELLO, HELLO]
-    weather = ScriptedTool("weather", ["Sunny.", ToolFailed("no such town")])
-    assert weather.definition.name == "weather"
-    assert weather.calls == []
+
+
+@pytest.mark.requirement("S4-16")
+def test_a_scripted_tool_returns_its_answers_in_order_and_keeps_the_calls() -> None:
+    weather = ScriptedTool("weather", ["Sunny.", ToolFailed("no such town"), echo_town])
+    towns = [ToolCall.create("weather", {"town": name}, id=name) for name in ("Oslo", "X", "Rome")]
+    turns = [ChatMessage.assistant(None, [call]) for call in towns]
+    conversation = Conversation()
+    agent = Agent(ScriptedProvider([*turns, "Done."]), conversation, tools=[weather])
+    asyncio.run(agent.run("Compare the weather."))
+    results = [each for each in conversation.messages() if isinstance(each, ToolResultMessage)]
+    assert [result.text for result in results] == ["Sunny.", "no such town", "Rain in Rome."]
+    assert [result.is_error for result in results] == [False, True, False]
+    assert weather.calls == weather.ended == towns
+
+
+def echo_town(call: ToolCall, context: ToolContext) -> str:
+    return f"Rain in {call.get('town')}."
+
+
+@pytest.mark.requirement("S4-16")
+def test_a_script_that_runs_out_fails_the_test() -> None:
+    """The loop would turn an ordinary error of a tool into a result."""
+    weather = ScriptedTool("weather", [])
+    call = ToolCall.create("weather", {"town": "Oslo"})
+    agent = Agent(
+        ScriptedProvider([ChatMessage.assistant(None, [call])]), Conversation(), tools=[weather]
+    )
+    with pytest.raises(ScriptRanOut):
+        asyncio.run(agent.run("What about Oslo?"))
+    with pytest.raises(ScriptRanOut):
+        asyncio.run(ScriptedProvider([]).stream(HELLO).collect())
 
 
 HARNESSES: list[ProviderHarness] = [
