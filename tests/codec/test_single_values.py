@@ -8,6 +8,7 @@ import logging
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from steno import (
     AssistantMessage,
@@ -26,10 +27,13 @@ from steno.codec import (
     decode_message,
     decode_messages,
     encode_call,
+    encode_document,
     encode_message,
 )
+from steno.testing import messages
+from steno.values import RawJson
 from tests.property.old_formats import OldDocument, flat_chats, sessions
-from tests.property.raw_json import Array, Node, Object, Raw, render, spacings
+from tests.property.raw_json import Array, Node, Object, render, spacings
 
 USER = '{\n  "role": "user",\n  "content": "Write a hello world program"\n}'
 CALL = r"""{"id": "call_001", "name": "write_file",
@@ -84,19 +88,20 @@ def test_any_flat_message_is_read_as_it_is_in_a_list(
 def test_any_message_of_a_session_file_is_read_as_it_is_there(
     session: OldDocument, data: st.DataObject
 ) -> None:
-    """Only the time differs: the document stores it in the entry, the message as unknown data."""
+    """Members without a place in a message of version 2 stay unknown members of the message."""
     spacing = data.draw(spacings())
     for part in listed_messages(session.tree):
         assert isinstance(part, Object)
-        moment = json.loads(render(part["timestamp"], spacing))
-        unset = [(name, node) for name, node in part.members if json.loads(name) != "timestamp"]
-        unset.append(('"timestamp"', Raw('"0001-01-01T00:00:00Z"')))
+        members = {json.loads(name): render(node, spacing).strip() for name, node in part.members}
         raw = render(part, spacing)
-        there = decode_document(f'{{"version": 1, "messages": [{raw}]}}').messages
-        assert there == (decode_message(render(Object(unset), spacing)),)
+        [there] = decode_document(f'{{"version": 1, "messages": [{raw}]}}').messages
         message = decode_message(raw)
-        kept = json.loads(f"{{{message.unknown.text}}}") if message.unknown else {}
-        assert kept.get("timestamp") == (None if moment.startswith("0001") else moment)
+        unknown = json.loads(f"{{{there.unknown.text}}}")
+        unknown["timestamp"] = json.loads(members["timestamp"])
+        if members.get("is_error") == "false":
+            unknown["is_error"] = False
+        assert json.loads(f"{{{message.unknown.text}}}") == unknown
+        assert replace(message, unknown=there.unknown) == there
 
 
 @pytest.mark.requirement("S2-10")
@@ -110,6 +115,89 @@ def test_a_message_of_a_session_file_keeps_its_meaning() -> None:
         '{"type": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}]}'
     )
     assert turn == AssistantMessage(content=(Thinking("Hm."),))
+
+
+TEXT = '[{"type":"text","text":"a"}]'
+RESULT_2 = '{"type":"tool_result","tool_call_id":"c","content":[]'
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        RESULT_2 + ',"outcome":"denied","is_error":true}',
+        RESULT_2 + ',"outcome":"denied","is_error":true,"timestamp":"2026-02-18T12:00:00Z"}',
+        RESULT_2 + ',"details":{"n":1},"is_error":true}',
+        RESULT_2 + ',"is_error":false}',
+        RESULT_2 + ',"timestamp":null,"is_error":null}',
+        RESULT_2 + ',"timestamp":"0001-01-01T00:00:00Z","is_error":false}',
+        f'{{"type":"user","content":{TEXT},"timestamp":null}}',
+        f'{{"type":"user","content":{TEXT},"is_error":true,"stop_reason":"x"}}',
+        f'{{"type":"system","content":{TEXT},"timestamp":"now","stop_reason":"x","is_error":true}}',
+        '{"type":"assistant","content":[{"type":"thinking","text":"z","thinking":"h"}]}',
+        '{"type":"assistant","content":[{"type":"thinking","text":"z","thinking":"h"}],"timestamp":1}',
+        '{"type":"assistant","content":[{"type":"thinking","thinking":"h","redacted":true}]}',
+        '{"type":"user","content":[{"type":"image","source":{"type":"url","url":"u:a"},"data":"eA=="}]}',
+        '{"type":"assistant","content":[],"raw_stop_reason":"","timestamp":null}',
+        '{"type":"assistant","content":[{"type":"text","text":"a","extras":{}}],"timestamp":"2026"}',
+    ],
+)
+def test_a_current_message_with_members_of_version_1_is_not_changed(raw: str) -> None:
+    """Never silent loss: in a message of version 2, these members are unknown data."""
+    for message in (decode_message(raw), *decode_messages(f"[{raw}]")):
+        assert encode_message(message).decode() == raw
+
+
+OLD_MEMBERS = st.dictionaries(
+    st.sampled_from(["timestamp", "role", "thinking", "data", "system_prompt"]),
+    st.sampled_from(['"2026-02-18T12:00:00Z"', "null", "false", "1.50", '"user"']),
+    min_size=1,
+)
+
+
+@given(messages(), OLD_MEMBERS)
+def test_any_current_message_keeps_members_of_old_versions(
+    message: ChatMessage, members: dict[str, str]
+) -> None:
+    added = ",".join(f'"{name}":{text}' for name, text in members.items())
+    current = replace(message, unknown=RawJson(added))
+    assert decode_message(encode_message(current)) == current
+
+
+def test_a_denial_stays_a_denial_in_every_form() -> None:
+    denied = ChatMessage.tool_result("c", "no", outcome=Outcome.DENIED)
+    for raw in (
+        RESULT_2 + ',"outcome":"denied","is_error":true}',
+        '{"role":"tool","tool_call_id":"c","content":"no","outcome":"denied","is_error":true}',
+    ):
+        message = decode_message(raw)
+        assert isinstance(message, ToolResultMessage)
+        assert message.outcome is denied.outcome
+        assert message.unknown.text == '"is_error":true'
+        document = decode_document(f'{{"version":1,"messages":[{raw}]}}')
+        if "role" in raw:
+            document = decode_document(f"[{raw}]")
+        assert document.messages == (message,)
+
+
+def test_members_of_version_1_stay_in_their_blocks_if_a_document_has_both_forms() -> None:
+    blocks = (
+        '{"type":"thinking","text":"z","thinking":"h"}',
+        '{"type":"tool_call","id":"c","name":"fs.x","original_name":"y"}',
+    )
+    raw = f'{{"type":"assistant","content":[{",".join(blocks)}]}}'
+    document = decode_document(f'{{"version":1,"messages":[{raw}]}}')
+    saved = encode_document(document).decode()
+    for part in ('"thinking":"h"', '"text":"z"', '"name":"fs.x"', '"original_name":"y"'):
+        assert part in saved
+
+
+def test_the_documented_members_of_version_1_cause_no_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    decode_message(RESULT_2 + ',"is_error":false,"timestamp":"2026-02-18T12:00:00Z"}')
+    assert caplog.records == []
+    decode_message(RESULT_2 + ',"is_error":false,"mood":"sunny"}')
+    assert [record.__dict__["code"] for record in caplog.records] == ["unknown_members"]
 
 
 def test_an_unknown_role_is_preserved() -> None:

@@ -30,7 +30,7 @@ from steno.messages.message import ChatMessage, Message, as_messages
 from steno.messages.tool import ToolDefinition
 from steno.records.entry import BASE_VERSION, Entry, Payload
 from steno.records.stored_record import Header, Record
-from steno.values import PRECHECKED, Value, is_prechecked
+from steno.values import PRECHECKED, RawJson, Value, is_prechecked
 
 T = TypeVar("T")
 
@@ -106,12 +106,16 @@ def _read_message(raw: bytes, place: str) -> AnyMessage:
     migrated = migrate_message(raw)
     if migrated is not None:
         try:
-            return _decode_message(migrated)
+            return _with_unknown(_decode_message(migrated.known), migrated.unknown.decode())
         except _DECODE_ERRORS:
             pass
-    current = raw if migrated is None else migrated
+    current = raw if migrated is None else migrated.raw
     message: AnyMessage = read_union(current, AnyMessage, place, _log_warning)
     return replace(message, raw=raw.decode()) if isinstance(message, Opaque) else message
+
+
+def _with_unknown(message: AnyMessage, unknown: str) -> AnyMessage:
+    return replace(message, unknown=RawJson(unknown)) if unknown else message
 
 
 # -- tool calls -------------------------------------------------------------------------------

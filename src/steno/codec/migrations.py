@@ -4,19 +4,30 @@ Version 0 is the flat chat list that many providers use, with role, content and 
 1 is a session file with tagged messages and their times. Version 2 is the current document. The
 functions work on the JSON text of the members, so unknown members stay unchanged. Single messages
 and calls are migrated by the same functions.
+
+A single message has no version number, so its members show its version. No existing member of
+version 2 is overwritten.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple, get_args
 
 import msgspec
 
 from steno.codec.json_scanner import split_array, split_object
 from steno.errors import InvalidDocument, UnsupportedVersion
-from steno.messages.call import build_call
+from steno.messages.call import ToolCall, build_call
+from steno.messages.content import Block, Image, Text
+from steno.messages.message import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    ToolResultMessage,
+    UserMessage,
+)
 from steno.messages.usage import StopReason
 from steno.records.entry import BASE_VERSION
 
@@ -26,10 +37,38 @@ _ZERO_TIME: Final = b'"0001-01-01T00:00:00Z"'
 _STOP_REASONS: Final = {msgspec.json.encode(reason) for reason in StopReason}
 MESSAGE_TAGS: Final = frozenset({b'"system"', b'"user"', b'"assistant"', b'"tool_result"'})
 """The JSON of the types of messages in version 1 and later."""
-_SESSION_MEMBERS: Final = {"timestamp", "is_error"}
-"""The members of messages that only version 1 has."""
+_SHARED_MEMBERS: Final[dict[type, frozenset[str]]] = {
+    SystemMessage: frozenset({"content"}),
+    UserMessage: frozenset({"content"}),
+    AssistantMessage: frozenset({"content", "stop_reason", "raw_stop_reason", "usage"}),
+    ToolResultMessage: frozenset({"tool_call_id", "tool_name", "content"}),
+    Text: frozenset({"text"}),
+    Image: frozenset({"mime_type"}),
+    ToolCall: frozenset({"id", "name", "arguments"}),
+}
+"""The members of messages and blocks that versions 1 and 2 have."""
+_NEW_MEMBERS: Final = {
+    msgspec.json.encode(cls.__struct_config__.tag): frozenset(cls.__struct_fields__)
+    - _SHARED_MEMBERS.get(cls, frozenset())
+    - {"unknown"}
+    for cls in (*get_args(Message), *get_args(Block))
+}
+"""The members that only version 2 has, by the JSON of the type of the message or block."""
+_MEMBERS_WITHOUT_FIELD: Final = frozenset({"timestamp", "is_error"})
+"""The members of a message of version 1 that may have no field in a message of version 2."""
 
 RawObject = dict[str, bytes]
+
+
+class MigratedMessage(NamedTuple):
+    """A message of version 0 or 1, converted to version 2."""
+
+    raw: bytes
+    """The message with all its members."""
+    known: bytes
+    """The message without `unknown`."""
+    unknown: bytes
+    """The members of version 1 for which a message of version 2 has no field."""
 
 
 def migrate_document(raw: bytes) -> bytes:
@@ -44,10 +83,11 @@ def migrate_document(raw: bytes) -> bytes:
     return raw
 
 
-def migrate_message(raw: bytes) -> bytes | None:
+def migrate_message(raw: bytes) -> MigratedMessage | None:
     """Convert one message of version 0 or 1; return None if `raw` is not such a message.
 
-    The time of a message stays an unknown member, because version 2 stores times in entries.
+    The time of a message stays an unknown member, because version 2 stores times in entries, and
+    so does an `is_error` that no outcome replaces.
     """
     message = _split_members(raw)
     if message is None:
@@ -56,7 +96,12 @@ def migrate_message(raw: bytes) -> bytes | None:
         message = _split_members(_to_session_message(raw)) or {}
     elif not _is_session_message(message):
         return None
-    return _migrate_message(message)
+    _migrate_message(message)
+    known = {name: value for name, value in message.items() if name not in _MEMBERS_WITHOUT_FIELD}
+    unknown = {name: value for name, value in message.items() if name not in known}
+    return MigratedMessage(
+        _join_members(message), _join_members(known), _join_members(unknown)[1:-1]
+    )
 
 
 def migrate_call(raw: bytes) -> bytes:
@@ -67,22 +112,27 @@ def migrate_call(raw: bytes) -> bytes:
 
 
 def _is_flat_message(message: RawObject) -> bool:
-    is_tagged = message.get("type") in MESSAGE_TAGS and message.get("content", b"")[:1] == b"["
+    content = message.get("content", b"" if "tool_calls" in message else b"[")
+    is_tagged = message.get("type") in MESSAGE_TAGS and content.startswith(b"[")
     return message.get("role", b"").startswith(b'"') and not is_tagged
 
 
 def _is_session_message(message: RawObject) -> bool:
-    blocks = split_array(message.get("content", b"null")) or ()
+    """Return whether a message has members of version 1, and none that only version 2 has."""
+    parts = split_array(message.get("content", b"null")) or ()
+    blocks = [_split_members(part) or {} for part in parts]
+    if any(map(_has_new_members, (message, *blocks))):
+        return False
     return (
-        not _SESSION_MEMBERS.isdisjoint(message)
+        message.get("timestamp", b"").startswith(b'"')
+        or message.get("is_error") == b"true"
         or message.get("stop_reason") == b'""'
-        or any(map(_is_session_block, blocks))
+        or any(_RENAMED_MEMBERS.get(block.get("type", b"")) in block for block in blocks)
     )
 
 
-def _is_session_block(raw: bytes) -> bool:
-    block = _split_members(raw) or {}
-    return _SESSION_BLOCKS.get(block.get("type", b"")) in block
+def _has_new_members(value: RawObject) -> bool:
+    return not _NEW_MEMBERS.get(value.get("type", b""), frozenset()).isdisjoint(value)
 
 
 def _read_version(raw: bytes) -> int:
@@ -208,21 +258,36 @@ def _migrate_entry(raw: bytes, number: int) -> bytes:
         entry["parent"] = b'"m%d"' % (number - 1)
     if message is None:
         return _join_members({**entry, "payload": raw})
-    if message.get("timestamp", _ZERO_TIME) != _ZERO_TIME and _is_json_time(message["timestamp"]):
+    moment = message.get("timestamp", b"null")
+    if moment in (b"null", _ZERO_TIME):
+        message.pop("timestamp", None)
+    elif _is_json_time(moment):
         entry["time"] = message.pop("timestamp")
-    return _join_members({**entry, "payload": _migrate_message(message)})
+    _migrate_message(message)
+    if message.get("is_error") == b"false" and _is_plain_result(message):
+        del message["is_error"]
+    return _join_members({**entry, "payload": _join_members(message)})
 
 
-def _migrate_message(message: RawObject) -> bytes:
+def _migrate_message(message: RawObject) -> None:
     blocks = split_array(message.get("content", b"null"))
     if blocks is not None:
         message["content"] = _join_elements(
             [_migrate_block(block, n) for n, block in enumerate(blocks)]
         )
-    if message.get("is_error") in (b"true", b"false") and message.pop("is_error") == b"true":
+    if message.get("is_error") == b"true" and _is_plain_result(message):
+        del message["is_error"]
         message["outcome"] = b'"error"'
-    if message.get("timestamp") in (b"null", _ZERO_TIME):
-        del message["timestamp"]
+    if message.get("type") == b'"assistant"':
+        _migrate_stop_reason(message)
+
+
+def _is_plain_result(message: RawObject) -> bool:
+    """Return whether a message is a result without an outcome."""
+    return message.get("type") == b'"tool_result"' and "outcome" not in message
+
+
+def _migrate_stop_reason(message: RawObject) -> None:
     if message.get("raw_stop_reason") == b'""':
         del message["raw_stop_reason"]
     stop_reason = message.pop("stop_reason", b'""')
@@ -231,16 +296,15 @@ def _migrate_message(message: RawObject) -> bytes:
         message["stop_reason"] = stop_reason if is_known else b'"unknown"'
         if not is_known:
             message.setdefault("raw_stop_reason", stop_reason)
-    return _join_members(message)
 
 
 def _migrate_block(raw: bytes, number: int) -> bytes:
     block = _split_members(raw)
     if block is None:
         return raw
-    rename = _BLOCK_MIGRATIONS.get(block.get("type", b""))
+    migrate, new_member = _BLOCK_MIGRATIONS.get(block.get("type", b""), (None, ""))
     odd = any(not block.get(name, b'"').startswith(b'"') for name in ("id", "name"))
-    return raw if rename is None or odd else rename(block, number)
+    return raw if migrate is None or new_member in block or odd else migrate(block, number)
 
 
 def _migrate_call(block: RawObject, number: int) -> bytes:
@@ -269,14 +333,15 @@ def _without_type(block: RawObject) -> RawObject:
     return {name: content for name, content in block.items() if name != "type"}
 
 
-_BLOCK_MIGRATIONS: Final[dict[bytes, Callable[[RawObject, int], bytes]]] = {
-    b'"tool_call"': _migrate_call,
-    b'"thinking"': _migrate_thinking,
-    b'"image"': _migrate_image,
+_BLOCK_MIGRATIONS: Final[dict[bytes, tuple[Callable[[RawObject, int], bytes], str]]] = {
+    b'"tool_call"': (_migrate_call, "original_name"),
+    b'"thinking"': (_migrate_thinking, "text"),
+    b'"image"': (_migrate_image, "source"),
 }
+"""The migration of each type of block, and the member of version 2 that it adds."""
 
-_SESSION_BLOCKS: Final = {b'"thinking"': "thinking", b'"image"': "data"}
-"""The member of a block that only version 1 has, by the type of the block."""
+_RENAMED_MEMBERS: Final = {b'"thinking"': "thinking", b'"image"': "data"}
+"""The member of a block that version 2 replaces, by the type of the block."""
 
 _MIGRATIONS: Final[tuple[Callable[[bytes], bytes], ...]] = (_migrate_flat_list, _migrate_session)
 
