@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -580,6 +580,22 @@ def test_one_odd_message_does_not_change_how_the_others_are_read() -> None:
     assert (first, last) == (good, good)
     assert isinstance(odd, Opaque)
     assert encode_messages((first, odd, last)) == raw
+
+
+@pytest.mark.parametrize("messages", [5, None, [5], ["a"], [None]])
+def test_only_messages_are_encoded_as_messages(messages: Any) -> None:
+    with pytest.raises(InvalidValue) as refusal:
+        encode_messages(messages)
+    assert refusal.value.code == "not_encodable"
+
+
+def test_an_error_of_the_caller_while_it_makes_messages_is_not_hidden() -> None:
+    def fail() -> Iterator[ChatMessage]:
+        yield ChatMessage.user("a")
+        raise TypeError
+
+    with pytest.raises(TypeError):
+        encode_messages(fail())
 
 
 def test_one_odd_part_does_not_keep_the_rest_from_being_read() -> None:

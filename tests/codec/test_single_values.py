@@ -259,8 +259,12 @@ def test_unknown_members_of_a_call_are_preserved() -> None:
 
 def test_a_call_that_breaks_a_rule_is_invalid(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL, "steno.codec")
-    for arguments in ("[1]", '"{"'):
-        call = decode_call(f'{{"id": "c1", "name": "read", "arguments": {arguments}}}')
+    for members in (
+        '"name": "read", "arguments": [1]',
+        '"name": "read", "arguments": "{"',
+        '"x": 1',
+    ):
+        call = decode_call(f'{{"id": "c1", {members}}}')
         assert isinstance(call, InvalidToolCall)
 
 
@@ -273,6 +277,8 @@ def test_a_call_that_breaks_a_rule_is_invalid(caplog: pytest.LogCaptureFixture) 
         ('{"name": "read", "arguments": {}}', "not_a_call"),
         ('{"id": "", "name": "read"}', "not_a_call"),
         ('{"id": 5, "name": "read"}', "not_a_call"),
+        ('{"id": "c", "name": 5}', "not_a_call"),
+        ('{"id": "c", "name": null}', "not_a_call"),
         (USER, "not_a_call"),
         ("{", "not_json"),
     ],

@@ -66,13 +66,14 @@ def decode_message(data: bytes | str) -> AnyMessage:
 
 def encode_messages(messages: Iterable[ChatMessage | Opaque]) -> bytes:
     """Encode messages as one canonical JSON array."""
-    refusal = InvalidValue("every item must be a message", code="not_encodable")
     try:
-        found = tuple(messages)
+        items = iter(messages)
     except TypeError:
-        raise refusal from None
+        rule = f"pass messages, not {type(messages).__name__}"
+        raise InvalidValue(rule, code="not_encodable") from None
+    found = tuple(items)
     if not _MESSAGE_TYPES.issuperset(map(type, found)):
-        raise refusal
+        raise InvalidValue("every item must be a message", code="not_encodable")
     try:
         return _encode_fast(found)
     except _NeedsLosslessEncoder:
@@ -129,8 +130,8 @@ def encode_call(call: AnyToolCall) -> bytes:
 def decode_call(data: bytes | str) -> AnyToolCall:
     """Decode one tool call: a stored call, a flat call, or a call with OpenAI's `function`.
 
-    The arguments may be text or an object. A call that has an id but breaks another rule is
-    returned as InvalidToolCall. Raises InvalidDocument if `data` is not a call with an id.
+    The arguments may be text or an object. A call that cannot run is returned as InvalidToolCall.
+    Raises InvalidDocument if `data` is not a call with an id, or if its name is not text.
     """
     try:
         return _decode_call(data)

@@ -195,8 +195,8 @@ def read_entry(raw: bytes, place: str, warn: WarningCallback) -> Entry:
         return read_value(raw, Entry, place, warn)
     except UnreadablePart as exc:
         tag = _read_tag(members.get("payload", b"null"), _PAYLOAD_TAG_FIELD) or ""
-        text = f"preserved an entry {_quote_tag(tag)} that cannot be read: {exc}"
-        warn(place, "unknown_entry", text, tag=tag)
+        warning = f"preserved an entry {_quote_tag(tag)} that cannot be read: {exc}"
+        warn(place, "unknown_entry", warning, tag=tag)
         text = raw.decode()
         found_id, parent = (_read_string(members.get(name)) for name in ("id", "parent"))
         return Entry(
