@@ -56,7 +56,18 @@ def test_a_message_of_steno_is_detected(message: ChatMessage) -> None:
     assert detect_format(b"[" + encode_message(message) + b"]") == "steno"
 
 
-@pytest.mark.parametrize("data", [b'{"type": "text", "text": "Hi"}', b'{"type": 1}', b"{}"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"type": "text", "text": "Hi"}',
+        b'{"type": 1}',
+        b"{}",
+        b'{"model":"m","message":{"role":"assistant","content":"Hi"},"done":true}',
+        b'{"message":"Hi"}',
+        b'{"message":{"type":1}}',
+        b'{"message":null,"entry":1}',
+    ],
+)
 def test_another_single_object_is_unknown(data: bytes) -> None:
     with pytest.raises(InvalidDocument) as failure:
         detect_format(data)

@@ -30,6 +30,8 @@ DOCUMENT_FORMAT: Final = "steno"
 LINES_FORMAT: Final = "jsonl"
 """The format that stores a whole session, with its digests."""
 _FORMAT_BY_VERSION: Final = {b"0": "chat", b"1": "session"}
+_MESSAGE: Final = "message"
+"""A member that responses of models have, too; an entry of an audit log has a type in it."""
 _FORMAT_BY_MEMBER: Final = {
     "crc": LINES_FORMAT,
     "kind": "rows",
@@ -37,7 +39,7 @@ _FORMAT_BY_MEMBER: Final = {
     "version": "",  # the version number selects the format
     "entries": "audit",
     "messages": "chat",
-    "message": "audit",
+    _MESSAGE: "audit",
 }
 """The format that each member identifies.
 
@@ -56,7 +58,7 @@ def detect_format(data: bytes) -> str:
     raw, _ = clean_input(data)
     for members in _candidate_objects(raw.strip()):
         name = next((name for name in _FORMAT_BY_MEMBER if name in members), None)
-        if name is None:
+        if name is None or (name == _MESSAGE and not _has_type(members[name])):
             if members.get("type") in MESSAGE_TAGS:
                 return DOCUMENT_FORMAT
             continue
@@ -96,6 +98,10 @@ def _candidate_objects(raw: bytes) -> Iterator[dict[str, bytes]]:
         first = raw
     if first.startswith(b"{"):
         yield _split_members(first)
+
+
+def _has_type(raw: bytes) -> bool:
+    return raw.startswith(b"{") and _split_members(raw).get("type", b"").startswith(b'"')
 
 
 def _split_members(raw: bytes) -> dict[str, bytes]:
