@@ -13,7 +13,15 @@ import pytest
 
 import steno.inputs
 from steno.errors import InvalidValue
-from steno.inputs import InputResolver, McpServers, image_limits_for, is_url, read_server_specs
+from steno.inputs import (
+    InputResolver,
+    McpServers,
+    OcrReader,
+    choose_ocr_engine,
+    image_limits_for,
+    is_url,
+    read_server_specs,
+)
 from steno.messages.content import (
     FileReference,
     Image,
@@ -212,6 +220,29 @@ def test_without_an_installed_engine_the_error_is_another_one_than_without_ocr(
 def test_an_unknown_ocr_engine_is_refused(name: str) -> None:
     with raises_code(InvalidValue, "unknown_engine", place="inputs"):
         InputResolver(ocr=name)
+
+
+@pytest.mark.parametrize("ocr", [42, b"auto", OcrReader, choose_ocr_engine("rapidocr")])
+def test_a_value_that_cannot_read_images_is_refused(ocr: Any) -> None:
+    with raises_code(InvalidValue, "wrong_type", place="inputs"):
+        InputResolver(ocr=ocr)
+
+
+def test_images_that_are_read_at_once_share_one_engine() -> None:
+    program = (
+        "import threading\n"
+        "from steno.inputs.references import _ocr_finder\n"
+        "find, begin, found = _ocr_finder('rapidocr', ()), threading.Barrier(8), []\n"
+        "def run(): begin.wait(); found.append(find())\n"
+        "threads = [threading.Thread(target=run) for _ in range(8)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+        "print(len(found), len({id(reader) for reader in found}))"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, check=True, timeout=60
+    )
+    assert ran.stdout == b"8 1\n"
 
 
 def test_no_engine_is_loaded_before_an_image_needs_it(tmp_path: Path) -> None:

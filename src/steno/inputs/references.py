@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterable
 from functools import cache
 from os import PathLike
 from pathlib import Path
+from threading import Lock
 from typing import Final, NamedTuple, assert_never, final
 
 from msgspec.structs import replace
 
 from steno.errors import InvalidValue
+from steno.inputs import ocr as ocr_engines
 from steno.inputs.file_references import DEFAULT_FILE_LIMITS, FileLimits, FileReferenceResolver
 from steno.inputs.images.prepare import ImageLimits, image_limits_for, prepare_for_model
 from steno.inputs.images.resolver import ImageResolver, ImageTextReader
@@ -40,6 +42,7 @@ from steno.tools.workspace import Workspace
 _DEFAULT_IMAGE_LIMITS: Final = image_limits_for("")
 _UNKNOWN_IMAGE_TYPE: Final = "image/unknown"
 """The MIME type of image data whose format is not recognised."""
+_OCR_RULE: Final = f"ocr must be one of {', '.join(OCR_ENGINES)}, a reader or None"
 
 
 class ParsedPrompt(NamedTuple):
@@ -211,18 +214,24 @@ def _ocr_finder(
     if ocr is None:
         return None
     if not isinstance(ocr, str):
+        _check_reader(ocr)
         return lambda: ocr
     if ocr not in OCR_ENGINES:
-        message = f"ocr must be one of {', '.join(OCR_ENGINES)}, a reader or None"
-        raise InvalidValue(message, code="unknown_engine", place="inputs")
+        raise InvalidValue(_OCR_RULE, code="unknown_engine", place="inputs")
+    lock, find_once = Lock(), cache(lambda: ocr_engines.find_ocr_reader(ocr, languages=languages))
 
-    @cache
     def find_ocr() -> ImageTextReader | None:
-        from steno.inputs.ocr.reader import find_ocr_reader  # noqa: PLC0415 - slow to load
-
-        return find_ocr_reader(ocr, languages=languages)
+        with lock:  # it is called in threads, and `cache` alone may call a function twice
+            return find_once()
 
     return find_ocr
+
+
+def _check_reader(ocr: object) -> None:
+    is_reader = not isinstance(ocr, type) and callable(getattr(ocr, "read", None))
+    if ocr is not None and not is_reader:
+        message = f"{_OCR_RULE}, not {type(ocr).__name__}"
+        raise InvalidValue(message, code="wrong_type", place="inputs")
 
 
 def _parse_mode(value: str) -> RecognitionMode:
