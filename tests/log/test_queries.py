@@ -14,6 +14,7 @@ from steno import (
     FileReference,
     Image,
     ImageUrl,
+    Outcome,
     Resource,
     Text,
     Thinking,
@@ -30,6 +31,7 @@ from steno.log.queries import (
     EntryQuery,
     ModelCost,
     Price,
+    VisionAnalysis,
     approvals_by_call,
     approvals_of,
     as_version_2,
@@ -40,6 +42,7 @@ from steno.log.queries import (
     entry_decisions,
     entry_kinds,
     feedback_by_entry,
+    is_agent_result,
     labels_of,
     pending_approvals,
     resolutions_of,
@@ -48,6 +51,7 @@ from steno.log.queries import (
     select_entries,
     shell_command_of,
     total_usage,
+    vision_analyses,
 )
 from steno.messages.call import InvalidToolCall
 from steno.messages.content import Block, Opaque
@@ -60,6 +64,7 @@ from steno.records.entry import (
     Entry,
     Feedback,
     GrantRevoked,
+    ImageAnalysis,
     Label,
     Mode,
     ModeChange,
@@ -479,3 +484,28 @@ def test_a_list_without_parents_is_read_in_its_order() -> None:
     ]
     calls = calls_by_entry(entries)
     assert {id: call.name for id, call in calls.items()} == {"2": "read", "4": "write"}
+
+
+@pytest.mark.requirement("S2-24")
+def test_a_branch_from_the_answer_has_the_answer_to_its_image() -> None:
+    """The link follows the answer, so a fork at the answer does not contain it."""
+    image = Image(source=ImageUrl("https://example.org/a.png"))
+    conversation = Conversation([ChatMessage.user([image]), ChatMessage.assistant("A cat.")])
+    prompt, answer = conversation.entries()
+    conversation.append(ImageAnalysis(target=prompt.id, block=0, answer=answer.id))
+    conversation.fork("at-answer", at=answer)
+    conversation.fork("at-prompt", at=prompt)
+    conversation.append(ChatMessage.assistant("A dog."), branch="at-prompt")
+    log_entries = conversation.entries()
+    found = {
+        name: vision_analyses(conversation.entries(name), log_entries=log_entries)
+        for name in conversation.branches
+    }
+    expected = {(prompt.id, 0): VisionAnalysis(answer.id, "A cat.", None)}
+    assert found == {"main": expected, "at-answer": expected, "at-prompt": {}}
+
+
+def test_an_error_result_with_a_duration_is_one_of_a_tool() -> None:
+    measured = ChatMessage.tool_result("c", "-", outcome=Outcome.ERROR, duration_s=0.1)
+    assert not is_agent_result(measured)
+    assert is_agent_result(ChatMessage.tool_result("c", "-", outcome=Outcome.DENIED))

@@ -120,7 +120,8 @@ def _run_inputs(options: argparse.Namespace) -> int:
         log = read_named_log(store, options.session)
     all_references = _find_references(log.entries.values())
     entries = [*log.entries.values()] if options.all else log.path(options.branch)
-    listed, analyses = _find_references(entries), vision_analyses(entries)
+    listed = _find_references(entries)
+    analyses = vision_analyses(entries, log_entries=log.entries.values())
     compared = asyncio.run(_compare_all(listed, _session_workspace(session_folder(log.header))))
     rows = [row._replace(analysis=analyses.get(row.place)) for row in compared]
     hidden, notice = len(all_references) - len(listed), ""

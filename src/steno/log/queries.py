@@ -35,6 +35,7 @@ from steno.records.entry import (
     Mode,
     ModeChange,
     ModelChange,
+    Payload,
     Redacted,
     Repair,
     Resolution,
@@ -146,22 +147,30 @@ class VisionAnalysis(NamedTuple):
     none. A model quotes the text in an image in this form."""
 
 
-def vision_analyses(entries: Iterable[Entry]) -> dict[tuple[str, int], VisionAnalysis]:
-    """Return the answer to each image that a model received, keyed by entry id and block number."""
+def vision_analyses(
+    entries: Iterable[Entry], *, log_entries: Iterable[Entry] = ()
+) -> dict[tuple[str, int], VisionAnalysis]:
+    """Return the answer to each image that a model received, keyed by entry id and block number.
+
+    An answer is linked after it was recorded, so a branch that was forked at the answer does not
+    contain the link. `log_entries` are entries of all branches, in which such links are found.
+    """
+    entries = list(entries)
+    on_branch = {entry.id: entry.payload for entry in entries}
     links: dict[tuple[str, int], str] = {}
-    responses: dict[str, AssistantMessage] = {}
-    for entry in entries:
-        payload = entry.payload
-        if isinstance(payload, ImageAnalysis):
-            links[payload.target, payload.block] = payload.answer
-        elif isinstance(payload, AssistantMessage):
-            responses[entry.id] = payload
-    analyses = {answer: _analysis(answer, responses.get(answer)) for answer in {*links.values()}}
+    for entry in (*log_entries, *entries):  # the links of the branch itself take precedence
+        link = entry.payload
+        is_own = entry.id in on_branch
+        if isinstance(link, ImageAnalysis) and (
+            is_own or (link.target in on_branch and link.answer in on_branch)
+        ):
+            links[link.target, link.block] = link.answer
+    analyses = {answer: _analysis(answer, on_branch.get(answer)) for answer in {*links.values()}}
     return {place: analyses[answer] for place, answer in links.items()}
 
 
-def _analysis(answer: str, response: AssistantMessage | None) -> VisionAnalysis:
-    text = None if response is None else response.text
+def _analysis(answer: str, response: Payload | None) -> VisionAnalysis:
+    text = response.text if isinstance(response, AssistantMessage) else None
     prose, quotations = split_quotations(text or "")
     return VisionAnalysis(answer, prose or None, quotations or None)
 
@@ -669,4 +678,5 @@ def is_agent_result(result: ToolResultMessage) -> bool:
 
     The result code is not checked, because older versions did not record one.
     """
-    return result.is_error and not result.tool_name and result.started_at is None
+    is_measured = result.started_at is not None or result.duration_s is not None
+    return result.is_error and not result.tool_name and not is_measured
