@@ -653,9 +653,12 @@ def test_an_empty_text_that_an_earlier_version_stored_is_kept(
     assert message is not None
     assert (message.role, message.text) == (role, "Hi")
     assert [type(block) for block in message.content] == [Opaque, Text, Opaque]
+    assert [isinstance(block, Opaque) and block.is_empty_text for block in message.content] == [
+        *(True, False, True)
+    ]
     assert warnings_of(caplog) == [
-        ("$.payload.content[0]", "unknown_part"),
-        ("$.payload.content[2]", "unknown_part"),
+        ("$.payload.content[0]", "empty_text"),
+        ("$.payload.content[2]", "empty_text"),
     ]
     assert encode_entry(entry) == raw
     assert entry_digest(entry, None) == digest

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from steno.messages.change import Change, ChangeCode
 from steno.messages.order import OrderCode
@@ -79,8 +80,9 @@ def test_a_sentence_says_all_that_the_change_holds(code: ChangeCode, reason: str
     "reason", sorted(reason for code, reason in REASONS if code is ChangeCode.OPAQUE)
 )
 def test_a_block_without_a_type_is_described_without_one(reason: str) -> None:
-    change = Change(ChangeCode.OPAQUE, reason, value="gemini", names=("",))
+    change = Change(ChangeCode.OPAQUE, reason, value="gemini")
     assert "of the type" not in describe_change(change)
+    assert "of the type poll" in describe_change(replace(change, kind="poll"))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +97,7 @@ def test_an_invalid_call_is_described_with_its_tool_and_its_id(reason: str) -> N
 
 
 def test_a_block_of_an_imported_file_is_not_attributed_to_a_version_of_steno() -> None:
-    change = Change(ChangeCode.OPAQUE, "other_wire", value="steno", names=("image_url",))
+    change = Change(ChangeCode.OPAQUE, "other_wire", value="steno", kind="image_url")
     sentence = describe_change(change)
     assert "image_url" in sentence
     assert "version" not in sentence

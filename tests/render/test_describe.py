@@ -8,6 +8,7 @@ import pytest
 
 from steno.log.queries import as_version_2
 from steno.messages.content import (
+    EMPTY_TEXT_KIND,
     OWN_FORMAT,
     FileReference,
     Image,
@@ -280,6 +281,7 @@ def test_only_an_unusual_stop_reason_is_reported() -> None:
 
 def test_unknown_content_without_a_kind_is_described() -> None:
     assert describe_opaque(opaque("")) == "unknown content"
+    assert describe_opaque(opaque(EMPTY_TEXT_KIND)) == "empty text"
 
 
 def test_an_unknown_time_is_empty() -> None:

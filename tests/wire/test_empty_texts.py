@@ -73,11 +73,22 @@ def test_another_wire_leaves_an_empty_text_out_and_reports_it(wire: Wire) -> Non
     )
     texts = [message["content"] for message in encoded.json["messages"]]
     assert texts == ["Hi\n\nyou", "Hi\n\nyou"]
-    opaque = [loss for loss in encoded.losses if loss.code is ChangeCode.OPAQUE]
-    assert [(loss.place, loss.value) for loss in opaque] == [
-        ("messages[0].content[1]", wire.NAME),
-        ("messages[1].content[1]", wire.NAME),
+    losses = [
+        (loss.code, loss.reason, loss.place)
+        for loss in encoded.losses
+        if loss.code is not ChangeCode.ORDER
     ]
+    assert losses == [
+        (ChangeCode.BLANK, "empty_text", "messages[0].content[1]"),
+        (ChangeCode.BLANK, "empty_text", "messages[1].content[1]"),
+    ]
+
+
+@every_wire
+def test_a_text_that_cannot_be_read_is_not_an_empty_text(wire: Wire) -> None:
+    body = msgspec.json.encode(prompt(wire, "Hi")).replace(b'"Hi"', b"7")
+    blocks = [block for message in wire.decode_request(body).messages for block in message.content]
+    assert not any(isinstance(block, Opaque) and block.is_empty_text for block in blocks)
 
 
 def test_an_empty_text_of_a_result_stays_a_text() -> None:

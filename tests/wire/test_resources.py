@@ -109,4 +109,4 @@ def test_a_loss_names_the_resource_or_the_type_of_the_block_that_is_left_out(wir
     losses = {loss.code: loss for loss in found.losses}
     assert losses[ChangeCode.REFERENCE].target == "db://other"
     assert losses[ChangeCode.OPAQUE].value == "other_wire"
-    assert losses[ChangeCode.OPAQUE].names == ("hologram",)
+    assert losses[ChangeCode.OPAQUE].kind == "hologram"

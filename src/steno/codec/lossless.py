@@ -28,7 +28,7 @@ from steno.codec.json_scanner import split_array, split_object
 from steno.errors import InvalidValue
 from steno.json_object import JsonObject, raw_members
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
-from steno.messages.content import OWN_FORMAT, Opaque, Text
+from steno.messages.content import EMPTY_TEXT_KIND, OWN_FORMAT, Opaque, Text
 from steno.records.entry import BASE_VERSION, FORMAT_VERSION, Entry
 from steno.schema.msgspec_errors import read_validation_error
 from steno.values import PRECHECKED, RawJson, Value, is_prechecked, union_members
@@ -232,15 +232,16 @@ def _replace_empty_texts(
 ) -> None:
     """Replace each empty text of a message by an opaque block, unless all its text is blank.
 
-    Earlier versions allowed an empty text next to other blocks.
+    Earlier versions allowed an empty text next to other blocks. It is not a part that this version
+    does not know, so it has a kind of its own.
     """
     if all(isinstance(value, Text) and not value.text.strip() for value in values):
         return
     for number, value in enumerate(values):
         if isinstance(value, Text) and not value.text:
-            kind = str(Text.__struct_config__.tag)
-            values[number] = Opaque(kind=kind, raw=parts[number].decode(), origin=OWN_FORMAT)
-            warn(f"{place}[{number}]", "unknown_part", "preserved an empty text, which is not sent")
+            raw = parts[number].decode()
+            values[number] = Opaque(kind=EMPTY_TEXT_KIND, raw=raw, origin=OWN_FORMAT)
+            warn(f"{place}[{number}]", "empty_text", "preserved an empty text, which is not sent")
 
 
 def _read_one(raw: bytes, nested: _NestedField, place: str, warn: WarningCallback) -> Value:

@@ -48,7 +48,7 @@ class ChangeCode(StrEnum):
     ORDER = "order"
     """Adjacent messages that were merged, or blocks that were reordered within a message."""
     BLANK = "blank"
-    """Text that consists of whitespace, which the target refuses."""
+    """Text that is empty or consists of whitespace, which the target refuses."""
     TOOL = "tool"
     """A part of a tool definition that the target does not support."""
     SETTING = "setting"
@@ -108,7 +108,9 @@ class PlaceParts(NamedTuple):
 class Change(RedactedRepr, frozen=True):
     """A report, without content, that part of the log is sent, shown or exported differently."""
 
-    shown: ClassVar[frozenset[str]] = frozenset({"reason", "place", "entry", "value", "names"})
+    shown: ClassVar[frozenset[str]] = frozenset(
+        {"reason", "place", "entry", "value", "names", "kind"}
+    )
 
     code: ChangeCode
     reason: str
@@ -121,7 +123,7 @@ class Change(RedactedRepr, frozen=True):
     value: str = ""
     """The name or id that is sent instead, or the wire, tool, outcome, mode or type concerned."""
     names: tuple[str, ...] = ()
-    """The members, keywords or fields that are left out; for a block, its type."""
+    """The members, keywords or fields that are left out."""
     number: int | None = None
     """The number of the block, the number of items left out, or the limit that was set."""
     target: str = ""
@@ -129,6 +131,8 @@ class Change(RedactedRepr, frozen=True):
 
     It is not part of `repr`.
     """
+    kind: str = ""
+    """The type of the block that is left out; empty if the block has none."""
 
     @property
     def place_parts(self) -> PlaceParts:

@@ -217,12 +217,17 @@ class Resource(_ContentBlock, frozen=True, tag="resource", kw_only=True):
 # -- unknown blocks --------------------------------------------------------------------------
 
 
+EMPTY_TEXT_KIND: Final = "empty_text"
+"""The kind of an `Opaque` block that is an empty text of a system or user message."""
+
+
 @final
 class Opaque(_ContentBlock, frozen=True, tag="opaque", kw_only=True):
     """A block of an unknown kind, which is preserved as JSON and sent only over its own wire.
 
     `origin` is the wire that the block came from, or "steno" for a block written by a newer version
-    of steno, which is written back unchanged.
+    of steno, which is written back unchanged. An empty text of a system or user message is also
+    preserved in this way, because these messages refuse it as a `Text`.
     """
 
     shown: ClassVar[frozenset[str]] = frozenset({"kind", "origin"})
@@ -232,7 +237,7 @@ class Opaque(_ContentBlock, frozen=True, tag="opaque", kw_only=True):
     origin: str
 
     def __post_init__(self) -> None:
-        if self.unknown and self.unknown.text == self.raw:
+        if isinstance(self.unknown, RawJson) and self.unknown and self.unknown.text == self.raw:
             force_setattr(self, "unknown", NOTHING)  # set again below unless `origin` was replaced
         check_fields(self)
         if self.origin == OWN_FORMAT:
@@ -243,6 +248,11 @@ class Opaque(_ContentBlock, frozen=True, tag="opaque", kw_only=True):
                 rule = "raw must be JSON, because it is written back unchanged"
                 refuse(self, rule, code="not_json", field="raw")
             force_setattr(self, "unknown", RawJson(self.raw))
+
+    @property
+    def is_empty_text(self) -> bool:
+        """Whether the block is an empty text, so that nothing is missing if it is left out."""
+        return self.kind == EMPTY_TEXT_KIND
 
     def has_valid_unknown(self) -> bool:
         """Return whether the unknown members are valid; True for a block of a newer version."""

@@ -67,7 +67,7 @@ def _sentence(change: Change) -> str:
     template = SENTENCES[change.code].get(change.reason)
     if template is None:  # reported by a wire of another package
         reason_text = change.reason.replace("_", " ")
-        subjects = [*([change.value] if change.value else []), *change.names]
+        subjects = [name for name in (change.value, change.kind, *change.names) if name]
         return f"{reason_text}: {', '.join(subjects)}" if subjects else reason_text
     if callable(template):
         return template(change)
@@ -107,7 +107,7 @@ def _with_type(noun: str, kind: str) -> str:
 
 def _sentence_of_part(noun: str, reason: str, change: Change) -> str:
     """Return the sentence for a part of a message whose type a wire cannot send."""
-    return f"left out {_with_type(noun, ''.join(change.names))}, which {reason}"
+    return f"left out {_with_type(noun, change.kind)}, which {reason}"
 
 
 def _sentence_of_opaque(change: Change) -> str:
@@ -203,6 +203,7 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
         ),
     },
     ChangeCode.BLANK: {
+        "empty_text": "left out an empty text",
         "blank_text": "left out text that is only white space",
         "empty_message": "left out an empty message",
         "trailing_blanks": "left out white space at the end",

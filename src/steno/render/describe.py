@@ -98,7 +98,9 @@ def thinking_text(thinking: Thinking) -> str:
 
 
 def describe_opaque(opaque: Opaque) -> str:
-    """Describe content that this version of steno does not know."""
+    """Describe an empty text, or content that this version of steno does not know."""
+    if opaque.is_empty_text:
+        return "empty text"
     kind = terminal_line(opaque.kind)
     return f"unknown content: {kind}" if kind else "unknown content"
 
@@ -119,6 +121,11 @@ Content: TypeAlias = Callable[[ToolCall], PreviewPart | None]
 """A function such as `call_content`, which returns the text that a call writes, or None."""
 
 
+def tool_label(call: AnyToolCall) -> str:
+    """Return the name of the tool that the model sent, on one line."""
+    return terminal_line(original_tool_name(call))
+
+
 def summarize_call(call: AnyToolCall, headline: Headline = call_headline) -> str:
     """Return the tool name and the headline of a call on one line, truncated if it is long."""
     return truncate_to_width(
@@ -128,7 +135,7 @@ def summarize_call(call: AnyToolCall, headline: Headline = call_headline) -> str
 
 def summarize_arguments(call: AnyToolCall, headline: Headline = call_headline) -> str:
     """Return the headline of a call on one line, truncated as in `summarize_call`."""
-    name_width = display_width(terminal_line(original_tool_name(call)))
+    name_width = display_width(tool_label(call))
     return truncate_to_width(terminal_line(headline(call)), _MAX_CALL_SUMMARY - name_width - 1)
 
 

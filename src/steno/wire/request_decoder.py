@@ -21,7 +21,7 @@ from msgspec import Raw
 from steno.errors import InvalidRequest, InvalidTool, InvalidValue
 from steno.json_object import is_json_text, replace_lone_surrogate_escapes
 from steno.messages.call import AnyToolCall, InvalidToolCall, build_call, map_tool_name
-from steno.messages.content import Image, ImageData, ImageUrl, Opaque, Text
+from steno.messages.content import EMPTY_TEXT_KIND, Image, ImageData, ImageUrl, Opaque, Text
 from steno.messages.message import Message, UserMessage
 from steno.messages.tool import ToolDefinition
 from steno.schema import close_objects
@@ -302,8 +302,7 @@ def refuse_empty_text(read: Callable[[Raw], B], wire: str) -> Callable[[Raw], B 
     def read_part(raw: Raw) -> B | Opaque:
         block = read(raw)
         if isinstance(block, Text) and not block.text:
-            kind = ObjectMembers(raw, "part").peek("type", str) or "text"
-            return Opaque(kind=kind, raw=raw_text(raw), origin=wire)
+            return Opaque(kind=EMPTY_TEXT_KIND, raw=raw_text(raw), origin=wire)
         return block
 
     return read_part

@@ -126,9 +126,11 @@ class ChangeCollector:
         names: tuple[str, ...] = (),
         number: int | None = None,
         target: str = "",
+        kind: str = "",
     ) -> None:
         """Add a change at the current place; `at` is appended to the place."""
-        self.found.append(Change(code, reason, self.place + at, None, value, names, number, target))
+        place = self.place + at
+        self.found.append(Change(code, reason, place, None, value, names, number, target, kind))
 
 
 @final
@@ -288,9 +290,11 @@ class ValueWriter:
         """
         if block.origin == self.target.api:
             return not block.kind.startswith(STREAM_EVENT_PREFIX)
-        self.losses.note(
-            ChangeCode.OPAQUE, "other_wire", at=at, value=block.origin, names=(block.kind,)
-        )
+        if block.is_empty_text:
+            self.losses.note(ChangeCode.BLANK, "empty_text", at=at)
+        else:
+            origin = block.origin
+            self.losses.note(ChangeCode.OPAQUE, "other_wire", at=at, value=origin, kind=block.kind)
         return False
 
     def write_reference(self, block: FileReference | Resource, at: str) -> Text | Opaque:

@@ -308,7 +308,7 @@ class ContentBlockWriter(ValueWriter):
             and not is_sendable
             and block.raw.startswith(payload.UNFINISHED_PREFIX)
         ):
-            self.losses.note(ChangeCode.OPAQUE, "in_parts", at=at, names=(block.kind,))
+            self.losses.note(ChangeCode.OPAQUE, "in_parts", at=at, kind=block.kind)
         return is_sendable
 
     def result_id(self, id: str, form: Members) -> str:

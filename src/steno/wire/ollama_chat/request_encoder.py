@@ -229,9 +229,7 @@ class _MessageParts:
                 self._note_position(_IMAGES_POSITION)
                 self._images.append(Raw(block.raw.encode()))
             case Opaque():
-                self._losses.note(
-                    ChangeCode.OPAQUE, "no_place_in_message", at=at, names=(block.kind,)
-                )
+                self._losses.note(ChangeCode.OPAQUE, "no_place_in_message", at=at, kind=block.kind)
             case _:
                 assert_never(block)
 

@@ -273,7 +273,7 @@ class TurnItemWriter(ValueWriter):
         extras, form = self.read_extras(block, at)
         is_part = payload.ITEM_EXTRAS in extras or payload.PART_NOTE in form
         if is_part and self._is_foreign:
-            self.losses.note(ChangeCode.OPAQUE, "other_provider_part", at=at, names=(block.kind,))
+            self.losses.note(ChangeCode.OPAQUE, "other_provider_part", at=at, kind=block.kind)
         elif is_part:
             self._add_part(items, raw, extras.get(payload.ITEM_EXTRAS), form)
         elif self._drops_ids:
@@ -282,9 +282,7 @@ class TurnItemWriter(ValueWriter):
             if "call_id" in members:
                 items.append(self._write_members(members))
             else:
-                self.losses.note(
-                    ChangeCode.OPAQUE, "other_provider_item", at=at, names=(block.kind,)
-                )
+                self.losses.note(ChangeCode.OPAQUE, "other_provider_item", at=at, kind=block.kind)
         else:
             items.append(raw)
 
