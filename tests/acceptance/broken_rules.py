@@ -270,7 +270,7 @@ BROKEN_RULES = {
     ),
     # Parts of tool calls.
     "delta with a negative index": delta("out_of_range", "index", -1),
-    "delta with text as index": delta("out_of_range", "index", "0"),
+    "delta with text as index": delta("wrong_type", "index", "0"),
     "delta whose arguments are no text": delta(
         "wrong_type", "arguments_delta", 0, arguments_delta={"a": 1}
     ),

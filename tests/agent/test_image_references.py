@@ -173,12 +173,12 @@ def test_a_model_that_refused_once_is_not_sent_the_image_in_the_next_run(
 def test_a_refused_image_that_cannot_be_read_either_ends_the_run_with_both_reasons(
     folder: Path,
 ) -> None:
-    harness = agent_in(folder, [refusing()] * 2)
+    harness = agent_in(folder, [refusing()] * 2, ocr=None)
     prompt = prompt_with("How much?", image_file())
     result = run(harness.run(prompt))
     assert isinstance(result.error, Unresolved)
     assert "image input is not supported" in result.reason
-    assert "steno-agent[ocr]" in result.reason
+    assert "OCR is turned off" in result.reason
     assert statuses(harness) == [RESOLVED, FAILED]
     assert unsent_prompt(harness.conversation) == prompt
     assert run(harness.run("Never mind.")).end_reason is EndReason.DONE

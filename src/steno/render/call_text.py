@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from steno.messages.call import AnyToolCall, ToolCall, original_tool_name
+from steno.messages.call import AnyToolCall, ToolCall
 from steno.ports import (
     ApprovalDecision,
     ApprovalRequest,
@@ -27,7 +27,7 @@ from steno.ports import (
     PreviewKind,
     PreviewPart,
 )
-from steno.render.describe import call_arguments, unstated_capability
+from steno.render.describe import call_arguments, tool_label, unstated_capability
 from steno.render.terminal_text import terminal_line, terminal_text
 
 
@@ -78,7 +78,7 @@ _QUOTED: Final = re.compile(r'["\\\n\t]')
 
 def describe_question(call: ToolCall, request: ApprovalRequest | None) -> str:
     """Return the approval request for a call as a sentence; `request` is None for a queued call."""
-    name = terminal_line(original_tool_name(call))
+    name = tool_label(call)
     if request is None:
         return f"{name} is queued; you can decide now"
     return f"{name} asks for permission to {_ACTIONS[request.capability]}"
@@ -89,7 +89,7 @@ def describe_purpose(call: ToolCall, request: ApprovalRequest | None) -> str:
 
     `request` is None for a queued call, for which no capability is known.
     """
-    name = terminal_line(original_tool_name(call))
+    name = tool_label(call)
     if call.original_name is not None:
         name = f"{name} ({call.name})"  # the name in rules
     if request is None:
@@ -126,7 +126,7 @@ def describe_calls(calls: Sequence[tuple[ToolCall, ApprovalRequest | None]]) -> 
     for number, (call, request) in enumerate(calls, 1):
         capability = None if request is None else unstated_capability(request)
         purpose = "" if capability is None else f" · {capability}"
-        name = terminal_line(original_tool_name(call))
+        name = tool_label(call)
         heading = f"{number} of {len(calls)}: {name}{purpose}"
         lines.append(CallLine(heading, LineTone.HEADING))
         preview = CallPreview() if request is None else request.preview

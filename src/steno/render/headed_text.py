@@ -10,12 +10,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from steno.agent.events import RunResult
-from steno.messages.call import AnyToolCall, original_tool_name
+from steno.messages.call import AnyToolCall
 from steno.messages.content import Text
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.messages.outcome import Outcome
 from steno.records.entry import Entry
-from steno.render.describe import Headline, describe_exit, describe_result, summarize_arguments
+from steno.render.describe import (
+    Headline,
+    describe_exit,
+    describe_result,
+    summarize_arguments,
+    tool_label,
+)
 from steno.render.items import ItemHint, ItemKind, TranscriptItem
 from steno.render.quantities import format_count
 from steno.render.session_items import CONTEXT_CLEARED, describe_run_usage, item_from_prompt
@@ -89,13 +95,13 @@ def headed_run_end(result: RunResult) -> HeadedText:
 
 def headed_call(call: AnyToolCall, headline: Headline) -> HeadedText:
     """Return the text for a call, with its tool and its headline."""
-    name = terminal_line(original_tool_name(call))
+    name = tool_label(call)
     return HeadedText(f"Tool {name}", summarize_arguments(call, headline))
 
 
 def headed_output(call: AnyToolCall) -> HeadedText:
     """Return the heading for the output of a tool."""
-    return HeadedText(OUTPUT_HEADING, f"of {terminal_line(original_tool_name(call))}")
+    return HeadedText(OUTPUT_HEADING, f"of {tool_label(call)}")
 
 
 def headed_result(result: ToolResultMessage) -> HeadedText:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, assert_never
 
 from steno.inputs.ocr.engine import format_confidence
-from steno.messages.call import InvalidToolCall, ToolCall, original_tool_name
+from steno.messages.call import InvalidToolCall, ToolCall
 from steno.messages.content import (
     Block,
     FileReference,
@@ -35,6 +35,7 @@ from steno.render.describe import (
     reference_name,
     referenced_block,
     thinking_text,
+    tool_label,
 )
 from steno.render.quantities import format_count, format_time
 from steno.render.table_output import StyledText
@@ -132,7 +133,7 @@ def block_paragraph(block: Block) -> StyledParagraph:
 
 
 def _call_paragraph(call: ToolCall | InvalidToolCall) -> StyledParagraph:
-    name = f"→ {terminal_line(original_tool_name(call))} ({terminal_line(call.id)})"
+    name = f"→ {tool_label(call)} ({terminal_line(call.id)})"
     shown = f"{name} {terminal_text(call.arguments)}"
     if isinstance(call, ToolCall):
         return StyledParagraph(shown, "green", is_detail=True)

@@ -23,7 +23,7 @@ from steno.agent.session_events import (
 )
 from steno.errors import Unresolved
 from steno.log.queries import revoked_grant_of, shell_command_of
-from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original_tool_name
+from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
 from steno.messages.content import FileReference, Image, Opaque, Resource, Text, Thinking
 from steno.messages.event import TextDelta, ThinkingDelta, ToolCallBegin
 from steno.messages.message import (
@@ -47,6 +47,7 @@ from steno.render.describe import (
     describe_revocation,
     summarize_call,
     thinking_text,
+    tool_label,
 )
 from steno.render.items import (
     CallState,
@@ -415,7 +416,7 @@ def describe_activity(event: SessionEvent, model: Callable[[], str]) -> str | No
         case events.TurnStarted():
             return f"waiting for {terminal_line(model())}"
         case events.CallStarted(call):
-            return f"running {terminal_line(original_tool_name(call))}"
+            return f"running {tool_label(call)}"
         case ShellStarted(command):
             return f"running {terminal_line(command)}"
         case events.CallEnded() | events.RunEnded() | ShellEnded():

@@ -61,6 +61,7 @@ from steno.render.describe import (
     reference_name,
     referenced_block,
     thinking_text,
+    tool_label,
 )
 from steno.render.quantities import format_count, format_time
 from steno.render.terminal_text import terminal_json, terminal_line, terminal_text
@@ -461,7 +462,7 @@ def _entry_subtitle(entry: Entry) -> Iterable[str]:
 
 
 def _call_section(call: AnyToolCall) -> CodeSection:
-    title = f"calls {terminal_line(original_tool_name(call))} ({terminal_line(call.id)})"
+    title = f"calls {tool_label(call)} ({terminal_line(call.id)})"
     try:
         pretty = terminal_json(msgspec.json.format(call.arguments.encode(), indent=2)).decode()
     except (msgspec.MsgspecError, UnicodeError, RecursionError):

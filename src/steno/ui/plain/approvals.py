@@ -26,12 +26,12 @@ from steno.app.folders import user_name
 from steno.app.session import AgentSession
 from steno.bounded_text import truncate_lines
 from steno.errors import StenoError
-from steno.messages.call import ToolCall, original_tool_name
+from steno.messages.call import ToolCall
 from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview
 from steno.render.call_text import CallLine, LineTone, describe_call, describe_question
+from steno.render.describe import tool_label
 from steno.render.headed_text import ITEM_HEADINGS
 from steno.render.items import ItemKind
-from steno.render.terminal_text import terminal_line
 from steno.ui.approval_state import (
     ApprovalChoice,
     ApprovalOffer,
@@ -116,7 +116,7 @@ class LineApprovals:
             # An answer without a number decides about the first call that the run waits for.
             questions = self._questions.items()
             number, pending = next(question for question in questions if question[1].request)
-            name = terminal_line(original_tool_name(pending.call))
+            name = tool_label(pending.call)
             subject = name if len(self._questions) == 1 else f"approval {number}, {name}"
             prompt = f"{subject}: {list_offers(self._offers(pending))}? "
             try:
@@ -304,9 +304,7 @@ class LineApprovals:
     ) -> None:
         for pending in listed:
             shown = choice if decision.allowed else ApprovalChoice.DENY
-            self._writer.write(
-                "Decided", f"{terminal_line(original_tool_name(pending.call))}, {shown}{suffix}"
-            )
+            self._writer.write("Decided", f"{tool_label(pending.call)}, {shown}{suffix}")
             for number, question in list(self._questions.items()):
                 if question.call == pending.call:  # else it would be reported as withdrawn
                     del self._questions[number]
