@@ -237,7 +237,8 @@ class Opaque(_ContentBlock, frozen=True, tag="opaque", kw_only=True):
     origin: str
 
     def __post_init__(self) -> None:
-        if isinstance(self.unknown, RawJson) and self.unknown and self.unknown.text == self.raw:
+        unknown: object = self.unknown  # not checked yet
+        if isinstance(unknown, RawJson) and unknown and unknown.text == self.raw:
             force_setattr(self, "unknown", NOTHING)  # set again below unless `origin` was replaced
         check_fields(self)
         if self.origin == OWN_FORMAT:
