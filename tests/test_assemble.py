@@ -170,6 +170,14 @@ def test_a_name_that_a_second_begin_adds_is_in_a_message_that_was_read_before() 
     assert assembler.message().tool_calls == (ToolCall(id="c1", name="read"),)
 
 
+@pytest.mark.parametrize("late", [ToolCallBegin(0, "c1", "read"), ToolCallDelta(0, None, "read")])
+def test_a_call_that_gets_its_name_after_its_end_ends_again_with_the_name(late: Event) -> None:
+    message, events = assemble(ToolCallBegin(0, "c1"), ToolCallEnd(0, "c1"), late, END)
+    ended = [event.call for event in events if isinstance(event, ToolCallEnd)]
+    assert [call.name for call in ended if call is not None] == ["", "read"]
+    assert ended[-1] == message.tool_calls[0]
+
+
 def test_text_and_thinking_may_share_an_index() -> None:
     """OpenAI-like servers number neither."""
     message, _ = assemble(ThinkingDelta(0, "t"), TextDelta(0, "a"), ThinkingDelta(0, "u"))

@@ -233,8 +233,8 @@ class Assembler:
     def feed(self, event: WireEvent) -> tuple[Event, ...]:
         """Process one event and return the normalized events for it.
 
-        In the normalized events, each call begins once and ends with the whole call. If more
-        arguments arrive after its end, it ends again. The index of a call is its number in the
+        In the normalized events, each call begins once and ends with the whole call. If its name or
+        more arguments arrive after its end, it ends again. The index of a call is its number in the
         message, not the provider's number. Raises InvalidValue if `event` is not an event.
         """
         # Most events add text to the latest block, and this test is faster than `match`.
@@ -368,8 +368,11 @@ class Assembler:
         # No server announces a call twice under two indexes, so another index is another call.
         if call is None or (index != call.index and None not in (index, call.index)):
             return (self._open_call(index, id, name),)
-        late_id, late_name = self._fill_id_and_name(call, id, name)
-        return (ToolCallDelta(call.number, late_id, late_name),) if late_name else ()
+        _, late_name = self._fill_id_and_name(call, id, name)
+        if late_name is None:
+            return ()
+        call.has_ended = False  # it ends again, with its name
+        return (ToolCallDelta(call.number, name=late_name),)
 
     def _append_arguments(
         self, index: int | None, id: str | None, name: str | None, fragment: str | None
