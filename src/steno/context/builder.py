@@ -126,8 +126,8 @@ class ContextBuilder:
         """Build the request with which a model continues after the last entry.
 
         `entries` are all entries of one branch. `restore_blobs` is called once for each message
-        and resolution with blobs, and returns it with their content. Raises InvalidRequest if there is
-        no message to send, or a setting of the target is invalid.
+        and resolution with blobs, and returns it with their content. Raises InvalidRequest if there
+        is no message to send, or a setting of the target is invalid.
         """
         self._read(entries, target, restore_blobs)
         settings = self._settings_for(target, tuple(tools))

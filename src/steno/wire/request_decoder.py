@@ -292,7 +292,7 @@ def take_content(
     return tuple(map(read, parts))
 
 
-def refuse_empty_text(read: Callable[[Raw], B], wire: str) -> Callable[[Raw], B | Opaque]:
+def preserve_empty_text(read: Callable[[Raw], B], wire: str) -> Callable[[Raw], B | Opaque]:
     """Return a function that reads a part like `read`, but reads an empty text as `Opaque`.
 
     A message of the system or the user contains no empty text. The block is sent back as it was;

@@ -390,8 +390,8 @@ def _read_image(raw: Raw) -> Image | None:
         return None
 
 
-_read_system_block: Final = base.refuse_empty_text(_read_text_block, NAME)
-_read_prompt_block: Final = base.refuse_empty_text(_read_user_block, NAME)
+_read_system_block: Final = base.preserve_empty_text(_read_text_block, NAME)
+_read_prompt_block: Final = base.preserve_empty_text(_read_user_block, NAME)
 
 
 def _read_opaque_block(raw: Raw) -> Opaque:

@@ -135,7 +135,7 @@ def _read_content(
         members.take("content", str)
         members.note_form("content", "empty")
         return ()
-    read = base.refuse_empty_text(_read_part, NAME) if is_prompt else _read_part
+    read = _read_prompt_part if is_prompt else _read_part
     content = base.take_content(members, read)
     if content is None:
         base.take_empty_content(members)
@@ -149,3 +149,6 @@ def _read_part(raw: Raw) -> Text | Opaque:
     if text is not None:
         return Text(text, extras=members.extras(NAME))
     return Opaque(kind=kind or "", raw=members.raw, origin=NAME)
+
+
+_read_prompt_part: Final = base.preserve_empty_text(_read_part, NAME)

@@ -51,7 +51,7 @@ from steno.wire.gemini.tools import read_tools
 from steno.wire.request_decoder import (
     CallIdGenerator,
     build_opaque_message,
-    refuse_empty_text,
+    preserve_empty_text,
     take_messages,
     take_settings,
 )
@@ -59,7 +59,7 @@ from steno.wire.request_encoder import RequestTarget
 from steno.wire.tolerant import raw_text
 
 _USER_ROLES: Final = frozenset({None, "user", "function", "tool"})
-_read_prompt_text: Final = refuse_empty_text(read_user_text, NAME)
+_read_prompt_text: Final = preserve_empty_text(read_user_text, NAME)
 _JSON_RESPONSE: Final = "json"
 _TOOL_CHOICE_BY_MODE: Final = {"AUTO": "auto", "NONE": "none", "ANY": "required"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import Any, Final, final
 
 import msgspec
 from msgspec import Raw
@@ -240,9 +240,10 @@ def _note_unusual_id(members: ObjectMembers, id: str | None) -> None:
 def _read_content(members: ObjectMembers, *, is_prompt: bool = False) -> tuple[Any, ...]:
     """Read the content. If the encoder would write it in another form, record its form.
 
-    In a prompt, an empty text becomes an opaque block. Raises InvalidRequest if the content is not a string, a list of parts or null.
+    In a prompt, an empty text becomes an opaque block. Raises InvalidRequest if the content is not
+    a string, a list of parts or null.
     """
-    read = base.refuse_empty_text(_read_part, NAME) if is_prompt else _read_part
+    read = _read_prompt_part if is_prompt else _read_part
     content = base.take_content(members, read)
     if content is None and "content" not in members:
         members.note_form("content", "absent")
@@ -277,3 +278,6 @@ def _read_part(raw: Raw) -> UserBlock:
             members.keep_rest("image_url", inner)
             return msgspec.structs.replace(image, extras=members.extras(NAME))
     return Opaque(kind=kind or "", raw=members.raw, origin=NAME)
+
+
+_read_prompt_part: Final = base.preserve_empty_text(_read_part, NAME)

@@ -196,9 +196,10 @@ def _read_content(
 ) -> tuple[UserBlock, ...]:
     """Read the content. If the encoder would write it in another form, record its form.
 
-    In a prompt, an empty text becomes an opaque block. Raises InvalidRequest if the content is not a string or a list of parts.
+    In a prompt, an empty text becomes an opaque block. Raises InvalidRequest if the content is not
+    a string or a list of parts.
     """
-    read = base.refuse_empty_text(_read_part, NAME) if is_prompt else _read_part
+    read = _read_prompt_part if is_prompt else _read_part
     content = base.take_content(item, read, name)
     if content is None:
         raise InvalidRequest(
@@ -221,3 +222,6 @@ def _read_part(raw: Raw) -> UserBlock:
                 part.note_form("detail", "absent")
             return msgspec.structs.replace(image, extras=part.extras(NAME))
     return Opaque(kind=kind or "", raw=part.raw, origin=NAME)
+
+
+_read_prompt_part: Final = base.preserve_empty_text(_read_part, NAME)
