@@ -55,9 +55,9 @@ class SessionOverview(NamedTuple):
     updated_at: datetime | None
     """The latest time of an entry; None if no entry has a time."""
     written_at: datetime | None
-    """The time of the entry that was written last, which a copy of a session may contain.
+    """The time of the entry that was written last; None if there is no such entry or time.
 
-    It is earlier than `updated_at` if the clocks of the writers differ.
+    It is earlier than `updated_at` if an earlier entry has a later time, as after an import.
     """
 
 
