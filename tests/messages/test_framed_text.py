@@ -15,6 +15,12 @@ def test_a_frame_is_read_as_it_was_written(text: str) -> None:
     assert read_frame(framed) == FramedText("resource file:///a", text)
 
 
+def test_a_label_may_contain_the_words_of_the_first_line() -> None:
+    label = frame_text("resource r", "a", noun="resource").split("\n")[0]
+    framed = frame_text(label, "a", noun="resource")
+    assert read_frame(framed) == FramedText(label, "a")
+
+
 def test_a_text_that_holds_a_last_line_does_not_end_its_frame() -> None:
     framed = frame_text("resource r", FORGED, noun="resource")
     assert framed.count("[end of the resource, mark ") == 2

@@ -46,7 +46,7 @@ def frame_text(label: str, text: str, *, noun: str) -> str:
 def read_frame(framed: str) -> FramedText | None:
     """Parse the output of `frame_text` into label and text; return None for any other text."""
     first, _, rest = framed.partition("\n")
-    label, note, mark_and_more = first.removeprefix("[").partition(_FRAME_NOTE)
+    label, note, mark_and_more = first.removeprefix("[").rpartition(_FRAME_NOTE)
     text, _, last = rest.rpartition("\n")
     mark = mark_and_more[: 2 * _MARK_BYTES]
     if not note or not last.endswith(f", mark {mark}]"):
