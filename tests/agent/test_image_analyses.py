@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import pytest
 from msgspec.structs import replace
@@ -11,8 +12,11 @@ from msgspec.structs import replace
 from steno import ChatMessage, Conversation
 from steno.agent import Agent, ContextChanged, EndReason, Gate, Limits, LoopEvent, ModelTarget
 from steno.agent.dispatch import Runner
+from steno.agent.image_analyses import ImageAnalysisRecorder, SentRequest
+from steno.agent.recorder import RunRecorder, ignore_event
 from steno.agent.replay.comparison import RecordedResults, rerun
 from steno.agent.replay.verify import replay
+from steno.context import ContextBuilder
 from steno.errors import ProviderError
 from steno.inputs import InputResolver
 from steno.log import VisionAnalysis, vision_analyses
@@ -41,6 +45,7 @@ from tests.agent.reference_doubles import (
 )
 from tests.inputs.images.image_samples import encode_image, noise_image, red_image
 
+T = TypeVar("T")
 SEEING, BLIND = ModelTarget(vision=True), ModelTarget(vision=False)
 PICTURE = Image(source=ImageData(encode_image(red_image())), mime_type="image/png")
 ANSWER = "A red sign. It says:\n\n```\nSTOP\n```"
@@ -423,6 +428,42 @@ def test_an_image_that_a_later_model_sees_again_keeps_its_answer(folder: Path) -
     run(seeing.run("Sure?"))
     assert len(images_in(seeing.provider.requests[0])) == 1
     assert links(seeing) == []
+
+
+class CountedSequence(Sequence[T]):
+    """A sequence that counts how many of its elements are read."""
+
+    def __init__(self, elements: Sequence[T]) -> None:
+        self._elements = elements
+        self.reads = 0
+
+    def __len__(self) -> int:
+        return len(self._elements)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        self.reads += 1
+        return self._elements[index]
+
+
+@pytest.mark.parametrize("has_new_image", [False, True])
+def test_the_search_for_images_does_not_grow_with_the_history(has_new_image: bool) -> None:
+    prompt = prompt_with("See.", PICTURE)
+    conversation = Conversation([prompt, ChatMessage.assistant(ANSWER)])
+    for _ in range(100):
+        conversation.append(ChatMessage.user("And now?"))
+        conversation.append(ChatMessage.assistant("Green."))
+    conversation.append(prompt if has_new_image else ChatMessage.user("And now?"))
+    built = ContextBuilder().build(conversation.entries_view(), SEEING)
+    response = conversation.append(ChatMessage.assistant("Red."))
+    sources = CountedSequence(built.sources)
+    analyses = ImageAnalysisRecorder(RunRecorder(conversation, ignore_event))
+    analyses.add_response(response, SentRequest(built._replace(sources=sources), ()))
+    assert len(entries_of(conversation, ImageAnalysis)) == has_new_image
+    assert sources.reads < 10
 
 
 # -- the rest of the log -------------------------------------------------------------------------

@@ -9,7 +9,7 @@ has none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias, final
 
 from steno.agent.recorder import RunRecorder
@@ -32,20 +32,26 @@ class SentRequest(NamedTuple):
     losses: tuple[Change, ...]
     """The changes that the provider made to the request."""
 
-    def image_places(self) -> Iterator[_BlockPlace]:
-        """Yield the recorded block of each image of the request that was sent as an image."""
+    def image_places(self, prompts: Iterable[str]) -> Iterator[_BlockPlace]:
+        """Yield the recorded block of each image that was sent as an image in the given entries."""
         built = self.built
-        if not built.block_sources:  # nearly always
-            return
+        wanted = {entry_id for entry_id in prompts if entry_id in built.block_sources}
         left_out = {
             (place.position, place.rest)
             for place in [c.place_parts for c in self.losses if c.code is ChangeCode.IMAGE]
             if place.member == "messages"
         }
-        for position, entry_id in enumerate(built.sources):
-            numbers = built.block_sources.get(entry_id or "")
-            if entry_id is None or numbers is None or (position, "") in left_out:
+        # The entries are recent, so the search begins at the end and stops at the first of them.
+        for position in range(len(built.sources) - 1, -1, -1):
+            if not wanted:
+                break
+            entry_id = built.sources[position]
+            if entry_id is None or entry_id not in wanted:
                 continue
+            wanted.remove(entry_id)
+            if (position, "") in left_out:
+                continue
+            numbers = built.block_sources[entry_id]
             content = built.request.messages[position].content
             for at, (block, number) in enumerate(zip(content, numbers, strict=True)):
                 if _has_image(block) and (position, f"content[{at}]") not in left_out:
@@ -71,41 +77,46 @@ class ImageAnalysisRecorder:
         message = response.payload
         if not isinstance(message, AssistantMessage) or not _has_complete_text(message):
             return
-        responses = dict.fromkeys(sent.image_places(), response.id)
+        if not sent.built.block_sources:  # nearly always
+            return
+        places = self._unlinked_blocks(before=response.id)
+        images = sent.image_places({entry_id for entry_id, _ in places})
+        responses = dict.fromkeys(images, response.id)
         if _is_answer(message):
-            self._record(responses, answer=response.id)
+            self._record(places, responses)
         else:
             self._first_responses = responses | self._first_responses
 
     def close(self) -> None:
         """Link the images that are still without an answer at the end of the run."""
-        self._record(self._first_responses)
+        if self._first_responses:
+            self._record(self._unlinked_blocks(), self._first_responses)
 
-    def _record(self, responses: Mapping[_BlockPlace, str], *, answer: str | None = None) -> None:
-        if responses:
-            for analysis in reversed([*self._find_links(responses, answer)]):
-                self._recorder.record(analysis)
+    def _record(self, places: Sequence[_BlockPlace], responses: Mapping[_BlockPlace, str]) -> None:
+        for target, number in places:
+            answer = responses.get((target, number))
+            if answer is not None:
+                self._recorder.record(ImageAnalysis(target=target, block=number, answer=answer))
 
-    def _find_links(
-        self, responses: Mapping[_BlockPlace, str], answer: str | None
-    ) -> Iterator[ImageAnalysis]:
-        """Yield a link for each image without one since the answer before `answer`, last first."""
+    def _unlinked_blocks(self, *, before: str | None = None) -> list[_BlockPlace]:
+        """Return the blocks without a link of the prompts since the last answer, in order.
+
+        `before` is the id of a response that does not count as the last answer.
+        """
         linked: set[_BlockPlace] = set()
+        places: list[_BlockPlace] = []
         for entry in reversed(self._recorder.conversation.entries_view()):
             match entry.payload:
                 case ImageAnalysis(target=target, block=number):
                     linked.add((target, number))
-                case AssistantMessage() as message if entry.id != answer and _is_answer(message):
-                    return
+                case AssistantMessage() as message if entry.id != before and _is_answer(message):
+                    break
                 case UserMessage(content=content):
-                    for number in reversed(range(len(content))):
-                        place = (entry.id, number)
-                        if place in responses and place not in linked:
-                            yield ImageAnalysis(
-                                target=entry.id, block=number, answer=responses[place]
-                            )
+                    blocks = [(entry.id, number) for number in reversed(range(len(content)))]
+                    places += [place for place in blocks if place not in linked]
                 case _:
                     pass
+        return places[::-1]
 
 
 def _is_answer(message: AssistantMessage) -> bool:
