@@ -150,6 +150,36 @@ def test_a_full_disk_is_reported_once_and_leaves_nothing(address: str) -> None:
     assert os.strerror(errno.ENOSPC) in line
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["sessions", "import", "chat.json"],
+        ["sessions", "import", "chat.json", "--json"],
+        ["store", "gc"],
+        ["store", "convert", "sqlite:a.db", "jsonl:copy"],
+    ],
+)
+def test_a_result_that_cannot_be_written_at_once_names_stdout(
+    tmp_path: Path, arguments: list[str]
+) -> None:
+    """With `PYTHONUNBUFFERED`, as in containers, writing fails while the command runs."""
+    (tmp_path / "chat.json").write_bytes(b'[{"role": "user", "content": "Hi"}]')
+    environment = os.environ | {"PYTHONUNBUFFERED": "1", "STENO_STORE": "sqlite:a.db"}
+    store_sample_session(f"sqlite:{tmp_path / 'a.db'}")
+    with Path("/dev/full").open("wb") as full:
+        output = subprocess.run(
+            [*COMMAND, *arguments],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env=environment,
+            cwd=tmp_path,
+            check=False,
+            timeout=60,
+        )
+    assert output.returncode == 1
+    assert output.stderr.decode().splitlines()[-1].startswith("steno: stdout: ")
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["--version"]])
 def test_help_that_cannot_be_written_is_an_error(arguments: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:

@@ -29,7 +29,7 @@ from steno.cli.report_command import command_context, run_report_command
 from steno.cli.store_options import store_address
 from steno.errors import Conflict, InvalidDocument, InvalidValue
 from steno.formats import detect_format
-from steno.render.output import STDOUT, report_write_errors
+from steno.render.output import STDOUT, print_json, print_line, report_write_errors
 from steno.render.progress import show_activity, show_progress
 from steno.render.quantities import format_count
 from steno.render.table_output import print_notice
@@ -107,9 +107,9 @@ def _import_session(options: argparse.Namespace) -> int:
             "records": count,
             "format": name,
         }
-        print(terminal_json(msgspec.json.encode(report)).decode())
+        print_json(msgspec.json.encode(report))
     else:
-        print(terminal_line(imported.id))
+        print_line(terminal_line(imported.id))
     records = format_count(count, "record", "records")
     for line in _import_notices(imported, records, name, has_title=title is not None):
         print_notice(line)

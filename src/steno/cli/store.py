@@ -32,6 +32,7 @@ from steno.cli.store_options import (
     store_address,
 )
 from steno.errors import Conflict, Missing
+from steno.render.output import print_line
 from steno.render.progress import show_progress
 from steno.render.quantities import format_count
 from steno.render.table_output import print_notice
@@ -120,7 +121,7 @@ def _run_convert(options: argparse.Namespace) -> int:
             copied = _copy_sessions(source, target, missing, unreadable)
     skipped = len(names) - copied
     text = f"{format_count(copied, 'session', 'sessions')} copied"
-    print(text + (f", {skipped:,} skipped" if skipped else ""))
+    print_line(text + (f", {skipped:,} skipped" if skipped else ""))
     return report_unreadable(unreadable)
 
 
@@ -167,7 +168,7 @@ def _run_gc(options: argparse.Namespace) -> int:
             if not unreadable:
                 raise  # the damage is not in a session
             return report_unreadable(unreadable)
-    print(f"{freed:,} bytes freed")
+    print_line(f"{freed:,} bytes freed")
     return ExitStatus.OK
 
 

@@ -75,6 +75,13 @@ def print_json(data: bytes, *, escape: bool = True) -> None:
         sys.stdout.buffer.write(data + b"\n")
 
 
+def print_line(text: str) -> None:
+    """Print a line on stdout. Raises OutputError if writing fails."""
+    escape_unencodable_output()
+    with report_write_errors(STDOUT):
+        sys.stdout.write(f"{text}\n")
+
+
 def escape_unencodable_output() -> None:
     """Configure stdout to print characters that its encoding lacks as escapes."""
     if isinstance(sys.stdout, io.TextIOWrapper):
