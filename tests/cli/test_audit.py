@@ -115,6 +115,14 @@ def test_an_audit_without_matches_reports_that(address: str) -> None:
     assert (output.status, output.out, output.err.count("\n")) == (0, "", 1)
 
 
+def test_an_audit_of_a_session_without_entries_lists_no_decisions(address: str) -> None:
+    with open_store(address) as store:
+        store.new(id="empty")
+    output = run_steno("audit", "empty", "--decision", "approved")
+    assert (output.status, output.out) == (0, "")
+    assert output.err == run_steno("audit", "empty").err
+
+
 def test_an_audit_includes_abandoned_entries_unless_a_branch_is_named(address: str) -> None:
     store_sample_session(address)
     lines = run_steno("audit", "talk").out.splitlines()[1:]

@@ -184,12 +184,12 @@ def _encode_entries(store: Store, log: SessionLog, entries: Iterable[Entry]) -> 
 def _describe_missing_decision(decision: str | None, log: SessionLog) -> str:
     """Return a text that reports that the session lacks a decision.
 
-    The text is empty if an entry has the decision, or if `decision` is None.
+    The text is empty if an entry has the decision, if there is no entry, or if `decision` is None.
     """
     entries = list(log.entries.values())
     approvals = approvals_by_call(entries)
     decisions = dict.fromkeys(chain.from_iterable(entry_decisions(e, approvals) for e in entries))
-    if decision is None or decision in decisions:
+    if decision is None or not decisions or decision in decisions:
         return ""
     listed = [terminal_line(decision) for decision in decisions]
     return f"; this session has no decision {terminal_line(decision)}, only {', '.join(listed)}"
