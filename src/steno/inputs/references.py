@@ -229,7 +229,7 @@ def _ocr_finder(
 
 def _check_reader(ocr: object) -> None:
     is_reader = not isinstance(ocr, type) and callable(getattr(ocr, "read", None))
-    if ocr is not None and not is_reader:
+    if not is_reader:
         message = f"{_OCR_RULE}, not {type(ocr).__name__}"
         raise InvalidValue(message, code="wrong_type", place="inputs")
 

@@ -56,8 +56,8 @@ class ImageResolver:
 
     `limits` are the limits of the model's API. If the API or the model does not accept images, the
     reader that `find_ocr` returns recognises the text in them; `find_ocr` is first called when an
-    image needs it. If `find_ocr` is None, OCR is turned off. `transport` creates the transport that fetches images from URLs; without it, no
-    image is fetched.
+    image needs it. If `find_ocr` is None, OCR is turned off. `transport` creates the transport that
+    fetches images from URLs; without it, no image is fetched.
     """
 
     def __init__(
