@@ -19,7 +19,7 @@ from steno.app.settings import load_settings
 from steno.app.usage_totals import UsageTotals
 from steno.log.queries import Price, cost_by_model
 from steno.ports import ApprovalDecision, ApprovalRequest, Capability, GrantScope
-from steno.records.entry import Compaction, Entry, Payload, ShellCommand
+from steno.records.entry import Compaction, Entry, Feedback, Payload, ShellCommand
 from steno.store import MemoryStore
 from tests.app.session_setup import run
 
@@ -122,6 +122,25 @@ def test_a_clear_leaves_only_the_system_messages_in_the_context() -> None:
     assert ledger.context_tokens is not None
     assert 0 < ledger.context_tokens < 100
     assert ledger.usage == TURN
+
+
+@pytest.mark.parametrize("kind", [Compaction, Feedback])
+def test_a_system_message_after_another_entry_is_cleared(kind: type) -> None:
+    """A summary and feedback are not messages of the log, but the model receives them."""
+    conversation = Conversation([ChatMessage.system("Work."), ChatMessage.user("Well?")])
+    last = conversation.append(ChatMessage.assistant("Well."))
+    if kind is Feedback:
+        conversation.clear()
+        conversation.append(Feedback(target=last.id, text="Good."))
+    conversation.append(ChatMessage.system("Be brief. " * 700))
+    if kind is Compaction:
+        conversation.append(Compaction(through=last.id, summary="They spoke."))
+    conversation.clear()
+    ledger = UsageTotals(PRICES.get)
+    ledger.rebuild(conversation.entries())
+    assert [message.text for message in conversation.messages()] == ["Work."]
+    assert ledger.context_tokens is not None
+    assert 0 < ledger.context_tokens < 100
 
 
 # -- questions -----------------------------------------------------------------------------------

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from decimal import Decimal
-from itertools import takewhile
 from typing import final
 
 from steno.context import estimate_tokens, message_tokens
 from steno.log.queries import Price, cost_of, entry_usage
 from steno.messages.message import AssistantMessage, SystemMessage
 from steno.messages.usage import Usage
-from steno.records.entry import Compaction, Entry, ModelChange
+from steno.records.entry import Compaction, Entry, Feedback, ModelChange
 
 
 @final
@@ -42,6 +41,10 @@ class UsageTotals:
         """The sum of `_sizes`."""
         self._system_entries: set[str] = set()
         """The ids of the system messages, which a compaction does not replace."""
+        self._first_entries: set[str] = set()
+        """The ids of the system messages with which the context begins, which a clear keeps."""
+        self._has_begun = False
+        """Whether the context contains more than these system messages."""
         for entry in entries:
             self.add(entry)
 
@@ -59,6 +62,12 @@ class UsageTotals:
             self._total += size
             if isinstance(message, SystemMessage):
                 self._system_entries.add(entry.id)
+            if isinstance(message, SystemMessage) and not self._has_begun:
+                self._first_entries.add(entry.id)
+            else:
+                self._has_begun = True
+        elif isinstance(payload, Feedback):
+            self._has_begun = True
         usage = entry_usage(entry)
         if usage != Usage():
             self.usage += usage
@@ -80,8 +89,8 @@ class UsageTotals:
 
     def _apply_clear(self) -> None:
         """Count only the system messages at the beginning of the context."""
-        remaining = takewhile(lambda size: size[0] in self._system_entries, self._sizes.items())
-        self._sizes = dict(remaining)
+        self._has_begun = False
+        self._sizes = {id: size for id, size in self._sizes.items() if id in self._first_entries}
         self.context_tokens = self._total = sum(self._sizes.values())
 
     @property
