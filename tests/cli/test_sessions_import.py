@@ -459,3 +459,14 @@ def test_the_list_of_sessions_begins_with_the_last_one(address: str) -> None:
     run_steno("sessions", "import", "-", data=OLDER)
     rows = [json.loads(line) for line in run_steno("sessions", "list", "--json").out.splitlines()]
     assert [row["id"] for row in rows] == ["older", "talk"]
+
+
+def test_a_header_of_another_program_is_no_record_of_an_import(address: str) -> None:
+    """A program may store any JSON in `Header.about`, such as a time without a zone."""
+    run_steno("sessions", "import", "-", "--id", "copy", data=CHAT)
+    record = {"session": "odd", "format": "chat", "sha256": "", "entries": 0}
+    about = {"import": record | {"time": "2026-02-10T15:30:06"}}
+    with open_store(address) as store:
+        store.new([ChatMessage.user("Hi")], id="odd", about=about)
+    assert sessions() == ["copy", "odd"]
+    assert last_session() == "odd"

@@ -7,9 +7,9 @@ inherits them together with the entries of the file.
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
+from typing import Annotated, Final
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import Meta, Struct, ValidationError, convert
 from msgspec.structs import asdict, replace
 
 from steno.records.stored_record import Header
@@ -23,7 +23,7 @@ class ImportRecord(Struct, frozen=True, kw_only=True):
 
     session: str
     """The ID under which the file was imported; the header of a clone has another ID."""
-    time: datetime
+    time: Annotated[datetime, Meta(tz=True)]
     format: str
     sha256: str
     """The digest of the file."""
