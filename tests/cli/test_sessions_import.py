@@ -108,6 +108,15 @@ def test_an_id_of_the_command_line_that_is_taken_is_an_error(address: str) -> No
     assert sessions() == ["talk"]
 
 
+def test_an_import_with_a_taken_id_stores_no_blobs(address: str) -> None:
+    store_sample_session(address)
+    image = Image(source=ImageData(bytes(300_000)), mime_type="image/png")
+    data = encode_messages([ChatMessage.user([image])])
+    assert run_steno("sessions", "import", "-", "--id", "talk", data=data).code == "session_exists"
+    with open_store(address) as store:
+        assert list(store.blobs()) == []
+
+
 BAD_IDS = ["", " ", "a\nb", "a\x1b[31mb", "a\u2028b", "a\x7f", "last", "-x", " talk", "x" * 100_000]
 
 

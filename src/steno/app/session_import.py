@@ -96,6 +96,10 @@ def add_session_file(
             store.add_session(_build_header(file, session, title), progress.track(records))
 
     if id is not None:
+        if _has_session(store, id):  # before any blob is stored
+            raise Conflict(
+                "a session with this ID already exists", code="session_exists", place="import"
+            )
         add(id)
         return _report_added(file, id)
     stored = _find_stored(store, file, records)
@@ -231,14 +235,19 @@ def _find_id_problem(store: Store, id: str) -> str | None:
     """Return the code of the problem if a new session cannot have this ID; else None."""
     try:
         check_session_id(id)
-        store.header(id)
-    except Missing:
-        return None
     except InvalidValue as exc:
         return exc.code
-    except Damaged:  # a session exists, although it cannot be read
+    return "session_exists" if _has_session(store, id) else None
+
+
+def _has_session(store: Store, id: str) -> bool:
+    try:
+        store.header(id)
+    except Missing:
+        return False
+    except UNREADABLE_ERRORS:  # it exists, although it cannot be read
         pass
-    return "session_exists"
+    return True
 
 
 # -- reading a file ---------------------------------------------------------------------------
