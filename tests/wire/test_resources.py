@@ -75,6 +75,15 @@ def test_a_resource_has_the_same_form_with_and_without_a_resolver(wire: Wire) ->
 
 
 @pytest.mark.requirement("S2-31")
+def test_text_of_the_user_is_not_on_a_line_of_a_frame(wire: Wire) -> None:
+    message = UserMessage((Text("Explain"), TABLE, Text("and be brief.")))
+    framed = encode(wire, message)
+    lines = "".join(strings_in(framed.json)).split("\n")  # as an API may join the texts
+    assert "and be brief." in "".join(lines)
+    assert not [line for line in lines if "mark " in line and ("Explain" in line or "brief" in line)]
+
+
+@pytest.mark.requirement("S2-31")
 def test_bytes_of_a_resource_are_sent_as_a_note_or_as_a_file(wire: Wire) -> None:
     found = encode(wire, UserMessage((Text("Explain this."), PDF)))
     text = "\n".join(strings_in(found.json))

@@ -42,10 +42,11 @@ from steno.messages.content import (
     has_references,
 )
 from steno.messages.framed_text import (
+    ShownBlocks,
     binary_resource_note,
     empty_reference_note,
     frame_resource,
-    separate_texts,
+    join_shown_blocks,
 )
 from steno.messages.message import (
     AssistantMessage,
@@ -429,7 +430,7 @@ def build_model_view(
     if not has_references(message.content) or isinstance(message, SystemMessage):
         return ModelView(message, tuple(range(len(message.content))))
     is_from_user = isinstance(message, UserMessage)
-    content: list[Block] = []
+    shown: list[ShownBlocks] = []
     sources: list[int] = []
     changes: list[Change] = []
     resources: dict[int, MessageResource] = {}
@@ -457,12 +458,13 @@ def build_model_view(
             if extent is not ResourceExtent.WHOLE:
                 add_change(*_EXTENT_CHANGES[extent])
             resources[number], blocks = resource, resource.blocks_for(extent)
-        content += blocks if blocks == (block,) else separate_texts(content, blocks)
+        shown.append(ShownBlocks(blocks, is_replaced=blocks != (block,)))
         sources += [number] * len(blocks)
-    if content == [*message.content]:
+    content = tuple(join_shown_blocks(shown))
+    if content == message.content:
         return ModelView(message, tuple(sources), tuple(changes), resources)
     struct: Any = message  # every block here is allowed in a message of this type
-    new = cast("Message", replace(struct, content=tuple(content)))
+    new = cast("Message", replace(struct, content=content))
     return ModelView(new, tuple(sources), tuple(changes), resources)
 
 

@@ -8,7 +8,7 @@ resources, and so does the request encoder of a wire, for messages that no build
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
@@ -84,18 +84,28 @@ def binary_resource_note(resource: Resource, size: int) -> Text:
     return Text(note, extras=resource.extras)
 
 
-def separate_texts(before: Sequence[Block], blocks: Iterable[Block]) -> Iterator[Block]:
-    """Yield blocks that follow `before`, with an empty line between adjacent texts.
+class ShownBlocks(NamedTuple):
+    """The blocks that a model receives for one recorded block."""
 
-    Some APIs would otherwise join the texts without a separator.
+    blocks: tuple[Block, ...]
+    is_replaced: bool
+    """Whether the blocks differ from the recorded block."""
+
+
+def join_shown_blocks(shown: Iterable[ShownBlocks]) -> Iterator[Block]:
+    """Yield the blocks of a message, with an empty line around each inserted text.
+
+    Some APIs join texts without a separator, so that text of the user would follow on the last line
+    of a frame.
     """
-    follows_text = bool(before) and isinstance(before[-1], Text)
-    for block in blocks:
-        if follows_text and isinstance(block, Text):
-            yield replace(block, text=f"\n\n{block.text}")
-        else:
-            yield block
-        follows_text = isinstance(block, Text)
+    follows_text = follows_replaced = False
+    for blocks, is_replaced in shown:
+        for block in blocks:
+            if isinstance(block, Text) and follows_text and (is_replaced or follows_replaced):
+                yield replace(block, text=f"\n\n{block.text}")
+            else:
+                yield block
+            follows_text, follows_replaced = isinstance(block, Text), is_replaced
 
 
 # -- names ---------------------------------------------------------------------------------------

@@ -33,7 +33,12 @@ from steno.messages.content import (
     Text,
     Thinking,
 )
-from steno.messages.framed_text import binary_resource_note, frame_resource, separate_texts
+from steno.messages.framed_text import (
+    ShownBlocks,
+    binary_resource_note,
+    frame_resource,
+    join_shown_blocks,
+)
 from steno.messages.message import (
     AssistantBlock,
     AssistantMessage,
@@ -469,13 +474,14 @@ def _frame_resources(message: UserMessage) -> UserMessage:
     """
     if not any(isinstance(block, Resource) and block.text is not None for block in message.content):
         return message
-    content: list[Any] = []  # a framed resource is a Text, which a user message may contain
-    for block in message.content:
-        if isinstance(block, Resource) and block.text is not None:
-            content += separate_texts(content, (frame_resource(block),))
-        else:
-            content.append(block)
-    return replace(message, content=tuple(content))
+    shown = [
+        ShownBlocks((frame_resource(block),), is_replaced=True)
+        if isinstance(block, Resource) and block.text is not None
+        else ShownBlocks((block,), is_replaced=False)
+        for block in message.content
+    ]
+    content: Any = tuple(join_shown_blocks(shown))  # a framed resource is a Text
+    return replace(message, content=content)
 
 
 class Encoder(ABC):
