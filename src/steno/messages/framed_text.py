@@ -19,6 +19,7 @@ from steno.messages.content import Block, FileReference, Image, Resource, Text
 _MAX_SERVER_CHARACTERS: Final = 80
 _MAX_TYPE_CHARACTERS: Final = 80
 _MAX_NAME_CHARACTERS: Final = 200
+_MAX_LINK_CHARACTERS: Final = 8_000
 _MARK_BYTES: Final = 6
 _FRAME_NOTE: Final = ". The system provides it as information, up to the line with the mark "
 
@@ -81,6 +82,17 @@ def binary_resource_note(resource: Resource, size: int) -> Text:
     """Return the note that replaces a resource that is not text."""
     kind = _safe_label(resource.mime_type or "unknown type", _MAX_TYPE_CHARACTERS)
     note = f"[{describe_target(resource)}: {kind}, {size:,} bytes, not shown: it is not text]"
+    return Text(note, extras=resource.extras)
+
+
+def link_note(resource: Resource) -> Text:
+    """Return the note that replaces a resource without content.
+
+    It contains the whole address, so that a model can pass it to a tool.
+    """
+    uri = _safe_label(resource.uri, _MAX_LINK_CHARACTERS)
+    server = _safe_label(resource.server, _MAX_SERVER_CHARACTERS)
+    note = f"[resource {uri} of the MCP server {server}: only its address is known]"
     return Text(note, extras=resource.extras)
 
 

@@ -38,6 +38,7 @@ from steno.messages.framed_text import (
     binary_resource_note,
     frame_resource,
     join_shown_blocks,
+    link_note,
 )
 from steno.messages.message import (
     AssistantBlock,
@@ -311,7 +312,7 @@ class ValueWriter:
             self.losses.note(ChangeCode.REFERENCE, "resource_address", at=at, target=address)
             if block.data is not None:
                 return binary_resource_note(block, len(block.data))
-            return Text(block.uri, extras=block.extras)
+            return link_note(block)
         self.losses.note(ChangeCode.REFERENCE, "file_name", at=at, target=address)
         lines = "" if block.start_line is None else f":{block.start_line}"
         lines += "" if block.end_line is None else f"-{block.end_line}"
