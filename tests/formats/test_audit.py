@@ -282,7 +282,7 @@ def test_other_entries_are_context_whose_decision_names_their_type() -> None:
 def test_an_entry_without_a_type_has_a_decision() -> None:
     entry = Entry(id="e", payload=Opaque(kind="", raw="{}", origin="steno"))
     (row,) = rows(entry)
-    assert (row["decision"], row["audit"]["steno_derived"]) == ("opaque", ["decision"])
+    assert (row["decision"], row["audit"]["steno_derived"]) == ("opaque", ["decision", "timestamp"])
     assert read(row) == (entry,)
 
 

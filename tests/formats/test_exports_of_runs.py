@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -274,18 +275,23 @@ def test_a_result_without_a_decision_is_described_by_its_outcome(
 
 
 def test_derived_values_are_named() -> None:
+    noon = datetime(2026, 2, 10, 12, tzinfo=UTC)
     result = content(Text("a"))
     derived = audit_rows(
-        Entry(id="a", payload=ChatMessage.user("Hi")),
-        Entry(id="b", payload=ChatMessage.user("Hi"), decision="asked"),
-        Entry(id="c", payload=result),
-        Entry(id="d", payload=result, decision="executed"),
+        Entry(id="a", time=noon, payload=ChatMessage.user("Hi")),
+        Entry(id="b", time=noon, payload=ChatMessage.user("Hi"), decision="asked"),
+        Entry(id="c", time=noon, payload=result),
+        Entry(id="d", time=noon, payload=result, decision="executed"),
+        Entry(id="e", payload=ChatMessage.user("Hi"), decision="asked"),
+        Entry(id="f", payload=ChatMessage.user("Hi")),
     )
     assert [row["audit"].get("steno_derived") for row in derived] == [
         ["decision"],
         None,
         ["decision", "execution_time_ms", "result_size_bytes"],
         ["execution_time_ms", "result_size_bytes"],
+        ["timestamp"],
+        ["decision", "timestamp"],
     ]
 
 

@@ -30,6 +30,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import compress
 from typing import Any, Final, NamedTuple, assert_never, final
 
 import msgspec
@@ -107,6 +108,8 @@ _PAYLOAD_KEY: Final = "steno"
 _ENTRY_KEY: Final = "steno_entry"
 _DERIVED_KEY: Final = "steno_derived"
 """The key, in the audit data, for the names of the values that are not in the entry."""
+_DERIVABLE_MEMBERS: Final = ("decision", "timestamp")
+"""The members of an element whose values may be derived; other derived values are audit data."""
 _OWN_KEYS: Final = frozenset({_PAYLOAD_KEY, _ENTRY_KEY, _DERIVED_KEY})
 _ROWS_KEY: Final = "rows"
 """The key, in the form notes of a message, for members that steno would write differently."""
@@ -234,20 +237,17 @@ def _read_row(raw: bytes, place: str, missing_id: str | None = None) -> _Row:
         stored = decode_entry(entry)
     elif payload is not None:
         stored = parse_payload(payload, f"{place}.audit.{_PAYLOAD_KEY}")
-    decision = parse_string(members.get("decision"), f"{place}.decision")
+    recorded = dict(members)
     for name in _take_derived_names(audit, f"{place}.audit.{_DERIVED_KEY}"):
-        if name == "decision":
-            decision = None
-        else:
-            audit.pop(name, None)
+        (recorded if name in _DERIVABLE_MEMBERS else audit).pop(name, None)
     return _Row(
         place=place,
         members=members,
         message=message,
         kind=kind,
         id=parse_string(members.get("id"), f"{place}.id") or missing_id or new_id(),
-        time=parse_time(members.get("timestamp"), f"{place}.timestamp"),
-        decision=decision,
+        time=parse_time(recorded.get("timestamp"), f"{place}.timestamp"),
+        decision=parse_string(recorded.get("decision"), f"{place}.decision"),
         audit=build_json_object(audit, f"{place}.audit"),
         stored=stored,
     )
@@ -580,7 +580,8 @@ class _RowBuilder:
         if is_derived and isinstance(part, AnyToolCall):
             derived |= self._describe_approval(entry, part)
         added = {name: write_json(value) for name, value in derived.items() if name not in audit}
-        names = [*(["decision"] if is_derived else []), *added]
+        missing = (is_derived, entry.time is None)
+        names = [*compress(_DERIVABLE_MEMBERS, missing), *added]
         marker = {_DERIVED_KEY: write_json(names)} if names and _DERIVED_KEY not in audit else {}
         foreign = foreign_json(entry.payload, NAME)
         return _WrittenRow(
