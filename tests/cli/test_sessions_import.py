@@ -97,7 +97,7 @@ def test_an_id_that_is_taken_is_replaced_and_both_are_reported(
     assert run_steno("sessions", "rm", new, "--yes").status == 0
     found = import_file(data)
     assert (found["replaced_id"], found["added"], found["format"]) == ("talk", True, format)
-    assert found["id"] not in ("talk", new)
+    assert found["id"] == new
 
 
 def test_an_id_of_the_command_line_that_is_taken_is_an_error(address: str) -> None:
@@ -322,6 +322,28 @@ def test_a_file_that_is_imported_twice_at_once_is_one_session(address: str, data
         imported = add_session_file(store, file, show_progress=add_other_first)
     assert (imported.is_added, imported.replaced_id) == (False, None)
     assert sessions() == [imported.id]
+
+
+@pytest.mark.parametrize("id", ["talk", "last"], ids=["taken", "invalid"])
+def test_a_file_whose_id_is_replaced_and_that_is_imported_twice_at_once_is_one_session(
+    address: str, id: str
+) -> None:
+    data = json.dumps(json.loads(SESSION_EXAMPLE) | {"id": id}).encode()
+    store_sample_session(address)
+    with open_store(address) as store, open_store(address) as store_of_other:
+
+        @contextmanager
+        def add_other_first(activity: str, total: int | None) -> Generator[ProgressMeter]:
+            if len(list(store_of_other.headers())) == 1:
+                other = read_session_file(data, "session")
+                add_session_file(store_of_other, other, show_progress=no_progress)
+            with no_progress(activity, total) as progress:
+                yield progress
+
+        file = read_session_file(data, "session")
+        imported = add_session_file(store, file, show_progress=add_other_first)
+    assert (imported.is_added, imported.replaced_id) == (False, id)
+    assert sessions() == sorted(["talk", imported.id])
 
 
 @pytest.mark.parametrize(

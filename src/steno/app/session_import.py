@@ -1,10 +1,10 @@
 """Import sessions from files, for `steno sessions import`.
 
-A session keeps the ID that the file contains if the store has no other session with this ID. A file
-that was imported before, or whose entries the store already has under the same ID, is not added
-again. If a file has no ID, its session has an ID derived from the file, so that two programs which
-import the file at the same time add one session. The header of an imported session has an
-`ImportRecord`.
+A session keeps the ID that the file contains if it is valid and the store has no other session with
+this ID. Otherwise, and if the file has no ID, the session gets an ID derived from the file, so that
+two programs which import the file at the same time add one session. A file that was imported
+before, or whose entries the store already has under the same ID, is not added again. The header of
+an imported session has an `ImportRecord`.
 """
 
 from __future__ import annotations
@@ -106,16 +106,20 @@ def add_session_file(
     if stored is not None:
         return _report_stored(file, stored)
     problem = _find_id_problem(store, file.header.id)
-    session = file.header.id if problem is None else new_id()
-    try:
-        add(session)
-    except Conflict:
-        # Another program has added a session with this ID since, perhaps from the same file.
-        stored = _find_stored(store, file, records)
-        if stored is not None:
-            return _report_stored(file, stored)
-        session, problem = new_id(), "session_exists"
-        add(session)
+    ids = [file.header.id] if problem is None else []
+    for session in (*ids, _derive_id(file.format, file.sha256)):
+        try:
+            add(session)
+        except Conflict:
+            # Another session has this ID; another program may have just added it from this file.
+            stored = _find_stored(store, file, records)
+            if stored is not None:
+                return _report_stored(file, stored)
+            problem = problem or "session_exists"
+        else:
+            return _report_added(file, session, problem)
+    session = new_id()
+    add(session)
     return _report_added(file, session, problem)
 
 
