@@ -168,6 +168,7 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
             _sentence_of_part, "a block", "arrived in parts that steno cannot combine"
         ),
         "no_place_in_message": partial(_sentence_of_part, "a block", "a message cannot have"),
+        "not_json": partial(_sentence_of_part, "a block", "is damaged: its content is not JSON"),
     },
     ChangeCode.IMAGE: {
         "from_model": "left out an image of the model",

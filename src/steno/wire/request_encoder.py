@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, assert_never, final
 import msgspec
 from msgspec.structs import replace
 
-from steno.json_object import JsonObject, as_json_object, raw_members
+from steno.json_object import JsonObject, as_json_object, is_json_text, raw_members
 from steno.messages.call import AnyToolCall, InvalidToolCall, Seal, ToolCall
 from steno.messages.change import Change, ChangeCode
 from steno.messages.content import (
@@ -292,10 +292,14 @@ class ValueWriter:
     def is_sendable(self, block: Opaque, at: str) -> bool:
         """Return whether an opaque block can be sent.
 
-        A block of another protocol is reported as a loss.
+        A block of another protocol is reported as a loss, and so is one whose text is not JSON: it
+        would break the request, or replace other members of it.
         """
         if block.origin == self.target.api:
-            return not block.kind.startswith(STREAM_EVENT_PREFIX)
+            if is_json_text(block.raw):
+                return not block.kind.startswith(STREAM_EVENT_PREFIX)
+            self.losses.note(ChangeCode.OPAQUE, "not_json", at=at, kind=block.kind)
+            return False
         if block.is_empty_text:
             self.losses.note(ChangeCode.BLANK, "empty_text", at=at)
         else:
