@@ -151,6 +151,8 @@ class _Calls:
     def __init__(self) -> None:
         self._calls: dict[str, AnyToolCall] = {}
         self._outstanding: dict[str, AnyToolCall] = {}
+        self._outstanding_by_tool: dict[str, dict[str, AnyToolCall]] = {}
+        """The calls of `_outstanding` by tool name, so that a result finds its call directly."""
 
     def add(self, payload: Payload) -> None:
         """Record the calls of an entry, or record that the entry answers a call.
@@ -159,9 +161,16 @@ class _Calls:
         """
         if isinstance(payload, AssistantMessage):
             for call in payload.tool_calls:
+                self._remove_outstanding(call.id)
                 self._calls[call.id] = self._outstanding[call.id] = call
+                self._outstanding_by_tool.setdefault(original_tool_name(call), {})[call.id] = call
         elif isinstance(payload, ToolResultMessage):
-            self._outstanding.pop(payload.tool_call_id, None)
+            self._remove_outstanding(payload.tool_call_id)
+
+    def _remove_outstanding(self, call_id: str) -> None:
+        call = self._outstanding.pop(call_id, None)
+        if call is not None:
+            del self._outstanding_by_tool[original_tool_name(call)][call_id]
 
     def own_tool_name(self, call_id: str, shown: str) -> str:
         """Return the tool name that steno uses for a result with the name `shown` in the file."""
@@ -173,10 +182,8 @@ class _Calls:
 
         An empty name matches any tool. The id is used for a tool result that has no call id.
         """
-        for id, call in self._outstanding.items():
-            if not tool_name or original_tool_name(call) == tool_name:
-                return id
-        return None
+        calls = self._outstanding_by_tool.get(tool_name, {}) if tool_name else self._outstanding
+        return next(iter(calls), None)
 
 
 # -- reading -------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated, Any, Final, NamedTuple, assert_never, final
+from typing import Annotated, Any, Final, NamedTuple, assert_never, cast, final
 
 import msgspec
 from msgspec import Meta, Struct
@@ -68,7 +68,7 @@ from steno.messages.call import (
     build_call,
     original_tool_name,
 )
-from steno.messages.content import Opaque, Text
+from steno.messages.content import Block, Opaque, Text
 from steno.messages.message import (
     AssistantMessage,
     Message,
@@ -165,23 +165,35 @@ def _split_rows(data: bytes) -> list[bytes]:
 
 @final
 class _EntryDraft:
-    """The rows of an entry that is not built yet, and the payload built from them."""
+    """The rows of an entry that is not built yet, and the payload built from the first row."""
 
     def __init__(self, row: _DatabaseRow, payload: Payload) -> None:
         self.rows = [row]
-        self.payload = payload
+        self._payload = payload
+        self._added: list[Block] = []
+        """The content of the other rows."""
+        self.call_ids = {call.id for call in _calls_in(payload)}
 
     def add(self, row: _DatabaseRow, message: AssistantMessage | SystemMessage) -> None:
         """Append the content of another row to the message."""
-        assert isinstance(self.payload, type(message))
+        assert isinstance(self._payload, type(message))
         self.rows.append(row)
-        self.payload = replace(message, content=(*self.payload.content, *message.content))
+        self._added += message.content
+        self.call_ids |= {call.id for call in _calls_in(message)}
 
     def entry(self) -> Entry:
         """Build the entry, with the id and time of the first row."""
         first = self.rows[0]
         time = try_parse_time(first.columns.get("created_at", b"null"))
-        return Entry(id=first.id() or new_id(), time=time, payload=self.payload)
+        payload = self._payload
+        if self._added:
+            struct: Any = payload  # a message of the same type as those that were added
+            payload = cast("Payload", replace(struct, content=(*struct.content, *self._added)))
+        return Entry(id=first.id() or new_id(), time=time, payload=payload)
+
+
+def _calls_in(payload: Payload) -> Sequence[AnyToolCall]:
+    return payload.tool_calls if isinstance(payload, AssistantMessage) else ()
 
 
 @final
@@ -238,8 +250,7 @@ class _RowReader:
 
     def _belongs(self, row: _DatabaseRow, calls: set[str], turn: _EntryDraft) -> bool:
         """Return whether a row with these calls continues the turn."""
-        assert isinstance(turn.payload, AssistantMessage)
-        if calls & {call.id for call in turn.payload.tool_calls}:
+        if calls & turn.call_ids:
             return False
         is_part = self._drafts[-1] is turn and row.id() == f"{turn.rows[0].id()}#{len(turn.rows)}"
         return bool(self._outstanding) or is_part

@@ -384,7 +384,13 @@ def entry_decisions(entry: Entry, approvals: Mapping[CallPlace, Approval]) -> tu
     The first is the decision of the entry, if it has one. The others are derived from the approval
     of the call, the outcome of the result, or the type of the entry.
     """
-    derived = [derive_decision(entry, part, approvals) for part in entry_parts(entry)]
+    decision_of_text = derive_decision(entry, None, approvals)
+    derived = [
+        derive_decision(entry, part, approvals)
+        if isinstance(part, AnyToolCall)
+        else decision_of_text
+        for part in entry_parts(entry)
+    ]
     decision = entry_decision(entry)
     return tuple(derived) if decision is None else (decision, *derived[1:])
 

@@ -1,0 +1,70 @@
+"""The cost of reading a file grows with its size, whatever the file contains."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from steno.formats import FORMATS
+from tests.acceptance.costs import calls_of, steps_of
+
+JsonObjects = list[dict[str, Any]]
+
+
+def rows_of_system(count: int) -> JsonObjects:
+    return [{"id": f"s{number}", "kind": "system", "content": "x"} for number in range(count)]
+
+
+def rows_of_calls(count: int) -> JsonObjects:
+    return [
+        {"kind": "tool_call", "data_json": {"tool_call_id": f"c{number}", "name": "read"}}
+        for number in range(count)
+    ]
+
+
+def audit_log_of_unanswered_calls(count: int) -> dict[str, JsonObjects]:
+    """Return the calls of two tools, of which only those of the second are answered, without ids."""
+    unanswered = [
+        {"type": "assistant_action", "tool_name": "read", "tool_id": f"a{number}"}
+        for number in range(count)
+    ]
+    answered = [
+        message
+        for number in range(count)
+        for message in (
+            {"type": "assistant_action", "tool_name": "write", "tool_id": f"b{number}"},
+            {"type": "tool_result", "tool_name": "write", "result": "done"},
+        )
+    ]
+    messages = [*unanswered, *answered]
+    return {"entries": [{"id": f"e{n}", "message": one} for n, one in enumerate(messages)]}
+
+
+@pytest.mark.parametrize(
+    ("format", "build"),
+    [
+        ("rows", rows_of_system),
+        ("rows", rows_of_calls),
+        ("audit", audit_log_of_unanswered_calls),
+    ],
+)
+def test_the_cost_of_reading_grows_with_the_file_and_no_faster(
+    format: str, build: Callable[[int], object]
+) -> None:
+    def steps(count: int) -> int:
+        data = json.dumps(build(count)).encode()
+        return steps_of(lambda: FORMATS[format].decode(data))
+
+    steps(4)  # the first use fills caches
+    assert steps(400) < 5 * steps(100)
+
+
+def test_the_texts_of_a_turn_are_searched_for_calls_once() -> None:
+    message = {"type": "assistant_text", "content": "x"}
+    entries = [{"id": f"t#{n}" if n else "t", "message": message} for n in range(50)]
+    data = json.dumps({"entries": entries}).encode()
+    names = calls_of(lambda: FORMATS["audit"].decode(data))
+    assert names.count("tool_calls") < 10
