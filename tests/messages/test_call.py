@@ -7,6 +7,7 @@ import json
 import math
 import pickle
 import string
+import tracemalloc
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -277,6 +278,22 @@ def test_the_parsed_arguments_cannot_be_reached_and_changed() -> None:
     assert not hasattr(call, "__dict__")
     call.parsed.to_dict()["path"] = "/etc/passwd"
     assert call.get("path", str) == "a.py"
+
+
+def test_the_memory_for_parsed_arguments_is_bounded() -> None:
+    def parse(number: int) -> int:
+        call = ToolCall(id="c", name="write", arguments=f'{{"{number}": [{"{}," * 40_000}1]}}')
+        return len(call.parsed)
+
+    parse(0)
+    tracemalloc.start()
+    parse(1)
+    of_one, _ = tracemalloc.get_traced_memory()
+    for number in range(2, 12):
+        parse(number)
+    of_all, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert of_all < 3 * of_one
 
 
 @pytest.mark.requirement("NFR-004a-12")

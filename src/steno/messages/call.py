@@ -217,8 +217,10 @@ class ToolCall(Sendable, frozen=True, tag_field="type", tag="tool_call", kw_only
 
 
 def _parse_cached(arguments: str) -> JsonObject:
-    """Parse the arguments of a call, with separate caches for small and large texts."""
-    return _parse_small(arguments) if len(arguments) < _LARGE_ARGUMENTS else _parse_large(arguments)
+    """Parse the arguments of a call, with a cache for each class of length."""
+    if len(arguments) <= _MAX_SMALL:
+        return _parse_small(arguments)
+    return _parse_large(arguments) if len(arguments) <= _MAX_LARGE else _parse_huge(arguments)
 
 
 def _parse(arguments: str) -> JsonObject:
@@ -229,10 +231,13 @@ def _parse(arguments: str) -> JsonObject:
 
 
 # The calls of a run are parsed once: preview, permission, tool and display use one result. The
-# caches are bounded, because a call of a long history is rarely parsed again.
-_LARGE_ARGUMENTS: Final = 16_384
+# caches are bounded, because a call of a long history is rarely parsed again, and parsed arguments
+# can take thirty times as much memory as their text.
+_MAX_SMALL: Final = 1_024
+_MAX_LARGE: Final = 65_536
 _parse_small = lru_cache(maxsize=1_024)(_parse)
-_parse_large = lru_cache(maxsize=16)(_parse)
+_parse_large = lru_cache(maxsize=32)(_parse)
+_parse_huge = lru_cache(maxsize=2)(_parse)
 _ABSENT: Final = object()
 _UNCONVERTED_TYPES: Final = frozenset({str, int, float, bool})
 
