@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple, TypedDict
 
@@ -88,6 +89,10 @@ class Undocumented(TypedDict):
 
 
 def undocumented(path: str) -> None: ...
+
+
+def takes_a_place(path: str, /) -> None:
+    """Take a path by its place."""
 
 
 def takes_any_number(*paths: str) -> None:
@@ -178,6 +183,13 @@ BROKEN_RULES = {
     "tool message with an outcome as text": message(
         "wrong_type", "outcome", ChatMessage.tool_result, "c", "x", outcome="ok"
     ),
+    "tool message with an infinite duration": message(
+        "out_of_range", "duration_s", ChatMessage.tool_result, "c", "x", duration_s=float("inf")
+    ),
+    "tool message with a time without a zone": message(
+        *("no_time_zone", "started_at", ChatMessage.tool_result, "c", "x"),
+        started_at=datetime(2026, 1, 2),  # noqa: DTZ001 - the zone is missing on purpose
+    ),
     "tool result without id": message("invalid_id", "tool_call_id", ToolResult.success, "", "done"),
     "tool result without result": message(
         "wrong_type", "content", ToolResult.success, "call_1", None
@@ -226,6 +238,9 @@ BROKEN_RULES = {
     "tool call created with arguments that are not JSON": message(
         "unsupported_type", "arguments", ToolCall.create, "read", {"a": object()}
     ),
+    "tool call created with an argument whose name is no text": message(
+        "name_not_text", "arguments", ToolCall.create, "read", {1: "a"}
+    ),
     # Tool definitions.
     "tool definition with empty name": definition("invalid_name", "name", name=""),
     "tool definition with invalid name": definition("invalid_name", "name", name="a-b"),
@@ -265,6 +280,15 @@ BROKEN_RULES = {
         "no_description", ToolDefinition.from_function, undocumented
     ),
     "tool definition of a lambda": generated("lambda", ToolDefinition.from_function, lambda: None),
+    "tool definition of a type without a name": generated(
+        "no_name", ToolDefinition.from_type, int | str
+    ),
+    "tool definition of something that is no function": generated(
+        "not_a_function", ToolDefinition.from_function, SCHEMA
+    ),
+    "tool definition of an argument without a name": generated(
+        "positional_only", ToolDefinition.from_function, takes_a_place
+    ),
     "tool definition of any number of arguments": generated(
         "variable_arguments", ToolDefinition.from_function, takes_any_number
     ),

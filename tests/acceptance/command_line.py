@@ -48,6 +48,20 @@ def run_steno(
     return CommandOutput(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
 
 
+def type_errors(program: str, folder: Path) -> list[str]:
+    """Return the errors that mypy finds in a program that uses steno, in strict mode."""
+    file = folder / "program.py"
+    file.write_text(program, encoding="utf-8")
+    ran = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", folder, file],
+        capture_output=True,
+        check=False,
+        timeout=120,
+    )
+    assert ran.returncode in {0, 1}, ran.stderr.decode()
+    return [line for line in ran.stdout.decode().splitlines() if ": error: " in line]
+
+
 def run_python(program: str) -> str:
     """Run a program without the settings of the user, and return its output.
 

@@ -13,6 +13,7 @@ import typing
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,7 +57,7 @@ from steno.codec import (
     encode_tool,
 )
 from steno.wire import openai_chat
-from tests.acceptance.command_line import run_python
+from tests.acceptance.command_line import run_python, type_errors
 from tests.acceptance.message_samples import (
     ARGUMENTS,
     CALLS,
@@ -67,6 +68,7 @@ from tests.acceptance.message_samples import (
     WriteFile,
     assert_immutable,
     assert_read_only,
+    attributes_of,
     define,
     refuses,
     switch_threads_often,
@@ -100,6 +102,35 @@ def test_threads_share_values_without_locks() -> None:
         ("a.py", (3, 9), True),
     }
     assert encode_message(message) == expected
+
+
+@pytest.mark.requirement("NFR-004a-23")
+def test_no_thread_can_change_a_value_while_another_reads_it() -> None:
+    message = ChatMessage.assistant("Reading.", [ToolCall(id="c", name="n", arguments=ARGUMENTS)])
+    expected = encode_message(message)
+    finished = threading.Event()
+
+    def change() -> int:
+        switch_threads_often()
+        changed = 0
+        while not finished.is_set():
+            for value in (message, *message.content):
+                for name in attributes_of(value):
+                    try:
+                        setattr(value, name, getattr(value, name))
+                        changed += 1
+                    except AttributeError:
+                        pass
+        return changed
+
+    with ThreadPoolExecutor(4) as threads:
+        writers = [threads.submit(change) for _ in range(4)]
+        try:
+            seen = {(encode_message(message), hash(message), message.text) for _ in range(200)}
+        finally:
+            finished.set()
+        assert [writer.result(timeout=60) for writer in writers] == [0] * 4
+    assert seen == {(expected, hash(message), "Reading.")}
 
 
 NONE_AT_A_BOUNDARY = {
@@ -299,6 +330,28 @@ def test_many_threads_add_to_one_history_and_nothing_is_lost_or_torn() -> None:
         assert own == [f"{writer}:{n}" for n in range(each)]
 
 
+@pytest.mark.requirement("NFR-004a-32")
+def test_many_threads_answer_the_calls_of_one_message_and_no_answer_is_forgotten() -> None:
+    """The history knows which calls still wait, and threads change this at the same time."""
+    calls = [ToolCall(id=f"c{n}", name="read") for n in range(40)]
+    turn = [ChatMessage.user("Read."), ChatMessage.assistant(None, calls)]
+    history = ConversationHistory(turn, alternating=False)
+
+    def answer(start: threading.Barrier, own: list[ToolCall]) -> None:
+        start.wait(timeout=60)
+        switch_threads_often()
+        for call in own:
+            history.add(ToolResult.success(call.id, "done"))
+
+    with ThreadPoolExecutor(8) as threads:
+        parts = [calls[n::8] for n in range(8)]
+        list(threads.map(answer, [threading.Barrier(8)] * 8, parts))
+    answered = [message.tool_call_id for message in history.messages[2:]]
+    assert sorted(map(str, answered)) == sorted(call.id for call in calls)
+    history.check_complete()
+    history.add(ChatMessage.assistant("Done."))
+
+
 # -- Maintainability ------------------------------------------------------------------------------
 
 OUTER_LAYERS = {
@@ -324,8 +377,15 @@ def test_the_message_types_load_no_outer_layer_and_no_library_that_touches_the_w
     tops = {name.partition(".")[0] for name in loaded}
     assert not tops & {
         "asyncio",
+        "http",
+        "multiprocessing",
+        "select",
+        "socket",
         "sqlite3",
         "ssl",
+        "subprocess",
+        "tempfile",
+        "urllib",
         "aiohttp",
         "httpx",
         "textual",
@@ -396,6 +456,44 @@ def test_the_package_is_typed_and_every_public_function_is_annotated() -> None:
     assert bare == []
 
 
+NONE_UNCHECKED = """\
+from steno import *
+
+message: Message = ChatMessage.user("Hello")
+call = ToolCall.create("read", {"path": "a.py"})
+delta = ToolCallDelta(0)
+
+str(message.text).upper()
+message.tool_calls[0].name.upper()
+call.get("path", str, "").upper()
+call.original_name or call.name.upper()
+message.text.upper()  # union-attr
+message.tool_call_id.upper()  # union-attr
+call.get("path", str).upper()  # union-attr
+delta.id.upper()  # union-attr
+delta.arguments_delta.upper()  # union-attr
+ConversationHistory().last.role  # union-attr
+ChatMessage.user(None)  # arg-type
+ChatMessage.system(None)  # arg-type
+ChatMessage.tool_result("c", None)  # arg-type
+ToolCall(id=None, name="read")  # arg-type
+ToolResult.error("c", None)  # arg-type
+ToolDefinition(name="read", description="Read.", parameters=None)  # arg-type
+TextDelta(0, None)  # arg-type
+"""
+
+
+@pytest.mark.requirement("NFR-004a-35")
+def test_the_type_checker_finds_a_value_that_may_be_none(tmp_path: Path) -> None:
+    expected = [
+        f"{number} [{line.partition('#')[2].strip()}]"
+        for number, line in enumerate(NONE_UNCHECKED.splitlines(), start=1)
+        if "#" in line
+    ]
+    errors = type_errors(NONE_UNCHECKED, tmp_path)
+    assert [f"{error.split(':')[1]} {error.rpartition('  ')[2]}" for error in errors] == expected
+
+
 TYPES: list[tuple[Any, dict[str, Any]]] = [
     (SystemMessage, {"content": (Text("Hi"),)}),
     (UserMessage, {"content": (Text("Hi"),)}),
@@ -456,6 +554,9 @@ def test_fields_are_set_by_name_when_a_value_is_made_and_never_again(
     kind: Any, fields: dict[str, Any]
 ) -> None:
     value = kind(**fields)
+    if len(fields) > 1 and kind is not ToolCallDelta:  # an event begins with its index
+        with pytest.raises(TypeError):
+            kind(*fields.values())
     for name, field in fields.items():
         assert getattr(value, name) == (define().parameters if name == "parameters" else field)
         with pytest.raises(AttributeError):

@@ -39,7 +39,7 @@ from steno.codec import (
     encode_message,
     encode_tool,
 )
-from steno.wire import anthropic_messages, gemini, ollama_chat, openai_chat
+from steno.wire import anthropic_messages, gemini, ollama_chat, openai_chat, openai_responses
 from tests.acceptance.broken_rules import BROKEN_RULES
 from tests.acceptance.message_samples import (
     ARGUMENTS,
@@ -509,6 +509,8 @@ def test_a_tool_definition_is_sent_in_the_format_of_each_provider() -> None:
 
     (openai,) = openai_chat.encode_request(request).json["tools"]
     assert openai == {"type": "function", "function": function | {"strict": True}}
+    (responses,) = openai_responses.encode_request(request).json["tools"]
+    assert responses == {"type": "function", "strict": True} | function
     (ollama,) = ollama_chat.encode_request(request).json["tools"]
     assert ollama == {"type": "function", "function": function}
     (anthropic,) = anthropic_messages.encode_request(request).json["tools"]
