@@ -51,6 +51,7 @@ from steno import (
     tool,
 )
 from steno.agent import Agent, Gate, Permissions
+from steno.codec import decode_message, encode_message
 from steno.errors import CutShort, ProtocolError, ToolFailed
 from steno.formats import FORMATS
 from steno.ports import ToolContext
@@ -70,12 +71,13 @@ from steno.testing.conformance import (
 )
 from steno.tools import Toolbox, Workspace
 from steno.transport import RecordedResponse, ReplayTransport
-from steno.wire import load_wire
-from tests.acceptance.command_line import CommandOutput, run_steno
+from steno.wire import WIRES, load_wire
+from tests.acceptance.command_line import CommandOutput, run_steno, type_errors
 from tests.acceptance.local_vendor import MODEL, run_vendor
 from tests.acceptance.provider_responses import anthropic_stream, openai_stream
 
 CALL = ToolCall(id="tc_1", name="read", arguments='{"path": "auth.go"}')
+PROVIDER_WIRES = [name for name in WIRES if name != "chat"]  # no provider uses `chat`
 
 
 @pytest.fixture
@@ -122,24 +124,17 @@ def event(value: Event) -> None:
 
 @pytest.mark.requirement("S4-01")
 def test_the_type_checker_names_the_case_that_a_match_misses(tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(MISSING_CASES)
-    checked = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path, program],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
     missed = [line.partition("#")[2].strip() for line in MISSING_CASES.splitlines() if "#" in line]
-    errors = [line for line in checked.stdout.splitlines() if ": error: " in line]
+    errors = type_errors(MISSING_CASES, tmp_path)
     assert len(errors) == len(missed) == 3
     for name, error in zip(missed, errors, strict=True):
         assert f'"{name}"' in error
 
 
 @pytest.mark.requirement("S4-01")
-@pytest.mark.parametrize("closed", [SystemMessage, UserMessage, AssistantMessage])
+@pytest.mark.parametrize(
+    "closed", [SystemMessage, UserMessage, AssistantMessage, ToolResultMessage]
+)
 def test_other_packages_cannot_add_a_message_type(closed: type) -> None:
     with pytest.raises(TypeError):
         type("Added", (closed,), {})
@@ -499,20 +494,72 @@ def test_a_failure_that_the_tool_reports_differs_from_a_tool_that_cannot_run() -
 # -- stop reasons and usage ----------------------------------------------------------------------
 
 
+def response_of(wire: str, stop: str) -> dict[str, Any]:
+    """Return a whole response of a provider, as its documentation shows it."""
+    match wire:
+        case "openai_chat":
+            usage = {"prompt_tokens": 150, "completion_tokens": 42, "total_tokens": 192}
+            choice = {"index": 0, "message": {"content": "Hi"}, "finish_reason": stop}
+            return {"choices": [choice], "usage": usage}
+        case "openai_responses":
+            usage = {"input_tokens": 150, "output_tokens": 42, "total_tokens": 192}
+            text = {"type": "output_text", "text": "Hi", "annotations": []}
+            item = {"type": "message", "role": "assistant", "content": [text]}
+            return {"object": "response", "status": stop, "output": [item], "usage": usage}
+        case "anthropic_messages":
+            usage = {"input_tokens": 150, "output_tokens": 42}
+            message = {"type": "message", "role": "assistant", "stop_reason": stop}
+            return message | {"content": [{"type": "text", "text": "Hi"}], "usage": usage}
+        case "gemini":
+            content = {"role": "model", "parts": [{"text": "Hi"}]}
+            usage = {"promptTokenCount": 150, "candidatesTokenCount": 42, "totalTokenCount": 192}
+            candidate = {"content": content, "finishReason": stop}
+            return {"candidates": [candidate], "usageMetadata": usage}
+        case _:
+            answer = {"message": {"role": "assistant", "content": "Hi"}, "done": True}
+            return answer | {"done_reason": stop, "prompt_eval_count": 150, "eval_count": 42}
+
+
 @pytest.mark.requirement("S4-09")
 @pytest.mark.parametrize(
-    ("raw", "reason"),
+    ("wire", "raw", "reason"),
     [
-        ("stop", StopReason.END_TURN),
-        ("length", StopReason.LENGTH),
-        ("tool_calls", StopReason.TOOL_USE),
-        ("galactic_alignment", StopReason.UNKNOWN),
+        ("openai_chat", "stop", StopReason.END_TURN),
+        ("openai_chat", "length", StopReason.LENGTH),
+        ("openai_chat", "tool_calls", StopReason.TOOL_USE),
+        ("openai_responses", "completed", StopReason.END_TURN),
+        ("openai_responses", "cancelled", StopReason.ABORTED),
+        ("anthropic_messages", "end_turn", StopReason.END_TURN),
+        ("anthropic_messages", "max_tokens", StopReason.LENGTH),
+        ("anthropic_messages", "tool_use", StopReason.TOOL_USE),
+        ("gemini", "STOP", StopReason.END_TURN),
+        ("gemini", "MAX_TOKENS", StopReason.LENGTH),
+        ("ollama_chat", "stop", StopReason.END_TURN),
+        ("ollama_chat", "length", StopReason.LENGTH),
+        *[(wire, "galactic_alignment", StopReason.UNKNOWN) for wire in PROVIDER_WIRES],
     ],
 )
-def test_the_stop_reason_is_mapped_and_the_raw_one_is_kept(raw: str, reason: StopReason) -> None:
-    body = {"choices": [{"index": 0, "message": {"content": "Hi"}, "finish_reason": raw}]}
-    message = load_wire("openai_chat").decode_response(json.dumps(body))
-    assert (message.stop_reason, message.raw_stop_reason) == (reason, raw)
+def test_the_stop_reason_is_mapped_and_the_raw_one_is_kept(
+    wire: str, raw: str, reason: StopReason
+) -> None:
+    message = load_wire(wire).decode_response(json.dumps(response_of(wire, raw)))
+    assert (message.text, message.stop_reason, message.raw_stop_reason) == ("Hi", reason, raw)
+    stored = decode_message(encode_message(message))
+    assert stored == message
+
+
+@pytest.mark.requirement("S4-10")
+@pytest.mark.parametrize(
+    ("wire", "stop"),
+    [
+        *(("openai_chat", "stop"), ("openai_responses", "completed")),
+        *(("anthropic_messages", "end_turn"), ("gemini", "STOP"), ("ollama_chat", "stop")),
+    ],
+)
+def test_a_message_has_the_tokens_of_a_whole_response(wire: str, stop: str) -> None:
+    message = load_wire(wire).decode_response(json.dumps(response_of(wire, stop)))
+    assert message.usage is not None
+    assert (message.usage.input_tokens, message.usage.output_tokens) == (150, 42)
 
 
 @pytest.mark.requirement("S4-10")

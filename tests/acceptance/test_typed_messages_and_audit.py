@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from threading import Thread
+from threading import Barrier
 from typing import Any
 
 import pytest
@@ -34,6 +35,7 @@ from steno.testing import ScriptedProvider, ScriptedTool
 from steno.tools import tool
 from steno.wire import WIRES, load_wire
 from tests.acceptance.command_line import CommandOutput, run_steno
+from tests.acceptance.message_samples import switch_threads_often
 
 KINDS = {
     *("user", "assistant_text", "assistant_action"),
@@ -295,16 +297,15 @@ def test_an_entry_has_an_id_a_time_a_message_a_decision_and_audit_data() -> None
 def test_many_threads_append_and_read_at_once() -> None:
     conversation = Conversation([ChatMessage.system("Be brief.")])
 
-    def write(writer: int) -> None:
+    def write(writer: int, start: Barrier) -> None:
+        start.wait(timeout=60)
+        switch_threads_often()
         for number in range(50):
             conversation.append(ChatMessage.user(f"{writer}/{number}"))
             assert len(conversation.messages()) <= len(conversation.entries())
 
-    threads = [Thread(target=write, args=(writer,)) for writer in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(write, range(8), [Barrier(8)] * 8))
     texts = [message.text for message in conversation.messages()][1:]
     assert sorted(map(str, texts)) == sorted(f"{w}/{n}" for w in range(8) for n in range(50))
     for writer in range(8):  # each thread sees its own messages in its own order
@@ -530,17 +531,21 @@ def test_the_loop_creates_typed_messages(own_run: Conversation) -> None:
 
 @pytest.mark.requirement("S1-10")
 @pytest.mark.parametrize(
-    ("call_id", "statuses", "by"),
+    ("call_id", "statuses", "actor", "rule"),
     [
-        ("read", ["approved"], "rule"),
-        ("asked", ["pending", "approved"], "ada"),
-        ("refused", ["pending", "denied"], "ada"),
-        ("forbidden", ["denied"], "rule"),
-        ("failed", ["approved"], "rule"),
+        ("read", ["approved"], None, "default read"),
+        ("asked", ["pending", "approved"], "ada", None),
+        ("refused", ["pending", "denied"], "ada", None),
+        ("forbidden", ["denied"], None, "deny execute(rm)"),
+        ("failed", ["approved"], None, "allow execute(broken)"),
     ],
 )
 def test_each_decision_is_recorded_with_the_person_or_the_rule(
-    call_id: str, statuses: list[str], by: str, own_run: Conversation
+    call_id: str,
+    statuses: list[str],
+    actor: str | None,
+    rule: str | None,
+    own_run: Conversation,
 ) -> None:
     approvals = [
         entry.payload
@@ -548,8 +553,7 @@ def test_each_decision_is_recorded_with_the_person_or_the_rule(
         if isinstance(entry.payload, Approval) and entry.payload.call_id == call_id
     ]
     assert [approval.status for approval in approvals] == statuses
-    last = approvals[-1]
-    assert last.actor == by if by == "ada" else last.rule
+    assert (approvals[-1].actor, approvals[-1].rule) == (actor, rule)
 
 
 @pytest.mark.requirement("S1-10")

@@ -1236,6 +1236,17 @@ def test_in_ocr_mode_the_installed_engine_reads_the_image_with_confidence_and_la
     assert LINE in text_of(exchange.last_request)
 
 
+@pytest.mark.requirement("S2-25")
+def test_in_ocr_mode_the_record_has_what_the_engine_states(folder: Path) -> None:
+    exchange = Exchange("ok", resolver=InputResolver(folder, ocr=FixedReader()), target=SEES)
+    exchange.send("What does it say?", image("ocr"))
+    (resolution,) = exchange.recorded(Resolution)
+    assert FixedReader.text in text_of(resolution)
+    details = details_of(resolution)
+    assert (details["confidence"], details["language"]) == (0.87, "en")
+    assert details["engine"] == "test engine"
+
+
 @pytest.mark.requirement("S2-26")
 def test_in_auto_mode_a_model_that_accepts_images_receives_the_image_without_ocr(
     folder: Path,
