@@ -91,6 +91,7 @@ def test_blocks_of_one_kind_under_two_indexes_stay_apart() -> None:
     assert message.content == (Text("ac"), Text("b"))
 
 
+@pytest.mark.requirement("P-21")
 def test_a_call_with_the_id_of_an_earlier_call_gets_an_id_of_its_own() -> None:
     message, events = assemble(
         ToolCallDelta(0, "c1", "read", '{"n": 1}'),
@@ -132,6 +133,7 @@ def repeating_the_id(first: str, second: str) -> list[Event]:
     ]
 
 
+@pytest.mark.requirement("P-21")
 @pytest.mark.parametrize("script", [begun_and_ended, begun_at_once, repeating_the_id])
 @pytest.mark.parametrize("second", ["read", "write"])
 def test_a_call_that_begins_with_the_id_of_an_earlier_call_is_another_call(

@@ -206,7 +206,7 @@ def test_thinking_that_the_next_provider_cannot_take_is_reported_once(
 
 
 @every_wire
-@pytest.mark.requirement("S2-31")
+@pytest.mark.requirement("S2-31", "P-20")
 def test_a_resource_reaches_the_model_as_information_without_a_resolver(wire: str) -> None:
     async def main() -> None:
         table = Resource(server="db", uri="db://schema", text="CREATE TABLE t;")

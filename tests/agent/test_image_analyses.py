@@ -127,6 +127,7 @@ def test_without_a_resolver_the_images_that_are_sent_are_linked(target: ModelTar
     check_replay(harness)
 
 
+@pytest.mark.requirement("P-23")
 def test_images_sent_as_text_or_not_at_all_are_not_linked(folder: Path) -> None:
     read = agent_in(folder, ["12 EUR."], target=BLIND, ocr=FakeOcr())
     run(read.run(prompt_with("How much?", image_file())))
@@ -195,6 +196,7 @@ def left_out(place: str) -> Change:
     return Change(ChangeCode.IMAGE, "text_only", place)
 
 
+@pytest.mark.requirement("P-23")
 def test_an_image_that_the_provider_left_out_is_not_linked() -> None:
     setting = Change(ChangeCode.SETTING, "not_supported", "temperature")
     provider = LossyProvider(
@@ -303,6 +305,7 @@ def test_if_the_run_is_cut_off_the_first_text_after_the_image_is_linked(folder: 
     check_replay(harness)
 
 
+@pytest.mark.requirement("P-23")
 def test_a_response_that_broke_off_is_not_an_answer(folder: Path) -> None:
     broken = [TextDelta(0, "A red s"), ProviderError("gone")]
     harness = agent_in(folder, [broken, ANSWER], target=SEEING)
@@ -337,6 +340,7 @@ def killed_after(kind: type, harness: AgentHarness, turns: list[Any], **more: An
     return AgentHarness(turns, read_tool("look"), conversation=conversation, **settings)
 
 
+@pytest.mark.requirement("P-23")
 def test_the_answer_to_the_next_prompt_does_not_answer_an_earlier_image() -> None:
     """A process that was killed between the answer and the link records no link."""
     first = AgentHarness(["A red sign."], target=SEEING)

@@ -82,7 +82,7 @@ def test_a_resource_that_is_pointed_at_twice_is_read_once_while_it_is_fresh() ->
     assert [found["from_cache"] for found in details(harness)] == [False, True]
 
 
-@pytest.mark.requirement("S2-32")
+@pytest.mark.requirement("S2-32", "P-25")
 @pytest.mark.parametrize("ttl_s", [0, 10])
 def test_a_resource_is_read_at_most_once_in_a_run(ttl_s: float) -> None:
     """Even if it is not cached, or the run takes longer than it stays fresh."""
@@ -105,7 +105,7 @@ def test_a_resource_is_read_at_most_once_in_a_run(ttl_s: float) -> None:
     harness.check()
 
 
-@pytest.mark.requirement("S2-32")
+@pytest.mark.requirement("S2-32", "P-25")
 def test_messages_keep_their_resources_over_turns_and_after_a_resume() -> None:
     harness, library, clock = on_shelves(["One.", "Two.", "Three."], ttl_s=0)
     for edition in ("first", "second", "third"):

@@ -139,6 +139,7 @@ def test_a_session_that_is_not_stored_works_the_same(project: Path) -> None:
     assert sessions() == []
 
 
+@pytest.mark.requirement("P-05")
 def test_a_new_session_is_stored_with_its_first_prompt(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags=OFFLINE) as user:

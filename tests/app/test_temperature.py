@@ -36,6 +36,7 @@ def sent_temperatures(vendor: ScriptedVendor) -> list[float | None]:
     return [request.get("temperature") for request in vendor.seen]
 
 
+@pytest.mark.requirement("P-19")
 @pytest.mark.parametrize("chosen", [["--model", "lab/tester"], ["-c"]], ids=["named", "recorded"])
 def test_a_flag_is_refused_before_anything_is_recorded_or_sent(
     home: Path, chosen: list[str]
@@ -61,6 +62,7 @@ def test_a_flag_within_the_range_is_sent(home: Path) -> None:
     assert sent_temperatures(vendor) == [1, 1.5]
 
 
+@pytest.mark.requirement("P-19")
 @pytest.mark.parametrize("is_variable", [False, True])
 def test_a_temperature_of_the_settings_is_lowered_and_reported(
     home: Path, monkeypatch: pytest.MonkeyPatch, is_variable: bool

@@ -72,7 +72,7 @@ def test_changes_and_losses_are_reported_with_their_entries(address: str, home: 
     assert any(line.startswith("#2 ") and line.endswith("(seal)") for line in report[3:])
 
 
-@pytest.mark.requirement("S2-33", "S2-09")
+@pytest.mark.requirement("S2-33", "S2-09", "P-24")
 def test_the_report_names_resources_and_unknown_types(address: str) -> None:
     made = MemoryStore()
     conversation = made.new(id="odd")

@@ -49,7 +49,7 @@ def user_blocks(session: dict[str, Any]) -> list[dict[str, Any]]:
 # -- images --------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("S4-11", "S4-18")
+@pytest.mark.requirement("S4-11", "S4-18", "P-11")
 @pytest.mark.parametrize(
     "arguments", [["-p", "Which colour?", "--image", "x.png"], ["-p", "Which colour has @x.png?"]]
 )
@@ -90,7 +90,7 @@ def test_a_session_file_contains_the_text_that_was_recognised_in_an_image(home: 
 # -- files ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("S4-11")
+@pytest.mark.requirement("S4-11", "P-11")
 def test_a_session_file_contains_the_text_of_the_files_of_a_prompt(home: Path) -> None:
     with scripted_model(home, "I see.") as model:
         assert run_steno("-p", "What is in @notes.md:1-2?").status == 0
@@ -102,6 +102,7 @@ def test_a_session_file_contains_the_text_of_the_files_of_a_prompt(home: Path) -
     assert not [line for line in losses.splitlines() if "file_reference" in line]
 
 
+@pytest.mark.requirement("P-11")
 def test_a_chat_list_contains_the_text_of_a_file_and_reports_an_image(home: Path) -> None:
     with scripted_model(home, "I see.", settings=WITH_VISION) as model:
         assert run_steno("-p", "Compare @notes.md and @x.png.").status == 0

@@ -44,6 +44,7 @@ def test_an_imported_audit_log_is_exported_as_it_was(imported: str) -> None:
     assert json.loads(output.out) == json.loads(AUDIT_EXAMPLE)
 
 
+@pytest.mark.requirement("P-13")
 @pytest.mark.parametrize("name", ["fs.read", MAPPED])
 def test_the_audit_finds_calls_by_their_imported_and_their_mapped_name(
     undecided: str, name: str
@@ -52,6 +53,7 @@ def test_the_audit_finds_calls_by_their_imported_and_their_mapped_name(
     assert [line.split()[0] for line in lines] == ["#3", "#4", "#6", "#7"]
 
 
+@pytest.mark.requirement("P-13")
 def test_tables_show_the_imported_name(undecided: str) -> None:
     for command in (["audit"], ["sessions", "show"], ["approvals"]):
         output = run_steno(*command, undecided)
@@ -62,6 +64,7 @@ def test_tables_show_the_imported_name(undecided: str) -> None:
     assert json.loads(waiting)["tool"] == "fs.read"
 
 
+@pytest.mark.requirement("P-13")
 def test_a_comparison_of_models_shows_the_imported_name(address: str) -> None:
     call = ToolCall(id="c1", name=MAPPED, original_name="fs.read")
     with open_store(address) as store:
@@ -74,6 +77,7 @@ def test_a_comparison_of_models_shows_the_imported_name(address: str) -> None:
     assert MAPPED not in text
 
 
+@pytest.mark.requirement("P-13")
 @pytest.mark.parametrize("format", ["markdown", "html", "session", "rows", "chat"])
 def test_exports_have_the_imported_name(undecided: str, format: str) -> None:
     output = run_steno("sessions", "export", undecided, "--format", format, "--quiet")

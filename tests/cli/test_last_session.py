@@ -44,6 +44,7 @@ def damage(address: str, name: str, *, line: int) -> None:
         assert changed.rowcount == 1
 
 
+@pytest.mark.requirement("P-10")
 @pytest.mark.parametrize("line", [1, 5])
 def test_the_last_session_is_verified_also_if_it_is_damaged(address: str, line: int) -> None:
     keep(address, "older", "newer")

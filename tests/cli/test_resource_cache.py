@@ -65,7 +65,7 @@ def test_a_server_that_sets_no_ttl_is_read_once_within_the_hour(home: Path, tmp_
     check_last_log()
 
 
-@pytest.mark.requirement("S2-32")
+@pytest.mark.requirement("S2-32", "P-25")
 def test_with_a_ttl_of_0_for_its_type_a_resource_is_read_once_in_each_turn(
     home: Path, tmp_path: Path
 ) -> None:
@@ -87,7 +87,7 @@ def test_with_a_ttl_of_0_for_its_type_a_resource_is_read_once_in_each_turn(
     check_last_log()
 
 
-@pytest.mark.requirement("S2-32")
+@pytest.mark.requirement("S2-32", "P-25")
 def test_a_ttl_that_is_set_later_applies_to_what_was_read_before(
     home: Path, tmp_path: Path
 ) -> None:

@@ -57,7 +57,7 @@ def sessions() -> list[str]:
 # -- the ID --------------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("S4-11")
+@pytest.mark.requirement("S4-11", "P-08")
 @pytest.mark.parametrize(
     "data", [SESSION_EXAMPLE, NAMED_CHAT, DOCUMENT], ids=["session", "chat", "steno"]
 )
@@ -120,6 +120,7 @@ def test_an_import_with_a_taken_id_stores_no_blobs(address: str) -> None:
 BAD_IDS = ["", " ", "a\nb", "a\x1b[31mb", "a\u2028b", "a\x7f", "last", "-x", " talk", "x" * 100_000]
 
 
+@pytest.mark.requirement("P-08")
 @pytest.mark.parametrize("id", BAD_IDS, ids=lambda id: ascii(id[:9]))
 def test_a_bad_id_is_refused_and_adds_nothing(address: str, id: str) -> None:
     output = run_steno("sessions", "import", "-", f"--id={id}", data=CHAT)
@@ -130,6 +131,7 @@ def test_a_bad_id_is_refused_and_adds_nothing(address: str, id: str) -> None:
     assert sessions() == []
 
 
+@pytest.mark.requirement("P-08")
 @pytest.mark.parametrize("id", BAD_IDS[1:], ids=lambda id: ascii(id[:9]))
 def test_a_bad_id_in_a_file_is_replaced(address: str, id: str) -> None:
     data = json.dumps(json.loads(SESSION_EXAMPLE) | {"id": id}).encode()
@@ -140,6 +142,7 @@ def test_a_bad_id_in_a_file_is_replaced(address: str, id: str) -> None:
     assert len(output.err) < 500
 
 
+@pytest.mark.requirement("P-08")
 def test_the_reason_why_an_id_is_replaced_is_reported(address: str) -> None:
     def import_named(id: str) -> ImportedFile:
         data = json.dumps(json.loads(SESSION_EXAMPLE) | {"id": id}).encode()
@@ -153,6 +156,7 @@ def test_the_reason_why_an_id_is_replaced_is_reported(address: str) -> None:
     assert import_named("free").id_problem is None
 
 
+@pytest.mark.requirement("P-08")
 @pytest.mark.parametrize("data", [CHAT, AUDIT_EXAMPLE, ROWS, DOCUMENT_WITHOUT_ID])
 def test_the_id_of_a_file_without_one_depends_on_the_file_only(address: str, data: bytes) -> None:
     first = import_file(data)
@@ -195,7 +199,7 @@ SINGLE_FILES = {
 }
 
 
-@pytest.mark.requirement("S2-10")
+@pytest.mark.requirement("S2-10", "P-12")
 @pytest.mark.parametrize("is_named", [False, True])
 @pytest.mark.parametrize(("data", "format"), SINGLE_FILES.values(), ids=SINGLE_FILES)
 def test_a_single_object_is_imported(
@@ -215,7 +219,7 @@ def test_a_single_object_is_imported(
 # -- the same file twice -------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("S4-11")
+@pytest.mark.requirement("S4-11", "P-09")
 @pytest.mark.parametrize(
     "data",
     [SESSION_EXAMPLE, AUDIT_EXAMPLE, CHAT, NAMED_CHAT, ROWS],
@@ -273,6 +277,7 @@ def test_a_file_that_continues_the_stored_session_is_a_new_session(
     assert (found["replaced_id"], found["added"]) == ("talk", True)
 
 
+@pytest.mark.requirement("P-09")
 def test_a_chosen_id_adds_the_file_again(address: str) -> None:
     run_steno("sessions", "import", "-", data=SESSION_EXAMPLE)
     assert import_file(SESSION_EXAMPLE, "--id", "copy")["added"]
@@ -285,6 +290,7 @@ def test_no_notice_says_that_an_id_is_taken_if_another_was_chosen(address: str) 
     assert "session-id" not in output.err
 
 
+@pytest.mark.requirement("P-08")
 @pytest.mark.parametrize("is_same_file", [True, False])
 def test_an_id_that_another_program_takes_during_the_import_is_no_error(
     address: str, is_same_file: bool
@@ -306,6 +312,7 @@ def test_an_id_that_another_program_takes_during_the_import_is_no_error(
     assert sessions() == sorted({"session-id", imported.id})
 
 
+@pytest.mark.requirement("P-09")
 @pytest.mark.parametrize("data", [SESSION_EXAMPLE, CHAT, AUDIT_EXAMPLE, ROWS])
 def test_a_file_that_is_imported_twice_at_once_is_one_session(address: str, data: bytes) -> None:
     (name,) = {detect_format(data)}
@@ -346,6 +353,7 @@ def test_a_file_whose_id_is_replaced_and_that_is_imported_twice_at_once_is_one_s
     assert sessions() == sorted(["talk", imported.id])
 
 
+@pytest.mark.requirement("P-09")
 @pytest.mark.parametrize(
     "data",
     [SESSION_EXAMPLE, AUDIT_EXAMPLE, CHAT, NAMED_CHAT, ROWS],
@@ -412,6 +420,7 @@ def test_a_file_whose_session_was_deleted_is_added_again(address: str) -> None:
 # -- `last` --------------------------------------------------------------------------------------
 
 
+@pytest.mark.requirement("P-10")
 @pytest.mark.parametrize("data", [OLDER, CHAT, AUDIT_EXAMPLE], ids=["session", "chat", "audit"])
 def test_the_last_session_is_the_imported_one(address: str, data: bytes) -> None:
     run_steno("sessions", "import", "-", data=FUTURE)
@@ -425,6 +434,7 @@ def test_the_last_session_is_the_imported_one(address: str, data: bytes) -> None
     assert last_session() == "talk"
 
 
+@pytest.mark.requirement("P-10")
 def test_an_imported_session_that_was_continued_is_the_last_one(address: str) -> None:
     run_steno("sessions", "import", "-", data=FUTURE)
     run_steno("sessions", "import", "-", data=CHAT)
@@ -435,6 +445,7 @@ def test_an_imported_session_that_was_continued_is_the_last_one(address: str) ->
     assert last_session() == imported
 
 
+@pytest.mark.requirement("P-10")
 def test_a_clone_of_an_imported_session_is_the_last_one(address: str) -> None:
     run_steno("sessions", "import", "-", data=FUTURE)
     chat = run_steno("sessions", "import", "-", data=CHAT).out.strip()
@@ -451,6 +462,7 @@ def test_a_clone_of_an_imported_session_is_the_last_one(address: str) -> None:
     assert import_file(FUTURE)["added"]
 
 
+@pytest.mark.requirement("P-10")
 def test_a_session_with_an_entry_in_the_future_is_not_always_the_last_one(address: str) -> None:
     store_sample_session(address)
     with open_store(address) as store:

@@ -259,7 +259,7 @@ def test_a_warning_names_the_place_and_not_the_content(caplog: pytest.LogCapture
     assert {"$[0].content[0]", "$[1].content[1]"} <= {place for place, _ in warnings_of(caplog)}
 
 
-@pytest.mark.requirement("S2-09")
+@pytest.mark.requirement("S2-09", "P-24")
 def test_a_warning_names_the_type_that_is_unknown(caplog: pytest.LogCaptureFixture) -> None:
     decode_message(b'{"type":"wizard","content":"x"}')
     decode_message(b'{"type":"user","content":[{"type":"hologram"},{"no":"type"}]}')
@@ -635,7 +635,7 @@ EMPTY_TEXTS = (
 )
 
 
-@pytest.mark.requirement("S2-34")
+@pytest.mark.requirement("S2-34", "P-16")
 @pytest.mark.parametrize(
     ("role", "digest"),
     [
@@ -666,6 +666,7 @@ def test_an_empty_text_that_an_earlier_version_stored_is_kept(
     assert longer.text == "Hi!"
 
 
+@pytest.mark.requirement("P-16")
 def test_a_system_message_with_an_unknown_block_keeps_its_text() -> None:
     raw = b'{"type":"system","content":[{"type":"text","text":"Be brief."},{"type":"tone","n":1}]}'
     message = decode_message(raw)

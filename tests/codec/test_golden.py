@@ -43,7 +43,7 @@ def read(name: str) -> bytes:
 
 
 @pytest.mark.parametrize("name", OLD)
-@pytest.mark.requirement("S2-10", "FR-004a-24", "FR-004a-26")
+@pytest.mark.requirement("S2-10", "FR-004a-24", "FR-004a-26", "P-07")
 def test_older_versions_load_as_the_recorded_documents(name: str) -> None:
     document = decode_document(read(name))
     pretty = msgspec.json.format(encode_document(document), indent=2) + b"\n"

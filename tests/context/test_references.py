@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steno import ChatMessage, Conversation
-from steno.context import ChangeCode, ContextBuilder, ModelTarget
+from steno.context import ChangeCode, ContextBuilder, ModelTarget, embed_references
 from steno.messages.content import FileReference, Image, ImageFile, Resource, Text
 from steno.messages.message import UserMessage
 from steno.records.entry import Feedback, Resolution, ResolutionStatus
@@ -34,6 +34,21 @@ def test_references_are_replaced_by_their_resolutions() -> None:
     assert built.request.messages[0].content == shown
     assert codes(built) == [("resolved", "e1")]
     assert built.block_sources == {"e1": (0, 1, 1, 2)}
+
+
+@pytest.mark.requirement("P-11")
+def test_embedded_references_are_sent_like_those_of_the_log() -> None:
+    entries = log(
+        only_user_message(
+            Text("see"), FileReference(path="a.txt"), Image(source=ImageFile("a.png"))
+        ),
+        Resolution(target="e1", block=1, status=ResolutionStatus.RESOLVED, content=(Text("A"),)),
+        Resolution(target="e1", block=2, status=ResolutionStatus.RESOLVED, content=(PNG,)),
+    )
+    embedded = embed_references(entries)
+    (message,) = [entry.message for entry in embedded if entry.message is not None]
+    assert build(embedded).request.messages == build(entries).request.messages == (message,)
+    assert PNG in message.content
 
 
 def test_a_built_request_does_not_change_with_the_log() -> None:

@@ -394,7 +394,7 @@ def targets(built: BuiltRequest, code: ChangeCode) -> list[str]:
     return [change.target for change in built.changes if change.code is code]
 
 
-@pytest.mark.requirement("S2-33")
+@pytest.mark.requirement("S2-33", "P-24")
 def test_a_change_names_the_resource_that_it_is_about() -> None:
     built = ContextBuilder(count_tokens=len).build(asking("a", "b", "c", "d"), room(9_500))
     assert targets(built, ChangeCode.RESOURCE_LEFT_OUT) == ["s://a", "s://b"]
@@ -410,6 +410,7 @@ def test_a_change_names_the_resource_that_it_is_about() -> None:
     assert targets(image, ChangeCode.IMAGE_LEFT_OUT) == ["s://a"]
 
 
+@pytest.mark.requirement("P-24")
 def test_a_change_names_no_user_password_or_query_of_an_address() -> None:
     pointers = (
         Resource(server="s", uri="db://me:secret@host/a"),
@@ -420,6 +421,7 @@ def test_a_change_names_no_user_password_or_query_of_an_address() -> None:
     assert "host" not in repr(built.changes)
 
 
+@pytest.mark.requirement("P-24")
 def test_a_change_names_the_type_of_an_unknown_entry() -> None:
     unknown = Opaque(kind="hologram", raw='{"type":"hologram"}', origin="steno")
     built = build(log(ChatMessage.user("u"), unknown))

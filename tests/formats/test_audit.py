@@ -164,7 +164,7 @@ def test_the_example_of_the_document_is_written_as_it_was() -> None:
     assert json.loads(AUDIT.encode(*imported).data) == json.loads(AUDIT_EXAMPLE)
 
 
-@pytest.mark.requirement("S1-08")
+@pytest.mark.requirement("S1-08", "P-14")
 def test_members_that_a_file_lacks_or_writes_differently_are_written_as_they_were() -> None:
     action = {"type": "assistant_action", "tool_name": "fs.read", "tool_args": None}
     result = {"type": "tool_result", "tool_name": "fs.read", "result": {"n": 1.50}}

@@ -106,7 +106,7 @@ def test_every_result_in_an_audit_log_has_the_original_name_of_its_tool() -> Non
     assert {id: row["message"]["tool_name"] for id, row in rows.items()} == ORIGINAL_NAMES
 
 
-@pytest.mark.requirement("S4-11")
+@pytest.mark.requirement("S4-11", "P-13")
 def test_every_result_in_a_session_file_has_the_original_name_of_its_tool() -> None:
     document = json.loads(FORMATS["session"].encode(HEADER, run_every_kind_of_call()).data)
     names = {
@@ -274,6 +274,7 @@ def test_a_result_without_a_decision_is_described_by_its_outcome(
     assert [row["decision"] for row in audit_rows(Entry(id="e", payload=result))] == [decision]
 
 
+@pytest.mark.requirement("P-14")
 def test_derived_values_are_named() -> None:
     noon = datetime(2026, 2, 10, 12, tzinfo=UTC)
     result = content(Text("a"))
@@ -298,7 +299,7 @@ def test_derived_values_are_named() -> None:
 # -- there and back ------------------------------------------------------------------------------
 
 
-@pytest.mark.requirement("S1-08", "S1-09")
+@pytest.mark.requirement("S1-08", "S1-09", "P-14")
 def test_the_audit_log_of_a_run_is_imported_with_equal_entries() -> None:
     entries = run_every_kind_of_call()
     data = AUDIT.encode(HEADER, entries).data

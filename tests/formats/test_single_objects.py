@@ -18,7 +18,7 @@ ROW = b'{"kind": "user", "content": "Hi", "data_json": null}'
 MESSAGE = b'{"role": "user", "content": "Hi"}'
 
 
-@pytest.mark.requirement("S1-08", "S2-10")
+@pytest.mark.requirement("S1-08", "S2-10", "P-12")
 @pytest.mark.parametrize(
     ("data", "format"),
     [(MESSAGE, "chat"), (ENTRY, "audit"), (ROW, "rows")],
@@ -41,6 +41,7 @@ def test_a_single_entry_is_written_as_a_log_if_more_entries_follow() -> None:
     assert [entry["id"] for entry in exported["entries"]] == ["e1", "e2"]
 
 
+@pytest.mark.requirement("P-12")
 @pytest.mark.parametrize(
     "message",
     [

@@ -192,7 +192,7 @@ def text_image() -> Image:
     )
 
 
-@pytest.mark.requirement("S2-25")
+@pytest.mark.requirement("S2-25", "P-22")
 @pytest.mark.parametrize("settings", [{}, {"ocr": "rapidocr"}])
 def test_the_installed_ocr_engine_is_found(tmp_path: Path, settings: dict[str, Any]) -> None:
     found = resolve(InputResolver(Workspace(tmp_path), **settings), text_image())
@@ -202,12 +202,14 @@ def test_the_installed_ocr_engine_is_found(tmp_path: Path, settings: dict[str, A
     assert str((found.details or {})["engine"]).startswith("rapidocr")
 
 
+@pytest.mark.requirement("P-22")
 def test_ocr_can_be_disabled_or_replaced(tmp_path: Path) -> None:
     assert resolve(InputResolver(tmp_path, ocr=None), text_image()).error_code == "ocr_off"
     found = resolve(InputResolver(tmp_path, ocr=FakeOcr()), text_image())
     assert (found.details or {})["engine"] == "scribe 1.0"
 
 
+@pytest.mark.requirement("P-22")
 def test_without_an_installed_engine_the_error_is_another_one_than_without_ocr(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -216,6 +218,7 @@ def test_without_an_installed_engine_the_error_is_another_one_than_without_ocr(
     assert resolve(InputResolver(tmp_path), text_image()).error_code == "no_ocr"
 
 
+@pytest.mark.requirement("P-22")
 @pytest.mark.parametrize("name", ["off", "easyocr", ""])
 def test_an_unknown_ocr_engine_is_refused(name: str) -> None:
     with raises_code(InvalidValue, "unknown_engine", place="inputs"):
@@ -245,6 +248,7 @@ def test_images_that_are_read_at_once_share_one_engine() -> None:
     assert ran.stdout == b"8 1\n"
 
 
+@pytest.mark.requirement("P-22")
 def test_no_engine_is_loaded_before_an_image_needs_it(tmp_path: Path) -> None:
     program = (
         "import sys, steno.inputs\n"

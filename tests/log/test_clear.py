@@ -96,7 +96,7 @@ def test_the_mode_the_model_and_the_labels_stay(is_stored: bool) -> None:
     assert list(conversation.labels) == ["start"]
 
 
-@pytest.mark.requirement("S3-05", "S3-06")
+@pytest.mark.requirement("S3-05", "S3-06", "P-06")
 @stored
 def test_branches_and_clones_from_before_a_clear_keep_their_context(is_stored: bool) -> None:
     conversation = begun(is_stored)
@@ -108,6 +108,7 @@ def test_branches_and_clones_from_before_a_clear_keep_their_context(is_stored: b
     assert conversation.messages("late") == conversation.clone().messages() == TALK[:1]
 
 
+@pytest.mark.requirement("P-06")
 @stored
 def test_a_rewind_to_before_a_clear_undoes_it(is_stored: bool) -> None:
     conversation = begun(is_stored, TALK[:3])

@@ -287,7 +287,7 @@ REFERRING: dict[str, Callable[[str], Payload]] = {
 }
 
 
-@pytest.mark.requirement("S1-12")
+@pytest.mark.requirement("S1-12", "P-15")
 @pytest.mark.parametrize("build", REFERRING.values(), ids=REFERRING)
 @pytest.mark.parametrize("stored", [False, True])
 def test_a_payload_about_an_unknown_entry_is_refused(

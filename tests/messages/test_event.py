@@ -165,7 +165,7 @@ CHECKED = [
 ]
 
 
-@pytest.mark.requirement("FR-004a-94")
+@pytest.mark.requirement("FR-004a-94", "P-17")
 @pytest.mark.parametrize("sample", CHECKED, ids=lambda sample: sample.type.__name__)
 def test_a_negative_index_is_refused(sample: Any) -> None:
     with pytest.raises(InvalidValue) as caught:
@@ -173,7 +173,7 @@ def test_a_negative_index_is_refused(sample: Any) -> None:
     assert (caught.value.code, caught.value.field) == ("out_of_range", "index")
 
 
-@pytest.mark.requirement("FR-004a-94")
+@pytest.mark.requirement("FR-004a-94", "P-17")
 @pytest.mark.parametrize("index", ["0", 0.0, True])
 @pytest.mark.parametrize("sample", CHECKED, ids=lambda sample: sample.type.__name__)
 def test_an_index_of_a_wrong_type_is_refused(sample: Any, index: Any) -> None:
@@ -192,6 +192,7 @@ def test_only_an_event_about_one_block_needs_an_index(sample: Any) -> None:
     assert (caught.value.code, caught.value.field) == ("wrong_type", "index")
 
 
+@pytest.mark.requirement("P-17")
 def test_arguments_of_a_wrong_type_are_refused() -> None:
     with pytest.raises(InvalidValue) as caught:
         ToolCallDelta(0, arguments_delta={})  # type: ignore[arg-type]

@@ -751,7 +751,7 @@ def test_each_part_of_a_message_is_checked() -> None:
     assert (error.code, error.field) == ("wrong_type", "content[2]")
 
 
-@pytest.mark.requirement("S2-34")
+@pytest.mark.requirement("S2-34", "P-16")
 @pytest.mark.parametrize("type", [SystemMessage, UserMessage])
 @pytest.mark.parametrize("number", [0, 1, 2])
 def test_an_empty_text_of_a_prompt_is_refused(type: Any, number: int) -> None:
@@ -761,7 +761,7 @@ def test_an_empty_text_of_a_prompt_is_refused(type: Any, number: int) -> None:
     assert (error.code, error.field) == ("empty", f"content[{number}]")
 
 
-@pytest.mark.requirement("S2-34")
+@pytest.mark.requirement("S2-34", "P-16")
 def test_an_empty_text_next_to_another_block_is_refused() -> None:
     error = expect_error(lambda: ChatMessage.user([Text(""), BLOCKS["Image"]]))
     assert (error.code, error.field) == ("empty", "content[0]")

@@ -140,7 +140,7 @@ def test_a_valid_sequence_has_no_issue() -> None:
         ),
     ],
 )
-@pytest.mark.requirement("FR-004a-115")
+@pytest.mark.requirement("FR-004a-115", "P-18")
 def test_every_violation_is_reported_with_its_place(
     messages: list[Message], expected: list[tuple[str, int]]
 ) -> None:
@@ -156,6 +156,7 @@ def test_a_plain_chat_is_checked_for_alternation_as_well() -> None:
     ]
 
 
+@pytest.mark.requirement("P-18")
 def test_an_issue_has_a_severity_and_a_remedy() -> None:
     (late,) = check_order([calling("a"), USER, result("a")])
     assert late.severity is Severity.ERROR

@@ -188,7 +188,7 @@ def test_the_highest_temperature_of_a_vendor_is_sent(vendor: str, most: float) -
     assert (found, losses) == (most, ())
 
 
-@pytest.mark.requirement("S4-07")
+@pytest.mark.requirement("S4-07", "P-19")
 @pytest.mark.parametrize(("vendor", "most"), [(v, m) for v, m in HIGHEST.items() if m < 2])
 def test_a_temperature_above_that_of_the_vendor_is_refused_before_it_is_sent(
     vendor: str, most: float
@@ -198,7 +198,7 @@ def test_a_temperature_above_that_of_the_vendor_is_refused_before_it_is_sent(
     assert (caught.value.code, caught.value.field) == ("out_of_range", "temperature")
 
 
-@pytest.mark.requirement("S4-07")
+@pytest.mark.requirement("S4-07", "P-19")
 @pytest.mark.parametrize(("vendor", "most"), [(v, m) for v, m in HIGHEST.items() if m < 2])
 def test_a_temperature_is_lowered_if_the_caller_asks_for_it(vendor: str, most: float) -> None:
     sent, losses = send_temperature(1.8, vendor, adapt_settings=True)
@@ -208,6 +208,7 @@ def test_a_temperature_is_lowered_if_the_caller_asks_for_it(vendor: str, most: f
     assert (lowered.place, lowered.value) == ("request.temperature", f"{most:g}")
 
 
+@pytest.mark.requirement("P-19")
 def test_a_row_can_lower_the_highest_temperature_of_its_wire() -> None:
     lab = vendor_row("http://lab.example", max_temperature=0.8)
     with pytest.raises(InvalidRequest):

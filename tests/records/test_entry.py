@@ -104,6 +104,7 @@ def test_the_model_reads_a_shell_command_with_its_output() -> None:
     assert entry.message == ChatMessage.user("$ ls -a\na\nb\n")
 
 
+@pytest.mark.requirement("P-07")
 def test_an_entry_names_the_first_version_that_knows_its_payload() -> None:
     assert record(USER).v == 2
     for payload in (

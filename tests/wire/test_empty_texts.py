@@ -43,7 +43,7 @@ def prompt(wire: Wire, *texts: str) -> Any:
     return {"model": "m", "input" if wire is openai_responses else "messages": messages}
 
 
-@pytest.mark.requirement("S2-34")
+@pytest.mark.requirement("S2-34", "P-16")
 @every_wire
 @pytest.mark.parametrize("texts", [("", "Hi"), ("Hi", ""), ("Hi", "", "", "you")])
 def test_an_empty_text_of_a_foreign_prompt_is_kept(wire: Wire, texts: tuple[str, ...]) -> None:
@@ -65,7 +65,7 @@ def test_a_prompt_of_empty_texts_alone_is_kept(wire: Wire) -> None:
     assert wire.encode_request(request).json == recorded
 
 
-@pytest.mark.requirement("S2-34")
+@pytest.mark.requirement("S2-34", "P-16")
 @every_wire
 def test_another_wire_leaves_an_empty_text_out_and_reports_it(wire: Wire) -> None:
     encoded = translate(

@@ -57,7 +57,7 @@ def as_resolved(*content: Resource) -> UserMessage:
     return built
 
 
-@pytest.mark.requirement("S2-31")
+@pytest.mark.requirement("S2-31", "P-20")
 def test_text_of_a_resource_is_sent_as_information_from_the_system(wire: Wire) -> None:
     found = encode(wire, UserMessage((Text("Explain this."), TABLE)))
     text = "\n".join(strings_in(found.json))
@@ -68,7 +68,7 @@ def test_text_of_a_resource_is_sent_as_information_from_the_system(wire: Wire) -
     assert not [loss for loss in found.losses if loss.code is ChangeCode.REFERENCE]
 
 
-@pytest.mark.requirement("S2-31")
+@pytest.mark.requirement("S2-31", "P-20")
 def test_a_resource_has_the_same_form_with_and_without_a_resolver(wire: Wire) -> None:
     unresolved = encode(wire, UserMessage((Text("Explain this."), TABLE)))
     assert unresolved.body == encode(wire, as_resolved(TABLE)).body
@@ -85,7 +85,7 @@ def test_text_of_the_user_is_not_on_a_line_of_a_frame(wire: Wire) -> None:
     ]
 
 
-@pytest.mark.requirement("S2-31")
+@pytest.mark.requirement("S2-31", "P-20")
 def test_bytes_of_a_resource_are_sent_as_a_note_or_as_a_file(wire: Wire) -> None:
     found = encode(wire, UserMessage((Text("Explain this."), PDF)))
     text = "\n".join(strings_in(found.json))

@@ -356,6 +356,7 @@ def with_two_calls(name: str, arguments: str | None) -> dict[str, Any]:
             return {"role": "assistant", "tool_calls": [call] * 2, "stop_reason": "tool_use"}
 
 
+@pytest.mark.requirement("P-21")
 @pytest.mark.parametrize("arguments", [None, "{}", '{"x":1}'])
 @pytest.mark.parametrize("name", ANSWERS)
 def test_two_calls_of_a_whole_response_never_share_an_id(name: str, arguments: str | None) -> None:

@@ -14,7 +14,7 @@ from steno.records import Clear, Feedback, ShellCommand
 from tests.app.project_setup import make_project, scripted_model
 from tests.app.session_setup import SessionUser, open_user_session, run
 
-pytestmark = pytest.mark.requirement("S3-05", "S4-15")
+pytestmark = pytest.mark.requirement("S3-05", "S4-15", "P-05")
 
 
 @pytest.fixture

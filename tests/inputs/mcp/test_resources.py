@@ -202,6 +202,7 @@ def test_a_missing_resource_is_an_error_with_the_text_of_the_server() -> None:
     assert resolve(ResourceServer()).error == error
 
 
+@pytest.mark.requirement("P-24")
 @pytest.mark.parametrize("message", ["see lib://about", "lib://a is not there", "lib://a: gone"])
 def test_an_error_begins_with_the_resource_whatever_the_server_writes(message: str) -> None:
     failure = ServerFailed(message, code="server_refused", place="mcp lib")

@@ -121,6 +121,7 @@ def test_a_question_says_everything_with_a_bar_before_what_others_wrote() -> Non
     assert "\nRule for session, project and user: bash(git log *)\n" in output
 
 
+@pytest.mark.requirement("P-13")
 def test_questions_and_decisions_have_the_name_that_the_model_sent() -> None:
     pending = pending_call()
     call = replace(pending.call, name=map_tool_name("fs.read"), original_name="fs.read")
