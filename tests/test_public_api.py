@@ -135,7 +135,7 @@ def test_guides_and_examples_import_public_names_only() -> None:
 def test_acceptance_tests_import_public_names_only() -> None:
     """They test from outside: with what a user can import, and with the command line.
 
-    Their images and servers are made with libraries, and models are played by a scripted vendor.
+    Their images and servers are made with libraries.
     """
     others = sys.stdlib_module_names | {"pytest", "mcp", "PIL"}
     private = {
@@ -143,7 +143,7 @@ def test_acceptance_tests_import_public_names_only() -> None:
         for path in (ROOT / "tests" / "acceptance").rglob("*.py")
         for module, name in imports_of(path.read_text("utf-8"), of="")
         if module.partition(".")[0] not in others
-        if not module.startswith(("tests.acceptance.", "tests.app.scripted_vendor"))
+        if not module.startswith("tests.acceptance.")
         if not is_public(module, name)
     }
     assert private == set()
