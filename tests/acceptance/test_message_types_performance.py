@@ -28,6 +28,7 @@ from steno import (
     ToolCall,
     ToolCallDelta,
     ToolDefinition,
+    ToolResult,
 )
 from steno.codec import (
     decode_message,
@@ -71,6 +72,7 @@ CONSTRUCTIONS: dict[str, Callable[[str], Callable[[], object]]] = {
     "user": lambda text: partial(ChatMessage.user, text),
     "assistant": lambda text: partial(ChatMessage.assistant, text),
     "tool": lambda text: partial(ChatMessage.tool_result, "call_1", text),
+    "error": lambda text: partial(ToolResult.error, "call_1", text),
     "call": lambda text: partial(ToolCall, id="c", name="n", arguments=f'{{"a": "{text}"}}'),
     "delta": lambda text: partial(ToolCallDelta, 0, arguments_delta=text),
 }

@@ -360,13 +360,14 @@ class ToolResultMessage(ChatMessage, frozen=True, tag="tool_result", kw_only=Tru
         refuse(self, rule, code="failure_of_ok", field="failure")
 
     def _has_only_the_usual_fields(self) -> bool:
-        """Return whether no field is set except the call id, content, outcome and tool name."""
+        """Return whether only the call id, content, outcome, tool name and failure may be set."""
+        failure: object = self.failure  # not checked yet
         return (
             type(self.outcome) is Outcome
             and type(self.tool_name) is str
             and self.tool_name.isascii()
             and self.details is None
-            and self.failure is None
+            and (failure is None or (type(failure) is Failure and self.outcome is not Outcome.OK))
             and self.started_at is None
             and self.duration_s is None
             and self.extras is None

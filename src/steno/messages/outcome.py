@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import final
 
-from steno.values import Value
+from steno.values import NOTHING, Value, check_fields
 
 
 class Outcome(StrEnum):
@@ -27,3 +27,16 @@ class Failure(Value, frozen=True, kw_only=True):
     message: str
     traceback: str | None = None
     recoverable: bool = True
+
+    def __post_init__(self) -> None:
+        # Written inline for speed, because each call that fails has one.
+        recoverable: object = self.recoverable  # not checked yet
+        is_usual = (
+            type(self.message) is str
+            and self.message.isascii()
+            and self.traceback is None
+            and type(recoverable) is bool
+            and self.unknown is NOTHING
+        )
+        if not is_usual:
+            check_fields(self)
