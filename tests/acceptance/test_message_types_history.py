@@ -245,6 +245,10 @@ def test_a_complete_history_is_validated() -> None:
         ConversationHistory().check_complete()
 
 
+TWICE = ChatMessage.assistant(None, CALLS.tool_calls * 2)
+"""A message with two calls that share an id."""
+
+
 @pytest.mark.requirement("FR-004a-115")
 @pytest.mark.parametrize(
     ("messages", "position"),
@@ -254,6 +258,9 @@ def test_a_complete_history_is_validated() -> None:
         ((SYSTEM, USER, CALLS, USER), 2),
         ((SYSTEM, USER, RESULT), 2),
         ((SYSTEM, USER, CALLS, RESULT, RESULT), 4),
+        ((SYSTEM, USER, CALLS), 2),
+        ((SYSTEM, USER, TWICE, RESULT, RESULT), 2),
+        ((SYSTEM, USER, ANSWER, SYSTEM), 3),
     ],
 )
 def test_messages_from_elsewhere_are_validated_as_a_whole(
