@@ -123,6 +123,19 @@ def test_a_tool_result_row_becomes_a_result(kind: str, success: bool) -> None:
     assert message.is_error is not success
 
 
+@pytest.mark.requirement("S3-02")
+def test_the_calls_of_one_turn_become_one_message_and_the_conversation_goes_on() -> None:
+    """Providers want the calls of a turn in one message, before all of their results."""
+    second_call = row("tool_call", None, {"tool_call_id": "c2", "name": "run", "arguments": "{}"})
+    second = row("tool_result", None, {"tool_call_id": "c2", "output": "pass", "success": True})
+    rows = (row("user", "Go"), CALL, second_call, RESULT, second)
+    conversation = import_rows(*rows, store=MemoryStore())
+    turn = conversation.messages()[1]
+    assert [call.id for call in turn.tool_calls] == ["c1", "c2"]
+    roles = [message["role"] for message in json.loads(sent_by(conversation))["messages"]]
+    assert roles == ["user", "assistant", "tool", "tool", "user"]
+
+
 @pytest.mark.requirement("S3-03")
 def test_a_system_row_becomes_no_message() -> None:
     assert message_of_row(row("system", "Be brief.")) is None
@@ -182,6 +195,15 @@ def test_a_result_row_without_its_success_or_output_is_reported(missing: str) ->
     with pytest.raises(InvalidDocument) as caught:
         message_of_row(row("tool_result", None, data))
     assert missing in str(caught.value)
+
+
+@pytest.mark.requirement("S3-04")
+@pytest.mark.parametrize("success", ["yes", 1, None])
+def test_a_result_row_whose_success_is_no_boolean_is_an_error(success: object) -> None:
+    data = {"tool_call_id": "c1", "output": "3 passed", "success": success}
+    with pytest.raises(InvalidDocument) as caught:
+        message_of_row(row("tool_result", None, data))
+    assert "success" in str(caught.value)
 
 
 # -- 2. the messages of an agent -----------------------------------------------------------------

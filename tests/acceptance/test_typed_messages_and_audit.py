@@ -16,12 +16,14 @@ import pytest
 from steno import (
     ChatMessage,
     Conversation,
+    InvalidDocument,
     InvalidMessage,
     MessageRole,
     Missing,
     Request,
     ToolCall,
     ToolResult,
+    ToolResultMessage,
 )
 from steno.agent import Agent, CallbackApprover, Gate, Permissions, Runner
 from steno.agent.replay import RecordedResults, replay, rerun
@@ -445,6 +447,41 @@ def test_calls_of_the_document_are_found_under_their_own_name(
     assert "fs.read" in steno("sessions", "show", "last").out
     exported = steno("sessions", "export", "last", "--format", "audit").out
     assert json.loads(exported) == json.loads(DOCUMENT)
+
+
+def with_last_message(**message: object) -> bytes:
+    """Return the document with another message in its last entry."""
+    document = json.loads(DOCUMENT)
+    document["entries"][-1]["message"] = message
+    return json.dumps(document).encode()
+
+
+@pytest.mark.requirement("S1-08")
+def test_a_failed_result_of_another_program_is_loaded_and_written_again_unchanged() -> None:
+    failed = {"tool_name": "fs.read", "success": False, "error": "no such file"}
+    data = with_last_message(type="tool_error", **failed)
+    imported = FORMATS["audit"].decode(data)
+    message = imported.entries[-1].message
+    assert isinstance(message, ToolResultMessage)
+    assert (message.is_error, message.text) == (True, "no such file")
+    exported = FORMATS["audit"].encode(imported.header, imported.entries)
+    assert json.loads(exported.data) == json.loads(data)
+
+
+@pytest.mark.requirement("S1-07")
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"type": "user", "content": " "},
+        {"type": "assistant_action", "tool_name": "", "tool_args": {}},
+        {"type": "assistant_action", "tool_args": {}},
+        {"content": "text without a type"},
+    ],
+)
+def test_an_audit_log_with_an_invalid_message_is_refused(message: dict[str, object]) -> None:
+    with pytest.raises(InvalidDocument) as caught:
+        FORMATS["audit"].decode(with_last_message(**message))
+    assert "entries[3].message" in str(caught.value)
 
 
 @pytest.mark.requirement("S1-08")
