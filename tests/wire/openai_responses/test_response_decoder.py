@@ -422,18 +422,23 @@ def test_usage_is_read_as_it_is() -> None:
     assert decode(text_delta("Hi"), end(usage={"input_tokens": 0})).usage == Usage(input_tokens=0)
 
 
+@pytest.mark.requirement("S4-09")
 @pytest.mark.parametrize(
-    ("status", "reason", "ours"),
+    ("status", "reason", "ours", "raw"),
     [
-        ("incomplete", "max_output_tokens", StopReason.LENGTH),
-        ("incomplete", "content_filter", StopReason.CONTENT_FILTER),
-        ("incomplete", "something new", StopReason.UNKNOWN),
-        ("cancelled", None, StopReason.ABORTED),
+        ("incomplete", "max_output_tokens", StopReason.LENGTH, "incomplete"),
+        ("incomplete", "content_filter", StopReason.CONTENT_FILTER, "incomplete"),
+        ("incomplete", "something new", StopReason.UNKNOWN, "something new"),
+        ("incomplete", None, StopReason.UNKNOWN, "incomplete"),
+        ("incomplete", 7, StopReason.UNKNOWN, "incomplete"),
+        ("cancelled", None, StopReason.ABORTED, "cancelled"),
     ],
 )
-def test_a_status_is_mapped_and_kept(status: str, reason: str | None, ours: StopReason) -> None:
+def test_a_status_or_an_unknown_reason_is_mapped_and_kept(
+    status: str, reason: object, ours: StopReason, raw: str
+) -> None:
     found = decode(text_delta("Hi"), end(status, incomplete_details={"reason": reason}))
-    assert (found.stop_reason, found.raw_stop_reason) == (ours, status)
+    assert (found.stop_reason, found.raw_stop_reason) == (ours, raw)
 
 
 def test_a_completed_event_may_have_an_incomplete_response() -> None:

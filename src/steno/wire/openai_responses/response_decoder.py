@@ -238,15 +238,18 @@ class StreamDecoder(base.StreamDecoder):
         self._is_finished = True
         self._output.end_output(response.output or [], events)
         reason = base.map_stop_reason(payloads.STOP_REASONS, status)
+        raw_reason = status
         if status == "incomplete":
-            why = str((response.incomplete_details or {}).get("reason"))
-            reason = base.map_stop_reason(payloads.INCOMPLETE_REASONS, why)
+            why = (response.incomplete_details or {}).get("reason")
+            reason = base.map_stop_reason(payloads.INCOMPLETE_REASONS, str(why))
+            if reason is StopReason.UNKNOWN and isinstance(why, str):
+                raw_reason = why  # the status is the same for every reason
         if self._output.has_refusal:
             reason = StopReason.CONTENT_FILTER
         usage = None
         if response.usage is not None:
             usage = Usage(**base.read_counts(response.usage, payloads.USAGE))
-        events.append(Finished(reason, status, usage))
+        events.append(Finished(reason, raw_reason, usage))
 
 
 decode_response: Final = base.build_decode_response(StreamDecoder, PROVIDER)
