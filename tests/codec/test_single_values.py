@@ -6,7 +6,7 @@ import json
 import logging
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -17,6 +17,7 @@ from steno import (
     InvalidToolCall,
     Opaque,
     Outcome,
+    StopReason,
     Thinking,
     ToolCall,
     ToolResultMessage,
@@ -158,9 +159,19 @@ OLD_MEMBERS = st.dictionaries(
 def test_any_current_message_keeps_members_of_old_versions(
     message: ChatMessage, members: dict[str, str]
 ) -> None:
+    """Except for an empty raw stop reason, with which version 1 states that there is none."""
+    assume(getattr(message, "raw_stop_reason", None) != "")
     added = ",".join(f'"{name}":{text}' for name, text in members.items())
     current = replace(message, unknown=RawJson(added))
     assert decode_message(encode_message(current)) == current
+
+
+def test_an_empty_raw_stop_reason_of_version_1_is_none() -> None:
+    """The time shows that the message has version 1."""
+    ended = '"stop_reason":"end_turn","raw_stop_reason":"","timestamp":"2026-02-18T12:00:00Z"'
+    message = decode_message(f'{{"type":"assistant","content":{TEXT},{ended}}}')
+    assert isinstance(message, AssistantMessage)
+    assert (message.stop_reason, message.raw_stop_reason) == (StopReason.END_TURN, None)
 
 
 def test_a_denial_stays_a_denial_in_every_form() -> None:

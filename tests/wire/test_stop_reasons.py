@@ -167,28 +167,31 @@ def response(status: str, *output: dict[str, Any], why: str | None = None) -> di
 
 
 @pytest.mark.parametrize(
-    ("answer", "reason"),
+    ("answer", "reason", "raw"),
     [
-        (response("completed", SAID), "end_turn"),
-        (response("completed", CALLED), "tool_use"),
-        (response("completed", REFUSED), "content_filter"),
-        (response("incomplete", SAID, why="max_output_tokens"), "length"),
-        (response("incomplete", SAID, why="max_tokens"), "length"),
-        (response("incomplete", SAID, why="content_filter"), "content_filter"),
-        (response("incomplete", SAID, why="boredom"), "unknown"),
-        (response("incomplete", SAID), "unknown"),
-        (response("cancelled", SAID), "aborted"),
-        (response("queued"), "pause"),
-        (response("hologram", SAID), "unknown"),
+        (response("completed", SAID), "end_turn", "completed"),
+        (response("completed", CALLED), "tool_use", "completed"),
+        (response("completed", REFUSED), "content_filter", "completed"),
+        (response("incomplete", SAID, why="max_output_tokens"), "length", "incomplete"),
+        (response("incomplete", SAID, why="max_tokens"), "length", "incomplete"),
+        (response("incomplete", SAID, why="content_filter"), "content_filter", "incomplete"),
+        (response("incomplete", SAID, why="boredom"), "unknown", "boredom"),
+        (response("incomplete", SAID), "unknown", "incomplete"),
+        (response("cancelled", SAID), "aborted", "cancelled"),
+        (response("queued"), "pause", "queued"),
+        (response("hologram", SAID), "unknown", "hologram"),
     ],
     ids=lambda value: value["status"] if isinstance(value, dict) else value,
 )
-def test_the_status_of_a_response_is_the_stop_reason(answer: dict[str, Any], reason: str) -> None:
+def test_the_status_of_a_response_is_the_stop_reason(
+    answer: dict[str, Any], reason: str, raw: str
+) -> None:
+    """An unknown reason of an incomplete response states more than its status."""
     ended = {"type": "response.completed", "sequence_number": 0, "response": answer}
     streamed = assemble_message(decode_events(openai_responses, sse(ended)))
     whole = openai_responses.decode_response(msgspec.json.encode(answer))
     for message in (streamed, whole):
-        assert (message.stop_reason, message.raw_stop_reason) == (reason, answer["status"])
+        assert (message.stop_reason, message.raw_stop_reason) == (reason, raw)
 
 
 @pytest.mark.parametrize(("status", "reason"), [("in_progress", "pause"), ("failed", "error")])

@@ -288,7 +288,7 @@ def _is_plain_result(message: RawObject) -> bool:
 
 
 def _migrate_stop_reason(message: RawObject) -> None:
-    if message.get("raw_stop_reason") == b'""':
+    if message.get("raw_stop_reason") == b'""':  # in version 1: there is none
         del message["raw_stop_reason"]
     stop_reason = message.pop("stop_reason", b'""')
     if stop_reason not in (b'""', b"null"):
