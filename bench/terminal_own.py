@@ -15,6 +15,7 @@ from steno.agent.session_events import BranchChanged, SessionEvent, SessionListe
 from steno.messages.event import TextDelta
 from steno.records.entry import Entry, Mode
 from steno.render.items import SessionStatus
+from steno.tools.calls import call_content, call_headline
 from steno.ui.tui.start import create_app
 
 
@@ -25,6 +26,8 @@ class _SessionDouble:
     is_running = False
     is_unfinished = False
     pending_calls = ()
+    headline = staticmethod(call_headline)
+    call_content = staticmethod(call_content)
     status = SessionStatus(
         session="long",
         title="Fix the parser",
