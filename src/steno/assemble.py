@@ -252,12 +252,13 @@ class Assembler:
                 self._append_text(Text, event.index, event.text)
             case ThinkingDelta():
                 self._append_text(Thinking, event.index, event.text, event.redacted)
-            case ToolCallDelta(number, id, name, fragment):
-                return self._append_arguments(number, id, name, fragment)
-            case ToolCallBegin(number, id, name):
-                return self._begin_call(number, id, name)
-            case ToolCallEnd(number, id):
-                return self._end_call(number, id)
+            case ToolCallDelta():
+                fragment = event.arguments_delta
+                return self._append_arguments(event.index, event.id, event.name, fragment)
+            case ToolCallBegin():
+                return self._begin_call(event.index, event.id, event.name)
+            case ToolCallEnd():
+                return self._end_call(event.index, event.id)
             case BlockSealed():
                 self._draft_at(event.index).seal = event.seal
             case BlockAdded():
