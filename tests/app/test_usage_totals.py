@@ -143,6 +143,19 @@ def test_a_system_message_after_another_entry_is_cleared(kind: type) -> None:
     assert 0 < ledger.context_tokens < 100
 
 
+def test_a_system_message_after_a_redacted_prompt_is_cleared() -> None:
+    store = MemoryStore()
+    conversation = store.new([ChatMessage.system("Work."), ChatMessage.user("A secret.")])
+    prompt = conversation.entries()[-1]
+    conversation.append(ChatMessage.system("Be brief. " * 700))
+    conversation.clear()
+    store.redact(conversation.id, prompt.id, actor="ada", reason="private")
+    ledger = UsageTotals(PRICES.get)
+    ledger.rebuild(store.open(conversation.id).entries())
+    assert ledger.context_tokens is not None
+    assert 0 < ledger.context_tokens < 100
+
+
 # -- questions -----------------------------------------------------------------------------------
 
 

@@ -13,7 +13,16 @@ from steno.log.queries import pending_approvals, total_usage
 from steno.messages.content import FileReference, Image, ImageData, Text
 from steno.messages.message import Message
 from steno.messages.usage import Usage
-from steno.records import ApprovalStatus, Clear, Compaction, Feedback, Mode, Redacted, Resolution
+from steno.records import (
+    ApprovalStatus,
+    Clear,
+    Compaction,
+    Feedback,
+    Mode,
+    Redacted,
+    Resolution,
+    ShellCommand,
+)
 from steno.records.entry import ResolutionStatus
 from steno.store import MemoryStore
 from tests.context.sample_logs import PNG, codes
@@ -145,6 +154,47 @@ def test_a_redacted_clear_is_still_a_clear() -> None:
     assert (found.messages(), found.outstanding) == (TALK[:1], ())
     found.append(NEXT[0])
     assert sent(found) == (TALK[0], NEXT[0])
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        ChatMessage.user("A secret."),
+        ChatMessage.assistant("A secret."),
+        ShellCommand(command="env", output="A secret."),
+        "feedback",
+    ],
+)
+def test_a_redaction_does_not_send_a_cleared_system_message_again(payload: Any) -> None:
+    """ADR 36: redaction must not send content again that was cleared."""
+    store = MemoryStore()
+    conversation = store.new(TALK[:1])
+    if payload == "feedback":
+        payload = Feedback(target=conversation.entries()[0].id, text="A secret.")
+    entry = conversation.append(payload)
+    conversation.append(ChatMessage.system("Be brief."))
+    conversation.clear()
+    conversation.append(NEXT[0])
+    store.redact(conversation.id, entry.id, actor="ada", reason="private")
+    found = store.open(conversation.id)
+    assert isinstance(found.entry(entry.id).payload, Redacted)
+    assert found.messages() == sent(found) == (TALK[0], NEXT[0])
+
+
+@pytest.mark.parametrize("kind", ["system", "summary"])
+def test_a_redacted_system_message_or_summary_keeps_the_next_one(kind: str) -> None:
+    store = MemoryStore()
+    conversation = store.new(TALK[:1])
+    entry = conversation.entries()[0]
+    if kind == "summary":
+        entry = conversation.append(Compaction(through=entry.id, summary="They met."))
+    conversation.append(ChatMessage.system("Be brief."))
+    conversation.clear()
+    before = conversation.messages()
+    store.redact(conversation.id, entry.id, actor="ada", reason="private")
+    found = store.open(conversation.id)
+    assert before == (TALK[0], ChatMessage.system("Be brief."))
+    assert found.messages() == sent(found) == (before[1:] if kind == "system" else before)
 
 
 def test_search_and_usage_cover_what_was_cleared() -> None:

@@ -11,16 +11,56 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from steno import ChatMessage, Conversation, Message, OutOfOrder, SystemMessage
-from steno.context import BuiltRequest, ChangeCode, ContextBuilder, ModelTarget, compaction_point
+from steno.app.usage_totals import UsageTotals
+from steno.context import (
+    BuiltRequest,
+    ChangeCode,
+    ContextBuilder,
+    ModelTarget,
+    compaction_point,
+    estimate_tokens,
+    message_tokens,
+)
 from steno.errors import InvalidRequest
+from steno.log.chain import redact_entry
 from steno.log.tree import BranchPath
-from steno.records import Clear, Entry, Feedback, ModeChange
+from steno.records import (
+    Clear,
+    Compaction,
+    Entry,
+    Feedback,
+    Mode,
+    ModeChange,
+    Payload,
+    Redacted,
+    Redaction,
+    ShellCommand,
+)
 from steno.testing import conversations
+from tests.context.sample_logs import log
 from tests.context.test_context_laws import logs, targets
 from tests.log.journals import Journal
 
 pytestmark = pytest.mark.requirement("S3-05")
 CLEAR = "clear"
+SENT_KINDS = {"user", "shell_command", "assistant", "tool_result", "feedback"}
+
+
+@st.composite
+def short_logs(draw: st.DrawFn) -> tuple[Entry, ...]:
+    """Logs with many system messages, before and after an entry of each kind."""
+    others: list[Payload] = [
+        ChatMessage.user("A question."),
+        ChatMessage.assistant("An answer."),
+        ShellCommand(command="ls", output="a.py"),
+        Feedback(target="e1", text="Good."),
+        Compaction(through="e1", summary="They spoke."),
+        ModeChange(old=Mode.ACT, new=Mode.PLAN),
+    ]
+    systems = [ChatMessage.system(text) for text in ("One.", "Two.", "Three.")]
+    return log(
+        *draw(st.lists(st.sampled_from(systems) | st.sampled_from(others), min_size=2, max_size=6))
+    )
 
 
 def is_mode_change(entry: Entry) -> bool:
@@ -30,14 +70,22 @@ def is_mode_change(entry: Entry) -> bool:
 def leading(entries: tuple[Entry, ...]) -> list[Entry]:
     """Return the entries of the system messages with which the context of a branch begins.
 
-    Feedback is sent as a message.
+    Feedback is sent as a message, and a redacted message was one.
     """
     sent = [
         entry
         for entry in entries
-        if isinstance(entry.payload, Feedback) or entry.message is not None
+        if isinstance(entry.payload, Feedback)
+        or (isinstance(entry.payload, Redacted) and entry.payload.kind in SENT_KINDS)
+        or entry.message is not None
     ]
     return list(takewhile(lambda entry: isinstance(entry.message, SystemMessage), sent))
+
+
+def redacted(entry: Entry) -> Entry:
+    """Return the entry without its content, if it can be redacted."""
+    is_kept = isinstance(entry.payload, Redacted | Redaction) or not entry.is_understood
+    return entry if is_kept else redact_entry(entry)
 
 
 def in_a_row(entries: list[Entry]) -> tuple[Entry, ...]:
@@ -60,7 +108,7 @@ def built(
     return found._replace(changes=changes)
 
 
-@given(logs(), logs(), targets, st.data())
+@given(short_logs() | logs(), logs(), targets, st.data())
 def test_the_context_after_a_clear_is_that_of_a_new_conversation(
     before: tuple[Entry, ...], after: tuple[Entry, ...], target: ModelTarget, data: st.DataObject
 ) -> None:
@@ -73,9 +121,13 @@ def test_the_context_after_a_clear_is_that_of_a_new_conversation(
         ]
     )
     later = [replace(entry, id=f"later-{entry.id}") for entry in after]
+    begun = leading(before)
+    gone = {entry.id for entry in before if data.draw(st.booleans())}
+    before = tuple([redacted(entry) if entry.id in gone else entry for entry in before])
+    first_entries = [entry for entry in begun if entry.id not in gone]
     modes = list(filter(is_mode_change, before))[-1:]
     cleared = in_a_row([*before, Entry(id=CLEAR, payload=Clear()), *later])
-    fresh = in_a_row([*leading(before), *modes, *later])
+    fresh = in_a_row([*first_entries, *modes, *later])
     assert compaction_point(cleared) == compaction_point(fresh)
     first = len(cleared) - len(later)
     ends = sorted(data.draw(st.sets(st.integers(0, len(later)), max_size=3)))
@@ -90,6 +142,10 @@ def test_the_context_after_a_clear_is_that_of_a_new_conversation(
     for entry in fresh:
         new.add(entry)
     assert path.messages == new.messages
+    totals = UsageTotals(lambda _: None)
+    totals.rebuild(cleared[:first])
+    sizes = [message_tokens(message, estimate_tokens) for message in new.messages]
+    assert totals.context_tokens == sum(sizes[: len(first_entries)])
 
 
 def answers(conversation: Conversation, messages: tuple[Message, ...]) -> list[Any]:

@@ -41,9 +41,9 @@ from steno.app.settings import LoadedSettings
 from steno.errors import InvalidRequest, InvalidValue, LogError, ToolFailed
 from steno.log.conversation import Conversation
 from steno.log.queries import entry_decision
+from steno.log.tree import ends_beginning
 from steno.messages.call import AnyToolCall, ToolCall
 from steno.messages.content import Block, Image, ImageBlob, ImageData, RecognitionMode
-from steno.messages.message import SystemMessage
 from steno.ports import (
     ApprovalDecision,
     Approver,
@@ -57,7 +57,6 @@ from steno.records.entry import (
     ApprovalStatus,
     Compaction,
     Entry,
-    Feedback,
     Mode,
     Resolution,
 )
@@ -378,10 +377,8 @@ class AgentSession:
 
 
 def _adds_to_context(entry: Entry) -> bool:
-    """Return whether the model receives something other than a system message for an entry."""
-    if isinstance(entry.payload, Compaction | Feedback):
-        return True
-    return entry.message is not None and not isinstance(entry.message, SystemMessage)
+    """Return whether a clear can remove the entry, or a system message after it."""
+    return isinstance(entry.payload, Compaction) or ends_beginning(entry)
 
 
 def _context_differences(state: SessionState) -> list[str]:

@@ -11,9 +11,10 @@ from typing import final
 
 from steno.context import estimate_tokens, message_tokens
 from steno.log.queries import Price, cost_of, entry_usage
+from steno.log.tree import ContextBeginning
 from steno.messages.message import AssistantMessage, SystemMessage
 from steno.messages.usage import Usage
-from steno.records.entry import Compaction, Entry, Feedback, ModelChange
+from steno.records.entry import Compaction, Entry, ModelChange
 
 
 @final
@@ -43,14 +44,15 @@ class UsageTotals:
         """The ids of the system messages, which a compaction does not replace."""
         self._first_entries: set[str] = set()
         """The ids of the system messages with which the context begins, which a clear keeps."""
-        self._has_begun = False
-        """Whether the context contains more than these system messages."""
+        self._beginning = ContextBeginning()
         for entry in entries:
             self.add(entry)
 
     def add(self, entry: Entry) -> None:
         """Update the totals with the next entry of the branch."""
         payload, message = entry.payload, entry.message
+        if self._beginning.read(entry):
+            self._first_entries.add(entry.id)
         if isinstance(payload, ModelChange):
             self._model = payload.new
         elif isinstance(payload, Compaction):
@@ -62,12 +64,6 @@ class UsageTotals:
             self._total += size
             if isinstance(message, SystemMessage):
                 self._system_entries.add(entry.id)
-            if isinstance(message, SystemMessage) and not self._has_begun:
-                self._first_entries.add(entry.id)
-            else:
-                self._has_begun = True
-        elif isinstance(payload, Feedback):
-            self._has_begun = True
         usage = entry_usage(entry)
         if usage != Usage():
             self.usage += usage
@@ -89,7 +85,6 @@ class UsageTotals:
 
     def _apply_clear(self) -> None:
         """Count only the system messages at the beginning of the context."""
-        self._has_begun = False
         self._sizes = {id: size for id, size in self._sizes.items() if id in self._first_entries}
         self.context_tokens = self._total = sum(self._sizes.values())
 

@@ -29,6 +29,7 @@ from steno.context.tokens import CountTokens, block_tokens
 from steno.context.window import shorten_block
 from steno.errors import OutOfOrder
 from steno.log.queries import resolutions_of
+from steno.log.tree import CONVERSATION_KINDS, ContextBeginning
 from steno.messages.change import Change, ChangeCode
 from steno.messages.content import (
     Block,
@@ -67,9 +68,7 @@ from steno.records.entry import (
     ResolutionStatus,
 )
 
-_MODEL_VISIBLE_KINDS: Final = frozenset(
-    {"system", "user", "shell_command", "assistant", "tool_result", "feedback", "compaction"}
-)
+_MODEL_VISIBLE_KINDS: Final = CONVERSATION_KINDS | {"system", "compaction"}
 """The kinds of entries that are sent to a model unless they are redacted."""
 
 
@@ -92,9 +91,8 @@ class BranchState:
         self.ids: Final[list[str]] = []
         """The entry id of each message."""
         self.system_count: int = 0
-        """The number of system messages with which the context begins, as in `log.tree`."""
-        self._has_begun = False
-        """Whether the context contains more than the system messages at its beginning."""
+        """The number of system messages with which the context begins."""
+        self._beginning = ContextBeginning()
         self.first_uncovered: int = 0
         """The position of the first message that no summary covers; at least `system_count`."""
         self.summary: CompactionSummary | None = None
@@ -205,6 +203,7 @@ class BranchState:
         ):
             state._begin_entry(message_id)
             state._append_message(message_id, message)
+            state._extend_beginning()
             state._end_entry()
         state.mode, state.mode_id = self.mode, self.mode_id
         state._begin_entry(entry_id)
@@ -219,6 +218,8 @@ class BranchState:
         """
         assert not entry.clears_context
         number = self._begin_entry(entry.id)
+        if self._beginning.read(entry):
+            self._extend_beginning()
         payload = entry.payload if restored is None else restored
         match payload:
             case SystemMessage() | UserMessage() | AssistantMessage() | ToolResultMessage():
@@ -269,19 +270,17 @@ class BranchState:
         number = self._numbers[entry_id]
         self._changes[number] = (*self._changes.get(number, ()), change)
 
+    def _extend_beginning(self) -> None:
+        self.system_count += 1
+        self.first_uncovered = max(self.first_uncovered, self.system_count)
+
     def _append_message(self, entry_id: str, message: Message) -> None:
-        if isinstance(message, SystemMessage) and not self._has_begun:
-            self.system_count += 1
-            self.first_uncovered = max(self.first_uncovered, self.system_count)
-        else:
-            self._has_begun = True
         self.messages.append(message)
         self.ids.append(entry_id)
 
     def _read_message(self, number: int, entry_id: str, message: Message) -> None:
         if isinstance(message, AssistantMessage) and not message.content:
             self._add_change(entry_id, ChangeCode.REPAIRED, OrderCode.TURN_EMPTY.value)
-            self._has_begun = True
             return
         position = len(self.messages)
         self._check_order(position, message)

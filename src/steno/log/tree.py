@@ -17,9 +17,14 @@ from steno.log.blobs import blob_digests
 from steno.messages.call import AnyToolCall
 from steno.messages.message import Message, SystemMessage, ToolResultMessage
 from steno.messages.order import OrderState
-from steno.records.entry import Entry, Feedback, Mode, ModeChange, ModelChange
+from steno.records.entry import Entry, Mode, ModeChange, ModelChange, Redacted
 
 T = TypeVar("T")
+
+CONVERSATION_KINDS: Final = frozenset(
+    {"user", "shell_command", "assistant", "tool_result", "feedback"}
+)
+"""The kinds of entries that a model receives, other than system messages and summaries."""
 
 
 class EffectiveSettings(NamedTuple):
@@ -97,11 +102,43 @@ class PrefixView(Sequence[T]):
         return f"PrefixView({self._length})"
 
 
+def ends_beginning(entry: Entry) -> bool:
+    """Return whether a later system message is not part of the beginning of the context.
+
+    A redacted entry counts like the original: otherwise, the redaction of a prompt would add the
+    system message after it to the beginning, and a model would receive it although it was cleared.
+    """
+    payload = entry.payload
+    kind = payload.kind if isinstance(payload, Redacted) else payload.__struct_config__.tag
+    return kind in CONVERSATION_KINDS
+
+
+@final
+class ContextBeginning:
+    """The system messages with which a context begins, and which a clear keeps.
+
+    They are before any other message and any feedback, which a model receives as a message.
+    """
+
+    __slots__ = ("_has_ended",)
+
+    def __init__(self) -> None:
+        self._has_ended = False
+
+    def read(self, entry: Entry) -> bool:
+        """Read the next entry of a branch; return whether it is one of these system messages."""
+        if entry.clears_context:
+            self._has_ended = False
+        elif not self._has_ended:
+            self._has_ended = ends_beginning(entry)
+        return not self._has_ended and isinstance(entry.payload, SystemMessage)
+
+
 @final
 class BranchPath:
     """The entries of a branch from the first to the head, and the messages in its context."""
 
-    __slots__ = ("_has_begun", "entries", "messages", "system_count", "with_blobs")
+    __slots__ = ("_beginning", "entries", "messages", "system_count", "with_blobs")
 
     def __init__(self, head: EntryNode | None) -> None:
         self.entries: list[Entry] = []
@@ -109,10 +146,8 @@ class BranchPath:
         self.messages: list[Message] = []
         """The messages that no later entry clears."""
         self.system_count = 0
-        """The number of system messages with which the context begins: those before any other
-        message and any feedback, which a model receives as a message."""
-        self._has_begun = False
-        """Whether the context contains more than the system messages at its beginning."""
+        """The number of system messages with which the context begins."""
+        self._beginning = ContextBeginning()
         self.with_blobs: list[int] = []
         """The positions in `messages` of the messages that refer to blobs."""
         for node in reversed(list(_ancestors(head))):
@@ -121,21 +156,16 @@ class BranchPath:
     def add(self, entry: Entry) -> None:
         """Append the next entry and, if it has one, its message."""
         self.entries.append(entry)
+        if self._beginning.read(entry):
+            self.system_count += 1
         message = entry.message
         if message is not None:
             if blob_digests(message):
                 self.with_blobs.append(len(self.messages))
-            if isinstance(message, SystemMessage) and not self._has_begun:
-                self.system_count += 1
-            else:
-                self._has_begun = True
             self.messages.append(message)
-        elif isinstance(entry.payload, Feedback):
-            self._has_begun = True
         elif entry.clears_context:  # system messages have no blobs
             del self.messages[self.system_count :]
             self.with_blobs.clear()
-            self._has_begun = False
 
 
 # `gc=False`: nothing in the tree points to a branch, so it is never part of a cycle.

@@ -97,6 +97,31 @@ def test_a_context_with_anything_but_system_messages_is_cleared(
         run(main())
 
 
+def test_a_context_with_a_system_message_after_a_redacted_prompt_is_cleared(
+    project: Path, home: Path
+) -> None:
+    """The clear removes the system message, which the redaction must not send again."""
+
+    async def main() -> None:
+        async with open_user_session(project) as user:
+            await user.send("One?")
+            await user.session.run_command("clear")
+            state = user.session.state
+            prompt = state.conversation.append(ChatMessage.user("A secret."))
+            state.conversation.append(ChatMessage.system("Be brief."))
+            state.store.redact(state.conversation.id, prompt.id, actor="ada", reason="private")
+            session = user.session.status.session
+        async with open_user_session(project, resume=session) as user:
+            for _ in range(2):
+                await user.session.run_command("clear")
+            assert len(clears(user)) == 2
+            texts = [message.text for message in user.session.state.conversation.messages()]
+            assert "Be brief." not in texts
+
+    with scripted_model(home, "First."):
+        run(main())
+
+
 def test_the_context_is_not_cleared_during_a_run(project: Path, home: Path) -> None:
     gate = threading.Event()
 
