@@ -25,6 +25,20 @@ def rows_of_calls(count: int) -> JsonObjects:
     ]
 
 
+def rows_of_results(count: int) -> JsonObjects:
+    """Return one long turn: a call without a result, then calls with one."""
+    rows: JsonObjects = [
+        {"kind": "user", "content": "x"},
+        {"kind": "tool_call", "data_json": {"tool_call_id": "never", "name": "read"}},
+    ]
+    for number in range(count):
+        call = {"tool_call_id": f"c{number}", "name": "read"}
+        result = {"tool_call_id": f"c{number}", "output": "x", "success": True}
+        rows.append({"kind": "tool_call", "data_json": call})
+        rows.append({"kind": "tool_result", "data_json": result})
+    return rows
+
+
 def audit_log_of_unanswered_calls(count: int) -> dict[str, JsonObjects]:
     """Return the calls of two tools, of which only those of the second are answered, without ids."""
     unanswered = [
@@ -48,6 +62,7 @@ def audit_log_of_unanswered_calls(count: int) -> dict[str, JsonObjects]:
     [
         ("rows", rows_of_system),
         ("rows", rows_of_calls),
+        ("rows", rows_of_results),
         ("audit", audit_log_of_unanswered_calls),
     ],
 )
@@ -68,3 +83,12 @@ def test_the_texts_of_a_turn_are_searched_for_calls_once() -> None:
     data = json.dumps({"entries": entries}).encode()
     names = calls_of(lambda: FORMATS["audit"].decode(data))
     assert names.count("tool_calls") < 10
+
+
+def test_the_cost_of_writing_a_long_turn_grows_with_it_and_no_faster() -> None:
+    def steps(count: int) -> int:
+        decoded = FORMATS["rows"].decode(json.dumps(rows_of_results(count)).encode())
+        return steps_of(lambda: FORMATS["rows"].encode(decoded.header, decoded.entries))
+
+    steps(4)  # the first use fills caches
+    assert steps(400) < 5 * steps(100)

@@ -78,6 +78,7 @@ from steno.records.entry import (
     ShellCommand,
 )
 from tests import every_payload
+from tests.acceptance.costs import steps_of
 
 NOON = datetime(2024, 5, 17, 12, tzinfo=UTC)
 CALL = ToolCall(id="c1", name="read", arguments='{"path":"a.py"}')
@@ -484,6 +485,23 @@ def test_a_list_without_parents_is_read_in_its_order() -> None:
     ]
     calls = calls_by_entry(entries)
     assert {id: call.name for id, call in calls.items()} == {"2": "read", "4": "write"}
+
+
+@pytest.mark.parametrize("branches", [1, 2])
+def test_the_cost_of_finding_calls_grows_with_the_entries_and_no_faster(branches: int) -> None:
+    """One turn has all calls, and the entries of its branches alternate."""
+
+    def steps(count: int) -> int:
+        calls = [ToolCall(id=f"c{number}", name="read") for number in range(count)]
+        entries = [Entry(id="turn", payload=ChatMessage.assistant(None, calls))]
+        for number in range(count):
+            before = entries[-branches].id if number >= branches else "turn"
+            result = ChatMessage.tool_result(f"c{number}", "text")
+            entries.append(Entry(id=f"e{number}", parent=before, payload=result))
+        assert len(calls_by_entry(entries)) == count
+        return steps_of(lambda: calls_by_entry(entries))
+
+    assert steps(400) < 5 * steps(100)
 
 
 @pytest.mark.requirement("S2-24")

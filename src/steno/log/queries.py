@@ -5,7 +5,7 @@ Each function expects entries in the order in which `Conversation.entries` retur
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
@@ -455,35 +455,56 @@ class _CallLink(NamedTuple):
     call: AnyToolCall
 
 
-def _link_calls(entries: Iterable[Entry]) -> Iterator[_CallLink]:
-    """Yield the call of each approval and each result: the nearest one with its id before it.
+def _link_calls(entries: Iterable[Entry]) -> list[_CallLink]:
+    """Return the call of each approval and each result: the nearest one with its id before it.
 
-    The entries before an entry are its parents, so that calls of other branches do not count. An
-    entry whose parent is unknown follows the entry before it, as in a list without parents.
+    The entries before an entry are its parents, so that calls of other branches do not count. The
+    entries are visited as a tree, so that `calls` always has the calls before the current entry and
+    no search for them is needed.
     """
     unique = list({entry.id: entry for entry in entries}.values())
-    has_parents = any(entry.parent is not None for entry in unique)
-    numbers: dict[str, int] = {}
-    parents: list[int] = []
-    turns: dict[str, dict[int, tuple[str, AnyToolCall]]] = {}
-    for number, entry in enumerate(unique):
-        is_root = entry.parent is None and has_parents
-        parent = -1 if is_root else numbers.get(entry.parent or "", number - 1)
+    roots, children = _entry_tree(unique)
+    calls: dict[str, list[tuple[str, AnyToolCall]]] = {}
+    links: dict[int, _CallLink] = {}
+    # A number is an entry to visit; calls are those of a turn whose later entries were visited.
+    remaining: list[int | tuple[AnyToolCall, ...]] = [*roots]
+    while remaining:
+        number = remaining.pop()
+        if isinstance(number, tuple):
+            for call in number:
+                calls[call.id].pop()
+            continue
+        entry = unique[number]
         match entry.payload:
-            case AssistantMessage(tool_calls=calls):
-                for call in calls:
-                    turns.setdefault(call.id, {})[number] = (entry.id, call)
+            case AssistantMessage(tool_calls=turn_calls):
+                for call in turn_calls:
+                    calls.setdefault(call.id, []).append((entry.id, call))
+                remaining.append(turn_calls)
             case Approval(call_id=call_id) | ToolResultMessage(tool_call_id=call_id):
-                candidates = turns.get(call_id, {})
-                nearest = parent
-                while nearest >= 0 and candidates and nearest not in candidates:
-                    nearest = parents[nearest]
-                if nearest in candidates:
-                    yield _CallLink(entry, *candidates[nearest])
+                if found := calls.get(call_id):
+                    links[number] = _CallLink(entry, *found[-1])
             case _:
                 pass
+        remaining += children[number]
+    return [links[number] for number in sorted(links)]
+
+
+def _entry_tree(entries: Sequence[Entry]) -> tuple[list[int], list[list[int]]]:
+    """Return the numbers of the entries without a parent, and of the children of each entry.
+
+    An entry whose parent is unknown follows the entry before it, as in a list without parents.
+    """
+    has_parents = any(entry.parent is not None for entry in entries)
+    numbers: dict[str, int] = {}
+    roots: list[int] = []
+    children: list[list[int]] = []
+    for number, entry in enumerate(entries):
+        is_root = entry.parent is None and has_parents
+        parent = -1 if is_root else numbers.get(entry.parent or "", number - 1)
+        (roots if parent < 0 else children[parent]).append(number)
+        children.append([])
         numbers[entry.id] = number
-        parents.append(parent)
+    return roots, children
 
 
 # -- search ----------------------------------------------------------------------------------
