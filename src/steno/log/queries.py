@@ -78,7 +78,7 @@ def check_label_text(text: str) -> None:
 
 
 def last_message(entries: Sequence[Entry], *, with_shell: bool = False) -> Entry | None:
-    """Return the last entry with a message in the context; None if there is no such entry.
+    """Return the last entry with a message after the last clear; None if there is no such entry.
 
     Shell commands count as messages only if `with_shell` is set.
     """
