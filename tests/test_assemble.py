@@ -109,6 +109,40 @@ def test_a_call_with_the_id_of_an_earlier_call_gets_an_id_of_its_own() -> None:
     assert conversation.outstanding == ("c1", "made_0")
 
 
+@pytest.mark.requirement("P-21")
+@pytest.mark.parametrize("late_name", [None, "write"])
+def test_a_late_id_of_an_earlier_call_is_that_of_the_call_at_its_index(
+    late_name: str | None,
+) -> None:
+    message, events = assemble(
+        ToolCallDelta(0, "c1", "read", "{}"),
+        ToolCallDelta(1, None, "write", ""),
+        ToolCallDelta(1, "c1", late_name, '{"n": '),
+        ToolCallDelta(1, "c1", None, "1}"),
+        Finished(StopReason.TOOL_USE),
+    )
+    assert [(call.id, call.name, call.arguments) for call in message.tool_calls] == [
+        ("c1", "read", "{}"),
+        ("made_0", "write", '{"n": 1}'),
+    ]
+    late = [event.id for event in events if isinstance(event, ToolCallDelta) and event.id]
+    assert late == ["made_0"]
+
+
+@pytest.mark.requirement("P-21")
+def test_an_end_with_the_id_of_an_earlier_call_ends_the_call_without_id_at_its_index() -> None:
+    _, events = assemble(
+        ToolCallDelta(0, "c1", "read", "{"),
+        ToolCallDelta(1, None, "write", "{}"),
+        ToolCallEnd(1, "c1"),
+        ToolCallDelta(0, "c1", None, "}"),
+        Finished(StopReason.TOOL_USE),
+    )
+    ended = [event.call for event in events if isinstance(event, ToolCallEnd)]
+    found = [(call.name, call.arguments) for call in ended if call is not None]
+    assert found == [("write", "{}"), ("read", "{}")]
+
+
 def begun_and_ended(first: str, second: str) -> list[Event]:
     return [
         *(ToolCallBegin(0, "c1", first), ToolCallDelta(0, arguments_delta='{"n": 1}')),

@@ -107,10 +107,10 @@ class ToolCallDraft:
         *("is_escaped", "name", "number", "own_id", "parts", "scanned", "seal"),
     )
 
-    def __init__(self, number: int, id: str | None, name: str | None) -> None:
+    def __init__(self, number: int, name: str | None) -> None:
         self.number: int = number
         self.index: int | None = None
-        self.id: str | None = id
+        self.id: str | None = None
         self.name: str | None = name
         self.parts: list[str] = []
         self.seal: Seal | None = None
@@ -420,12 +420,15 @@ class Assembler:
     def _find_by_id(self, index: int | None, id: str | None) -> ToolCallDraft | None:
         """Return the call to which the provider gave an id; if there are several, that at `index`.
 
-        If none of them is at `index`, return the latest one.
+        If none of them is at `index`, return the latest one. If the call at `index` has no id yet,
+        return None: the id may be that of this call, which another call has too.
         """
         if id is None:
             return None
         call = None if index is None else self._call_by_index.get(index)
-        return call if call is not None and call.id == id else self._call_by_id.get(id)
+        if call is None or call.id not in (None, id):
+            return self._call_by_id.get(id)
+        return None if call.id is None else call
 
     def _starts_another(self, call: ToolCallDraft, name: str | None, fragment: str) -> bool:
         if name is None or call.name is None:
@@ -440,28 +443,32 @@ class Assembler:
     ) -> tuple[str | None, str | None]:
         """Set the id and the name of a call if they are missing.
 
-        Return the id and the name that were set, and None in place of a value that was not set.
+        Return the id of the message and the name, and None in place of a value that was not set.
         """
         late_id = id if call.id is None else None
         late_name = name if call.name is None else None
         call.built = None
         if late_id is not None:
-            call.id, call.own_id = late_id, None
-            self._call_by_id[late_id] = call
+            late_id = self._set_id(call, late_id)
         if late_name is not None:
             call.name = late_name
         return late_id, late_name
 
+    def _set_id(self, call: ToolCallDraft, id: str) -> str:
+        """Set the id that the provider sent, and return the id of the call in the message."""
+        call.id = id
+        # The results of two calls with one id would be mixed up.
+        call.own_id = self._new_id() if id in self._call_by_id else None
+        self._call_by_id[id] = call
+        return call.own_id or id
+
     def _open_call(self, index: int | None, id: str | None, name: str | None) -> ToolCallBegin:
-        call = ToolCallDraft(len(self._calls), id, name)
+        call = ToolCallDraft(len(self._calls), name)
         self._set_index(call, index)
-        if id in self._call_by_id:
-            call.own_id = self._new_id()  # the results of two calls with one id would be mixed up
+        own_id = None if id is None else self._set_id(call, id)
         self._calls.append(call)
         self._drafts.append(call)
-        if id is not None:
-            self._call_by_id[id] = call
-        return ToolCallBegin(call.number, call.own_id or id, name)
+        return ToolCallBegin(call.number, own_id, name)
 
     def _set_index(self, call: ToolCallDraft, index: int | None) -> None:
         if index is None:

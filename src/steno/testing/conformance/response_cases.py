@@ -252,13 +252,18 @@ def repeated_ids(server: ScriptedServer) -> None:
             *(CallFragment(0, "a", "read", ""), CallFragment(1, "a", "write", "")),
             *(CallFragment(0, None, None, first), CallFragment(1, None, None, second)),
         ),
+        (
+            *(CallFragment(0, "a", "read", first), CallFragment(1, None, "write", "")),
+            CallFragment(1, "a", None, second),
+        ),
     )
     sent = [script for script in scripts if is_expressible(server, *script, _TOOL_USE_END)]
     if not sent:
         raise NotExpressible("two calls with the same id")
     for script in sent:
         calls = decode_script(server, *script, _TOOL_USE_END).message.tool_calls
-        names = [line.name for line in script if isinstance(line, CallFragment | WholeCall)]
+        lines = [line for line in script if isinstance(line, CallFragment | WholeCall)]
+        names = [line.name for line in lines if line.name is not None]
         wanted = list(zip(names, (first, second), strict=False))
         expect([(call.name, call.arguments) for call in calls], wanted, "names and arguments")
         expect([call.id == "a" for call in calls], [True, False], "which calls have the id")
