@@ -23,12 +23,15 @@ from steno import (
     Message,
     MessageRole,
     Request,
+    SystemMessage,
+    Text,
     TextDelta,
     ThinkingDelta,
     ToolCall,
     ToolCallDelta,
     ToolDefinition,
     ToolResult,
+    UserMessage,
 )
 from steno.codec import (
     decode_message,
@@ -84,6 +87,16 @@ def test_a_value_is_made_in_a_few_steps(kind: str) -> None:
     make = CONSTRUCTIONS[kind]("Hello")
     make()
     assert steps_of(make) < FEW_STEPS
+
+
+@pytest.mark.requirement("NFR-004a-01")
+@pytest.mark.parametrize("make", [SystemMessage, UserMessage])
+def test_a_block_of_a_prompt_is_checked_in_one_pass(
+    make: type[SystemMessage | UserMessage],
+) -> None:
+    few, many = (Text("x"),) * 20, (Text("x"),) * 120
+    steps = steps_of(partial(make, many)) - steps_of(partial(make, few))
+    assert steps < 5 * (len(many) - len(few))
 
 
 @pytest.mark.requirement("NFR-004a-01")

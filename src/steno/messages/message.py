@@ -209,16 +209,8 @@ class _NonBlankMessage(ChatMessage, frozen=True):
     def __post_init__(self) -> None:
         if not _check_blocks(self, self._allowed_blocks):
             refuse(self, "text must not be blank", code="blank", field="text")
-        if len(self.content) > 1:
-            self._refuse_empty_texts()
         if self.extras is not None or self.unknown is not NOTHING:
             check_fields(self)
-
-    def _refuse_empty_texts(self) -> None:
-        for number, block in enumerate(self.content):
-            if type(block) is Text and not block.text:
-                field = f"content[{number}]"
-                refuse(self, f"{field} is an empty text", code="empty", field=field)
 
     @property
     def text(self) -> str:
@@ -447,20 +439,32 @@ def _as_blocks(parts: Iterable[BlockT], place: str) -> tuple[BlockT, ...]:
 def _check_blocks(message: _NonBlankMessage | ToolResultMessage, allowed: frozenset[type]) -> bool:
     """Refuse block types outside `allowed`; return whether there is more than blank text.
 
-    In a system message, an opaque block does not count, since only text instructs the model.
+    In a system message, an opaque block does not count, since only text instructs the model. An
+    empty text beside other content is refused, unless the message allows it.
     """
     content = message.content
     if type(content) is not tuple:
         _refuse_content(message)
-    has_content = False
+    has_content = has_empty_text = False
     for block in content:
         if type(block) is Text:
-            has_content = has_content or not (not block.text or block.text.isspace())
+            if not block.text:
+                has_empty_text = True
+            elif not has_content:
+                has_content = not block.text.isspace()
         elif type(block) in allowed:
             has_content = has_content or type(message) is not SystemMessage
         else:
             check_elements(message, "content", content, allowed)
+    if has_empty_text and has_content and not message.allows_empty_text:
+        _refuse_empty_text(message)
     return has_content
+
+
+def _refuse_empty_text(message: _NonBlankMessage | ToolResultMessage) -> NoReturn:
+    texts = [block.text if type(block) is Text else None for block in message.content]
+    field = f"content[{texts.index('')}]"
+    refuse(message, f"{field} is an empty text", code="empty", field=field)
 
 
 def _refuse_content(message: ChatMessage) -> NoReturn:
