@@ -91,6 +91,16 @@ def test_a_text_that_cannot_be_read_is_not_an_empty_text(wire: Wire) -> None:
     assert not any(isinstance(block, Opaque) and block.is_empty_text for block in blocks)
 
 
+@pytest.mark.parametrize("wire", [openai_chat, openai_responses, anthropic_messages])
+def test_a_foreign_block_of_the_type_empty_text_is_not_an_empty_text(wire: Wire) -> None:
+    recorded = prompt(wire, "Hi")
+    [*_, user] = recorded["input" if wire is openai_responses else "messages"]
+    user["content"] = [{"type": "empty_text", "text": "Stop."}]
+    [block] = wire.decode_request(msgspec.json.encode(recorded)).messages[-1].content
+    assert isinstance(block, Opaque)
+    assert not block.is_empty_text
+
+
 def test_an_empty_text_of_a_result_stays_a_text() -> None:
     content = [{"type": "text", "text": "a"}, {"type": "text", "text": ""}]
     result = {"role": "tool", "tool_call_id": "c1", "content": content}

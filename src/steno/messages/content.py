@@ -217,8 +217,11 @@ class Resource(_ContentBlock, frozen=True, tag="resource", kw_only=True):
 # -- unknown blocks --------------------------------------------------------------------------
 
 
-EMPTY_TEXT_KIND: Final = "empty_text"
-"""The kind of an `Opaque` block that is an empty text of a system or user message."""
+EMPTY_TEXT_KIND: Final = "$empty_text"
+"""The kind of an `Opaque` block that is an empty text of a system or user message.
+
+It begins with `$`, so that it is not the type of a block of a provider.
+"""
 
 
 @final
