@@ -23,6 +23,7 @@ from steno.json_object import is_json_text, replace_lone_surrogate_escapes
 from steno.messages.call import AnyToolCall, InvalidToolCall, build_call, map_tool_name
 from steno.messages.content import EMPTY_TEXT_KIND, Image, ImageData, ImageUrl, Opaque, Text
 from steno.messages.message import Message, UserMessage
+from steno.messages.request import MAX_TEMPERATURE
 from steno.messages.tool import ToolDefinition
 from steno.schema import close_objects
 from steno.values import FORM_KEY
@@ -364,7 +365,7 @@ def take_settings(
     limit: str | None,
     stop: str | None = None,
     top_p: str = "top_p",
-    highest_temperature: float = 2,
+    highest_temperature: float = MAX_TEMPERATURE,
 ) -> Members:
     """Take the temperature, `top_p`, token limit and stop sequences of a request.
 

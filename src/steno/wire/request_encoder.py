@@ -135,8 +135,17 @@ class ChangeCollector:
         kind: str = "",
     ) -> None:
         """Add a change at the current place; `at` is appended to the place."""
-        place = self.place + at
-        self.found.append(Change(code, reason, place, None, value, names, number, target, kind))
+        change = Change(
+            code,
+            reason,
+            self.place + at,
+            value=value,
+            names=names,
+            number=number,
+            target=target,
+            kind=kind,
+        )
+        self.found.append(change)
 
 
 @final
