@@ -66,7 +66,7 @@ def test_changes_and_losses_are_reported_with_their_entries(address: str, home: 
     report = lines[8:]
     assert report[:3] == [
         "#3: the system message explains plan mode (mode)",
-        "#2: call_unanswered: add a result with a note that none was recorded (repaired)",
+        "#2: added a note in place of the result of a call, which is missing (repaired)",
         "#1: block 1 (image/png): the model does not accept images; a note is sent instead (image_left_out)",
     ]
     assert any(line.startswith("#2 ") and line.endswith("(seal)") for line in report[3:])
@@ -188,7 +188,7 @@ def test_feedback_and_summaries_are_shown_as_the_model_gets_them(address: str) -
         "    Sure?",
         "",
         "#4: a summary replaces the earlier messages (compacted)",
-        "#3: sent as a user message (feedback)",
+        "#3: the feedback on an earlier message is sent as a user message (feedback)",
     ]
 
 

@@ -1,8 +1,7 @@
 """The texts of all changes, by code and reason, and the choice of changes that the user sees.
 
 Wires, the context builder and file formats report changes as data (`steno.messages.change`).
-This module contains their texts, except for those of repairs (`explain_repair`). No code parses the
-texts.
+This module contains their texts. No code parses the texts.
 
 Most fields that a server ignores need no attention; they are counted and reported in one line. The
 same content in another form, such as two messages that are merged, is not reported. All other
@@ -20,6 +19,7 @@ from typing import Final, TypeAlias
 from steno.formats.format import OUTCOME_FIELD
 from steno.messages.change import Change, ChangeCode, explain_repair
 from steno.messages.content import OWN_FORMAT
+from steno.messages.order import OrderCode
 from steno.render.quantities import format_count
 
 _MAX_LISTED_NAMES: Final = 8
@@ -62,8 +62,6 @@ def omission_names(change: Change) -> list[str]:
 
 
 def _sentence(change: Change) -> str:
-    if change.code is ChangeCode.REPAIRED:
-        return explain_repair(change)
     template = SENTENCES[change.code].get(change.reason)
     if template is None:  # reported by a wire of another package
         reason_text = change.reason.replace("_", " ")
@@ -96,6 +94,7 @@ _FIELD_LABELS: Final = {
     "about": "facts about the session (folder, program)",
     "unknown_members": "unknown members",
     "text_boundaries": "the boundaries between texts",
+    "system_position": "the position of a system message, which becomes part of the system prompt",
     "resolution": "references and how they were read (paths, digests, recognition)",
 }
 """Labels of omissions that are not fields of a message."""
@@ -253,11 +252,27 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
             "block {number} ({target}): the model does not accept images; a note is sent instead"
         )
     },
+    ChangeCode.REPAIRED: {
+        OrderCode.SYSTEM_MISSING: "added a system message",
+        OrderCode.SYSTEM_NOT_FIRST: "moved an instruction to the first message",
+        OrderCode.NOT_ALTERNATING: "merged a message with the one before it",
+        OrderCode.TURN_EMPTY: "left out an empty turn",
+        OrderCode.CALL_ID_REPEATED: "gave a call another id, because an earlier call has its id",
+        OrderCode.CALL_ID_REUSED: "gave a call another id, because an earlier turn used its id",
+        OrderCode.CALL_UNANSWERED: "added a note in place of the result of a call, which is missing",
+        OrderCode.RESULT_ORPHANED: "left out a tool result that answers no call",
+        OrderCode.RESULT_REPEATED: "left out the second result of a call",
+        OrderCode.RESULT_EARLY: "moved a result after its call",
+        OrderCode.RESULT_LATE: "moved a result up to its call",
+        OrderCode.RESULTS_REORDERED: "put the results in the order of their calls",
+    },
     ChangeCode.RESOURCE_LEFT_OUT: {"to_save_room": explain_repair},
     ChangeCode.TOOLS_LEFT_OUT: {
         "model_without_tools": "the model does not accept tools: {number} definitions are left out"
     },
-    ChangeCode.FEEDBACK: {"sent_as_user_message": "sent as a user message"},
+    ChangeCode.FEEDBACK: {
+        "sent_as_user_message": "the feedback on an earlier message is sent as a user message"
+    },
     ChangeCode.MODE: {"in_system_message": "the system message explains {value} mode"},
     ChangeCode.REDACTED: {"taken_out": "{value}: redacted"},
     ChangeCode.UNKNOWN: {"not_understood": _sentence_of_unknown_entry},
@@ -278,7 +293,7 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
         "only_this_branch": "only this branch is in the file",
     },
 }
-"""The sentences by code and reason. Reasons of `REPAIRED` are codes of `steno.messages.order`."""
+"""The sentences by code and reason."""
 
 _WHOLE_SENTENCES: Final = frozenset({"blob_missing", "only_active_branch", "only_this_branch"})
 """Reasons of `NOT_EXPORTED` whose text is a sentence; the other texts name the omitted content."""
