@@ -30,7 +30,7 @@ from steno.context import ContextBuilder, ModelTarget
 from steno.formats import FORMATS, build_records, message_of_row
 from steno.log.conversation import Conversation
 from steno.messages.change import Change, ChangeCode
-from steno.records.entry import Clear, Mode, ModeChange
+from steno.records.entry import Clear, Mode, ModeChange, Payload
 from steno.records.stored_record import Header
 from steno.store import MemoryStore
 from steno.testing import entries, json_object_texts, texts
@@ -399,6 +399,19 @@ def test_messages_of_other_origin_are_written_as_rows_and_read_again() -> None:
     found = ROWS.decode(exported.data).entries
     assert found == conversation.entries()
     assert isinstance(found[-1].payload, ModeChange)
+
+
+def test_a_later_system_message_that_becomes_part_of_the_prompt_is_reported() -> None:
+    """A context that was cleared does not contain the message, but the system prompt does."""
+    found: list[Payload] = [SystemMessage((Text("S"),)), SystemMessage((Text("Late"),)), Clear()]
+    exported = ROWS.encode(
+        Header(id="s"), [Entry(id=f"e{n}", payload=payload) for n, payload in enumerate(found)]
+    )
+    assert [(loss.place, loss.names) for loss in exported.losses if loss.entry] == [
+        ("entries[1]", ("system_position",))
+    ]
+    again = ROWS.decode(exported.data)
+    assert not ROWS.encode(Header(id="s"), again.entries).losses[1:]
 
 
 def test_content_that_a_row_cannot_express_is_reported() -> None:

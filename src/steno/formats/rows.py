@@ -417,7 +417,10 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     for number, entry in enumerate(entries):
         plain = _build_rows(entry, calls)
         differences = _read_differences(entry, len(plain))
-        losses.add_omitted(f"entries[{number}]", entry, _omitted_fields(entry, plain, losses))
+        omitted = _omitted_fields(entry, plain, losses)
+        if number and isinstance(entry.payload, SystemMessage):
+            omitted.append("system_position")
+        losses.add_omitted(f"entries[{number}]", entry, omitted)
         for columns, difference in zip(plain, differences, strict=True):
             row = write_object(restore_members(columns, difference.columns) or columns)
             if difference.at is None:
