@@ -28,6 +28,7 @@ message, so that an imported file is exported unchanged. Messages of unknown typ
 from __future__ import annotations
 
 import math
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import compress
@@ -150,8 +151,9 @@ class _Calls:
 
     def __init__(self) -> None:
         self._calls: dict[str, AnyToolCall] = {}
-        self._outstanding: dict[str, AnyToolCall] = {}
-        self._outstanding_by_tool: dict[str, dict[str, AnyToolCall]] = {}
+        # Not `dict`: the first key of a dict is found by a scan over all deleted keys before it.
+        self._outstanding: OrderedDict[str, AnyToolCall] = OrderedDict()
+        self._outstanding_by_tool: dict[str, OrderedDict[str, AnyToolCall]] = {}
         """The calls of `_outstanding` by tool name, so that a result finds its call directly."""
 
     def add(self, payload: Payload) -> None:
@@ -163,7 +165,10 @@ class _Calls:
             for call in payload.tool_calls:
                 self._remove_outstanding(call.id)
                 self._calls[call.id] = self._outstanding[call.id] = call
-                self._outstanding_by_tool.setdefault(original_tool_name(call), {})[call.id] = call
+                of_tool = self._outstanding_by_tool.setdefault(
+                    original_tool_name(call), OrderedDict()
+                )
+                of_tool[call.id] = call
         elif isinstance(payload, ToolResultMessage):
             self._remove_outstanding(payload.tool_call_id)
 
@@ -182,7 +187,7 @@ class _Calls:
 
         An empty name matches any tool. The id is used for a tool result that has no call id.
         """
-        calls = self._outstanding_by_tool.get(tool_name, {}) if tool_name else self._outstanding
+        calls = self._outstanding_by_tool.get(tool_name, ()) if tool_name else self._outstanding
         return next(iter(calls), None)
 
 
