@@ -75,6 +75,18 @@ def test_a_command_that_there_is_not_names_the_one_that_is_meant(project: Path) 
     run(main())
 
 
+@pytest.mark.parametrize("name", ["clear", "retry", "compact"])
+def test_a_command_without_argument_refuses_one(name: str, project: Path) -> None:
+    async def main() -> None:
+        async with open_user_session(project, flags=OFFLINE) as user:
+            with pytest.raises(InvalidValue) as caught:
+                await user.session.run_command(name, "now")
+            assert (caught.value.code, caught.value.place) == ("no_argument", f"/{name}")
+            assert user.session.state.conversation.entries() == ()
+
+    run(main())
+
+
 def test_resume_needs_the_name_of_a_session(project: Path) -> None:
     async def main() -> None:
         async with open_user_session(project, flags=OFFLINE) as user:

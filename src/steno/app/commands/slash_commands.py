@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from steno import app
-from steno.app.commands.arguments import CommandParser
+from steno.app.commands.arguments import CommandParser, UsageError
 from steno.app.commands.context import CommandContext, CommandDefinition, OpenBranch
 from steno.app.commands.report import Paragraph, Report, code, text_report
 from steno.app.commands.table import SLASH_COMMANDS_BY_NAME
@@ -65,6 +65,8 @@ async def _run_command(context: CommandContext, name: str, text: str) -> Report:
         raise Missing(f"unknown command; {hint}", code="no_such_command", place=f"/{name}")
     if command.is_interface:
         raise _terminal_only(name)
+    if text.strip() and not command.argument:
+        raise UsageError("this command has no argument", code="no_argument", place=f"/{name}")
     definition = command.load()
     parser = CommandParser(prog=f"/{name}", add_help=False, epilog=definition.epilog)
     definition.add_to(parser, in_terminal=True)
@@ -202,9 +204,10 @@ async def _run_clear(session: app.AgentSession, _: str) -> Report:
     if not session.clear_context():
         return _sentence("The context is already empty.")
     return _sentence(
-        "The context is empty. The session keeps all messages; ",
+        "The context is empty. The session keeps all messages; to continue from one of them, "
+        "fork it in ",
         code("/tree"),
-        " returns to one of them.",
+        ".",
     )
 
 
