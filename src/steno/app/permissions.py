@@ -34,7 +34,6 @@ from steno.messages.call import (
     BUILTIN_TOOL_NAMES,
     MCP_TOOL_PREFIX,
     ToolCall,
-    original_tool_name,
 )
 from steno.ports import GrantScope, Tool
 from steno.store.atomic_files import make_folder, open_draft, open_locked, translate_os_errors
@@ -110,7 +109,7 @@ def build_rule_hint(
     ]
     if not rules or not uncovered:
         return None
-    text = f"{original_tool_name(call)}: the allow rules do not cover: {', '.join(uncovered)}"
+    text = f"{call.name}: the allow rules do not cover: {', '.join(uncovered)}"
     return Notice(NoticeKind.CONTEXT, text, "allowed_in_part")
 
 

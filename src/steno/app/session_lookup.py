@@ -150,8 +150,10 @@ def _last_known_write(store: Store, session: str) -> datetime:
     if len(read) < number:  # the entries at the end may be from the file
         ends = {}
     imported = set(list(read)[:number])
-    written = [time for id, time in (read | ends).items() if id not in imported and time]
-    written_at = written[-1] if written else None
+    written = [time for id, time in read.items() if id not in imported and time]
+    # The ends of branches that were not read are later than all that was read.
+    unread = [time for id, time in ends.items() if id not in read and id not in imported and time]
+    written_at = max(unread, default=written[-1] if written else None)
     return (written_at if header is None else _time_of_change(header, written_at)) or _EARLIEST
 
 

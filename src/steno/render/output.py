@@ -80,6 +80,7 @@ def print_line(text: str) -> None:
     escape_unencodable_output()
     with report_write_errors(STDOUT):
         sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
 
 
 def escape_unencodable_output() -> None:

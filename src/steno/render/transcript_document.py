@@ -439,10 +439,10 @@ class _DocumentBuilder:
             name = f"content[{number}] (image)"
             if not isinstance(block, Image) or self._is_shown(block):
                 continue
-            if name not in names:
-                names.append(name)
             if self._is_resolved(entry, number, block):
-                names.remove(name)
+                names = [other for other in names if other != name]
+            elif name not in names:
+                names.append(name)
         if entry.unknown and entry.is_understood:
             names.append("unknown_members")
         if set(entry.audit or ()).difference(name for _, name in AUDIT_ORIGIN_KEYS):

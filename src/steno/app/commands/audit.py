@@ -191,7 +191,7 @@ def _describe_missing_decision(decision: str | None, log: SessionLog) -> str:
     decisions = dict.fromkeys(chain.from_iterable(entry_decisions(e, approvals) for e in entries))
     if decision is None or not decisions or decision in decisions:
         return ""
-    listed = [terminal_line(decision) for decision in decisions]
+    listed = [terminal_line(decision) for decision in decisions if decision]
     return f"; this session has no decision {terminal_line(decision)}, only {', '.join(listed)}"
 
 
