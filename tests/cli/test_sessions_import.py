@@ -13,6 +13,7 @@ import pytest
 
 from steno import ChatMessage, Image, ImageData
 from steno.app.session_import import ImportedFile, add_session_file, read_session_file
+from steno.cli.arguments import ExitStatus
 from steno.codec import Document, encode_document, encode_messages
 from steno.formats import detect_format
 from steno.ids import utc_now
@@ -214,6 +215,38 @@ def test_a_single_object_is_imported(
         [header] = store.headers()
         [message] = store.open(header.id).messages()
     assert (message.role, message.text) == ("user", "Hi")
+
+
+UNREADABLE_DOCUMENTS: dict[str, dict[str, Any]] = {
+    "no version, unknown member": {
+        "entries": [
+            {"id": "m1", "payload": {"type": "user", "content": [{"type": "text", "text": "a"}]}},
+            {"id": "m2", "parent": "m1", "payload": {"type": "label", "target": "m1", "n": 1}},
+        ],
+        "mood": 1,
+    },
+    "newer version without id": {"entries": [{"v": 9, "payload": {"type": "user"}}]},
+    "newer version, empty id": {"entries": [{"v": 9, "id": "", "payload": {"type": "user"}}]},
+}
+
+
+@pytest.mark.requirement("P-08")
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("store", ["sqlite:a.db", "jsonl:a"])
+@pytest.mark.parametrize("document", UNREADABLE_DOCUMENTS.values(), ids=UNREADABLE_DOCUMENTS)
+def test_a_file_with_unknown_parts_is_stored_as_it_is_read_again(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    document: dict[str, Any],
+    store: str,
+    indent: int | None,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = json.dumps({"version": 2} | document, indent=indent).encode()
+    assert run_steno("sessions", "import", "-", "--store", store, data=data).status == 0
+    verified = run_steno("verify", "last", "--store", store)
+    assert verified.status in (ExitStatus.OK, ExitStatus.INCOMPLETE)  # a newer version
+    assert run_steno("sessions", "export", "last", "--store", store, "--quiet").status == 0
 
 
 # -- the same file twice -------------------------------------------------------------------------

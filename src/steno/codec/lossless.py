@@ -24,7 +24,7 @@ from typing import (
 import msgspec
 from msgspec.structs import fields
 
-from steno.codec.json_scanner import split_array, split_object
+from steno.codec.json_scanner import replace_line_breaks, split_array, split_object
 from steno.errors import InvalidValue
 from steno.json_object import JsonObject, raw_members
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall
@@ -35,6 +35,7 @@ from steno.values import PRECHECKED, RawJson, Value, is_prechecked, union_member
 
 ValueT = TypeVar("ValueT", bound=Value)
 _PAYLOAD_TAG_FIELD: Final = "type"
+_DEFAULT_VERSION: Final = b"%d" % BASE_VERSION
 _ENTRY_VERSIONS: Final = [b"%d" % version for version in range(BASE_VERSION, FORMAT_VERSION + 1)]
 _REASONS_WITHOUT_VALUE: Final = {
     "field_unknown": "it contains an unknown field",
@@ -188,9 +189,9 @@ def read_entry(raw: bytes, place: str, warn: WarningCallback) -> Entry:
     """
     members = {name: value for name, _, value in split_object(raw) or ()}
     try:
-        version = members.get("v", b"")
+        version = members.get("v", _DEFAULT_VERSION)
         if version not in _ENTRY_VERSIONS:
-            number = version.decode() if version.isdigit() else "missing or invalid"
+            number = version.decode() if version.isdigit() else "invalid"
             raise UnreadablePart(f"its version is {number[:_MAX_TAG_CHARACTERS]}")
         return read_value(raw, Entry, place, warn)
     except UnreadablePart as exc:
@@ -210,7 +211,7 @@ def read_entry(raw: bytes, place: str, warn: WarningCallback) -> Entry:
 def _id_from_digest(raw: bytes) -> str:
     import hashlib  # noqa: PLC0415 - it loads OpenSSL, and most programs never need it
 
-    return hashlib.sha256(raw).hexdigest()
+    return hashlib.sha256(replace_line_breaks(raw)).hexdigest()  # a store keeps it on one line
 
 
 def _read_nested(raw: bytes, nested: _NestedField, place: str, warn: WarningCallback) -> object:

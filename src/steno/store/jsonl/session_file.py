@@ -19,10 +19,10 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from threading import RLock
-from typing import BinaryIO, Final, NamedTuple, TypeAlias, final
+from typing import Annotated, BinaryIO, Final, NamedTuple, TypeAlias, final
 from zlib import crc32
 
-from msgspec import MsgspecError, Struct
+from msgspec import Meta, MsgspecError, Struct
 from msgspec.json import Decoder
 
 from steno.codec import decode_header, decode_record, encode_header, encode_record
@@ -56,7 +56,7 @@ This is a plain tuple, because an index contains very many of them.
 class _EntryIdOnly(Struct, gc=False):
     """An entry of which only the id is decoded."""
 
-    id: str
+    id: Annotated[str, Meta(min_length=1)]
 
 
 class _RecordOutline(Struct, gc=False):
