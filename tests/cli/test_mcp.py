@@ -395,7 +395,9 @@ def test_a_resource_is_read_to_stdout_or_a_file(everything: None, project: Path)
     again = run_steno("mcp", "read", "everything", FEATURES, "-o", file)
     assert again.status == 1
     assert again.code == "file_exists"
+    before = file.stat().st_ino
     assert run_steno("mcp", "read", "everything", FEATURES, "-o", file, "--force").status == 0
+    assert file.stat().st_ino != before  # replaced as a whole
     [part] = lines(run_steno("mcp", "read", "everything", FEATURES, "--json"))[0]["contents"]
     assert (part["uri"], part["mime_type"]) == (FEATURES, "text/markdown")
     assert part["text"] == text.out

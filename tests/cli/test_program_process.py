@@ -180,6 +180,29 @@ def test_a_result_that_cannot_be_written_at_once_names_stdout(
     assert output.stderr.decode().splitlines()[-1].startswith("steno: stdout: ")
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", [["export", "long"], ["export", "long", "--format=markdown"]])
+def test_output_that_is_cut_short_is_an_error(
+    tmp_path: Path, arguments: list[str], unbuffered: str
+) -> None:
+    """Without a buffer, a write to a full disk may write a part of its data and succeed."""
+    address = f"sqlite:{tmp_path / 'a.db'}"
+    with open_store(address) as store:
+        store.new(id="long").append(ChatMessage.user("x" * 300_000))
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered, "STENO_STORE": address}
+    with (tmp_path / "out").open("wb") as out:
+        output = subprocess.run(
+            ["sh", "-c", 'ulimit -f 100; exec "$@"', "sh", *COMMAND, "sessions", *arguments],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            env=environment,
+            check=False,
+            timeout=60,
+        )
+    assert output.returncode == 1
+    assert output.stderr.decode().splitlines()[-1].startswith("steno: stdout: ")
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["--version"]])
 def test_help_that_cannot_be_written_is_an_error(arguments: list[str]) -> None:
     with Path("/dev/full").open("wb") as full:

@@ -12,6 +12,7 @@ Exit status:
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -69,6 +70,7 @@ _GLOBAL_OPTIONS: Final = ("-h", "--help", "--version")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit status."""
     _open_missing_streams()
+    _buffer_output()
     try:
         return _run_and_report(sys.argv[1:] if arguments is None else arguments)
     finally:
@@ -132,6 +134,26 @@ def _open_missing_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+
+
+def _buffer_output() -> None:
+    """Give stdout and stderr a buffer if they have none, as with PYTHONUNBUFFERED.
+
+    A full disk or a signal can cut a write to an unbuffered stream short, and Python ignores that.
+    A buffer writes the rest, or raises the error.
+    """
+    for name in ("stdout", "stderr"):
+        stream: TextIO = getattr(sys, name)
+        raw: object = getattr(stream, "buffer", None)
+        if isinstance(raw, io.RawIOBase):
+            buffered = io.TextIOWrapper(
+                io.BufferedWriter(raw),
+                stream.encoding,
+                stream.errors,
+                line_buffering=True,
+                write_through=True,
+            )
+            setattr(sys, name, buffered)
 
 
 def _add_default_command(arguments: list[str]) -> list[str]:

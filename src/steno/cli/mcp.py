@@ -54,10 +54,9 @@ from steno.json_object import as_json_object, raw_members
 from steno.messages.call import ToolCall
 from steno.render.output import (
     STDOUT,
-    append_to_shared,
-    is_shared_target,
     print_json,
     report_write_errors,
+    write_file,
 )
 from steno.render.quantities import format_count
 from steno.render.table_output import StdoutPrinter, print_notice
@@ -276,11 +275,8 @@ def _check_output(options: argparse.Namespace) -> None:
 
 def _write_resource(resource: ReadResourceResult, options: argparse.Namespace) -> None:
     data = b"".join(map(part_bytes, resource.contents))
-    if options.output is not None and is_shared_target(Path(options.output)):
-        append_to_shared(Path(options.output), data)
-    elif options.output is not None:
-        with report_write_errors(options.output):
-            Path(options.output).write_bytes(data)
+    if options.output is not None:
+        write_file(Path(options.output), data)
     elif options.json:
         print_json(msgspec.json.encode(_resource_as_json(resource)))
     elif sys.stdout.isatty():
