@@ -65,7 +65,7 @@ def test_a_session_file_contains_the_images_of_a_prompt(home: Path, arguments: l
         "mime_type": "image/png",
     }
     assert last_images(model) == [f"data:image/png;base64,{image['data']}"]
-    assert "image:" not in losses
+    assert not [line for line in losses.splitlines() if line.startswith(("image:", "images "))]
 
 
 def test_an_image_from_outside_the_folder_is_in_the_session_file(
@@ -81,10 +81,11 @@ def test_an_image_from_outside_the_folder_is_in_the_session_file(
 def test_a_session_file_contains_the_text_that_was_recognised_in_an_image(home: Path) -> None:
     with scripted_model(home, "Friday.", settings=WITHOUT_VISION) as model:
         assert run_steno("-p", "When?", "--image", "words.png").status == 0
-    session, _ = export_last("session")
+    session, losses = export_last("session")
     texts = [block["text"] for block in user_blocks(session)]
     assert "".join(texts) == last_text(model)
     assert "Ship it on Friday." in texts[-1]
+    assert [line for line in losses.splitlines() if line.startswith("images ")]
 
 
 # -- files ---------------------------------------------------------------------------------------

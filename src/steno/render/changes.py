@@ -95,6 +95,7 @@ _FIELD_LABELS: Final = {
     "unknown_members": "unknown members",
     "text_boundaries": "the boundaries between texts",
     "system_position": "the position of a system message, which becomes part of the system prompt",
+    "image": "images in whose place their text was sent",
     "resolution": "references and how they were read (paths, digests, recognition)",
 }
 """Labels of omissions that are not fields of a message."""

@@ -40,6 +40,7 @@ from steno.ids import utc_now
 from steno.log.blobs import blob_digests
 from steno.log.queries import as_version_2
 from steno.messages.change import Change, ChangeCode
+from steno.messages.content import Image
 from steno.records.entry import Entry
 from steno.records.stored_record import Header
 from steno.render.changes import describe_change, format_change, is_omission, omission_names
@@ -197,7 +198,10 @@ def _encode_branch(
     if format == DOCUMENT_FORMAT:
         return _encode_document(header, entries)
     if format in _FORMATS_WITHOUT_REFERENCES:
-        entries = embed_references(entries)
+        embedded = embed_references(entries)
+        exported = FORMATS[format].encode(header, embedded)
+        losses = _omitted_images(entries, embedded)
+        return ExportedFile(exported.data, (*exported.losses, *losses))
     if format in FORMATS:
         return FORMATS[format].encode(header, entries)
     entries = [as_version_2(entry) for entry in entries]
@@ -205,6 +209,19 @@ def _encode_branch(
         header = replace(header, title=derive_title(entries) or None)
     location = BranchLocation(log.active if branch is None else branch, log.numbers)
     return WRITE_ONLY[format].encode(header, entries, location)
+
+
+def _omitted_images(entries: Sequence[Entry], embedded: Sequence[Entry]) -> Iterator[Change]:
+    """Yield a loss for each entry with an image in whose place only text was sent."""
+    for number, (entry, sent) in enumerate(zip(entries, embedded, strict=True)):
+        if _count_images(entry) > _count_images(sent):
+            place, names = f"entries[{number}]", ("image",)
+            yield Change(ChangeCode.NOT_EXPORTED, "fields", place, entry.id, names=names)
+
+
+def _count_images(entry: Entry) -> int:
+    message = entry.message
+    return 0 if message is None else sum(type(block) is Image for block in message.content)
 
 
 def _encode_document(header: Header, entries: Sequence[Entry]) -> ExportedFile:
