@@ -62,6 +62,14 @@ def test_a_flag_within_the_range_is_sent(home: Path) -> None:
     assert sent_temperatures(vendor) == [1, 1.5]
 
 
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e400", "warm"])
+def test_a_temperature_that_is_no_number_is_a_usage_error(home: Path, value: str) -> None:
+    with two_vendors(home) as vendor:
+        output = run_steno("-p", "x", f"--temperature={value}")
+    assert (output.status, sent_temperatures(vendor)) == (2, [])
+    assert f"must be a number, not {value}" in output.err
+
+
 @pytest.mark.requirement("P-19")
 @pytest.mark.parametrize("is_variable", [False, True])
 def test_a_temperature_of_the_settings_is_lowered_and_reported(

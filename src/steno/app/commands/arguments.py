@@ -7,6 +7,7 @@ arguments, and a terminal from the text after a slash command.
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import shlex
 import sys
@@ -234,9 +235,12 @@ def positive_int(text: str) -> int:
 def parse_number(text: str) -> float:
     """Read a number."""
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, not {terminal_line(text)}") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise argparse.ArgumentTypeError(f"must be a number, not {terminal_line(text)}")
+    return number
 
 
 def parse_boolean(text: str) -> bool | None:
