@@ -10,7 +10,7 @@ alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self, TypeAlias, assert_never, final
@@ -522,8 +522,8 @@ class ResolveContext(NamedTuple):
     """The error with which the model refused an earlier image; empty if it refused no image."""
     report_progress: Callable[[str], object] = lambda _: None
     """Reports the current step of a slow resolution to the user."""
-    run_id: str = ""
-    """Identifies the run, in which each MCP resource is read at most once; empty if unknown."""
+    run_cache: MutableMapping[Hashable, Any] | None = None
+    """Values that resolvers keep until the run ends, under their own keys; None outside a run."""
 
     async def require_permission(
         self, tool: str, capability: Capability, subject: str, *, name: str, preview: str = ""

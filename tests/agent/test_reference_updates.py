@@ -25,6 +25,7 @@ from tests.agent.agent_setup import (
 from tests.agent.reference_doubles import (
     NOTES,
     FakeResources,
+    ScriptedResolver,
     agent_in,
     details,
     file_reference,
@@ -103,6 +104,75 @@ def test_a_resource_is_read_at_most_once_in_a_run(ttl_s: float) -> None:
     assert library.reads == [NOTES.uri, NOTES.uri]
     assert "second edition" in text_in_message(harness.provider.requests[-1])
     harness.check()
+
+
+@pytest.mark.requirement("S2-32", "P-25")
+def test_a_run_sees_one_state_of_a_resource_that_another_run_has_read() -> None:
+    """The content becomes stale during the run, which received it from the cache."""
+
+    def steer_later(*_: object) -> str:
+        clock.turn(2)
+        harness.agent.steer(prompt_with("And this?", NOTES), SteeringPolicy.AFTER_CALLS)
+        return "done"
+
+    library, clock = (
+        ResourceServer(holds={NOTES.uri: text_resource("first edition")}),
+        ManualClock(),
+    )
+    resolver = FakeResources(library, clock, ttl_s=100)
+    run(AgentHarness(["One."], resolver=resolver).run(prompt_with("Look.", NOTES)))
+    library.holds[NOTES.uri] = text_resource("second edition")
+    clock.turn(99)
+    turns = [turn_with_calls(call("a", "read")), "Two.", "Three."]
+    harness = AgentHarness(turns, read_tool("read", steer_later), resolver=resolver)
+    run(harness.run(prompt_with("Compare.", NOTES)))
+    assert library.reads == [NOTES.uri]
+    last = harness.provider.requests[-1]
+    assert "first edition" in text_in_message(last)
+    run(harness.run(prompt_with("And now?", NOTES)))
+    assert library.reads == [NOTES.uri, NOTES.uri]
+    harness.check()
+
+
+@pytest.mark.requirement("S2-32", "P-25")
+def test_runs_that_share_a_resolver_at_the_same_time_each_read_a_resource_once() -> None:
+    library, clock = (
+        ResourceServer(holds={NOTES.uri: text_resource("first edition")}),
+        ManualClock(),
+    )
+    resolver = FakeResources(library, clock, ttl_s=0)
+    inner = AgentHarness(["Two."], resolver=resolver)
+
+    async def run_inner(*_: object) -> str:
+        library.holds[NOTES.uri] = text_resource("second edition")
+        await inner.run(prompt_with("Look.", NOTES))
+        outer.agent.steer(prompt_with("And this?", NOTES), SteeringPolicy.AFTER_CALLS)
+        return "done"
+
+    turns = [turn_with_calls(call("a", "read")), "One."]
+    outer = AgentHarness(turns, read_tool("read", run_inner), resolver=resolver)
+    run(outer.run(prompt_with("Compare.", NOTES, NOTES)))
+    assert library.reads == [NOTES.uri, NOTES.uri]
+    assert "first edition" in text_in_message(outer.provider.requests[-1])
+    assert "second edition" in text_in_message(inner.provider.requests[-1])
+    outer.check()
+
+
+def test_each_run_has_a_cache_for_resolvers_of_its_own() -> None:
+    def steer_later(*_: object) -> str:
+        harness.agent.steer(prompt_with("And this?", NOTES), SteeringPolicy.AFTER_CALLS)
+        return "done"
+
+    resolver = ScriptedResolver()
+    turns = [turn_with_calls(call("a", "read")), "One.", "Two."]
+    harness = AgentHarness(turns, read_tool("read", steer_later), resolver=resolver)
+    run(harness.run(prompt_with("Look.", NOTES)))
+    run(harness.run(prompt_with("And now?", NOTES)))
+    first, steered, second = [context.run_cache for _, context in resolver.asked]
+    assert first is not None
+    assert second is not None
+    assert first is steered
+    assert first is not second
 
 
 @pytest.mark.requirement("S2-32", "P-25")

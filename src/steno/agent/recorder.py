@@ -7,7 +7,7 @@ branch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from functools import partial
 from itertools import takewhile
 from typing import Any, NoReturn, TypeAlias, final
@@ -15,7 +15,6 @@ from typing import Any, NoReturn, TypeAlias, final
 from steno.agent.events import EntryRecorded, LoopEvent
 from steno.agent.results import ResultCode, build_cancelled_result
 from steno.errors import LogError, Unavailable
-from steno.ids import new_id
 from steno.log.conversation import Conversation
 from steno.log.queries import shell_command_of
 from steno.messages.message import ChatMessage
@@ -39,7 +38,8 @@ class RunRecorder:
 
     def __init__(self, conversation: Conversation, on_event: OnEvent) -> None:
         self.conversation = conversation
-        self.run_id = new_id()
+        self.run_cache: dict[Hashable, Any] = {}
+        """Values that resolvers keep until the run ends; see `ResolveContext.run_cache`."""
         self._on_event = on_event
 
     def emit(self, event: LoopEvent) -> None:

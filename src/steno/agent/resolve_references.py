@@ -329,7 +329,7 @@ class ReferenceResolver:
             vision=turn.vision,
             image_refusal=turn.image_refusal,
             report_progress=partial(_send_notice, recorder, code="progress"),
-            run_id=recorder.run_id,
+            run_cache=recorder.run_cache,
         )
 
     async def _resolve(

@@ -559,15 +559,41 @@ def test_the_cache_is_bounded_and_drops_the_least_recently_used() -> None:
 
 
 @pytest.mark.requirement("S2-32")
-def test_what_one_run_reads_stays_in_the_cache_for_the_run() -> None:
+@pytest.mark.parametrize("ttl_s", [0, 3_600])
+def test_a_run_keeps_what_it_has_read_even_if_the_cache_is_too_small(ttl_s: float) -> None:
     names = [f"lib://{name}" for name in "abc"]
     library = ResourceServer(holds={name: text_resource("x" * 400) for name in names})
-    known = resources(library, limits=ResourceLimits(max_bytes=100), default_ttl_s=0)
-    for run_id in ("run-1", "run-2"):
+    known = resources(library, limits=ResourceLimits(max_bytes=100), default_ttl_s=ttl_s)
+    for _ in range(2):
+        context = make_context()._replace(run_cache={})
         for uri in names * 2:
-            context = make_context()._replace(run_id=run_id)
             run(known.resolve(resource_reference(uri), context))
     assert library.reads == names * 2
+
+
+@pytest.mark.requirement("S2-32")
+def test_a_run_keeps_what_it_received_from_the_cache() -> None:
+    holds = {uri: text_resource("x" * 400) for uri in ("lib://a", "lib://b")}
+    library, clock = ResourceServer(holds=holds), ManualClock()
+    known = resources(library, limits=ResourceLimits(max_bytes=500), now=clock)
+    first, second = [make_context()._replace(run_cache={}) for _ in range(2)]
+    before = run(known.resolve(resource_reference(), first))
+    clock.turn(3_599)
+    assert details(run(known.resolve(resource_reference(), second)))["from_cache"] is True
+    run(known.resolve(resource_reference("lib://b"), first))  # the cache has no room for both
+    clock.turn(1)
+    library.holds["lib://a"] = text_resource("new")
+    for context in (first, second):
+        assert run(known.resolve(resource_reference(), context)).content == before.content
+    assert library.reads == ["lib://a", "lib://b"]
+
+
+@pytest.mark.requirement("S2-32")
+def test_two_resolvers_do_not_share_what_a_run_keeps() -> None:
+    context = make_context()._replace(run_cache={})
+    for text in ("one", "two"):
+        library = ResourceServer(holds={"lib://a": text_resource(text)})
+        assert only_text(run(resources(library).resolve(resource_reference(), context))) == text
 
 
 @pytest.mark.requirement("S2-32")
@@ -579,7 +605,7 @@ def test_resources_from_the_log_do_not_replace_those_that_the_run_has_read() -> 
         run(resources(library).resolve(resource_reference("lib://b"), make_context()))
     )
     known = resources(library, limits=ResourceLimits(max_bytes=500))
-    context = make_context()._replace(run_id="run-1")
+    context = make_context()._replace(run_cache={})
     run(known.resolve(resource_reference("lib://a"), context))
     known.add_to_cache(resource_reference("lib://b"), logged)
     run(known.resolve(resource_reference("lib://a"), context))

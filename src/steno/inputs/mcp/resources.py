@@ -1,9 +1,9 @@
 """Resolve MCP resources, which are read with permission and cached while they are fresh.
 
 The user's setting for the type of a resource decides how long it stays fresh, else the time that
-the server states, else one hour. Within one run, a resource is read at most once. A message keeps
-the content that was read for it. A resumed session starts with a cache of the fresh resources in
-its log.
+the server states, else one hour. A run keeps each resource that it has received, so it reads a
+resource at most once and sees one state of it. A message keeps the content that was read for it. A
+resumed session starts with a cache of the fresh resources in its log.
 """
 
 from __future__ import annotations
@@ -100,8 +100,10 @@ class ResourceResolver:
             name=uri,
             preview=f"read {uri} from the MCP server {server.name}",
         )
-        cached = self._cache.get(_cache_key(resource))
-        if cached is not None and self._is_reusable(cached, context):
+        key = _cache_key(resource)
+        cached = self._find_cached(key, context)
+        if cached is not None:
+            self._keep_for_run(key, cached, context)
             return _as_reference(cached, allowed_by=allowed_by, from_cache=True)
         context.report_progress(f"reading {uri} from the MCP server {server.name}")
         response = await server.read(resource.uri)
@@ -110,9 +112,25 @@ class ResourceResolver:
             raise ServerFailed(message, code="resource_empty", place=f"mcp {server.name}")
         ttl_s = self._choose_ttl(resource, response.contents[0].mime_type, response.ttl_s)
         fetched = await self._build_cached(resource, response.contents, ttl_s, self._now())
-        fetched = fetched._replace(run_id=context.run_id)
-        self._cache.put(_cache_key(resource), fetched)
+        self._cache.put(key, fetched)
+        self._keep_for_run(key, fetched, context)
         return _as_reference(fetched, allowed_by=allowed_by)
+
+    def _find_cached(self, key: _CacheKey, context: ResolveContext) -> _CachedResource | None:
+        """Return the resource that the run has received before, else a fresh one of any run."""
+        if context.run_cache is not None:
+            kept: _CachedResource | None = context.run_cache.get((self, key))
+            if kept is not None:
+                return kept
+        cached = self._cache.get(key)
+        return cached if cached is not None and self._is_fresh(cached.details) else None
+
+    def _keep_for_run(
+        self, key: _CacheKey, resource: _CachedResource, context: ResolveContext
+    ) -> None:
+        """Keep a resource until the end of the run, even if the shared cache drops it."""
+        if context.run_cache is not None:
+            context.run_cache[self, key] = resource
 
     def is_current(
         self, resource: Resource, resolution: Resolution, context: ResolveContext
@@ -174,10 +192,6 @@ class ResourceResolver:
         # The longest pattern wins, not the first.
         matching = [pattern for pattern in types if matches_wildcard(pattern.lower(), kind)]
         return types[max(matching, key=len)] if matching else None
-
-    def _is_reusable(self, cached: _CachedResource, context: ResolveContext) -> bool:
-        is_of_this_run = bool(context.run_id) and cached.run_id == context.run_id
-        return is_of_this_run or self._is_fresh(cached.details)
 
     def _is_fresh(self, details: Mapping[str, Any]) -> bool:
         # The setting may have changed since the resource was read.
@@ -255,48 +269,37 @@ class _CachedResource(NamedTuple):
     content: _ResolvedContent
     details: Mapping[str, Any]
     notice: str = ""
-    run_id: str = ""
-    """The run in which the resource was read; empty if unknown."""
+
+
+_CacheKey: TypeAlias = tuple[str, str]
+"""The server and the normalized URI of a resource."""
 
 
 @final
 class _ResourceCache:
-    """A cache of limited size that drops the least recently used resources first.
-
-    Resources that the latest run has read stay, so that the run does not read them again.
-    """
+    """A cache of limited size, shared by all runs, that drops the least recently used first."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._size = 0
-        self._run_id = ""
-        """The latest run that has read a resource; empty if unknown."""
-        self._entries: OrderedDict[tuple[str, str], tuple[_CachedResource, int]] = OrderedDict()
+        self._entries: OrderedDict[_CacheKey, tuple[_CachedResource, int]] = OrderedDict()
 
-    def get(self, key: tuple[str, str]) -> _CachedResource | None:
+    def get(self, key: _CacheKey) -> _CachedResource | None:
         if key not in self._entries:
             return None
         self._entries.move_to_end(key)
         return self._entries[key][0]
 
-    def put(self, key: tuple[str, str], resource: _CachedResource) -> None:
+    def put(self, key: _CacheKey, resource: _CachedResource) -> None:
         size = sum(map(_block_size, resource.content))
         self._size += size - self._entries.pop(key, (None, 0))[1]
         self._entries[key] = resource, size
-        self._run_id = resource.run_id or self._run_id
-        if self._size > self._max_bytes:
-            self._evict()
-
-    def _evict(self) -> None:
-        for key, (resource, size) in list(self._entries.items()):
-            if self._size <= self._max_bytes:
-                break
-            if not resource.run_id or resource.run_id != self._run_id:
-                del self._entries[key]
-                self._size -= size
+        while self._size > self._max_bytes:
+            _, (_, dropped_size) = self._entries.popitem(last=False)
+            self._size -= dropped_size
 
 
-def _cache_key(resource: Resource) -> tuple[str, str]:
+def _cache_key(resource: Resource) -> _CacheKey:
     return resource.server, resource.uri
 
 
@@ -327,7 +330,7 @@ class ResourceLimits(NamedTuple):
     """The limits for cached and resolved resources."""
 
     max_bytes: int = 32 * 1024 * 1024
-    """The maximum size of the cache; resources of the current run may exceed it."""
+    """The maximum size of the cache that runs share; each run also keeps what it has received."""
     max_text_characters: int = 64 * 1024
     """The maximum number of characters of one resource that are sent to a model."""
     max_data_bytes: int = 1024 * 1024
