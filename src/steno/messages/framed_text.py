@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from hashlib import blake2b
 from typing import Final, NamedTuple
+from urllib.parse import quote
 
 from msgspec.structs import replace
 
@@ -88,9 +89,10 @@ def binary_resource_note(resource: Resource, size: int) -> Text:
 def link_note(resource: Resource) -> Text:
     """Return the note that replaces a resource without content.
 
-    It contains the whole address, so that a model can pass it to a tool.
+    It contains the whole address, so that a model can pass it to a tool. An address of more than
+    8,000 characters is shortened.
     """
-    uri = _safe_label(resource.uri, _MAX_LINK_CHARACTERS)
+    uri = _quoted_address(resource.uri)
     server = _safe_label(resource.server, _MAX_SERVER_CHARACTERS)
     note = f"[resource {uri} of the MCP server {server}: only its address is known]"
     return Text(note, extras=resource.extras)
@@ -141,6 +143,19 @@ def collapse_whitespace(text: str, max_characters: int) -> str:
     """Return at most `max_characters` of a text, with each run of whitespace as one space."""
     collapsed = " ".join(text[: 8 * max_characters].split())  # do not split a very long text
     return collapsed if len(collapsed) <= max_characters else f"{collapsed[: max_characters - 1]}…"
+
+
+def _quoted_address(uri: str) -> str:
+    """Return an address in double quotes, which it cannot close.
+
+    Double quotes, line breaks and other unprintable characters are percent-encoded. No valid URI
+    contains any of them, so a valid URI is unchanged.
+    """
+    beginning = uri[: _MAX_LINK_CHARACTERS + 1]
+    encoded = "".join([c if c.isprintable() and c != '"' else quote(c, safe="") for c in beginning])
+    if len(encoded) > _MAX_LINK_CHARACTERS:
+        encoded = f"{encoded[: _MAX_LINK_CHARACTERS - 1]}…"
+    return f'"{encoded}"'
 
 
 def _safe_label(text: str, max_characters: int) -> str:
