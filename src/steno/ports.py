@@ -146,29 +146,42 @@ def strip_url_user(uri: str) -> str:
     return _URL_USER.sub("", uri)
 
 
-_URL_USER: Final = re.compile(r"(?<=://)[^/?#\s]*@")
+_URL_USER: Final = re.compile(r"(?:(?<=://)|(?<=\A//))[^/?#]*@")
 
 
 def reference_address(reference: ReferenceBlock) -> str:
-    """Return the path or the address of a reference, without the parts that may hold a secret.
+    """Return the path or the address of a reference, without the parts that usually hold secrets.
 
-    Return the MIME type of an image that has no path and no URL. The text is not cleaned for a
-    terminal.
+    The URI of a resource and the URL of an image lose the user and the password, the query and the
+    fragment, as RFC 3986 delimits them; the path stays. A `data:` URI keeps only its scheme and
+    MIME type. An HTTP URL that `strip_url_secrets` refuses, and a URI of which nothing is left,
+    become `an address`. An image that has no path and no URL becomes its MIME type. The text is
+    not cleaned for a terminal.
     """
     match reference:
         case FileReference(path=path) | Image(source=ImageFile(path)):
             return path
-        case Resource(uri=uri) if not _WEB_URL.match(uri):
-            return strip_url_user(uri)
-        case Resource(uri=url) | Image(source=ImageUrl(url)):
-            return strip_url_secrets(url) or "an address"
+        case Resource(uri=uri) | Image(source=ImageUrl(uri)):
+            is_web = _WEB_URL.match(uri) is not None
+            return (strip_url_secrets(uri) if is_web else _strip_uri_secrets(uri)) or "an address"
         case Image():
             return reference.mime_type or "image"
         case _:
             assert_never(reference)
 
 
+def _strip_uri_secrets(uri: str) -> str:
+    """Return a URI of any scheme without user, password, query, fragment and embedded data."""
+    data_uri = _DATA_URI.match(uri)
+    if data_uri is not None:
+        return data_uri[0]
+    return strip_url_user(_QUERY_OR_FRAGMENT.split(uri, maxsplit=1)[0])
+
+
 _WEB_URL: Final = re.compile(r"https?:", re.IGNORECASE)
+_DATA_URI: Final = re.compile(r"\s*data:(?:[\w.+-]+/[\w.+-]+(?=[;,]))?", re.IGNORECASE)
+"""The beginning of a `data:` URI, with the MIME type if there is one."""
+_QUERY_OR_FRAGMENT: Final = re.compile(r"[?#]")
 
 
 class HttpResponse(Protocol):

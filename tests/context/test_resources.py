@@ -413,11 +413,13 @@ def test_a_change_names_the_resource_that_it_is_about() -> None:
 @pytest.mark.requirement("P-24")
 def test_a_change_names_no_user_password_or_query_of_an_address() -> None:
     pointers = (
-        Resource(server="s", uri="db://me:secret@host/a"),
+        Resource(server="s", uri="db://me:secret@host/a?token=secret#secret"),
         Resource(server="s", uri="https://me:secret@host/a?token=secret"),
+        Resource(server="s", uri="data:text/plain,secret"),
     )
     built = build(log(only_user_message(*pointers)))
-    assert targets(built, ChangeCode.UNRESOLVED) == ["db://host/a", "https://host/a"]
+    addresses = ["db://host/a", "https://host/a", "data:text/plain"]
+    assert targets(built, ChangeCode.UNRESOLVED) == addresses
     assert "host" not in repr(built.changes)
 
 

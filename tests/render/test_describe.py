@@ -114,11 +114,28 @@ def test_every_reference_of_a_message_has_a_name(
         ("https://u:pw@h/p?token=SECRET#part", "https://h/p"),
         ("HTTP://h/p?token=SECRET", "http://h/p"),
         ("https:p?token=SECRET", "an address"),
-        ("db://u:pw@h/p?table=users", "db://h/p?table=users"),
-        ("notes:all?since=monday", "notes:all?since=monday"),
+        ("lib://a?token=SECRET", "lib://a"),
+        ("lib://a/b#token=SECRET", "lib://a/b"),
+        ("db://u:pw@h:5432/p?table=users#part", "db://h:5432/p"),
+        ("db://u:p@w@h/p@q", "db://h/p@q"),
+        ("db://u:p w@h", "db://h"),
+        ("jdbc:db://u:pw@h/p", "jdbc:db://h/p"),
+        ("//u:pw@h/p", "//h/p"),
+        ("db://u:pw@[::1]/p", "db://[::1]/p"),
+        ("notes:all?since=monday", "notes:all"),
+        ("urn:a:b@c", "urn:a:b@c"),
+        ("?token=SECRET", "an address"),
+        ("data:text/plain;base64,U0VDUkVU", "data:text/plain"),
+        ("DATA:image/svg+xml,<svg/>", "DATA:image/svg+xml"),
+        (" data:,SECRET", "data:"),
+        ("data:;name=SECRET,SECRET", "data:"),
+        ("data:SECRET", "data:"),
+        ("data:SE/CRET", "data:"),
     ],
 )
-def test_a_resource_on_the_web_is_named_without_what_is_asked_for(uri: str, shown: str) -> None:
+def test_a_resource_is_named_without_user_password_query_fragment_and_data(
+    uri: str, shown: str
+) -> None:
     assert reference_name(Resource(server="lib", uri=uri)) == f"lib:{shown}"
 
 

@@ -127,9 +127,9 @@ class Change(RedactedRepr, frozen=True):
     number: int | None = None
     """The number of the block, the number of items left out, or the limit that was set."""
     target: str = ""
-    """The path, URI or MIME type of the reference that the change is about, or the id of the call.
+    """The path, address or MIME type of the reference concerned, or the id of the call.
 
-    It is not part of `repr`.
+    An address has no user, password, query, fragment or embedded data. It is not part of `repr`.
     """
     kind: str = ""
     """The type of the block that is left out; empty if the block has none."""
