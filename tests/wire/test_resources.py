@@ -96,7 +96,7 @@ def test_bytes_of_a_resource_are_sent_as_a_note_or_as_a_file(wire: Wire) -> None
     else:
         assert note in text
         [loss] = [loss for loss in found.losses if loss.code is ChangeCode.REFERENCE]
-        assert (loss.reason, loss.target) == ("resource_address", "db://manual")
+        assert (loss.reason, loss.target) == ("resource_description", "db://manual")
 
 
 @pytest.mark.requirement("S2-31")

@@ -38,7 +38,7 @@ class ChangeCode(StrEnum):
     IMAGE = "image"
     """An image that the target does not accept at all, or not at this position."""
     REFERENCE = "reference"
-    """A file or resource that was not resolved, sent as its name."""
+    """A file or resource that was not resolved, sent as its name, its address or a description."""
     OUTCOME = "outcome"
     """The failure of a tool call, for a target that has no error flag."""
     INVALID_CALL = "invalid_call"

@@ -180,6 +180,9 @@ SENTENCES: Final[Mapping[ChangeCode, Mapping[str, _SentenceTemplate]]] = {
         "moved_to_user_message": "moved into a user message after the result",
     },
     ChangeCode.REFERENCE: {
+        "resource_description": (
+            "sent the address, type and size of the resource {target}, not its bytes"
+        ),
         "resource_address": "sent the address of the resource {target}, not its content",
         "file_name": "sent the name of the file {target}, not its content",
     },

@@ -322,9 +322,12 @@ class ValueWriter:
         if isinstance(block, Resource):
             if block.text is not None:  # in a tool result; see `_frame_resources`
                 return Text(f"{block.uri}\n{block.text}", extras=block.extras)
-            self.losses.note(ChangeCode.REFERENCE, "resource_address", at=at, target=address)
             if block.data is not None:
+                self.losses.note(
+                    ChangeCode.REFERENCE, "resource_description", at=at, target=address
+                )
                 return binary_resource_note(block, len(block.data))
+            self.losses.note(ChangeCode.REFERENCE, "resource_address", at=at, target=address)
             return link_note(block)
         self.losses.note(ChangeCode.REFERENCE, "file_name", at=at, target=address)
         lines = "" if block.start_line is None else f":{block.start_line}"
