@@ -227,13 +227,14 @@ def test_an_image_without_text_has_a_note_for_the_model_and_the_user(mode: Recog
 
 @pytest.mark.parametrize("mode", [OCR, AUTO])
 @pytest.mark.requirement("S2-28")
-def test_without_an_engine_the_error_names_the_extra_and_the_other_ways(
+def test_without_an_engine_the_error_names_both_extras_and_the_other_ways(
     mode: RecognitionMode,
 ) -> None:
     finding = run(images(ocr=None).resolve(image(mode=mode), resolve_context(False)))
     assert finding.error_code == "no_ocr"
     assert finding.error is not None
-    for way in ("pip install 'steno-agent[ocr]'", "mode vision", "remove the image"):
+    extras = ("pip install 'steno-agent[ocr]'", "pip install 'steno-agent[tesseract]'")
+    for way in (*extras, "mode vision", "remove the image"):
         assert way in finding.error
     assert ("the model does not accept images, and" in finding.error) is (mode is AUTO)
 

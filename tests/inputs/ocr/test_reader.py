@@ -15,7 +15,7 @@ from steno.errors import Unrecognised
 from steno.inputs.ocr.cancellable_thread import check_not_cancelled
 from steno.inputs.ocr.engine import RecognisedText
 from steno.inputs.ocr.rapidocr_engine import RapidOcrEngine
-from steno.inputs.ocr.reader import OcrReader, choose_ocr_engine
+from steno.inputs.ocr.reader import OcrReader, choose_ocr_engine, find_ocr_reader
 from steno.inputs.ocr.tesseract_engine import TesseractEngine
 from tests.raised_errors import raises_code
 
@@ -219,6 +219,18 @@ def test_languages_are_left_to_tesseract_if_it_has_data_for_all_of_them(
     assert isinstance(choose_ocr_engine("auto", languages=("deu", "fra")), RapidOcrEngine)
     monkeypatch.setitem(sys.modules, "tesserocr", None)
     assert isinstance(choose_ocr_engine("auto", languages=("deu",)), RapidOcrEngine)
+
+
+def test_a_reader_is_found_only_if_an_engine_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert find_ocr_reader() is not None
+    monkeypatch.setitem(sys.modules, "rapidocr", None)
+    monkeypatch.setitem(sys.modules, "tesserocr", None)
+    assert find_ocr_reader() is None
+
+
+def test_an_unknown_engine_is_an_error_not_a_missing_one() -> None:
+    with raises_code(Unrecognised, "unknown_engine"):
+        find_ocr_reader("easyocr")
 
 
 def test_without_any_engine_the_error_names_both_ways(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol, assert_never, final
 from urllib.parse import unquote, urlsplit
 
-from steno.errors import MissingExtra, ToolFailed, Unrecognised, install_command
+from steno.errors import MissingExtra, ToolFailed, Unrecognised
 from steno.inputs.file_references import find_changes, read_recorded_image, workspace_name
 from steno.inputs.images.fetch import HostLookup, fetch_image, resolve_host
 from steno.inputs.images.prepare import (
@@ -25,7 +25,12 @@ from steno.inputs.images.prepare import (
     prepare_for_model,
     prepare_for_ocr,
 )
-from steno.inputs.ocr.engine import OcrEngineFailed, OcrResult, format_confidence
+from steno.inputs.ocr.engine import (
+    NO_ENGINE_INSTALLED,
+    OcrEngineFailed,
+    OcrResult,
+    format_confidence,
+)
 from steno.messages.content import (
     Image,
     ImageBlob,
@@ -168,8 +173,8 @@ class ImageResolver:
         if self._find_ocr is None:
             message = f"{before}OCR is turned off: turn it on, or {_OTHER_WAYS}"
             return ToolFailed(message, code="ocr_off", place=name)
-        engine = f"no OCR engine is installed: {install_command('ocr')}"
-        return ToolFailed(f"{before}{engine}, or {_OTHER_WAYS}", code="no_ocr", place=name)
+        message = f"{before}{NO_ENGINE_INSTALLED}, or {_OTHER_WAYS}"
+        return ToolFailed(message, code="no_ocr", place=name)
 
     async def _recognise(
         self,

@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 OCR_ENGINES: Final = ("auto", "rapidocr", "tesseract")
 """The names that `choose_ocr_engine` accepts."""
+NO_ENGINE_INSTALLED: Final = (
+    f"no OCR engine is installed; run {install_command('ocr')}, or for Tesseract"
+    f" {install_command('tesseract')}"
+)
+"""The text of every error about a missing engine; it names both extras."""
 
 
 class RecognisedText(NamedTuple):

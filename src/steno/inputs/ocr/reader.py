@@ -9,9 +9,15 @@ from importlib.util import find_spec
 from threading import Lock
 from typing import Any, Final, final
 
-from steno.errors import Unrecognised, install_command
+from steno.errors import Unrecognised
 from steno.inputs.ocr.cancellable_thread import check_not_cancelled, run_in_cancellable_thread
-from steno.inputs.ocr.engine import OCR_ENGINES, OcrEngine, OcrEngineFailed, OcrResult
+from steno.inputs.ocr.engine import (
+    NO_ENGINE_INSTALLED,
+    OCR_ENGINES,
+    OcrEngine,
+    OcrEngineFailed,
+    OcrResult,
+)
 from steno.inputs.ocr.rapidocr_engine import RapidOcrEngine
 from steno.inputs.ocr.tesseract_engine import TesseractEngine, has_language_data
 
@@ -72,10 +78,15 @@ def choose_ocr_engine(name: str = "auto", *, languages: tuple[str, ...] = ()) ->
 
 
 def find_ocr_reader(name: str = "auto", *, languages: tuple[str, ...] = ()) -> OcrReader | None:
-    """Return a reader with the engine of `choose_ocr_engine`; None if no engine is installed."""
+    """Return a reader with the engine of `choose_ocr_engine`; None if no engine is installed.
+
+    Raises Unrecognised if the name is unknown.
+    """
     try:
         return OcrReader(choose_ocr_engine(name, languages=languages))
-    except Unrecognised:
+    except Unrecognised as exc:
+        if exc.code != "no_engine_installed":
+            raise
         return None
 
 
@@ -87,11 +98,7 @@ def _choose_installed(languages: tuple[str, ...]) -> str:
         return "rapidocr"
     if has_tesseract:
         return "tesseract"
-    raise Unrecognised(
-        f"no OCR engine is installed; run {install_command('ocr')}, or for Tesseract "
-        f"{install_command('tesseract')}",
-        code="no_engine_installed",
-    )
+    raise Unrecognised(NO_ENGINE_INSTALLED, code="no_engine_installed")
 
 
 # -- language -------------------------------------------------------------------------------------
