@@ -119,15 +119,16 @@ def test_arguments_are_checked_against_the_schema_of_their_tool(
 
 
 AUDITED = """
-import json, logging, os, sys
-import steno.codec, steno.wire.chat
+import json, logging, os, sys, typing
+import steno.codec, steno.messages, steno.wire.chat
 from steno import *
 from steno.codec import *
 
 logging.disable()
 HOSTILE = "__import__('os').system('hostile')"
+ADDRESS = "http://127.0.0.1:9/hostile"
 ARGUMENTS = json.dumps({
-    "path": "/etc/hostile", "url": "http://127.0.0.1:9/hostile", "code": HOSTILE,
+    "path": "/etc/hostile", "url": ADDRESS, "code": HOSTILE,
     "__class__": "os.system", "__reduce__": ["os.system", "hostile"], "$ref": "file:///etc/hostile",
 })
 FOREIGN = json.dumps({
@@ -138,14 +139,39 @@ SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}}
 def use():
     call = ToolCall(id="c", name="hostile", arguments=ARGUMENTS)
     made = ToolCall.create("hostile", {"code": HOSTILE})
-    reference = FileReference(path="etc/hostile.py")
-    image = Image(source=ImageUrl("http://127.0.0.1:9/hostile.png"))
+    invalid = InvalidToolCall(id="d", name=HOSTILE, arguments=HOSTILE, reason=HOSTILE)
+    opaque = Opaque(kind="hostile", raw=FOREIGN, origin="gemini")
+    images = [
+        Image(source=source, mime_type="image/png") for source in (
+            ImageUrl(ADDRESS), ImageFile("etc/hostile.png"), ImageFile("/etc/passwd"),
+            ImageData(HOSTILE.encode()), ImageBlob(sha256="ab" * 32, size=9),
+        )
+    ]
+    attached = [
+        FileReference(path="etc/hostile.py"), FileReference(path="/etc/passwd", start_line=1),
+        Resource(server=HOSTILE, uri=ADDRESS), Resource(server="s", uri=ADDRESS, text=HOSTILE),
+        Resource(server="s", uri="file:///etc/passwd", data=HOSTILE.encode()), opaque, *images,
+    ]
+    seal = Seal(data=HOSTILE, provider="p", api="a", model="m")
+    usage = Usage(input_tokens=1, output_tokens=2)
     messages = [
-        ChatMessage.system(HOSTILE), ChatMessage.user([Text(HOSTILE), reference, image]),
-        ChatMessage.assistant(HOSTILE, [call, made]),
+        ChatMessage.system(HOSTILE), ChatMessage.user([Text(HOSTILE), *attached]),
+        ChatMessage.assistant(
+            HOSTILE, [Thinking(HOSTILE, seal=seal), *images, call, made, invalid, opaque],
+            stop_reason=StopReason.TOOL_USE, usage=usage,
+        ),
         ToolResult.success("c", HOSTILE), ToolResult.error(made.id, HOSTILE),
+        ChatMessage.tool_result("d", attached, details={"code": HOSTILE}),
     ]
     tool = ToolDefinition(name="hostile", description=HOSTILE, parameters=SCHEMA)
+    request = Request(messages=tuple(messages), tools=(tool,), stop=(HOSTILE,))
+    events = [
+        ThinkingDelta(0, HOSTILE), BlockSealed(0, seal), TextDelta(1, HOSTILE),
+        BlockAdded(2, images[0]), ExtrasAdded(1, {"chat": {"x": HOSTILE}}),
+        ToolCallBegin(3, id="c", name="hostile"), ToolCallDelta(3, arguments_delta=ARGUMENTS),
+        ToolCallEnd(3), Finished(StopReason.TOOL_USE, HOSTILE, usage),
+    ]
+    note_types([*messages, request, *events])
     assert decode_tool(encode_tool(tool)) == tool
     assert decode_call(encode_call(call)) == call
     for message in messages:
@@ -157,7 +183,8 @@ def use():
     history = ConversationHistory(messages)
     history.check_complete(), decode_messages(encode_messages(history)), check_order(messages)
     assembler = Assembler()
-    assembler.feed(ToolCallDelta(0, id="c", name="hostile", arguments_delta=ARGUMENTS))
+    for event in events:
+        assembler.feed(event)
     assembler.message()
     for make in (lambda: ChatMessage.user(""), lambda: decode_message("{" + HOSTILE)):
         try:
@@ -165,27 +192,52 @@ def use():
         except ValueError:
             pass
 
+made_types = set()
+def note_types(values):
+    for value in values:
+        made_types.add(type(value))
+        fields = [getattr(value, name) for name in getattr(value, "__struct_fields__", ())]
+        for field in fields:
+            note_types(field if isinstance(field, tuple) else [field])
+
 found, events = {}, []
 recording = False
 def note(event, arguments):
     if recording and event != "builtins.id":  # `id(value)` reads an address and runs nothing
         events.append([event, repr(arguments[:1])])
 sys.addaudithook(note)
-for phase, run in (("first", use), ("again", use), ("control", lambda: open(os.devnull).close())):
+
+def watch(name, function):  # Python reports no event for these functions
+    def watched(*arguments, **options):
+        note("os." + name, arguments)
+        return function(*arguments, **options)
+    setattr(os, name, watched)
+
+for name in ("access", "getcwd", "lstat", "readlink", "stat", "statvfs"):
+    watch(name, getattr(os, name))
+control = lambda: (open(os.devnull).close(), os.path.exists(os.devnull))
+for phase, run in (("first", use), ("again", use), ("control", control)):
     events = []
     recording = True
     run()
     recording = False
     found[phase] = events
+
+unions = (Message, Block, Event, steno.messages.ImageSource)
+missing = {*typing.get_args(typing.Union[unions]), Request, ToolDefinition, Failure} - made_types
+assert not missing, missing
 print(json.dumps(found))
 """
-"""Uses every type with hostile data twice, and prints the audit events of Python of both times."""
+"""Uses every type with hostile data twice, and prints the audit events of Python of both times.
+
+The functions that only look at files are events, too.
+"""
 
 
 @pytest.fixture(scope="module")
 def audit_events() -> dict[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = json.loads(run_python(AUDITED))
-    assert [event for event, _ in found["control"]] == ["open"]
+    assert families(found["control"]) == {"open", "os"}
     return found
 
 
