@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 from functools import partial
-from typing import Any, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import pytest
 
@@ -15,13 +15,18 @@ from steno import (
     ConversationHistory,
     Image,
     ImageData,
+    InvalidArguments,
     InvalidMessage,
+    InvalidRequest,
     InvalidTool,
+    InvalidToolCall,
     InvalidValue,
     Message,
     MessageRole,
     Outcome,
     OutOfOrder,
+    Request,
+    Seal,
     SystemMessage,
     Text,
     ToolCall,
@@ -30,8 +35,10 @@ from steno import (
     ToolResult,
     ToolResultMessage,
     UserMessage,
+    check_order,
+    map_tool_name,
 )
-from tests.acceptance.message_samples import ANSWER, CALL, CALLS, RESULT, SCHEMA, SYSTEM, USER
+from tests.acceptance.message_samples import ANSWER, CALL, CALLS, RESULT, SCHEMA, SYSTEM, TOOL, USER
 
 NESTED = '{"a":' * 2_000 + "1" + "}" * 2_000
 PICTURE = Image(source=ImageData(b"\x89PNG\r\n"), mime_type="image/png")
@@ -69,6 +76,17 @@ def generated(code: str, make: Callable[..., object], source: object) -> BrokenR
     return BrokenRule(partial(make, source), InvalidTool, code, "")
 
 
+def request(code: str, field: str, **fields: Any) -> BrokenRule:
+    """Return a broken rule of a request, whose other fields are valid."""
+    make = partial(Request, **{"messages": (USER,)} | fields)
+    return BrokenRule(make, InvalidRequest, code, field)
+
+
+def arguments(make: Callable[..., object], *of: Any) -> BrokenRule:
+    """Return a broken rule of arguments, which is found when they are used."""
+    return BrokenRule(partial(make, *of), InvalidArguments, "invalid_arguments", "")
+
+
 def order(code: str, make: Callable[..., object], *arguments: Any) -> BrokenRule:
     """Return a broken rule of the order of messages."""
     return BrokenRule(partial(make, *arguments), OutOfOrder, code, "")
@@ -89,6 +107,10 @@ class Undocumented(TypedDict):
 
 
 def undocumented(path: str) -> None: ...
+
+
+def takes_half_a_character(mode: Literal["\ud83d"]) -> None:
+    """Take a value that no JSON can contain."""
 
 
 def takes_a_place(path: str, /) -> None:
@@ -241,6 +263,29 @@ BROKEN_RULES = {
     "tool call created with an argument whose name is no text": message(
         "name_not_text", "arguments", ToolCall.create, "read", {1: "a"}
     ),
+    "tool call that is invalid without an id": message(
+        "invalid_id", "id", InvalidToolCall, id="", reason="malformed"
+    ),
+    "tool call that is invalid without a reason": message(
+        "wrong_type", "reason", InvalidToolCall, id="c", reason=None
+    ),
+    "tool call that is invalid with half a character": message(
+        "lone_surrogate", "arguments", InvalidToolCall, id="c", arguments="\ud83d", reason="cut"
+    ),
+    "seal without data": message("empty", "data", Seal, data="", provider="p", api="a", model="m"),
+    # Arguments when they are used.
+    "arguments with a number that is too large": arguments(
+        getattr, ToolCall(id="c", name="n", arguments='{"a": 1e999}'), "parsed"
+    ),
+    "arguments that do not fit the tool": arguments(
+        TOOL.check_arguments, ToolCall(id="c", name="write_file", arguments='{"path": 1}')
+    ),
+    "arguments of a call to another tool": arguments(
+        TOOL.check_arguments, ToolCall(id="c", name="read_file", arguments='{"path": "a"}')
+    ),
+    "arguments of a call that is invalid": arguments(
+        TOOL.check_arguments, InvalidToolCall(id="c", name="write_file", reason="malformed")
+    ),
     # Tool definitions.
     "tool definition with empty name": definition("invalid_name", "name", name=""),
     "tool definition with invalid name": definition("invalid_name", "name", name="a-b"),
@@ -292,6 +337,37 @@ BROKEN_RULES = {
     "tool definition of any number of arguments": generated(
         "variable_arguments", ToolDefinition.from_function, takes_any_number
     ),
+    "tool definition with parameters that are not JSON": definition(
+        "unsupported_type", "parameters", parameters=SCHEMA | {"examples": [object()]}
+    ),
+    "tool definition of a function whose schema is not JSON": BrokenRule(
+        *(partial(ToolDefinition.from_function, takes_half_a_character), InvalidTool),
+        *("lone_surrogate", "parameters"),
+    ),
+    "external tool name with a space": generated(
+        "invalid_external_name", map_tool_name, "read file"
+    ),
+    "external tool name that is empty": generated("invalid_external_name", map_tool_name, ""),
+    "external tool name that is too long": generated(
+        "invalid_external_name", map_tool_name, "x" * 129
+    ),
+    "external tool name that is no text": generated("invalid_external_name", map_tool_name, None),
+    # Requests.
+    "request of no messages": request("empty", "messages", messages=()),
+    "request without messages": request("wrong_type", "messages", messages=None),
+    "request with something else": request("wrong_type", "messages[1]", messages=(USER, "Hello")),
+    "request with something else as a tool": request("wrong_type", "tools[0]", tools=("read",)),
+    "request with two tools of one name": request(
+        "duplicate_tool_name", "tools[1]", tools=(TOOL, TOOL)
+    ),
+    "request of no tokens": request("out_of_range", "max_tokens", max_tokens=0),
+    "request with a temperature above the highest": request(
+        "out_of_range", "temperature", temperature=2.1
+    ),
+    "request with a temperature below zero": request(
+        "out_of_range", "temperature", temperature=-0.1
+    ),
+    "request whose end is half a character": request("lone_surrogate", "stop[0]", stop=("\ud83d",)),
     # Parts of tool calls.
     "delta with a negative index": delta("out_of_range", "index", -1),
     "delta with text as index": delta("wrong_type", "index", "0"),
@@ -303,6 +379,7 @@ BROKEN_RULES = {
     "history of something else": message(
         "not_a_message", "", ConversationHistory, [{"role": "system"}]
     ),
+    "order of something else": message("not_a_message", "", check_order, [USER, "Hello"]),
     "history with something else": message("not_a_message", "", add_after(SYSTEM), "Hello"),
     "history without a system message": order("system_missing", ConversationHistory, [USER]),
     "system message later": order("system_not_first", add_after(SYSTEM, USER), SYSTEM),

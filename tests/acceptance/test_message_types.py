@@ -21,6 +21,7 @@ from steno import (
     ChatMessage,
     ConversationHistory,
     InvalidMessage,
+    InvalidToolCall,
     Message,
     MessageRole,
     Opaque,
@@ -346,7 +347,7 @@ def test_a_broken_rule_is_a_value_error_with_its_code_and_field(rule: str) -> No
 
 CHECKED_TYPES: tuple[type, ...] = (
     *(MessageRole, ChatMessage, *typing.get_args(Message)),
-    *(ToolCall, ToolDefinition, ToolCallDelta, ConversationHistory),
+    *(ToolCall, InvalidToolCall, ToolDefinition, ToolCallDelta, ConversationHistory, Request),
 )
 
 

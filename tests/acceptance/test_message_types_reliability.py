@@ -28,6 +28,7 @@ from steno import (
     ConversationHistory,
     InvalidDocument,
     InvalidMessage,
+    InvalidToolCall,
     InvalidValue,
     JsonObject,
     Message,
@@ -35,6 +36,7 @@ from steno import (
     Opaque,
     Outcome,
     Request,
+    Seal,
     SystemMessage,
     Text,
     ToolCall,
@@ -509,9 +511,12 @@ TYPES: list[tuple[Any, dict[str, Any]]] = [
         },
     ),
     (ToolCall, {"id": "c", "name": "n", "arguments": "{}", "original_name": None, "seal": None}),
+    (InvalidToolCall, {"id": "c", "name": "n", "arguments": "{", "reason": "cut", "seal": None}),
     (ToolDefinition, {"name": "n", "description": "d", "parameters": SCHEMA, "strict": True}),
     (ToolCallDelta, {"index": 0, "id": None, "name": None, "arguments_delta": None}),
     (Text, {"text": "Hi"}),
+    (Seal, {"data": "d", "provider": "p", "api": "a", "model": "m"}),
+    (Request, {"messages": (USER,), "model": "m", "tools": (), "max_tokens": None}),
 ]
 
 
