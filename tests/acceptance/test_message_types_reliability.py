@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import importlib.resources
 import inspect
@@ -598,13 +599,40 @@ CODE_BLOCK = re.compile(
 )
 
 
+def examples() -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield the examples about the types by name: their code, and the output that they show."""
+    for guide in ("messages", "order", "streams", "tools", "format"):
+        blocks = CODE_BLOCK.findall((PROJECT / f"docs/guides/{guide}.md").read_text("utf-8"))
+        assert blocks
+        for number, block in enumerate(blocks, start=1):
+            yield f"{guide}.md:{number}", block
+    for program in sorted((PROJECT / "examples").glob("0[1-4]_*.py")):
+        output = program.parent / "output" / f"{program.stem}.txt"
+        yield program.name, (program.read_text("utf-8"), output.read_text("utf-8"))
+
+
+EXAMPLES = dict(examples())
+
+
 @pytest.mark.requirement("NFR-004a-40")
-@pytest.mark.parametrize("guide", ["messages", "order", "streams", "tools", "format"])
-def test_the_examples_of_the_documentation_run_and_print_what_they_show(guide: str) -> None:
-    blocks = CODE_BLOCK.findall((PROJECT / f"docs/guides/{guide}.md").read_text("utf-8"))
-    assert blocks
-    for code, shown in blocks:
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(compile(code, guide, "exec", dont_inherit=True), {"__name__": guide})
-        assert printed.getvalue() == shown
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_of_the_documentation_runs_and_prints_what_it_shows(example: str) -> None:
+    code, shown = EXAMPLES[example]
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, example, "exec", dont_inherit=True), {"__name__": example})
+    assert printed.getvalue() == shown
+
+
+@pytest.mark.requirement("NFR-004a-40")
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("MessageRole", "ChatMessage", "ToolCall", "ToolResult"),
+        *("ToolDefinition", "ToolCallDelta", "ConversationHistory"),
+    ],
+)
+def test_each_type_of_the_document_is_used_in_an_example(name: str) -> None:
+    """A name that is only imported is not used."""
+    codes = [ast.parse(code) for code, _ in EXAMPLES.values()]
+    assert name in {node.id for code in codes for node in ast.walk(code) if type(node) is ast.Name}
