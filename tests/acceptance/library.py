@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,17 +18,16 @@ T = TypeVar("T")
 class Library:
     """A connection to the server, and the resources that it was asked for.
 
-    The server states no times to live. For JSON, the user has set 0 seconds.
+    The server states a time to live of `ttl_ms`, or none. `ttl_s` are the seconds that the user has
+    set for types of resources.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, ttl_s: Mapping[str, float], *, ttl_ms: int = 0) -> None:
         self._reads = folder / "reads"
         self._reads.touch()
         self._loop = asyncio.Runner()
-        arguments = (str(SERVER), str(self._reads))
-        spec = McpServerSpec(
-            name="library", command=sys.executable, args=arguments, ttl_s={"application/json": 0}
-        )
+        arguments = (str(SERVER), str(self._reads), str(ttl_ms))
+        spec = McpServerSpec(name="library", command=sys.executable, args=arguments, ttl_s=ttl_s)
         self.servers = McpServers([spec], folder=folder)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:

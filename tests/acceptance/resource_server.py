@@ -1,6 +1,7 @@
-"""An MCP server with resources, written with the official SDK; it sets no time to live.
+"""An MCP server with resources, written with the official SDK.
 
-Run it with the name of a file, to which it appends the URI of each resource that it is asked for.
+Run it with the name of a file, to which it appends the URI of each resource that it is asked for,
+and with the time to live of its resources in milliseconds; with 0 it sets none.
 Each content has the number of the read, so a test can see which read a text comes from.
 """
 
@@ -9,9 +10,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from mcp.server import MCPServer
+from mcp.server import CacheHint, MCPServer
 
-server = MCPServer("library")
+LIFE = CacheHint(ttl_ms=int(sys.argv[2]))
+server = MCPServer("library", cache_hints={"resources/read": LIFE})
 
 
 def record_read(uri: str) -> int:

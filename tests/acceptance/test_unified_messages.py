@@ -117,8 +117,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
-    """A running MCP server."""
-    library = Library(tmp_path_factory.mktemp("library"))
+    """A running MCP server, which sets no time to live; the user has set one of 0 s for JSON."""
+    library = Library(tmp_path_factory.mktemp("library"), {"application/json": 0})
     yield library
     library.close()
 
@@ -136,7 +136,7 @@ class Attached(NamedTuple):
 def attached(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Attached:
     """A session that the program recorded with a real OCR engine and a real MCP server."""
     home = tmp_path_factory.mktemp("home")
-    server = {"command": sys.executable, "args": [str(SERVER), str(home / "reads")]}
+    server = {"command": sys.executable, "args": [str(SERVER), str(home / "reads"), "0"]}
     (home / "servers.json").write_text(json.dumps({"mcpServers": {"library": server}}))
     output = run_steno(
         *("-p", "What is in @numbers.txt:2-3, @invoice.png and @library:library://note/rules?"),
@@ -1639,6 +1639,38 @@ def test_a_setting_per_type_decides_and_an_earlier_message_keeps_its_content(
     earlier, later, _ = (message.text or "" for message in exchange.last_request.messages[::2])
     assert (str(first.text) in earlier, str(second.text) in earlier) == (True, False)
     assert (str(first.text) in later, str(second.text) in later) == (False, True)
+
+
+DAY_S = 24 * 60 * 60
+
+
+@pytest.mark.requirement("S2-32")
+@pytest.mark.parametrize(
+    ("server_s", "user_s", "expected_s", "reads"),
+    [
+        (90, {"text/*": 30}, {"note/a": 30, "table/a": 90}, {"note/a": 1, "table/a": 1}),
+        (9 * DAY_S, {"*/json": 0}, {"note/a": DAY_S, "table/a": 0}, {"note/a": 1, "table/a": 2}),
+    ],
+)
+def test_a_setting_per_type_comes_first_and_then_the_time_of_the_server_of_at_most_a_day(
+    server_s: int,
+    user_s: Mapping[str, float],
+    expected_s: Mapping[str, float],
+    reads: Mapping[str, int],
+    tmp_path: Path,
+) -> None:
+    """Without either, a resource would be stale at once: the default is set to a microsecond."""
+    library = Library(tmp_path, user_s, ttl_ms=server_s * 1_000)
+    try:
+        resolver = InputResolver(servers=library.servers, resource_ttl_s=1e-6)
+        exchange = Exchange("a", "b", run=library.run, resolver=resolver)
+        for prompt in ("Which rules?", "And now?"):
+            exchange.send(prompt, *map(link, expected_s))
+    finally:
+        library.close()
+    details = [details_of(resolution) for resolution in exchange.recorded(Resolution)]
+    assert [found["ttl_s"] for found in details] == [*expected_s.values()] * 2
+    assert {path: library.count_reads(link(path)) for path in reads} == reads
 
 
 @pytest.mark.requirement("S2-32")
