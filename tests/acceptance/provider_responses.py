@@ -14,11 +14,17 @@ Content-Type: application/json\r
 """
 
 
-def openai_stream(*deltas: Mapping[str, Any], finish: str = "stop") -> bytes:
-    """Return a stream of `/v1/chat/completions`."""
+def openai_stream(
+    *deltas: Mapping[str, Any], finish: str = "stop", tokens: tuple[int, int] | None = None
+) -> bytes:
+    """Return a stream of `/v1/chat/completions`; `tokens` are those of the prompt and the output."""
     choices = [{"index": 0, "delta": delta} for delta in deltas]
     choices.append({"index": 0, "delta": {}, "finish_reason": finish})
-    lines = [*(json.dumps({"choices": [choice]}) for choice in choices), "[DONE]"]
+    chunks: list[dict[str, Any]] = [{"choices": [choice]} for choice in choices]
+    if tokens is not None:
+        usage = dict(zip(("prompt_tokens", "completion_tokens"), tokens, strict=True))
+        chunks.append({"choices": [], "usage": usage})
+    lines = [*map(json.dumps, chunks), "[DONE]"]
     return "".join(f"data: {line}\n\n" for line in lines).encode()
 
 

@@ -13,6 +13,7 @@ import time
 import zlib
 from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,7 @@ from steno.ports import ToolContext
 from steno.providers import HttpProvider, connect
 from steno.records import Header
 from steno.store import open_store
-from steno.testing import ScriptedProvider, ScriptedTool, ScriptRanOut
+from steno.testing import ReplayingProvider, ScriptedProvider, ScriptedTool, ScriptRanOut
 from steno.testing.conformance import (
     SERVERS,
     STREAM_CASES,
@@ -638,6 +639,83 @@ def test_the_session_file_of_the_document_is_loaded_and_saved_unchanged() -> Non
     exported = FORMATS["session"].encode(imported.header, imported.entries)
     assert json.loads(exported.data) == SESSION
     assert exported.losses == ()
+
+
+def own_call(index: int, path: str) -> dict[str, Any]:
+    """A call to `read` as a provider streams it."""
+    function = {"name": "read", "arguments": json.dumps({"path": path})}
+    return {"index": index, "id": f"tc_{index}", "function": function}
+
+
+def own_block(index: int, path: str) -> dict[str, Any]:
+    """The block for this call in a session file."""
+    return {"type": "tool_call", "id": f"tc_{index}", "name": "read", "arguments": {"path": path}}
+
+
+OWN_RESPONSES = [
+    openai_stream(
+        *({"content": "I look."}, {"tool_calls": [own_call(0, "a.go"), own_call(1, "b.go")]}),
+        finish="tool_calls",
+        tokens=(150, 42),
+    ),
+    openai_stream({"content": "Fixed."}, tokens=(210, 7)),
+]
+OWN_MESSAGES = [
+    {"type": "user", "content": [{"type": "text", "text": "Fix the login bug"}]},
+    {
+        "type": "assistant",
+        "content": [
+            {"type": "text", "text": "I look."},
+            own_block(0, "a.go"),
+            own_block(1, "b.go"),
+        ],
+        "stop_reason": "tool_use",
+        "raw_stop_reason": "tool_calls",
+        "usage": {"input_tokens": 150, "output_tokens": 42},
+    },
+    {
+        "type": "tool_result",
+        "tool_call_id": "tc_0",
+        "tool_name": "read",
+        "content": [{"type": "text", "text": "package auth"}],
+        "is_error": False,
+    },
+    {
+        "type": "tool_result",
+        "tool_call_id": "tc_1",
+        "tool_name": "read",
+        "content": [{"type": "text", "text": "no such file"}],
+        "is_error": True,
+    },
+    {
+        "type": "assistant",
+        "content": [{"type": "text", "text": "Fixed."}],
+        "stop_reason": "end_turn",
+        "raw_stop_reason": "stop",
+        "usage": {"input_tokens": 210, "output_tokens": 7},
+    },
+]
+"""The messages of the session file for `OWN_RESPONSES`, without their times."""
+
+
+@pytest.mark.requirement("S4-11")
+def test_the_session_file_of_an_own_run_has_every_member_of_the_document(
+    steno: Callable[..., CommandOutput], tmp_path: Path
+) -> None:
+    began = datetime.now(UTC)
+    with open_store(f"sqlite:{tmp_path}/sessions.db") as store:
+        conversation = store.new([ChatMessage.system("You fix code.")], id="own")
+        read = ScriptedTool("read", ["package auth", ToolFailed("no such file")])
+        provider = ReplayingProvider("openai_chat", OWN_RESPONSES)
+        asyncio.run(Agent(provider, conversation, tools=[read]).run("Fix the login bug"))
+    session = json.loads(steno("sessions", "export", "own", "--format", "session").out)
+    times = [message.pop("timestamp") for message in session["messages"]]
+    times = [session.pop("created_at"), *times, session.pop("updated_at")]
+    named = {"version": 1, "id": "own", "system_prompt": "You fix code."}
+    assert session == named | {"messages": OWN_MESSAGES}
+    assert [time for time in times if not time.endswith("Z")] == []
+    ordered = [began, *map(datetime.fromisoformat, times), datetime.now(UTC)]
+    assert ordered == sorted(ordered)
 
 
 @pytest.mark.requirement("S4-11")
