@@ -20,6 +20,7 @@ from steno import (
     InvalidMessage,
     MessageRole,
     Missing,
+    Outcome,
     Request,
     ToolCall,
     ToolResult,
@@ -508,6 +509,20 @@ def test_the_result_of_a_call_that_ran_has_its_time_and_size(
     text = message.get("result", message.get("error"))
     assert audit["execution_time_ms"] >= 0
     assert audit["result_size_bytes"] == len(text.encode())
+
+
+@pytest.mark.requirement("S1-08")
+@pytest.mark.parametrize("outcome", [Outcome.OK, Outcome.ERROR])
+@pytest.mark.parametrize("text", ["one page", "eine Säule für 5 €, 漢字 und 🙂", ""])
+def test_the_time_is_in_milliseconds_and_the_size_in_bytes_of_utf8(
+    text: str, outcome: Outcome
+) -> None:
+    calling = ChatMessage.assistant(None, [CALLS["read"]])
+    result = ChatMessage.tool_result("read", text, outcome=outcome, duration_s=0.042)
+    exported = FORMATS["audit"].encode(Header(id="s"), Conversation([calling, result]).entries())
+    entry = result_of(json.loads(exported.data)["entries"], "read")
+    assert entry["audit"]["execution_time_ms"] == 42
+    assert entry["audit"]["result_size_bytes"] == len(text.encode("utf-8"))
 
 
 @pytest.mark.requirement("S1-08")
