@@ -1210,6 +1210,28 @@ def test_the_response_about_an_image_is_linked_to_it_and_listed_as_its_analysis(
 
 
 @pytest.mark.requirement("S2-24")
+def test_an_image_is_linked_to_the_final_response_and_not_to_one_that_calls_tools(
+    folder: Path,
+) -> None:
+    look = ChatMessage.assistant("I look closer.", [ToolCall(id="c1", name="zoom")])
+    exchange = Exchange(
+        *(look, "A bill."),
+        tools=[ScriptedTool("zoom", ["seen"])],
+        resolver=InputResolver(folder),
+        target=SEES,
+    )
+    exchange.send("What is it?", image("vision"))
+    entries = exchange.conversation.entries()
+    responses = [entry for entry in entries if isinstance(entry.payload, AssistantMessage)]
+    assert [entry.message and entry.message.text for entry in responses] == [
+        *("I look closer.", "A bill.")
+    ]
+    analyses = [to_json(entry.payload) for entry in entries]
+    answers = [analysis["answer"] for analysis in analyses if analysis["type"] == "image_analysis"]
+    assert answers == [responses[-1].id]
+
+
+@pytest.mark.requirement("S2-24")
 def test_the_response_about_an_image_is_available_for_later_messages(folder: Path) -> None:
     exchange = Exchange("A bill.", "Monday.", resolver=InputResolver(folder), target=SEES)
     exchange.send("What is it?", image("vision"))
