@@ -23,6 +23,7 @@ from steno import (
     Conversation,
     FileReference,
     Image,
+    ImageBlob,
     ImageData,
     ImageFile,
     ImageUrl,
@@ -39,6 +40,7 @@ from steno import (
     Resource,
     SystemMessage,
     Text,
+    Thinking,
     ToolCall,
     ToolResultMessage,
     UserMessage,
@@ -1800,6 +1802,47 @@ def test_a_part_of_a_wrong_type_is_refused_with_its_position(part: Any) -> None:
     with pytest.raises(InvalidMessage) as refused:
         ChatMessage.user([Text("Hi"), part])
     assert (refused.value.code, refused.value.field) == ("wrong_type", "content[1]")
+
+
+PNG = ImageData(b"\x89PNG\r\n")
+RULES: Callable[..., Resource] = partial(Resource, server="library", uri="library://note/rules")
+NO_ZONE = datetime(2026, 6, 1)  # noqa: DTZ001 - the zone is missing on purpose
+
+BROKEN_PARTS: list[tuple[Callable[[], object], str, str]] = [
+    (partial(Text, "half of \ud83d"), "lone_surrogate", "text"),
+    (partial(FileReference, path=""), "empty", "path"),
+    (partial(FileReference, path="a\0b"), "nul_character", "path"),
+    (partial(FileReference, path="../a"), "path_leaves_root", "path"),
+    (partial(FileReference, path="a", start_line=0), "out_of_range", "start_line"),
+    (partial(FileReference, path="a", start_line=3, end_line=2), "end_before_start", "end_line"),
+    (partial(FileReference, path="a", end_line=2), "end_without_start", "end_line"),
+    (partial(RULES, server=""), "empty", "server"),
+    (partial(RULES, uri=""), "empty", "uri"),
+    (partial(RULES, text="a", data=b"a"), "text_and_data", "data"),
+    (partial(RULES, text="\ud83d"), "lone_surrogate", "text"),
+    (partial(RULES, retrieved_at=NO_ZONE), "no_time_zone", "retrieved_at"),
+    (partial(Image, source=PNG), "missing_mime_type", "mime_type"),
+    (partial(Image, source=PNG, mime_type="text/plain"), "invalid_mime_type", "mime_type"),
+    (partial(Image, source=ImageFile("a.png"), mode="ocr"), "wrong_type", "mode"),  # type: ignore[arg-type]
+    (partial(ImageData, b""), "empty", "data"),
+    (partial(ImageBlob, sha256="ab", size=1), "not_sha256", "sha256"),
+    (partial(ImageBlob, sha256="ab" * 32, size=0), "out_of_range", "size"),
+    (partial(ImageUrl, "file:///etc/passwd"), "invalid_url", "url"),
+    (partial(ImageFile, ""), "empty", "path"),
+    (partial(ImageFile, "../a.png"), "path_leaves_root", "path"),
+    (partial(Thinking, "hm", redacted=True), "redacted_without_seal", "seal"),
+    (partial(Opaque, kind="new", raw="{", origin="steno"), "not_json", "raw"),
+]
+
+
+@pytest.mark.requirement("S2-34")
+@pytest.mark.parametrize(("make", "code", "field"), BROKEN_PARTS)
+def test_a_part_that_breaks_a_rule_of_its_type_is_refused(
+    make: Callable[[], object], code: str, field: str
+) -> None:
+    with pytest.raises(InvalidMessage) as refused:
+        make()
+    assert (refused.value.code, refused.value.field) == (code, field)
 
 
 @pytest.mark.requirement("S2-35")
