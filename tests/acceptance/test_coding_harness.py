@@ -159,6 +159,65 @@ def test_a_tool_result_is_a_message_of_the_conversation() -> None:
     assert result.tool_call_id == "tc_1"
 
 
+ANSWERED = (
+    ChatMessage.user("Fix it"),
+    ChatMessage.assistant(None, [CALL]),
+    ChatMessage.tool_result("tc_1", "package auth", tool_name="read"),
+    ChatMessage.assistant("Done."),
+    ChatMessage.user("Thanks"),
+)
+"""A conversation with a result in its middle."""
+TOLD = {"role": "tool", "tool_call_id": "tc_1", "content": "package auth"}
+CALLED = {"id": "tc_1", "name": "read"}
+RESULT_ITEMS: dict[str, dict[str, Any]] = {
+    "anthropic_messages": {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "tc_1", "content": "package auth"}],
+    },
+    "chat": TOLD,
+    "gemini": {
+        "role": "user",
+        "parts": [{"functionResponse": CALLED | {"response": {"output": "package auth"}}}],
+    },
+    "ollama_chat": TOLD | {"tool_name": "read"},
+    "openai_chat": TOLD,
+    "openai_responses": {
+        "type": "function_call_output",
+        "call_id": "tc_1",
+        "output": "package auth",
+    },
+}
+"""The message or the item of each wire for the result."""
+
+
+def places_of_texts(items: list[Any]) -> list[list[int]]:
+    """Return the numbers of the items that contain each text of `ANSWERED`, in its order."""
+    written = [json.dumps(item) for item in items]
+    texts = ("Fix it", "auth.go", "package auth", "Done.", "Thanks")
+    return [[n for n, item in enumerate(written) if text in item] for text in texts]
+
+
+@pytest.mark.requirement("S4-02")
+@pytest.mark.parametrize("name", WIRES)
+def test_a_tool_result_is_a_message_or_an_item_of_its_own_in_a_request(name: str) -> None:
+    body = load_wire(name).encode_request(Request(model="m", messages=ANSWERED)).json
+    [items] = [body[member] for member in ("messages", "contents", "input") if member in body]
+    places = places_of_texts(items)
+    assert [len(found) for found in places] == [1] * 5
+    assert [n for [n] in places] == sorted({n for [n] in places})
+    assert [item for item in items if "package auth" in json.dumps(item)] == [RESULT_ITEMS[name]]
+
+
+@pytest.mark.requirement("S4-02")
+def test_a_tool_result_is_a_message_of_its_own_in_a_session_file() -> None:
+    exported = FORMATS["session"].encode(Header(id="s"), Conversation(ANSWERED).entries())
+    messages = json.loads(exported.data)["messages"]
+    assert places_of_texts(messages) == [[0], [1], [2], [3], [4]]
+    assert [message["type"] for message in messages] == [
+        *("user", "assistant", "tool_result", "assistant", "user")
+    ]
+
+
 # -- streaming -----------------------------------------------------------------------------------
 
 
