@@ -309,13 +309,19 @@ TEXTS = [
 ]
 
 
+@pytest.fixture(params=["jsonl:{}/store", "memory:", "postgresql", "sqlite:{}/store"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty store of each kind."""
+    if request.param == "postgresql":
+        return str(request.getfixturevalue("postgres_address"))
+    return str(request.param).format(tmp_path)
+
+
 @pytest.mark.requirement("S3-07")
-@pytest.mark.parametrize("kind", ["jsonl", "memory", "sqlite"])
 def test_a_stored_run_has_each_text_once_and_nothing_in_the_shape_of_a_provider(
-    kind: str, tmp_path: Path
+    address: str, tmp_path: Path
 ) -> None:
     """Also the audit data, the header and the blobs hold no copy; a search index is none."""
-    address = f"{kind}:" if kind == "memory" else f"{kind}:{tmp_path}/store"
     with open_store(address) as store:
         conversation = store.new([ChatMessage.system("You fix code.")], id="s")
         provider = ReplayingProvider("openai_chat", RUN)
@@ -329,7 +335,7 @@ def test_a_stored_run_has_each_text_once_and_nothing_in_the_shape_of_a_provider(
         stored = [encode_header(store.header("s")), *map(encode_record, store.records("s"))]
     assert [message.text for message in messages] == TEXTS
     copies = [b"".join(stored)]
-    if kind == "jsonl":  # all bytes of the store
+    if address.startswith("jsonl:"):  # all bytes of the store
         files = [file for file in tmp_path.rglob("*") if file.is_file()]
         copies.append(b"".join(file.read_bytes() for file in files))
     for copy in copies:

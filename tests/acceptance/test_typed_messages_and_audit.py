@@ -549,9 +549,13 @@ def test_our_own_log_can_be_loaded_again(own_run: Conversation) -> None:
 # -- storage -------------------------------------------------------------------------------------
 
 
-@pytest.fixture(params=["memory:", "sqlite:{}/s.db", "jsonl:{}/s"])
+@pytest.fixture(params=["memory:", "sqlite:{}/s.db", "jsonl:{}/s", "postgresql"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    with open_store(str(request.param).format(tmp_path)) as store:
+    if request.param == "postgresql":
+        address = str(request.getfixturevalue("postgres_address"))
+    else:
+        address = str(request.param).format(tmp_path)
+    with open_store(address) as store:
         yield store
 
 
