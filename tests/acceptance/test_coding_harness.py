@@ -6,6 +6,8 @@ import asyncio
 import base64
 import json
 import os
+import shlex
+import shutil
 import struct
 import subprocess
 import sys
@@ -987,7 +989,8 @@ class Terminal:
         return ran.stdout
 
     def start(self, *arguments: str) -> None:
-        command = f"env -i TERM=$TERM LANG=C.UTF-8 PATH=$PATH HOME={self._home} {sys.executable}"
+        home, python = shlex.quote(str(self._home)), shlex.quote(sys.executable)
+        command = f"env -i TERM=$TERM LANG=C.UTF-8 PATH=$PATH HOME={home} {python}"
         program = f"{command} -m steno {' '.join(arguments)}; echo [left with $?]; exec sleep 60"
         self.tmux("new-session", "-d", "-x", "100", "-y", "30", "-c", str(self._home), program)
 
@@ -1004,6 +1007,8 @@ class Terminal:
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    if shutil.which("tmux") is None:
+        pytest.fail("this test needs tmux; Debian and Ubuntu: apt install tmux", pytrace=False)
     window = Terminal(tmp_path)
     try:
         yield window
