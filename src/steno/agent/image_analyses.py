@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias, final
 
 from steno.agent.recorder import RunRecorder
-from steno.context import BuiltRequest, Change, ChangeCode
+from steno.context import BuiltRequest
+from steno.messages.change import Change, ChangeCode
 from steno.messages.content import Image, ImageData, ImageUrl
 from steno.messages.message import AssistantMessage, UserMessage
 from steno.messages.usage import StopReason
