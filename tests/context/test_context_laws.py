@@ -10,11 +10,18 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
 from steno.codec import encode_entry
-from steno.context import ChangeCode, ContextBuilder, ModelTarget, compaction_point, estimate_tokens
+from steno.context import (
+    BuiltRequest,
+    ChangeCode,
+    ContextBuilder,
+    ModelTarget,
+    compaction_point,
+    estimate_tokens,
+)
 from steno.context.tokens import message_tokens
 from steno.errors import InvalidRequest
-from steno.messages.content import Text
-from steno.messages.message import Message, ToolResultMessage
+from steno.messages.content import Image, ImageData, ImageUrl, Text
+from steno.messages.message import Message, ToolResultMessage, UserMessage
 from steno.records.entry import (
     Compaction,
     Entry,
@@ -78,6 +85,17 @@ targets = st.builds(
 )
 
 
+def check_images(built: BuiltRequest) -> None:
+    """Check that the images of a request are those in its user messages, in order."""
+    assert [(image.position, image.number, image.entry_id) for image in built.images] == [
+        (position, number, built.sources[position])
+        for position, message in enumerate(built.request.messages)
+        if isinstance(message, UserMessage)
+        for number, block in enumerate(message.content)
+        if isinstance(block, Image) and isinstance(block.source, (ImageData, ImageUrl))
+    ]
+
+
 def _stored(entries: tuple[Entry, ...]) -> list[bytes]:
     return [encode_entry(entry) for entry in entries]
 
@@ -94,6 +112,7 @@ def test_every_log_gives_a_request_that_a_provider_takes(
     check_whole(built.request)
     assert len(built.sources) == len(built.request.messages)
     assert {source for source in built.sources if source} <= {entry.id for entry in entries}
+    check_images(built)
     assert _stored(entries) == before
 
 
@@ -114,6 +133,7 @@ def test_building_turn_by_turn_comes_to_the_same_unless_room_had_to_be_made(
         sizes = [message_tokens(message, estimate_tokens) for message in built.request.messages]
         assert built.tokens == sum(sizes)
         assert len(built.sources) == len(sizes)
+        check_images(built)
         trimmed = trimmed or not made_room.isdisjoint(change.code for change in built.changes)
         if not trimmed:
             assert built == ContextBuilder().build(entries[:end], target)

@@ -6,9 +6,11 @@ import pytest
 
 from steno import ChatMessage, Conversation
 from steno.context import ChangeCode, ContextBuilder, ModelTarget, embed_references
+from steno.context.builder import RequestImage
 from steno.messages.content import FileReference, Image, ImageFile, Resource, Text
 from steno.messages.message import UserMessage
 from steno.records.entry import Feedback, Resolution, ResolutionStatus
+from tests.acceptance.costs import memory_of
 from tests.context.sample_logs import (
     PNG,
     build,
@@ -33,7 +35,7 @@ def test_references_are_replaced_by_their_resolutions() -> None:
     shown = (Text("see "), Text("\n\nA"), Text("\n\nB"), PNG)
     assert built.request.messages[0].content == shown
     assert codes(built) == [("resolved", "e1")]
-    assert built.block_sources == {"e1": (0, 1, 1, 2)}
+    assert built.images == (RequestImage(0, 3, "e1", 2),)
 
 
 @pytest.mark.requirement("P-11")
@@ -59,8 +61,19 @@ def test_a_built_request_does_not_change_with_the_log() -> None:
     asked = only_user_message(Text("see"), FileReference(path="a.txt"), PNG)
     entries = log(ChatMessage.user("Hello."), asked, found)
     built = builder.build(entries[:2], ModelTarget())
-    assert builder.build(entries, ModelTarget()).block_sources == {"e2": (0, 1, 1, 2)}
-    assert built.block_sources == {"e2": (0, 1, 2)}
+    assert builder.build(entries, ModelTarget()).images == (
+        RequestImage(1, 2, "e2", 1),
+        RequestImage(1, 3, "e2", 2),
+    )
+    assert built.images == (RequestImage(1, 2, "e2", 2),)
+
+
+def test_a_request_copies_nothing_for_the_images_of_earlier_prompts() -> None:
+    def memory(count: int) -> int:
+        builder, entries = ContextBuilder(), log(*[only_user_message(Text("see"), PNG)] * count)
+        return memory_of(lambda: builder.build(entries, ModelTarget())).kept
+
+    assert memory(1_000) < 2 * memory(10)
 
 
 def test_an_unreadable_reference_becomes_a_note() -> None:

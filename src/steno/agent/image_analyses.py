@@ -9,13 +9,12 @@ has none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias, final
 
 from steno.agent.recorder import RunRecorder
 from steno.context import BuiltRequest
 from steno.messages.change import Change, ChangeCode
-from steno.messages.content import Image, ImageData, ImageUrl
 from steno.messages.message import AssistantMessage, UserMessage
 from steno.messages.usage import StopReason
 from steno.records.entry import Entry, ImageAnalysis
@@ -33,35 +32,17 @@ class SentRequest(NamedTuple):
     losses: tuple[Change, ...]
     """The changes that the provider made to the request."""
 
-    def image_places(self, prompts: Iterable[str]) -> Iterator[_BlockPlace]:
-        """Yield the recorded block of each image that was sent as an image in the given entries."""
-        built = self.built
-        wanted = {entry_id for entry_id in prompts if entry_id in built.block_sources}
+    def image_places(self) -> Iterator[_BlockPlace]:
+        """Yield the recorded block of each image that was sent as an image."""
         left_out = {
             (place.position, place.rest)
             for place in [c.place_parts for c in self.losses if c.code is ChangeCode.IMAGE]
             if place.member == "messages"
         }
-        # The entries are recent, so the search begins at the end and stops at the first of them.
-        for position in range(len(built.sources) - 1, -1, -1):
-            if not wanted:
-                break
-            entry_id = built.sources[position]
-            if entry_id is None or entry_id not in wanted:
-                continue
-            wanted.remove(entry_id)
-            if (position, "") in left_out:
-                continue
-            numbers = built.block_sources[entry_id]
-            content = built.request.messages[position].content
-            for at, (block, number) in enumerate(zip(content, numbers, strict=True)):
-                if _has_image(block) and (position, f"content[{at}]") not in left_out:
-                    yield entry_id, number
-
-
-def _has_image(block: object) -> bool:
-    """Return whether a block contains the bytes or the URL of an image."""
-    return isinstance(block, Image) and isinstance(block.source, (ImageData, ImageUrl))
+        for image in self.built.images:
+            places = {(image.position, ""), (image.position, f"content[{image.number}]")}
+            if left_out.isdisjoint(places):
+                yield image.entry_id, image.recorded_number
 
 
 @final
@@ -78,11 +59,10 @@ class ImageAnalysisRecorder:
         message = response.payload
         if not isinstance(message, AssistantMessage) or not _has_complete_text(message):
             return
-        if not sent.built.block_sources:  # nearly always
+        if not sent.built.images:  # nearly always
             return
         places = self._unlinked_blocks(before=response.id)
-        images = sent.image_places({entry_id for entry_id, _ in places})
-        responses = dict.fromkeys(images, response.id)
+        responses = dict.fromkeys(sent.image_places(), response.id)
         if _is_answer(message):
             self._record(places, responses)
         else:

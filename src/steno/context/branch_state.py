@@ -35,7 +35,9 @@ from steno.messages.content import (
     Block,
     FileReference,
     Image,
+    ImageData,
     ImageFile,
+    ImageUrl,
     Opaque,
     ReferenceBlock,
     Resource,
@@ -103,8 +105,8 @@ class BranchState:
         self.resources: Final = ResourceIndex()
         self.last_user_position: int = -1
         """The position of the last user message."""
-        self.block_sources: Final[dict[str, tuple[int, ...]]] = {}
-        """The recorded block of each block of a message with references; see `ModelView`."""
+        self.images: Final[dict[str, tuple[tuple[int, int], ...]]] = {}
+        """The images of each user message with references, by entry id; see `ModelView`."""
         self._order = OrderState()
         self._last_violation = -1
         """The position of the last message that breaks the order."""
@@ -350,7 +352,8 @@ class BranchState:
             extents=extents,
         )
         self.messages[position] = shown.message
-        self.block_sources[entry_id] = shown.sources
+        if isinstance(shown.message, UserMessage):
+            self.images[entry_id] = shown.images
         self._changes[self._numbers[entry_id]] = shown.changes
         self.resources.set_resources(position, shown.resources, extents)
         self.changed_from = min(self.changed_from, position)
@@ -407,8 +410,8 @@ class ModelView(NamedTuple):
     """A message as a model receives it, and the changes from the recorded message."""
 
     message: Message
-    sources: tuple[int, ...] = ()
-    """The number of the recorded block that each block of `message` comes from."""
+    images: tuple[tuple[int, int], ...] = ()
+    """For each image: the number of its block in `message`, and of the recorded block."""
     changes: tuple[Change, ...] = ()
     resources: Mapping[int, MessageResource] = {}
     """The MCP resources of the message, by block number."""
@@ -427,7 +430,7 @@ def build_model_view(
     `resolutions` and `extents` are keyed by block number.
     """
     if not has_references(message.content) or isinstance(message, SystemMessage):
-        return ModelView(message, tuple(range(len(message.content))))
+        return ModelView(message)
     is_from_user = isinstance(message, UserMessage)
     shown: list[ShownBlocks] = []
     sources: list[int] = []
@@ -460,11 +463,16 @@ def build_model_view(
         shown.append(ShownBlocks(blocks, is_replaced=blocks != (block,)))
         sources += [number] * len(blocks)
     content = tuple(join_shown_blocks(shown))
-    if content == message.content:
-        return ModelView(message, tuple(sources), tuple(changes), resources)
-    struct: Any = message  # every block here is allowed in a message of this type
-    new = cast("Message", replace(struct, content=content))
-    return ModelView(new, tuple(sources), tuple(changes), resources)
+    images = [
+        (at, number)
+        for at, (block, number) in enumerate(zip(content, sources, strict=True))
+        if isinstance(block, Image) and isinstance(block.source, (ImageData, ImageUrl))
+    ]
+    new: Message = message
+    if content != message.content:
+        struct: Any = message  # every block here is allowed in a message of this type
+        new = cast("Message", replace(struct, content=content))
+    return ModelView(new, tuple(images), tuple(changes), resources)
 
 
 def embed_references(entries: Iterable[Entry]) -> tuple[Entry, ...]:

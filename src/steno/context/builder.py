@@ -74,6 +74,18 @@ class ModelTarget(RedactedRepr, frozen=True, kw_only=True):
         return requested if requested is None or limit is None else min(requested, limit)
 
 
+class RequestImage(NamedTuple):
+    """An image in a user message of a request, and the recorded block that it comes from."""
+
+    position: int
+    """The position of the message in the request."""
+    number: int
+    """The number of the block in this message."""
+    entry_id: str
+    recorded_number: int
+    """The number of the block in the recorded message: a resource may become several blocks."""
+
+
 class BuiltRequest(NamedTuple):
     """A request, and a report of the changes made while building it."""
 
@@ -83,9 +95,8 @@ class BuiltRequest(NamedTuple):
     """The approximate number of tokens of the request, tools included."""
     sources: Sequence[str | None]
     """The entry id of each message of the request; None if the message is not from an entry."""
-    block_sources: Mapping[str, tuple[int, ...]] = {}
-    """For messages with references: the number of the recorded block that each block of the
-    message comes from, by entry id."""
+    images: Sequence[RequestImage] = ()
+    """The images of the user messages with their bytes or their URL, in order."""
     wants_compaction: bool = False
     """Whether messages are left out or do not fit, so that a summary should replace them."""
     is_over_budget: bool = False
@@ -158,7 +169,7 @@ class ContextBuilder:
             changes=tuple(changes),
             tokens=fixed_tokens + window.tokens(start),
             sources=PrefixView(sent.ids),
-            block_sources=dict(self._branch.block_sources),
+            images=PrefixView(sent.images),
             wants_compaction=window.omitted is not None or not fits,
             is_over_budget=not fits,
             last_tokens=window.last_tokens(start),
@@ -356,17 +367,23 @@ class ContextBuilder:
             # Even in a long conversation, unchanged messages cost only this copy.
             unchanged = max(first, window.changed_from)
             end = len(leading.messages) + (omitted is not None) + unchanged - first
-            messages, ids = last.messages[:end], last.ids
+            messages, ids, images = last.messages[:end], last.ids, last.images
             if end != len(ids):
-                ids = ids[:end]
+                ids, images = ids[:end], [image for image in images if image.position < end]
         elif omitted is None:
-            messages, ids = leading.messages, [*leading.ids]
+            messages, ids, images = leading.messages, [*leading.ids], []
         else:
-            messages, ids = (*leading.messages, omitted.note), [*leading.ids, None]
+            messages, ids, images = (*leading.messages, omitted.note), [*leading.ids, None], []
         window.clear_changed()
         messages += tuple(window.messages[unchanged:])
+        images += [
+            RequestImage(position, number, entry_id, recorded_number)
+            for position, entry_id in enumerate(window.ids[unchanged:], len(ids))
+            if entry_id is not None
+            for number, recorded_number in self._branch.images.get(entry_id, ())
+        ]
         ids += window.ids[unchanged:]
-        self._last_sent = _SentMessages(leading, omitted, first, messages, ids)
+        self._last_sent = _SentMessages(leading, omitted, first, messages, ids, images)
         return self._last_sent
 
     # -- settings ----------------------------------------------------------------------------
@@ -442,6 +459,8 @@ class _SentMessages(NamedTuple):
     messages: tuple[Message, ...]
     ids: list[str | None]
     """The entry ids. The list only grows or is replaced, so that a view of it never changes."""
+    images: list[RequestImage]
+    """The images of the messages; a list like that of the entry ids."""
 
 
 def _layout_key(target: ModelTarget) -> tuple[object, ...]:
