@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
-from typing import Any, TypeVar, overload
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -27,10 +28,11 @@ from steno.messages.message import AssistantMessage, UserMessage
 from steno.messages.request import Request
 from steno.messages.usage import StopReason
 from steno.ports import ReferenceBlock, ResolvedReference
-from steno.records import Entry, ImageAnalysis
+from steno.records import Compaction, Entry, ImageAnalysis, Label
 from steno.store import MemoryStore
 from steno.testing import ReplayingProvider, ScriptedProvider
 from steno.tools import Workspace
+from tests.acceptance.costs import steps_of
 from tests.agent.agent_setup import AgentHarness, call, read_tool, run, turn_with_calls
 from tests.agent.reference_doubles import (
     NOTES,
@@ -45,7 +47,6 @@ from tests.agent.reference_doubles import (
 )
 from tests.inputs.images.image_samples import encode_image, noise_image, red_image
 
-T = TypeVar("T")
 SEEING, BLIND = ModelTarget(vision=True), ModelTarget(vision=False)
 PICTURE = Image(source=ImageData(encode_image(red_image())), mime_type="image/png")
 ANSWER = "A red sign. It says:\n\n```\nSTOP\n```"
@@ -434,40 +435,163 @@ def test_an_image_that_a_later_model_sees_again_keeps_its_answer(folder: Path) -
     assert links(seeing) == []
 
 
-class CountedSequence(Sequence[T]):
-    """A sequence that counts how many of its elements are read."""
+# -- the state and the cost of a run -------------------------------------------------------------
 
-    def __init__(self, elements: Sequence[T]) -> None:
-        self._elements = elements
-        self.reads = 0
 
-    def __len__(self) -> int:
-        return len(self._elements)
+class ImageTurns:
+    """The turns of one run, without an agent."""
 
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[T]: ...
-    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
-        self.reads += 1
-        return self._elements[index]
+    def __init__(self, *messages: ChatMessage, target: ModelTarget = SEEING) -> None:
+        self.conversation = Conversation(messages)
+        self.losses: tuple[Change, ...] = ()
+        self.analyses = ImageAnalysisRecorder(RunRecorder(self.conversation, ignore_event))
+        self._target = target
+        self._builder = ContextBuilder()
+        self._calls = count()
+
+    def respond(self, message: AssistantMessage) -> int:
+        """Add a response; return the number of steps that it takes to link images to it."""
+        built = self._builder.build(self.conversation.entries_view(), self._target)
+        sent, response = SentRequest(built, self.losses), self.conversation.append(message)
+        return steps_of(lambda: self.analyses.add_response(response, sent))
+
+    def call(self, text: str) -> int:
+        """Add a response with a call, and its result; return the steps like `respond`."""
+        call_id = f"c{next(self._calls)}"
+        steps = self.respond(turn_with_calls(call(call_id, "look"), text=text))
+        self.conversation.append(ChatMessage.tool_result(call_id, "A."))
+        return steps
+
+    def last_id(self) -> str:
+        return self.conversation.entries_view()[-1].id
+
+    def links(self) -> list[tuple[str, str]]:
+        """Return the links of the branch: the text of the prompt, and that of the answer."""
+        messages = {entry.id: entry.message for entry in self.conversation.entries()}
+        texts = {
+            id: "" if message is None else message.text or "" for id, message in messages.items()
+        }
+        found = [entry.payload for entry in self.conversation.entries()]
+        return [
+            (texts[link.target], texts[link.answer])
+            for link in found
+            if isinstance(link, ImageAnalysis)
+        ]
+
+
+SEE = prompt_with("See.", PICTURE)
+
+
+def in_this_prompt() -> ImageTurns:
+    return ImageTurns(SEE)
+
+
+def in_an_older_prompt() -> ImageTurns:
+    return ImageTurns(SEE, ChatMessage.assistant(ANSWER), ChatMessage.user("And now?"))
+
+
+def in_a_prompt_to_a_blind_model() -> ImageTurns:
+    return ImageTurns(SEE, target=BLIND)
+
+
+def left_out_by_the_provider() -> ImageTurns:
+    turns = ImageTurns(SEE)
+    turns.losses = (left_out("messages[0]"),)
+    return turns
+
+
+def replaced_by_a_summary() -> ImageTurns:
+    turns = ImageTurns(SEE)
+    turns.conversation.append(Compaction(through=turns.last_id(), summary="They asked."))
+    turns.conversation.append(ChatMessage.user("And now?"))
+    return turns
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        in_this_prompt,
+        in_an_older_prompt,
+        in_a_prompt_to_a_blind_model,
+        left_out_by_the_provider,
+        replaced_by_a_summary,
+    ],
+)
+def test_a_response_costs_no_more_in_a_long_turn(begin: Callable[[], ImageTurns]) -> None:
+    def steps(responses: int) -> tuple[int, int]:
+        turns = begin()
+        costs = [turns.call("I look.") for _ in range(responses)]
+        return costs[-1], turns.respond(ChatMessage.assistant("Red."))
+
+    (short, short_answer), (long, long_answer) = steps(2), steps(100)
+    assert long < 2 * short
+    assert long_answer < 2 * short_answer
 
 
 @pytest.mark.parametrize("has_new_image", [False, True])
-def test_the_search_for_images_does_not_grow_with_the_history(has_new_image: bool) -> None:
-    prompt = prompt_with("See.", PICTURE)
-    conversation = Conversation([prompt, ChatMessage.assistant(ANSWER)])
-    for _ in range(100):
-        conversation.append(ChatMessage.user("And now?"))
-        conversation.append(ChatMessage.assistant("Green."))
-    conversation.append(prompt if has_new_image else ChatMessage.user("And now?"))
-    built = ContextBuilder().build(conversation.entries_view(), SEEING)
-    response = conversation.append(ChatMessage.assistant("Red."))
-    sources = CountedSequence(built.sources)
-    analyses = ImageAnalysisRecorder(RunRecorder(conversation, ignore_event))
-    analyses.add_response(response, SentRequest(built._replace(sources=sources), ()))
-    assert len(entries_of(conversation, ImageAnalysis)) == has_new_image
-    assert sources.reads < 10
+def test_the_first_response_of_a_run_costs_no_more_after_a_long_history(
+    has_new_image: bool,
+) -> None:
+    def steps(count: int) -> int:
+        answered = [ChatMessage.user("And now?"), ChatMessage.assistant("Green.")]
+        last = SEE if has_new_image else ChatMessage.user("And now?")
+        turns = ImageTurns(SEE, ChatMessage.assistant(ANSWER), *answered * count, last)
+        return turns.call("I look.")
+
+    assert steps(100) < 2 * steps(1)
+
+
+def test_each_image_of_a_run_that_is_cut_off_has_its_own_first_response() -> None:
+    turns = ImageTurns(SEE)
+    turns.call("I see a sign.")
+    turns.conversation.append(prompt_with("And this?", PICTURE))
+    turns.call("I see another one.")
+    turns.call("I look further.")
+    turns.analyses.close()
+    expected = [("See.", "I see a sign."), ("And this?", "I see another one.")]
+    assert turns.links() == expected
+    turns.analyses.close()
+    assert turns.links() == expected
+
+
+def test_a_first_response_that_was_rewound_is_not_linked() -> None:
+    turns = ImageTurns(SEE)
+    prompt_id = turns.last_id()
+    turns.call("I see a sign.")
+    turns.conversation.rewind(prompt_id)
+    turns.analyses.close()
+    assert turns.links() == []
+    turns.call("I see a bill.")
+    first_id = turns.last_id()
+    turns.call("I look further.")
+    turns.conversation.rewind(first_id)
+    turns.analyses.close()
+    assert turns.links() == [("See.", "I see a bill.")]
+
+
+def test_an_image_that_is_not_in_the_request_of_the_answer_stays_without_one() -> None:
+    """The next response answers another message, also if an entry was added behind the answer."""
+    turns = ImageTurns(SEE)
+    turns.losses = (left_out("messages[0]"),)
+    turns.call("What sign?")
+    built = ContextBuilder().build(turns.conversation.entries_view(), SEEING)
+    answer = turns.conversation.append(ChatMessage.assistant("None."))
+    turns.conversation.append(Label(target=answer.id, text="seen"))
+    turns.analyses.add_response(answer, SentRequest(built, turns.losses))
+    turns.conversation.append(ChatMessage.user("And now?"))
+    turns.losses = ()
+    turns.call("I see a sign.")
+    turns.respond(ChatMessage.assistant(ANSWER))
+    turns.analyses.close()
+    assert turns.links() == []
+
+
+def test_an_image_that_was_cleared_is_not_linked() -> None:
+    turns = ImageTurns(SEE)
+    turns.conversation.clear()
+    turns.conversation.append(prompt_with("And this?", PICTURE))
+    turns.respond(ChatMessage.assistant(ANSWER))
+    assert turns.links() == [("And this?", ANSWER)]
 
 
 # -- the rest of the log -------------------------------------------------------------------------

@@ -9,15 +9,16 @@ has none.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias, final
 
 from steno.agent.recorder import RunRecorder
 from steno.context import BuiltRequest
 from steno.messages.change import Change, ChangeCode
+from steno.messages.content import ReferenceBlock
 from steno.messages.message import AssistantMessage, UserMessage
 from steno.messages.usage import StopReason
-from steno.records.entry import Entry, ImageAnalysis
+from steno.records.entry import Entry, ImageAnalysis, Payload
 
 _INCOMPLETE: Final = (StopReason.PAUSE, StopReason.ABORTED, StopReason.ERROR)
 
@@ -47,61 +48,83 @@ class SentRequest(NamedTuple):
 
 @final
 class ImageAnalysisRecorder:
-    """Records the links of one run from images to the responses that answer them."""
+    """Records the links of one run from images to the responses that answer them.
+
+    Each entry is read once, so the cost of a response depends only on the entries since the last
+    one and on the images of its request.
+    """
 
     def __init__(self, recorder: RunRecorder) -> None:
         self._recorder = recorder
-        self._first_responses: dict[_BlockPlace, str] = {}
-        """The id of the first complete response with text to each block."""
+        self._unlinked: dict[_BlockPlace, str | None] = {}
+        """The references without a link in the user messages since the last answer, each with the
+        id of the first complete response with text to its image; None if there is none yet."""
+        self._last_read: Entry | None = None
 
     def add_response(self, response: Entry, sent: SentRequest) -> None:
         """Link the images to a response, if it answers them."""
         message = response.payload
         if not isinstance(message, AssistantMessage) or not _has_complete_text(message):
             return
-        if not sent.built.images:  # nearly always
+        self._read_log(before=response)
+        self._last_read = response
+        if not self._unlinked:  # nearly always
             return
-        places = self._unlinked_blocks(before=response.id)
-        responses = dict.fromkeys(sent.image_places(), response.id)
-        if _is_answer(message):
-            self._record(places, responses)
-        else:
-            self._first_responses = responses | self._first_responses
+        for place in dict.fromkeys(sent.image_places()):
+            if place not in self._unlinked:
+                continue
+            if _is_answer(message):
+                self._link(place, response.id)
+            elif self._unlinked[place] is None:
+                self._unlinked[place] = response.id
 
     def close(self) -> None:
         """Link the images that are still without an answer at the end of the run."""
-        if self._first_responses:
-            self._record(self._unlinked_blocks(), self._first_responses)
-
-    def _record(self, places: Sequence[_BlockPlace], responses: Mapping[_BlockPlace, str]) -> None:
-        for target, number in places:
-            answer = responses.get((target, number))
+        self._read_log()
+        for place, answer in self._unlinked.items():
             if answer is not None:
-                self._recorder.record(ImageAnalysis(target=target, block=number, answer=answer))
+                self._link(place, answer)
 
-    def _unlinked_blocks(self, *, before: str | None = None) -> list[_BlockPlace]:
-        """Return the blocks without a link of the prompts since the last answer, in order.
+    def _link(self, place: _BlockPlace, answer: str) -> None:
+        target, number = place
+        self._recorder.record(ImageAnalysis(target=target, block=number, answer=answer))
 
-        `before` is the id of a response that does not count as the last answer.
+    def _read_log(self, *, before: Entry | None = None) -> None:
+        """Read the new entries, or those since the last answer if the branch was rewound.
+
+        `before` is a response that does not count as the last answer.
         """
-        linked: set[_BlockPlace] = set()
-        places: list[_BlockPlace] = []
+        unread: list[Entry] = []
+        found: dict[_BlockPlace, str | None] = {}
         for entry in reversed(self._recorder.conversation.entries_view()):
+            if entry is not before and _is_answer(entry.payload):
+                break
+            if entry is self._last_read:
+                found = self._unlinked
+                break
+            unread.append(entry)
+        unread_ids = {entry.id for entry in unread}
+        for entry in reversed(unread):
             match entry.payload:
-                case ImageAnalysis(target=target, block=number):
-                    linked.add((target, number))
-                case AssistantMessage() as message if entry.id != before and _is_answer(message):
-                    break
                 case UserMessage(content=content):
-                    blocks = [(entry.id, number) for number in reversed(range(len(content)))]
-                    places += [place for place in blocks if place not in linked]
+                    for number, block in enumerate(content):
+                        if isinstance(block, ReferenceBlock):
+                            # After a rewind, the first response may still be on the branch.
+                            first = self._unlinked.get((entry.id, number))
+                            found[entry.id, number] = first if first in unread_ids else None
+                case ImageAnalysis(target=target, block=number):
+                    found.pop((target, number), None)
                 case _:
                     pass
-        return places[::-1]
+        self._unlinked = found
 
 
-def _is_answer(message: AssistantMessage) -> bool:
-    return _has_complete_text(message) and not message.tool_calls
+def _is_answer(payload: Payload) -> bool:
+    return (
+        isinstance(payload, AssistantMessage)
+        and _has_complete_text(payload)
+        and not payload.tool_calls
+    )
 
 
 def _has_complete_text(message: AssistantMessage) -> bool:
