@@ -41,6 +41,14 @@ from steno.markdown_lines import LineKind, classify_lines, split_quotations
         ("```\ncode\n> ```\n```\nprose", "prose", "code\n> ```"),
         ("~~~\ncode\n~~~ ~\n~~~\x0b\n~~~ \t\nprose", "prose", "code\n~~~ ~\n~~~\x0b"),
         ("> ```\n>  code\n>more\n>", "", " code\nmore"),
+        # Lists indent fences and quotes.
+        ("- item\n\n      > quoted", "- item", "quoted"),
+        ("\t> quoted\n\t>  more", "", "quoted\n more"),
+        ("> > one\n>> two\n>  > three\n> four", "", "one\ntwo\nthree\nfour"),
+        ("1. x\n   ```\n   a\n     b\n c\n   \td\n\n\te\n   ```", "1. x", "a\n  b\nc\n\td\n\n\te"),
+        ("- x\n\n\t~~~\n\ta\n\t\tb\n\t~~~\n```\n c\n```", "- x", "a\n\tb\n\n c"),
+        ("> - x\n>   ```\n>   a\n>     b\n>   ```", "", "- x\n\na\n  b"),
+        ("- x\n  > ```\n  > a\n  >  b\n  > ```\n", "- x", "a\n b"),
     ],
 )
 def test_quotations_are_separated_from_prose(text: str, prose: str, quotations: str) -> None:

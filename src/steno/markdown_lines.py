@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from enum import Enum, auto
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 # `str.splitlines` also splits at U+2028, form feeds and other characters, which are text here.
 _LINE: Final = re.compile(
     r"(?!\Z)(?P<marks>[ \t>]*+)(?P<fence>`{3,}+|~{3,}+)?(?P<rest>[^\r\n]*+)(?:\r\n?|\n|\Z)"
 )
-_QUOTE_MARK: Final = re.compile(r" {0,3}> ?")
+_QUOTE_MARKS: Final = re.compile(r"(?:[ \t]*+>)++ ?")
 _BLANK_LINES: Final = re.compile(r"\n(?:[ \t]*\n)+")
 
 
@@ -69,7 +70,10 @@ class ProseAndQuotations(NamedTuple):
 
     prose: str
     quotations: str
-    """The fenced code blocks and the block quotes, without their marks and in their order."""
+    """The fenced code blocks and the block quotes, without their marks and in their order.
+
+    The lines of a code block lose the indentation of its opening fence, as in a list.
+    """
 
 
 def split_quotations(text: str) -> ProseAndQuotations:
@@ -80,18 +84,22 @@ def split_quotations(text: str) -> ProseAndQuotations:
     """
     prose: list[str] = []
     quotations: list[str] = []
+    indentation = ""
     for kind, ended_line, quote_depth in classify_lines(text):
         line = ended_line.rstrip("\r\n")
-        mark = _QUOTE_MARK.match(line)
+        marks = _QUOTE_MARKS.match(line)
         if kind is LineKind.CODE:
-            quotations.append(_without_marks(line, quote_depth))
-        elif kind is LineKind.PROSE and mark is not None:
-            quotations.append(line[mark.end() :])
+            code = _without_marks(line, quote_depth)
+            quotations.append(_without_indentation(code, indentation))
+        elif kind is LineKind.PROSE and marks is not None:
+            quotations.append(line[marks.end() :])
             prose.append("")
         elif kind is LineKind.PROSE:
             prose.append(line)
             _end_passage(quotations)
         else:
+            fence = _without_marks(line, quote_depth)
+            indentation = fence[: len(fence) - len(fence.lstrip(" \t"))]
             prose.append("")
             _end_passage(quotations)
     one_blank_line = _BLANK_LINES.sub("\n\n", "\n".join(prose))
@@ -106,6 +114,12 @@ def _without_marks(line: str, quote_depth: int) -> str:
     for _ in range(quote_depth):
         end = line.index(">", end) + 1
     return line[end:].removeprefix(" ")
+
+
+def _without_indentation(line: str, indentation: str) -> str:
+    """Return a line of a code block without the part of the fence's indentation that it has."""
+    pairs = zip(line, indentation, strict=False)
+    return line[len([*takewhile(lambda pair: pair[0] == pair[1], pairs)]) :]
 
 
 def _end_passage(lines: list[str]) -> None:
