@@ -186,7 +186,7 @@ class ContextBuilder:
         self._begin_context(BranchState(vision=target.vision))
 
     def _begin_context(self, branch: BranchState) -> None:
-        """Continue from a state that shares no messages with the earlier requests."""
+        """Continue from a new state; the next request is built from its first message."""
         self._branch = branch
         self._window = MessageWindow(self._count_tokens)
         self._last_repair: _WindowContent | None = None
