@@ -20,7 +20,14 @@ from steno.codec.json_scanner import (
     split_array,
     split_object,
 )
-from steno.codec.lossless import UnreadablePart, encode_lossless, read_entry, read_union, read_value
+from steno.codec.lossless import (
+    UnreadablePart,
+    encode_lossless,
+    ignore_warning,
+    read_entry,
+    read_union,
+    read_value,
+)
 from steno.codec.migrations import migrate_call, migrate_document, migrate_message
 from steno.errors import InvalidDocument, InvalidValue, UnsupportedVersion
 from steno.json_object import JsonObject, raw_members
@@ -186,6 +193,14 @@ def decode_entry(data: bytes | str) -> Entry:
         return _decode_entry(data)
     except _DECODE_ERRORS:
         return read_entry(_read_input(data), "$", _log_warning)
+
+
+def decode_entry_silently(data: bytes) -> Entry:
+    """Decode one entry as `decode_entry` does, but do not log a warning about unknown data."""
+    try:
+        return _decode_entry(data)
+    except _DECODE_ERRORS:
+        return read_entry(_read_input(data), "$", ignore_warning)
 
 
 @final

@@ -81,14 +81,14 @@ def encode_lossless(value: object) -> bytes:
 
 def _encode_unchanged(entry: Entry) -> bytes:
     raw = entry.unknown.text.encode()
-    if read_entry(raw, "$", _ignore_warning) != entry:
+    if read_entry(raw, "$", ignore_warning) != entry:
         message = "an entry in an unknown format cannot be changed"
         raise InvalidValue(message, code="unknown_entry_changed", place="entry")
     return raw
 
 
-def _ignore_warning(place: str, code: str, text: str, *, tag: str = "") -> None:
-    """Ignore a warning that was logged when the entry was first read."""
+def ignore_warning(place: str, code: str, text: str, *, tag: str = "") -> None:
+    """Ignore a warning, such as one that was logged when the entry was first read."""
 
 
 def _encode_members(value: Value) -> list[bytes]:

@@ -18,8 +18,9 @@ result are derived, too. `audit.steno_derived` names the derived values.
 
 Reading an export returns equal entries, without the derived values. If these members cannot express
 a payload completely, the payload is added to `audit` under `steno`, in the stored format. If they
-cannot express an entry completely, the entry is added under `steno_entry`. `decode` then uses only
-the stored payload or entry; the other members are a human-readable form of it.
+cannot express an entry completely, the entry is added under `steno_entry`. `decode` uses the stored
+payload or entry if the other members are its human-readable form. Otherwise, these keys and
+`steno_derived` are audit data of another program, which is preserved.
 Members of other programs that steno would write differently are stored in the extras of the
 message, so that an imported file is exported unchanged. Messages of unknown types are stored as
 `Opaque`.
@@ -37,7 +38,8 @@ from typing import Any, Final, NamedTuple, assert_never, final
 import msgspec
 from msgspec.structs import replace
 
-from steno.codec import decode_entry, encode_entry, encode_payload
+from steno.codec import encode_entry, encode_payload
+from steno.codec.canonical_json import decode_entry_silently
 from steno.errors import InvalidDocument, InvalidValue
 from steno.formats.format import (
     ExportedFile,
@@ -111,7 +113,12 @@ _DERIVED_KEY: Final = "steno_derived"
 """The key, in the audit data, for the names of the values that are not in the entry."""
 _DERIVABLE_MEMBERS: Final = ("decision", "timestamp")
 """The members of an element whose values may be derived; other derived values are audit data."""
-_OWN_KEYS: Final = frozenset({_PAYLOAD_KEY, _ENTRY_KEY, _DERIVED_KEY})
+_STORED_KEYS: Final = frozenset({_PAYLOAD_KEY, _ENTRY_KEY})
+_OWN_KEYS: Final = _STORED_KEYS | {_DERIVED_KEY}
+_DERIVED_AUDIT: Final = frozenset(
+    {"execution_time_ms", "result_size_bytes", "tool", "actor", "rule", "reason"}
+)
+"""The names of the audit data that may be derived."""
 _ROWS_KEY: Final = "rows"
 """The key, in the form notes of a message, for members that steno would write differently."""
 _INTEGER_LIMIT: Final = 2**53
@@ -140,9 +147,11 @@ class _Row(NamedTuple):
     decision: str | None
     """The decision; None if it is missing or derived."""
     audit: JsonObject
-    """The audit data, without derived values and stored payloads or entries."""
+    """The audit data, without derived values and the stored payload or entry."""
     stored: Payload | Entry | None
     """The payload or entry in the stored format, from the audit data; None if there is none."""
+    audit_members: JsonMembers
+    """The audit data with the stored payload or entry, as in the file."""
 
 
 @final
@@ -210,7 +219,7 @@ def decode(data: bytes) -> ImportedSession:
         )
     parts = parse_array(members.pop("entries"), "entries")
     rows = [_read_row(part, f"entries[{number}]") for number, part in enumerate(parts)]
-    groups = list(_group_rows(rows))
+    groups = [_without_foreign_payload(group) for group in _group_rows(rows)]
     calls = _Calls()
     entries: list[Entry] = []
     for group in groups:
@@ -242,16 +251,12 @@ def _read_row(raw: bytes, place: str, missing_id: str | None = None) -> _Row:
         )
     audit_raw = members.get("audit", b"null")
     audit = {} if audit_raw == b"null" else parse_object(audit_raw, f"{place}.audit")
-    payload, entry = audit.pop(_PAYLOAD_KEY, None), audit.pop(_ENTRY_KEY, None)
-    stored: Payload | Entry | None = None
-    if entry is not None:
-        parse_object(entry, f"{place}.audit.{_ENTRY_KEY}")
-        stored = decode_entry(entry)
-    elif payload is not None:
-        stored = parse_payload(payload, f"{place}.audit.{_PAYLOAD_KEY}")
     recorded = dict(members)
-    for name in _take_derived_names(audit, f"{place}.audit.{_DERIVED_KEY}"):
+    for name in _take_derived_names(audit):
         (recorded if name in _DERIVABLE_MEMBERS else audit).pop(name, None)
+    stored = _decode_stored(audit)
+    ignored = frozenset[str]() if stored is None else _STORED_KEYS
+    plain_audit = {name: value for name, value in audit.items() if name not in ignored}
     return _Row(
         place=place,
         members=members,
@@ -260,15 +265,41 @@ def _read_row(raw: bytes, place: str, missing_id: str | None = None) -> _Row:
         id=parse_string(members.get("id"), f"{place}.id") or missing_id or new_id(),
         time=parse_time(recorded.get("timestamp"), f"{place}.timestamp"),
         decision=parse_string(recorded.get("decision"), f"{place}.decision"),
-        audit=build_json_object(audit, f"{place}.audit"),
+        audit=build_json_object(plain_audit, f"{place}.audit"),
         stored=stored,
+        audit_members=audit,
     )
 
 
-def _take_derived_names(audit: JsonMembers, place: str) -> list[str]:
-    """Remove the names of derived values from the audit data, and return them."""
-    raw = audit.pop(_DERIVED_KEY, None)
-    return [] if raw is None else [require_string(name, place) for name in parse_array(raw, place)]
+def _decode_stored(audit: JsonMembers) -> Payload | Entry | None:
+    """Return the payload or entry in the audit data; None if there is none.
+
+    The value of another program may be decoded, too; `_without_foreign_payload` ignores it.
+    """
+    keys = _STORED_KEYS & audit.keys()
+    if len(keys) != 1:
+        return None
+    (key,) = keys
+    if not audit[key].startswith(b"{"):
+        return None
+    value = audit[key]
+    return decode_entry_silently(value) if key == _ENTRY_KEY else parse_payload(value)
+
+
+def _take_derived_names(audit: JsonMembers) -> Sequence[str]:
+    """Remove the names of derived values from the audit data, and return them.
+
+    A value of another program under the same key is not removed.
+    """
+    try:
+        names = msgspec.json.decode(audit.get(_DERIVED_KEY, b"[]"), type=list[str])
+    except (msgspec.MsgspecError, RecursionError):
+        return ()
+    known = {*_DERIVABLE_MEMBERS, *(_DERIVED_AUDIT & audit.keys())}
+    if not names or not known.issuperset(names):
+        return ()
+    del audit[_DERIVED_KEY]
+    return names
 
 
 def _group_rows(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
@@ -301,6 +332,49 @@ def _continues_turn(row: _Row, group: Sequence[_Row]) -> bool:
         and row.members.keys() <= set(_ROW_MEMBERS)
         and row.message.keys() <= _MESSAGE_MEMBERS[row.kind]
     )
+
+
+def _without_foreign_payload(group: list[_Row]) -> list[_Row]:
+    """Return a group in which another program's value under a key of steno is audit data."""
+    row = group[0]
+    if row.stored is None or _has_plain_form(group, row.stored):
+        return group
+    audit = build_json_object(row.audit_members, f"{row.place}.audit")
+    return [row._replace(audit=audit, stored=None), *group[1:]]
+
+
+def _has_plain_form(group: Sequence[_Row], stored: Payload | Entry) -> bool:
+    """Return whether the members of the elements are those that steno writes for a stored value."""
+    row = group[0]
+    if isinstance(stored, Entry):
+        entry = stored
+        audit = _without_own_keys(entry).audit or {}
+        time = parse_time(write_time(entry.time), row.place)
+        if (entry.id, time, entry.decision, audit) != (row.id, row.time, row.decision, row.audit):
+            return False
+    else:
+        entry = Entry(id=row.id, payload=stored)
+    rows = _RowBuilder([entry]).rows(entry)
+    return len(rows) == len(group) and all(
+        _has_plain_message(one, plain, entry.payload)
+        for one, plain in zip(group, rows, strict=True)
+    )
+
+
+def _has_plain_message(row: _Row, plain: _WrittenRow, payload: Payload) -> bool:
+    name = row.message.get("tool_name")
+    if isinstance(payload, ToolResultMessage) and name is not None:
+        # The name in the file is the one in the call, which may be in another file.
+        plain = plain._replace(message=plain.message | {"tool_name": name})
+    return not changed_members({"message": row.members["message"]}, {"message": plain.message_json})
+
+
+def _without_own_keys(entry: Entry) -> Entry:
+    """Return an entry without the audit data whose keys have a meaning for steno."""
+    audit = entry.audit
+    if audit is None or _OWN_KEYS.isdisjoint(audit):
+        return entry
+    return replace(entry, audit={name: audit[name] for name in audit if name not in _OWN_KEYS})
 
 
 def _build_entry(group: Sequence[_Row], calls: _Calls) -> Entry:
@@ -471,7 +545,7 @@ def encode(
     builder = reader.builder if log_entries is None else _RowBuilder(log_entries)
     rows: list[bytes] = []
     for entry in entries:
-        written = _encode_entry(entry, builder.rows(entry), reader)
+        written = _encode_entry(entry, builder, reader)
         reader.add(entry, written)
         rows += written
     about = (header.about or {}).get(NAME)
@@ -481,21 +555,21 @@ def encode(
     return ExportedFile(rows[0] if is_single else data, losses.result())
 
 
-def _encode_entry(
-    entry: Entry, rows: Sequence[_WrittenRow], reader: _WrittenRowReader
-) -> list[bytes]:
+def _encode_entry(entry: Entry, builder: _RowBuilder, reader: _WrittenRowReader) -> list[bytes]:
     """Write an entry in the simplest form from which `decode` restores an equal entry."""
+    rows = builder.rows(entry)
     for written in (_restore_original(entry, rows), [row.encode() for row in rows]):
         if written is not None and reader.restores(entry, written):
             return written
     head, tail = rows[0], [row.encode() for row in rows[1:]]
-    reserved = _OWN_KEYS & (entry.audit or {}).keys()
-    if not reserved:
+    plain = _without_own_keys(entry)
+    if plain is entry:
         written = [head.encode({_PAYLOAD_KEY: encode_payload(entry.payload)}), *tail]
         if reader.restores(entry, written):
             return written
-    audit = {name: part for name, part in head.audit.items() if name not in reserved}
-    return [head._replace(audit=audit).encode({_ENTRY_KEY: encode_entry(entry)}), *tail]
+    else:
+        head = builder.rows(plain)[0]
+    return [head.encode({_ENTRY_KEY: encode_entry(entry)}), *tail]
 
 
 @final
@@ -533,7 +607,8 @@ class _WrittenRowReader:
 
     def _read_group(self, entry: Entry, written: Sequence[bytes]) -> list[_Row]:
         if self._candidate[0] is not written:
-            self._candidate = (written, [_read_row(row, "row", entry.id) for row in written])
+            group = [_read_row(row, "row", entry.id) for row in written]
+            self._candidate = (written, _without_foreign_payload(group))
         return self._candidate[1]
 
 

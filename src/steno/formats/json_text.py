@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from steno.codec import decode_entry
+from steno.codec.canonical_json import decode_entry_silently
 from steno.codec.json_scanner import check_syntax, clean_input, split_array, split_object
 from steno.errors import InvalidDocument, InvalidValue
 from steno.json_object import JsonObject, check_object_syntax, is_json_text
@@ -122,14 +122,10 @@ def build_json_object(members: JsonMembers, place: str) -> JsonObject:
         return JsonObject.parse(write_object(members))
 
 
-def parse_payload(raw: bytes, place: str) -> Payload:
-    """Decode a payload in the stored format. Raises InvalidDocument if it is invalid."""
-    entry = decode_entry(b'{"v":2,"id":"payload","payload":' + raw + b"}")
-    if not entry.is_understood:
-        raise InvalidDocument(
-            "not a valid payload of an entry", code="payload_invalid", place=place
-        )
-    return entry.payload
+def parse_payload(raw: bytes) -> Payload | None:
+    """Decode a payload in the stored format; None if it is invalid."""
+    entry = decode_entry_silently(b'{"v":2,"id":"payload","payload":' + raw + b"}")
+    return entry.payload if entry.is_understood else None
 
 
 @contextmanager

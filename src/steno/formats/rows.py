@@ -389,11 +389,12 @@ class _DatabaseRow:
             data = self._data()
             if b'"type":' + msgspec.json.encode(self.kind) not in data:
                 return foreign  # a row that steno wrote contains its type
-            payload = parse_payload(data, self.place)
         except InvalidDocument:
             return foreign
-        is_ours = payload.__struct_config__.tag == self.kind and not isinstance(payload, Message)
-        return payload if is_ours else foreign
+        payload = parse_payload(data)
+        if payload is None or isinstance(payload, Message):
+            return foreign
+        return payload if payload.__struct_config__.tag == self.kind else foreign
 
 
 def _json_as_text(raw: bytes) -> str:
