@@ -240,6 +240,75 @@ def test_formats_are_known_in_all_their_forms(data: bytes, name: str) -> None:
     assert detect_format(data) == name
 
 
+AUDIT_ENTRY = b'{"message":{"type":"user","content":"Hi"}}'
+STORED_ENTRY = b'{"v":2,"id":"a","payload":{"type":"user","content":[{"type":"text","text":"Hi"}]}}'
+ROLE_MESSAGE = b'{"role":"user","content":"Hi"}'
+TYPED_MESSAGE = b'{"type":"user","content":[{"type":"text","text":"Hi"}]}'
+
+
+@pytest.mark.requirement("S2-10", "P-12")
+@pytest.mark.parametrize(
+    "head", ["", '"version":1,', '"version":2,', '"version":"1.0",', '"kind":"log",', '"role":"x",']
+)
+@pytest.mark.parametrize(
+    ("name", "part", "format"),
+    [
+        ("entries", AUDIT_ENTRY, "audit"),
+        ("entries", b"5," + AUDIT_ENTRY, "audit"),
+        ("entries", STORED_ENTRY, "steno"),
+        ("messages", ROLE_MESSAGE, "chat"),
+        ("messages", b'{"type":"other"},' + ROLE_MESSAGE, "chat"),
+        ("messages", TYPED_MESSAGE, "session"),
+    ],
+)
+def test_the_entries_or_messages_show_the_format_and_not_the_members_beside_them(
+    head: str, name: str, part: bytes, format: str
+) -> None:
+    data = b'{%s"%s":[%s]}' % (head.encode(), name.encode(), part)
+    assert detect_format(data) == format
+
+
+@pytest.mark.requirement("S2-10")
+@pytest.mark.parametrize("version", [b"1", b"2", b'"1.0"'])
+@pytest.mark.parametrize(
+    ("name", "part", "format"),
+    [("entries", AUDIT_ENTRY, "audit"), ("messages", ROLE_MESSAGE, "chat")],
+)
+def test_a_file_with_a_version_of_its_own_is_read_and_written_unchanged(
+    version: bytes, name: str, part: bytes, format: str
+) -> None:
+    data = b'{"version":%s,"%s":[%s]}' % (version, name.encode(), part)
+    header, (entry,) = FORMATS[detect_format(data)].decode(data)
+    assert isinstance(entry.payload, UserMessage)
+    assert entry.payload.text == "Hi"
+    assert json.loads(FORMATS[format].encode(header, [entry]).data) == json.loads(data)
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (b'{"version":1,"messages":[]}', "session"),
+        (b'{"version":1,"id":"s"}', "session"),
+        (b'{"version":1,"system_prompt":"Be brief."}', "session"),
+        (b'{"version":2}', "steno"),
+        (b'{"version":3,"conversation":{}}', "steno"),
+        (b'{"version":%s}' % (b"9" * 5000), "steno"),
+        (b'{"entries":[]}', "audit"),
+    ],
+)
+def test_a_file_without_content_is_known_by_its_members(data: bytes, name: str) -> None:
+    assert detect_format(data) == name
+
+
+@pytest.mark.parametrize(
+    "data", [b'{"version":1}', b'{"version":1,"services":{}}', b'{"version":2,"services":{}}']
+)
+def test_a_version_alone_is_no_session(data: bytes) -> None:
+    with pytest.raises(InvalidDocument) as failure:
+        detect_format(data)
+    assert failure.value.code == "unknown_format"
+
+
 @pytest.mark.parametrize(
     "data",
     [b"", b"5", b"[]", b"{}", b"[1]", b"hello", b"\xff", b'{"version":"2"}', b'{"a":1'],

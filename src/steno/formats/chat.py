@@ -7,7 +7,7 @@ r"""Import and export flat chat lists with role, content, tool_calls and tool_ca
      {"role": "tool", "tool_call_id": "c1", "content": "3 passed"}]
 
 The codec reads the list. It also accepts calls without `function`, arguments that are objects, an
-object with the list in `messages`, and a single message. A failed result has `"is_error": true`. If
+object with the list in `messages` and any version, and a single message. A failed result has `"is_error": true`. If
 a message has several texts, `content` is a list of parts.
 
 An imported file is exported unchanged: the header stores the form of the file, and an entry the
@@ -117,13 +117,17 @@ def decode(data: bytes) -> ImportedSession:
     is_single = members is not None and "role" in members and "messages" not in members
     if is_single:
         members, raw = None, write_array([raw.strip()])
-    if members is not None and members.get("version", b"0") != b"0":
-        raise InvalidDocument(
-            "the version of a flat chat list must be 0 or absent; choose another format",
-            code="invalid_version",
-            place="chat",
-        )
     parts = parse_array(raw if members is None else members.pop("messages", b"null"), "messages")
+    if members is not None:
+        version = members.get("version", b"0")
+        if version != b"0" and not any("role" in _members_of(part) for part in parts):
+            raise InvalidDocument(
+                "no message has a role, and the version of a flat chat list must be 0 or absent; "
+                "choose another format",
+                code="invalid_version",
+                place="chat",
+            )
+        raw = write_object(members | {"version": b"0", "messages": write_array(parts)})
     document = decode_document(raw)
     leading = len(document.entries) - len(parts)
     # A system prompt that is not text is not an entry; `members` preserves it.

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from steno.codec.json_scanner import check_syntax, clean_input, split_array, split_object
 from steno.codec.migrations import MESSAGE_TAGS
 from steno.errors import InvalidDocument
+from steno.formats.json_text import JsonMembers
 from steno.ids import new_id
 from steno.log.chain import entry_digest
 from steno.messages.change import Change, ChangeCode
@@ -21,7 +22,7 @@ from steno.messages.content import OWN_FORMAT, Image, ImageData, Opaque
 from steno.messages.message import AssistantMessage, Message, ToolResultMessage
 from steno.messages.outcome import Outcome
 from steno.messages.usage import Usage
-from steno.records.entry import Entry, Payload
+from steno.records.entry import BASE_VERSION, Entry, Payload
 from steno.records.stored_record import MAIN_BRANCH, Header, Record
 from steno.values import Value
 
@@ -29,67 +30,35 @@ DOCUMENT_FORMAT: Final = "steno"
 """The format that stores one branch in one JSON document."""
 LINES_FORMAT: Final = "jsonl"
 """The format that stores a whole session, with its digests."""
-_FORMAT_BY_VERSION: Final = {b"0": "chat", b"1": "session"}
-_MESSAGE: Final = "message"
-"""A member that responses of models have, too; an entry of an audit log has a type in it."""
-_FORMAT_BY_MEMBER: Final = {
-    "crc": LINES_FORMAT,
-    "kind": "rows",
-    "role": "chat",
-    "version": "",  # the version number selects the format
-    "entries": "audit",
-    "messages": "chat",
-    _MESSAGE: "audit",
-}
-"""The format that each member identifies.
-
-If an object has several of these members, the first one in this order is used.
-"""
+_SESSION_VERSION: Final = 1
+_MAX_DIGITS: Final = 9
+"""The number of digits of a version that are compared."""
+_DOCUMENT_MEMBERS: Final = frozenset({"version", "id", "created_at", "updated_at"})
+"""The members that a document without entries may have."""
 
 
 def detect_format(data: bytes) -> str:
     """Return the name of the format of a file: a name in `FORMATS`, `steno` or `jsonl`.
 
     `steno` is a document for `decode_document`, possibly of a newer version, or messages for
-    `decode_messages` or `decode_message`; `jsonl` is a file of the JSONL store. The file is not
-    validated, so `decode` may still reject it.
-    Raises InvalidDocument if the format is unknown.
+    `decode_messages` or `decode_message`; `jsonl` is a file of the JSONL store. The entries and
+    messages in the file decide, then its other members. The file is not validated, so `decode` may
+    still reject it. Raises InvalidDocument if the format is unknown.
     """
-    raw, _ = clean_input(data)
-    for members in _candidate_objects(raw.strip()):
-        name = next((name for name in _FORMAT_BY_MEMBER if name in members), None)
-        if name is None or (name == _MESSAGE and not _has_type(members[name])):
-            if members.get("type") in MESSAGE_TAGS:
-                return DOCUMENT_FORMAT
-            continue
-        if name != "version":
-            return _FORMAT_BY_MEMBER[name]
-        version = members[name]
-        if not version.isdigit():
-            raise InvalidDocument(
-                "the version is not a number, so the format is unknown",
-                code="invalid_version",
-                place="file",
-            )
-        return _FORMAT_BY_VERSION.get(version, DOCUMENT_FORMAT)
-    raise InvalidDocument(
-        "the format is unknown",
-        code="unknown_format",
-        place="file",
-    )
-
-
-def _candidate_objects(raw: bytes) -> Iterator[dict[str, bytes]]:
-    """Yield the objects that may identify the format.
-
-    These are the elements of an array, or else the first line or the whole file.
-    """
+    raw = clean_input(data)[0].strip()
     if raw.startswith(b"["):
         check_syntax(raw)
-        for part in split_array(raw) or ():
-            if part.startswith(b"{"):
-                yield _split_members(part)
-        return
+        found = map(_detect_part, _split_objects(raw) or ())
+    else:
+        found = map(_detect_object, _first_object(raw))
+    name = next(filter(None, found), None)
+    if name is None:
+        raise InvalidDocument("the format is unknown", code="unknown_format", place="file")
+    return name
+
+
+def _first_object(raw: bytes) -> Iterator[JsonMembers]:
+    """Yield the object in the first line, or else in the whole file, if there is one."""
     first = raw.split(b"\n", 1)[0].strip()
     try:
         check_syntax(first)
@@ -100,11 +69,69 @@ def _candidate_objects(raw: bytes) -> Iterator[dict[str, bytes]]:
         yield _split_members(first)
 
 
-def _has_type(raw: bytes) -> bool:
-    return raw.startswith(b"{") and _split_members(raw).get("type", b"").startswith(b'"')
+def _detect_object(members: JsonMembers) -> str | None:
+    """Return the format of a file that is an object or begins with one; None if it is unknown."""
+    if "crc" in members:
+        return LINES_FORMAT
+    version = members.get("version", b"0")
+    number = int(version[:_MAX_DIGITS]) if version.isdigit() else None
+    entries = _split_objects(members.get("entries", b"null"))
+    if entries is not None:
+        default = DOCUMENT_FORMAT if (number or 0) >= BASE_VERSION else "audit"
+        return next(filter(None, map(_detect_entry, entries)), default)
+    messages = _split_objects(members.get("messages", b"null"))
+    if messages is not None:
+        default = "session" if number == _SESSION_VERSION else "chat"
+        return next(filter(None, map(_detect_message, messages)), default)
+    found = _detect_part(members)
+    if found is not None or "version" not in members:
+        return found
+    if number is None:
+        raise InvalidDocument(
+            "the version is not a number, so the format is unknown",
+            code="invalid_version",
+            place="file",
+        )
+    if number == _SESSION_VERSION:  # a session file without messages
+        return None if members.keys().isdisjoint({"id", "system_prompt"}) else "session"
+    is_document = number > BASE_VERSION or members.keys() <= _DOCUMENT_MEMBERS
+    return DOCUMENT_FORMAT if number >= BASE_VERSION and is_document else None
 
 
-def _split_members(raw: bytes) -> dict[str, bytes]:
+def _detect_entry(members: JsonMembers) -> str | None:
+    """Return the format of a file with this entry; None if it is unknown."""
+    if "message" in members:
+        return "audit"
+    return DOCUMENT_FORMAT if "payload" in members else None
+
+
+def _detect_message(members: JsonMembers) -> str | None:
+    """Return the format of a file with this message; None if it is unknown."""
+    if "role" in members:
+        return "chat"
+    return "session" if members.get("type") in MESSAGE_TAGS else None
+
+
+def _detect_part(members: JsonMembers) -> str | None:
+    """Return the format of a single entry, row or message; None if it is none of these."""
+    message = members.get("message", b"")  # responses of models have this member, too
+    if message.startswith(b"{") and _split_members(message).get("type", b"").startswith(b'"'):
+        return "audit"
+    for name, format in (("kind", "rows"), ("role", "chat")):
+        if name in members:
+            return format
+    return DOCUMENT_FORMAT if members.get("type") in MESSAGE_TAGS else None
+
+
+def _split_objects(raw: bytes) -> Iterator[JsonMembers] | None:
+    """Return the members of each object in an array; None if `raw` is not an array."""
+    parts = split_array(raw)
+    if parts is None:
+        return None
+    return (_split_members(part) for part in parts if part.startswith(b"{"))
+
+
+def _split_members(raw: bytes) -> JsonMembers:
     return {name: value for name, _, value in split_object(raw) or ()}
 
 
