@@ -229,6 +229,7 @@ def test_forged_audit_data_does_not_change_the_messages() -> None:
     "data",
     [
         b"[]",
+        b'[5, {"role": "user"}]',
         b"{}",
         b'{"version":2,"entries":[]}',
         b'{"version":"1"}',

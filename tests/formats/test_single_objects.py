@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from steno import ChatMessage, InvalidDocument, ToolCall
 from steno.codec import encode_message
 from steno.formats import FORMATS, detect_format
+from steno.records import Entry
 
 ENTRY = (
     b'{"id": "e1", "timestamp": "2026-02-10T15:30:00Z", "message": {"type": "user", '
@@ -39,6 +42,62 @@ def test_a_single_entry_is_written_as_a_log_if_more_entries_follow() -> None:
     later = FORMATS["audit"].decode(ENTRY.replace(b"e1", b"e2")).entries
     exported = json.loads(FORMATS["audit"].encode(header, [*entries, *later]).data)
     assert [entry["id"] for entry in exported["entries"]] == ["e1", "e2"]
+
+
+MOMENT = "2026-02-18T12:00:00Z"
+SESSION_MESSAGES: list[dict[str, Any]] = [
+    {"type": "system", "content": [{"type": "text", "text": "Be brief."}], "timestamp": MOMENT},
+    {"type": "user", "content": [{"type": "text", "text": "Hi"}], "timestamp": MOMENT, "x": 1},
+    {
+        "type": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "Hm."},
+            {"type": "tool_call", "id": "c1", "name": "ls", "arguments": {"path": "."}},
+        ],
+        "stop_reason": "tool_use",
+        "timestamp": MOMENT,
+    },
+    {
+        "type": "tool_result",
+        "tool_call_id": "c1",
+        "content": [{"type": "text", "text": "no"}],
+        "is_error": True,
+        "timestamp": MOMENT,
+    },
+]
+
+
+@pytest.mark.requirement("S2-10", "P-12")
+@pytest.mark.parametrize("content", [SESSION_MESSAGES, *SESSION_MESSAGES], ids=["list", *"0123"])
+def test_messages_of_a_session_file_are_read_with_their_times(content: Any) -> None:
+    data = json.dumps(content).encode()
+    assert detect_format(data) == "session"
+    header, entries = FORMATS["session"].decode(data)
+    assert {entry.time for entry in entries} == {datetime(2026, 2, 18, 12, tzinfo=UTC)}
+    assert all(entry.message is not None for entry in entries)
+    assert json.loads(FORMATS["session"].encode(header, entries).data) == content
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"type":"tool_result","tool_call_id":"c","content":[],"is_error":false}',
+        b'[{"type":"user","content":[]},{"type":"assistant","content":[],"timestamp":"2026-02-18"}]',
+    ],
+)
+def test_messages_of_a_session_file_without_times_are_detected(data: bytes) -> None:
+    assert detect_format(data) == "session"
+
+
+def test_more_messages_are_written_after_a_single_one() -> None:
+    header, entries = FORMATS["session"].decode(json.dumps(SESSION_MESSAGES[1]).encode())
+    later = Entry(id="later", payload=ChatMessage.assistant("Hello."))
+    exported = json.loads(FORMATS["session"].encode(header, [*entries, later]).data)
+    assert [message["type"] for message in exported] == ["user", "assistant"]
+    prompt = Entry(id="prompt", payload=ChatMessage.system("Be brief."))
+    exported = json.loads(FORMATS["session"].encode(header, [prompt, *entries]).data)
+    assert exported["system_prompt"] == "Be brief."
+    assert len(exported["messages"]) == 1
 
 
 @pytest.mark.requirement("P-12")

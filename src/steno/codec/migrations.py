@@ -94,7 +94,7 @@ def migrate_message(raw: bytes) -> MigratedMessage | None:
         return None
     if _is_flat_message(message):
         message = _split_members(_to_session_message(raw)) or {}
-    elif not _is_session_message(message):
+    elif not is_session_message(message):
         return None
     _migrate_message(message)
     known = {name: value for name, value in message.items() if name not in _MEMBERS_WITHOUT_FIELD}
@@ -117,7 +117,7 @@ def _is_flat_message(message: RawObject) -> bool:
     return message.get("role", b"").startswith(b'"') and not is_tagged
 
 
-def _is_session_message(message: RawObject) -> bool:
+def is_session_message(message: RawObject) -> bool:
     """Return whether a message has members of version 1, and none that only version 2 has."""
     parts = split_array(message.get("content", b"null")) or ()
     blocks = [_split_members(part) or {} for part in parts]

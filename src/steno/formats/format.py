@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 from msgspec.structs import replace
 
 from steno.codec.json_scanner import check_syntax, clean_input, split_array, split_object
-from steno.codec.migrations import MESSAGE_TAGS
+from steno.codec.migrations import MESSAGE_TAGS, is_session_message
 from steno.errors import InvalidDocument
 from steno.formats.json_text import JsonMembers
 from steno.ids import new_id
@@ -52,6 +52,8 @@ def detect_format(data: bytes) -> str:
     else:
         found = map(_detect_object, _first_object(raw))
     name = next(filter(None, found), None)
+    if name == DOCUMENT_FORMAT and "session" in found:  # the first message has no time
+        name = "session"
     if name is None:
         raise InvalidDocument("the format is unknown", code="unknown_format", place="file")
     return name
@@ -120,7 +122,10 @@ def _detect_part(members: JsonMembers) -> str | None:
     for name, format in (("kind", "rows"), ("role", "chat")):
         if name in members:
             return format
-    return DOCUMENT_FORMAT if members.get("type") in MESSAGE_TAGS else None
+    if members.get("type") not in MESSAGE_TAGS:
+        return None
+    is_session = is_session_message(members) or "is_error" in members
+    return "session" if is_session else DOCUMENT_FORMAT
 
 
 def _split_objects(raw: bytes) -> Iterator[JsonMembers] | None:

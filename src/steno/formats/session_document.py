@@ -1,7 +1,7 @@
 """Import and export session files of version 1.
 
-A file has a system prompt and messages with times; tool calls are content blocks. The codec reads
-the file. This module preserves members that steno would write differently (times with a UTC offset
+A file has a system prompt and messages with times; tool calls are content blocks. It may also be
+the array of the messages or a single message. The codec reads the file. This module preserves members that steno would write differently (times with a UTC offset
 or nanoseconds, missing members, unknown stop reasons), so that an imported file is exported
 unchanged.
 """
@@ -15,6 +15,7 @@ from typing import Final, assert_never
 from msgspec.structs import replace
 
 from steno.codec import decode_document
+from steno.codec.json_scanner import split_array, split_object
 from steno.errors import InvalidDocument
 from steno.formats.format import (
     ExportedFile,
@@ -69,6 +70,11 @@ from steno.records.stored_record import Header
 
 NAME: Final = "session"
 
+_FORM_KEY: Final = "form"
+"""The key, in the header, for the form of a file that is not an object with messages."""
+_LIST: Final = "list"
+_SINGLE: Final = "single"
+
 _SUPPORTED_FIELDS: Final[SupportedFields] = {
     SystemMessage: frozenset({"content", "unknown"}),
     UserMessage: frozenset({"content", "unknown"}),
@@ -88,8 +94,12 @@ _SUPPORTED_FIELDS: Final[SupportedFields] = {
 
 
 def decode(data: bytes) -> ImportedSession:
-    """Read a session file. Raises InvalidDocument if it is not a session file of version 1."""
+    """Read a session file of version 1, an array of its messages, or a single message.
+
+    Raises InvalidDocument if the file is none of these.
+    """
     raw = read_json_input(data)
+    form, raw = _wrap_messages(raw.strip())
     original = parse_object(raw, "session file")
     if original.get("version") != b"1":
         raise InvalidDocument("version must be 1", code="invalid_version", place="session file")
@@ -102,9 +112,26 @@ def decode(data: bytes) -> ImportedSession:
     entries += map(partial(_with_original_members, calls), document.entries[leading:], parts)
     found = link_entries(entries)
     header = Header(id=document.id or new_id(), created_at=document.created_at)
+    if form is not None:
+        return ImportedSession(replace(header, about={NAME: {_FORM_KEY: form}}), found)
     changed = changed_members(original, _session_members(header, found))
     about = {NAME: {"members": changed, "entries": len(found)}}
     return ImportedSession(replace(header, about=about) if changed else header, found)
+
+
+def _wrap_messages(raw: bytes) -> tuple[str | None, bytes]:
+    """Return the form of a file, and the file as a session file.
+
+    The form is None if the file is not an array of messages or a single message.
+    """
+    parts = split_array(raw)
+    messages = [raw] if parts is None else parts
+    names = [{member.name for member in split_object(message) or ()} for message in messages]
+    is_document = parts is None and not names[0].isdisjoint({"version", "messages"})
+    if is_document or not any("type" in members for members in names):
+        return None, raw
+    form = _SINGLE if parts is None else _LIST
+    return form, write_object({"version": b"1", "messages": write_array(messages)})
 
 
 def _with_original_members(calls: Mapping[str, AnyToolCall], entry: Entry, raw: bytes) -> Entry:
@@ -127,7 +154,8 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     """Write a session file of version 1, with a loss for each part that it cannot express."""
     entries = [as_version_2(entry) for entry in entries]
     losses = ExportLossCollector(NAME, _SUPPORTED_FIELDS)
-    losses.add_header(header, frozenset({"id", "created_at"}))
+    form = _find_form(header, entries)
+    losses.add_header(header, frozenset({"id", "created_at"} if form is None else ()))
     if any(entry.id != f"m{number}" for number, entry in enumerate(entries, start=1)):
         losses.add("ids_and_prompt_time", "entries")
     prompt = _find_system_prompt(entries)
@@ -148,10 +176,21 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
             parts.append(part)
         has_loss = losses.add_omitted(place, entry, losses.omitted_of_entry(entry))
         written.append(WrittenEntry(place, entry, payload, has_loss))
-    head = _restore_head(_session_members(header, entries), header, entries)
-    data = write_object(head | {"messages": write_array(parts)})
+    if form is None:
+        head = _restore_head(_session_members(header, entries), header, entries)
+        data = write_object(head | {"messages": write_array(parts)})
+    else:
+        data = parts[0] if form == _SINGLE and len(parts) == 1 else write_array(parts)
     add_differences(written, decode(data).entries, losses)
     return ExportedFile(data, losses.result())
+
+
+def _find_form(header: Header, entries: Sequence[Entry]) -> str | None:
+    """Return the form of the imported file; None if the export is an object with messages."""
+    about = (header.about or {}).get(NAME)
+    form = about.get(_FORM_KEY) if isinstance(about, Mapping) else None
+    has_prompt = _find_system_prompt(entries) is not None
+    return form if form in (_LIST, _SINGLE) and not has_prompt else None
 
 
 def _find_system_prompt(entries: Sequence[Entry]) -> Entry | None:
