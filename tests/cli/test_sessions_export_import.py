@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from steno import ChatMessage, Message, ToolCall, UserMessage
-from steno.codec import decode_document
+from steno.codec import decode_document, encode_message
 from steno.messages.content import Image, ImageBlob, ImageData, ImageUrl, Text
 from steno.messages.outcome import Outcome
 from steno.records.entry import ApprovalStatus, Redaction
@@ -339,7 +339,7 @@ def test_a_file_for_people_is_recognised_by_its_name(
 # -- import --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("data", [b"[]", b"{}", b"null", b'{"version": "x"}'])
+@pytest.mark.parametrize("data", [b'{"a": 1}', b'[{"a": 1}]', b'{"version": "x"}'])
 def test_a_file_of_an_unknown_format_can_be_named(data: bytes) -> None:
     output = run_steno("sessions", "import", "-", data=data)
     assert (output.status, output.place) == (1, "stdin")
@@ -353,9 +353,10 @@ def test_a_file_of_an_unknown_format_can_be_named(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("data", "code", "named"),
     [
-        (b"", "not_json", ""),
+        (b"", "input_empty", ""),
         (b"{", "not_json", ""),
-        (b"[]", "unknown_format", ""),
+        (b'[{"role": "user"},]', "not_json", "line 1, column 19"),
+        *[(data, "not_a_conversation", "") for data in (b"[]", b"{}", b"null")],
         (b"\xff\xfe", "not_utf8", " byte 0"),
         (b'{"version": 99}', "unsupported_version", " 99"),
         (b'{"crc":"00000000","session":{}}', "checksum_mismatch", "line 1: "),
@@ -370,6 +371,23 @@ def test_a_bad_file_adds_nothing(address: str, data: bytes, code: str, named: st
     assert named in output.err
     assert output.err.count("\n") == 1
     assert len(run_steno("sessions", "list", "--json").out.splitlines()) == 1
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_an_empty_file_is_named_as_such_in_every_format(format: str) -> None:
+    for data in (b"", b"\n\n"):
+        output = run_steno("sessions", "import", "-", "--format", format, data=data)
+        assert (output.status, output.code, output.place) == (1, "input_empty", "stdin")
+
+
+def test_messages_on_separate_lines_are_imported(address: str) -> None:
+    messages = [ChatMessage.user("Hi"), ChatMessage.assistant("Hello")]
+    data = b"\n".join([encode_message(message) for message in messages])
+    output = run_steno("sessions", "import", "-", "--json", data=data)
+    imported = json.loads(output.out)
+    assert (imported["format"], imported["records"]) == ("steno", 2)
+    with open_store(address) as store:
+        assert store.open(imported["id"]).messages() == tuple(messages)
 
 
 def test_a_bad_file_does_not_even_make_a_store(home: Path) -> None:

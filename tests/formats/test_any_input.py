@@ -310,12 +310,79 @@ def test_a_version_alone_is_no_session(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "data",
-    [b"", b"5", b"[]", b"{}", b"[1]", b"hello", b"\xff", b'{"version":"2"}', b'{"a":1'],
+    ("data", "code"),
+    [
+        *[(data, "input_empty") for data in (b"", b" \n", b"\xef\xbb\xbf")],
+        *[(data, "not_a_conversation") for data in (b"5", b"[]", b"{}", b"null", b"[1]", b"[[]]")],
+        *[(data, "not_json") for data in (b"hello", b'{"a":1')],
+        (b"\xff", "not_utf8"),
+        (b'{"version":"2"}', "invalid_version"),
+        (b'{"a":1}', "unknown_format"),
+    ],
 )
-def test_an_unknown_format_is_refused(data: bytes) -> None:
-    with pytest.raises(InvalidDocument):
+def test_an_unknown_format_is_refused(data: bytes, code: str) -> None:
+    with pytest.raises(InvalidDocument) as failure:
         detect_format(data)
+    assert failure.value.code == code
+
+
+@every_format
+def test_an_empty_file_is_refused(name: str) -> None:
+    for data in (b"", b"\n"):
+        with pytest.raises(InvalidDocument) as failure:
+            FORMATS[name].decode(data)
+        assert failure.value.code == "input_empty"
+
+
+@pytest.mark.parametrize(
+    ("data", "place"),
+    [
+        (b'[{"role":"user",}]', "(line 1, column 17)"),
+        (b'{"messages": [\n  {"role":"user", "content": "a"},\n  oops]}', "(line 3, column 3)"),
+        ('[\n{"role": "über", ]'.encode(), "(line 2, column 18)"),
+        (b'{"role":"user","content":"a"}\n{"role":"user" "content":"a"}', "(line 2, column 16)"),
+    ],
+)
+def test_a_syntax_error_has_a_line_and_a_column(data: bytes, place: str) -> None:
+    with pytest.raises(InvalidDocument) as failure:
+        FORMATS["chat"].decode(data)
+    assert failure.value.code == "not_json"
+    assert str(failure.value).endswith(place)
+
+
+LINES = {
+    "audit": b'{"id":"a","message":{"type":"user","content":"Hi"}}\r\n\n'
+    b'{"id":"b","message":{"type":"assistant_text","content":"Hello"}}\n',
+    "session": b'{"type":"user","content":[{"type":"text","text":"Hi"}],"is_error":false}\n'
+    b'{"type":"assistant","content":[{"type":"text","text":"Hello"}],"stop_reason":""}',
+    "rows": b'{"kind":"user","content":"Hi"}\n{"kind":"assistant","content":"Hello"}',
+    "chat": b'{"role":"user","content":"Hi"}\n{"role":"assistant","content":"Hello"}',
+}
+
+
+@every_format
+@pytest.mark.requirement("S1-08", "S2-10")
+def test_objects_on_separate_lines_are_read_and_written_as_an_array(name: str) -> None:
+    assert detect_format(LINES[name]) == name
+    imported = FORMATS[name].decode(LINES[name])
+    messages = [entry.message for entry in imported.entries]
+    assert [message.text for message in messages if message is not None] == ["Hi", "Hello"]
+    listed = [json.loads(line) for line in LINES[name].splitlines() if line.strip()]
+    exported = json.loads(FORMATS[name].encode(*imported).data)
+    if name == "rows":  # with the columns that rows have
+        exported = [{column: row[column] for column in ("kind", "content")} for row in exported]
+    assert exported == listed
+
+
+def test_an_array_of_entries_is_an_audit_log() -> None:
+    data = b'[{"id":"a","message":{"type":"user","content":"Hi"},"x":1}]'
+    assert detect_format(data) == "audit"
+    imported = FORMATS["audit"].decode(data)
+    assert [entry.id for entry in imported.entries] == ["a"]
+    assert json.loads(FORMATS["audit"].encode(*imported).data) == json.loads(data)
+    with pytest.raises(InvalidDocument) as failure:
+        FORMATS["audit"].decode(b'[{"message":{"type":"user"}}]')
+    assert failure.value.place == "[0].message.content"
 
 
 @given(st.binary(max_size=60))

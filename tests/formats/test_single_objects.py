@@ -121,7 +121,6 @@ def test_a_message_of_steno_is_detected(message: ChatMessage) -> None:
     [
         b'{"type": "text", "text": "Hi"}',
         b'{"type": 1}',
-        b"{}",
         b'{"model":"m","message":{"role":"assistant","content":"Hi"},"done":true}',
         b'{"message":"Hi"}',
         b'{"message":{"type":1}}',

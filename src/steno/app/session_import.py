@@ -27,6 +27,7 @@ from steno.codec import Document, decode_document, decode_message, decode_messag
 from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missing
 from steno.formats import FORMATS, build_records
 from steno.formats.format import DOCUMENT_FORMAT, LINES_FORMAT
+from steno.formats.json_text import read_json_input
 from steno.ids import new_id, utc_now
 from steno.log.blobs import extract_blobs
 from steno.log.chain import verify_records
@@ -287,7 +288,8 @@ def _derive_id(format: str, sha256: str) -> str:
 
 
 def _decode_document(data: bytes) -> Document:
-    """Read a document, an array of messages, or a single message."""
+    """Read a document, an array of messages, messages on separate lines, or a single message."""
+    data = read_json_input(data)
     if data.lstrip().startswith(b"["):
         messages = decode_messages(data)
     else:
@@ -305,6 +307,8 @@ def _decode_document(data: bytes) -> Document:
 
 
 def _decode_lines(data: bytes) -> tuple[Header, tuple[Record, ...]]:
+    if not data.strip():
+        raise InvalidDocument("the file is empty", code="input_empty")
     header: Header | None = None
     records: list[Record] = []
     for number, line in enumerate(data.rstrip(b"\n").split(b"\n"), start=1):
@@ -323,8 +327,7 @@ def _decode_lines(data: bytes) -> tuple[Header, tuple[Record, ...]]:
             header = content
         else:
             records.append(content)
-    if header is None:
-        raise InvalidDocument("the file is empty", code="input_empty")
+    assert header is not None  # the first line
     return header, tuple(records)
 
 

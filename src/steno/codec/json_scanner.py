@@ -27,6 +27,8 @@ class RawMember(NamedTuple):
 
 # Possessive, so that a string of many megabytes costs no backtracking stack.
 _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]', re.DOTALL)
+_BYTE: Final = re.compile(r"(?:JSON is malformed: )?(?P<problem>.*) \(byte (?P<byte>\d+)\)")
+"""A syntax error of msgspec, which has no attribute for the place."""
 _JSON_WHITESPACE: Final = b" \t\r\n"
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -59,11 +61,24 @@ def check_syntax(raw: bytes) -> None:
     try:
         msgspec.json.decode(raw, type=msgspec.Raw)
     except msgspec.DecodeError as exc:
-        raise InvalidDocument(f"not valid JSON: {exc}", code="not_json") from None
+        rule = f"not valid JSON: {_describe_syntax_error(raw, str(exc))}"
+        raise InvalidDocument(rule, code="not_json") from None
     except RecursionError:
         if not is_deep_json(raw.decode()):
             rule = "not valid JSON: syntax error in deeply nested data"
             raise InvalidDocument(rule, code="not_json") from None
+
+
+def _describe_syntax_error(raw: bytes, text: str) -> str:
+    """Return the text of a syntax error of msgspec, with a line and a column instead of a byte."""
+    if not raw.strip():
+        return "the text is empty"
+    found = _BYTE.fullmatch(text)
+    if found is None:
+        return "the text ends too early" if "truncated" in text else text
+    *lines, last = raw[: int(found["byte"])].split(b"\n")
+    column = len(last.decode(errors="replace")) + 1
+    return f"{found['problem']} (line {len(lines) + 1}, column {column})"
 
 
 def replace_line_breaks(raw: bytes) -> bytes:

@@ -40,6 +40,7 @@ from msgspec.structs import replace
 
 from steno.codec import encode_entry, encode_payload
 from steno.codec.canonical_json import decode_entry_silently
+from steno.codec.json_scanner import split_array
 from steno.errors import InvalidDocument, InvalidValue
 from steno.formats.format import (
     ExportedFile,
@@ -106,7 +107,8 @@ from steno.values import FORM_KEY, Sendable
 NAME: Final = "audit"
 
 _SINGLE: Final = "single"
-"""The fact, in the header, that the file is a single element."""
+_LIST: Final = "list"
+"""The forms, in the header, of a file that is a single element or an array of elements."""
 _PAYLOAD_KEY: Final = "steno"
 _ENTRY_KEY: Final = "steno_entry"
 _DERIVED_KEY: Final = "steno_derived"
@@ -204,21 +206,25 @@ class _Calls:
 
 
 def decode(data: bytes) -> ImportedSession:
-    """Read an audit log of steno or another program, or a single element of its `entries`.
+    """Read an audit log of steno or another program, an array of entries, or a single entry.
 
     Raises InvalidDocument if it is invalid.
     """
-    raw = read_json_input(data)
-    members = parse_object(raw, "audit log")
-    is_single = "message" in members and "entries" not in members
-    if is_single:
-        members = {"entries": write_array([raw.strip()])}
+    raw = read_json_input(data).strip()
+    about: object = None
+    if split_array(raw):
+        about, members = _LIST, {"entries": raw}
+    else:
+        members = parse_object(raw, "audit log")
+        if "message" in members and "entries" not in members:
+            about, members = _SINGLE, {"entries": write_array([raw])}
     if "entries" not in members:
         raise InvalidDocument(
             'the member "entries" is missing', code="entries_missing", place="audit log"
         )
     parts = parse_array(members.pop("entries"), "entries")
-    rows = [_read_row(part, f"entries[{number}]") for number, part in enumerate(parts)]
+    outer = "" if about == _LIST else "entries"
+    rows = [_read_row(part, f"{outer}[{number}]") for number, part in enumerate(parts)]
     groups = [_without_foreign_payload(group) for group in _group_rows(rows)]
     calls = _Calls()
     entries: list[Entry] = []
@@ -231,8 +237,7 @@ def decode(data: bytes) -> ImportedSession:
         _with_original_members(entry, group, builder)
         for entry, group in zip(placed, groups, strict=True)
     ]
-    extra_members = {name: value.decode() for name, value in members.items()}
-    about = _SINGLE if is_single else extra_members
+    about = about or {name: value.decode() for name, value in members.items()}
     header = Header(id=new_id(), about={NAME: about} if about else None)
     return ImportedSession(header, tuple(found))
 
@@ -551,8 +556,11 @@ def encode(
     about = (header.about or {}).get(NAME)
     outer_members = restore_members({}, about) or {}
     data = write_object(outer_members | {"entries": write_array(rows)})
-    is_single = about == _SINGLE and len(rows) == 1
-    return ExportedFile(rows[0] if is_single else data, losses.result())
+    if about == _SINGLE and len(rows) == 1:
+        data = rows[0]
+    elif about == _LIST:
+        data = write_array(rows)
+    return ExportedFile(data, losses.result())
 
 
 def _encode_entry(entry: Entry, builder: _RowBuilder, reader: _WrittenRowReader) -> list[bytes]:

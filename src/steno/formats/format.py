@@ -16,6 +16,7 @@ from steno.codec.migrations import MESSAGE_TAGS, is_session_message
 from steno.errors import InvalidDocument
 from steno.formats.json_text import JsonMembers
 from steno.ids import new_id
+from steno.json_object import is_json_text
 from steno.log.chain import entry_digest
 from steno.messages.change import Change, ChangeCode
 from steno.messages.content import OWN_FORMAT, Image, ImageData, Opaque
@@ -45,29 +46,32 @@ def detect_format(data: bytes) -> str:
     messages in the file decide, then its other members. The file is not validated, so `decode` may
     still reject it. Raises InvalidDocument if the format is unknown.
     """
-    raw = clean_input(data)[0].strip()
-    if raw.startswith(b"["):
-        check_syntax(raw)
-        found = map(_detect_part, _split_objects(raw) or ())
-    else:
-        found = map(_detect_object, _first_object(raw))
+    raw, _ = clean_input(data)
+    if not raw.strip():
+        raise InvalidDocument("the file is empty", code="input_empty", place="file")
+    is_array = raw.lstrip().startswith(b"[")
+    found = map(_detect_part if is_array else _detect_object, _objects_of_file(raw))
     name = next(filter(None, found), None)
-    if name == DOCUMENT_FORMAT and "session" in found:  # the first message has no time
-        name = "session"
-    if name is None:
-        raise InvalidDocument("the format is unknown", code="unknown_format", place="file")
-    return name
+    if name == DOCUMENT_FORMAT and is_array and "session" in found:  # the first message has no time
+        return "session"
+    if name is not None:
+        return name
+    if not any(_objects_of_file(raw)):
+        raise InvalidDocument(
+            "the file has no message, entry or row", code="not_a_conversation", place="file"
+        )
+    raise InvalidDocument("the format is unknown", code="unknown_format", place="file")
 
 
-def _first_object(raw: bytes) -> Iterator[JsonMembers]:
-    """Yield the object in the first line, or else in the whole file, if there is one."""
-    first = raw.split(b"\n", 1)[0].strip()
-    try:
-        check_syntax(first)
-    except InvalidDocument:
+def _objects_of_file(raw: bytes) -> Iterator[JsonMembers]:
+    """Yield the objects in an array, or the object in the first line or else in the whole file."""
+    first = raw.strip().split(b"\n", 1)[0].strip()
+    if not is_json_text(first.decode()):
         check_syntax(raw)
-        first = raw
-    if first.startswith(b"{"):
+        first = raw.strip()
+    if first.startswith(b"["):
+        yield from _split_objects(first) or ()
+    elif first.startswith(b"{"):
         yield _split_members(first)
 
 

@@ -48,10 +48,35 @@ def clean_utf8(data: bytes) -> bytes:
 
 
 def read_json_input(data: bytes) -> bytes:
-    """Return the content of a file as clean UTF-8. Raises InvalidDocument if it is not JSON."""
+    """Return the content of a file as clean UTF-8; objects on separate lines become an array.
+
+    Raises InvalidDocument, with the place, if the file is empty or not JSON.
+    """
     raw = clean_utf8(data)
-    check_syntax(raw)
-    return raw
+    if not raw.strip():
+        raise InvalidDocument("the file is empty", code="input_empty")
+    try:
+        check_syntax(raw)
+    except InvalidDocument:
+        if not _has_object_lines(raw):
+            raise
+    else:
+        return raw
+    parts: list[bytes] = []
+    for number, line in enumerate(raw.split(b"\n"), start=1):
+        if line.strip():
+            try:
+                check_syntax(b"\n" * (number - 1) + line)  # so that errors have the number
+            except InvalidDocument as exc:
+                raise InvalidDocument(str(exc), code=exc.code, place=f"line {number}") from None
+            parts.append(line.strip())
+    return write_array(parts)
+
+
+def _has_object_lines(raw: bytes) -> bool:
+    """Return whether there are several lines, and the first one is an object."""
+    first, _, rest = raw.strip().partition(b"\n")
+    return bool(rest) and first.startswith(b"{") and is_json_text(first.decode())
 
 
 def parse_object(raw: bytes, place: str) -> JsonMembers:

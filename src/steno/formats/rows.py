@@ -18,7 +18,6 @@ imported rows are exported unchanged.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Annotated, Any, Final, NamedTuple, assert_never, cast, final
 
 import msgspec
@@ -38,7 +37,6 @@ from steno.formats.format import (
 from steno.formats.json_text import (
     JsonMembers,
     changed_members,
-    clean_utf8,
     foreign_json,
     parse_array,
     parse_object,
@@ -147,20 +145,8 @@ def decode(data: bytes) -> ImportedSession:
 
 
 def _split_rows(data: bytes) -> list[bytes]:
-    raw = clean_utf8(data).strip()
-    if raw.startswith(b"["):
-        return parse_array(read_json_input(raw), "rows")
-    with suppress(InvalidDocument):
-        return [read_json_input(raw)]  # a single row, which may have several lines
-    rows: list[bytes] = []
-    for number, line in enumerate(raw.split(b"\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            rows.append(read_json_input(line.strip()))
-        except InvalidDocument as exc:
-            raise InvalidDocument(str(exc), code=exc.code, place=f"line {number}") from None
-    return rows
+    raw = read_json_input(data).strip()
+    return parse_array(raw, "rows") if raw.startswith(b"[") else [raw]
 
 
 @final
