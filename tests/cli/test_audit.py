@@ -109,6 +109,21 @@ def test_each_decision_in_the_json_can_be_searched_for(address: str) -> None:
         assert found == [number for number, id in zip(numbers, ids, strict=True) if id in expected]
 
 
+@pytest.mark.parametrize("is_array", [False, True])
+def test_the_json_is_one_object_with_entries_whatever_the_imported_file_is(
+    address: str, is_array: bool
+) -> None:
+    message = {"type": "user", "content": "Hi"}
+    entry = {"id": "u9", "timestamp": "2026-02-10T15:30:00Z", "message": message}
+    file = [entry] if is_array else entry
+    imported = run_steno("sessions", "import", "-", data=json.dumps(file).encode()).out.strip()
+    for selection in ([], ["--kind", "user"], ["--kind", "tool_error"]):
+        found = json.loads(run_steno("audit", imported, "--json", *selection).out)
+        assert [row["id"] for row in found["entries"]] == ["u9"] * ("tool_error" not in selection)
+    exported = run_steno("sessions", "export", imported, "--format", "audit").out
+    assert json.loads(exported) == file
+
+
 def test_an_audit_without_matches_reports_that(address: str) -> None:
     decided(address)
     output = run_steno("audit", "tidy", "--actor", "nobody")

@@ -541,6 +541,7 @@ def encode(
 ) -> ExportedFile:
     """Write the entries of a branch, or a selection of the entries `log_entries`.
 
+    A selection is always an object with `entries`, also if the imported file was not.
     A payload or entry that the plain members cannot express is also added in the stored format.
     """
     entries = [as_version_2(entry) for entry in entries]
@@ -556,6 +557,8 @@ def encode(
     about = (header.about or {}).get(NAME)
     outer_members = restore_members({}, about) or {}
     data = write_object(outer_members | {"entries": write_array(rows)})
+    if log_entries is not None:
+        return ExportedFile(data, losses.result())
     if about == _SINGLE and len(rows) == 1:
         data = rows[0]
     elif about == _LIST:
