@@ -450,6 +450,65 @@ def test_a_file_whose_session_was_deleted_is_added_again(address: str) -> None:
     }
 
 
+# -- content that steno does not know ----------------------------------------------------------
+
+WIZARD = {"role": "wizard", "content": "x"}
+VOTE = {"id": "e", "message": {"type": "vote"}}
+
+
+@pytest.mark.requirement("S2-09", "P-24")
+@pytest.mark.parametrize(
+    ("content", "place", "kind"),
+    [
+        ([WIZARD], "[0]: ", "wizard"),
+        (WIZARD, "", "wizard"),
+        ([{"role": "user", "content": "a"}, 5], "[1]: ", ""),
+        ({"version": 1, "id": "s", "system_prompt": "a", "messages": [5]}, "messages[0]: ", ""),
+        ({"entries": [VOTE]}, "entries[0].message: ", "vote"),
+        (
+            {"version": 2, "entries": [{"v": 2, "id": "a", "payload": {"type": "vote"}}]},
+            "entries[0].payload: ",
+            "vote",
+        ),
+    ],
+)
+def test_content_that_cannot_be_read_is_reported_with_its_place(
+    address: str, tmp_path: Path, content: Any, place: str, kind: str
+) -> None:
+    file = tmp_path / "file.json"
+    file.write_text(json.dumps(content))
+    output = run_steno("sessions", "import", file)
+    first, last = output.err.splitlines()
+    assert output.status == 0
+    assert first.startswith(f"steno: {file}: {place}content ")
+    assert kind in first
+    assert last.startswith("steno: imported ")
+    again = run_steno("sessions", "import", file)
+    assert again.err.count("\n") == 1
+
+
+def test_equal_warnings_are_one_line(address: str) -> None:
+    data = json.dumps([*[WIZARD] * 3, *[{"role": "user", "content": "a", "x": 1}] * 2]).encode()
+    lines = run_steno("sessions", "import", "-", data=data).err.splitlines()
+    assert len(lines) == 3
+    assert [line.partition("(")[2] for line in lines[:2]] == ["and 2 more)", "and 1 more)"]
+    assert [line.split(": ")[2] for line in lines[:2]] == ["[0]", "[3]"]
+
+
+@pytest.mark.parametrize("format", ["jsonl", "steno"])
+def test_an_exported_session_with_unknown_content_is_reported_at_its_line(
+    address: str, tmp_path: Path, format: str
+) -> None:
+    session = import_file(json.dumps(["a", {"role": "user", "content": [{"type": "x"}]}]).encode())
+    file = tmp_path / "talk"
+    run_steno("sessions", "export", session["id"], "--format", format, "-o", file)
+    places = {warning.place for warning in read_session_file(file.read_bytes(), format).warnings}
+    if format == "jsonl":
+        assert places == {"line 3: entry.payload.content[0]"}
+    else:
+        assert places == {"entries[1].payload.content[0]"}
+
+
 # -- `last` --------------------------------------------------------------------------------------
 
 

@@ -259,6 +259,26 @@ def test_a_warning_names_the_place_and_not_the_content(caplog: pytest.LogCapture
     assert {"$[0].content[0]", "$[1].content[1]"} <= {place for place, _ in warnings_of(caplog)}
 
 
+@pytest.mark.parametrize(
+    ("data", "places"),
+    [
+        (b'[{"role":"user","content":"a"},{"role":"wizard"},5]', ["$[1]", "$[2]"]),
+        (b'{"messages":[{"role":"user","content":[{"type":"x"}]}]}', ["$.messages[0].content[0]"]),
+        (
+            b'{"version":1,"system_prompt":"a","messages":[{"type":"user","content":[],"x":1},5]}',
+            ["$.messages[0]", "$.messages[1]"],
+        ),
+        (b'{"version":1,"system_prompt":[],"messages":[5]}', ["$.system_prompt", "$.messages[0]"]),
+        (b'{"version":2,"entries":[{"v":2,"id":"a","payload":5}]}', ["$.entries[0].payload"]),
+    ],
+)
+def test_a_warning_about_a_document_of_any_version_names_a_place_in_it(
+    data: bytes, places: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    decode_document(data)
+    assert list(dict.fromkeys(place for place, _ in warnings_of(caplog))) == places
+
+
 @pytest.mark.requirement("S2-09", "P-24")
 def test_a_warning_names_the_type_that_is_unknown(caplog: pytest.LogCaptureFixture) -> None:
     decode_message(b'{"type":"wizard","content":"x"}')

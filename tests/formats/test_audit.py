@@ -536,6 +536,35 @@ def test_kept_members_of_a_file_cannot_replace_its_entries() -> None:
         assert AUDIT.decode(AUDIT.encode(header, [entry]).data).entries == (entry,)
 
 
+@pytest.mark.requirement("P-24")
+@pytest.mark.parametrize(
+    ("file", "place"),
+    [
+        (
+            {"entries": [element({"type": "user", "content": "a"}), element({"type": "vote"})]},
+            "entries[1]",
+        ),
+        ([element({"type": "vote"})], "[0]"),
+        (element({"type": "vote"}), ""),
+    ],
+)
+def test_a_message_of_an_unknown_type_is_reported_with_its_place(
+    file: Any, place: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    AUDIT.decode(json.dumps(file).encode())
+    (record,) = caplog.records
+    path = "$" + ("." if place[:1] != "[" else "") + ".".join(filter(None, [place, "message"]))
+    facts = vars(record)
+    assert (facts["place"], facts["code"], facts["tag"]) == (path, "unknown_part", "vote")
+
+
+def test_a_foreign_value_under_our_own_name_is_not_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    read(element({"type": "user", "content": "a"}, audit={"steno": {"type": "vote"}}))
+    assert caplog.records == []
+
+
 # -- in a store ----------------------------------------------------------------------------------
 
 

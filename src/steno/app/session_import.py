@@ -10,8 +10,10 @@ an imported session has an `ImportRecord`.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+import logging
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple, final
 
 from msgspec.structs import replace
 
@@ -39,6 +41,17 @@ from steno.store import Store
 from steno.store.jsonl.session_file import decode_line
 
 
+class FileWarning(NamedTuple):
+    """A part of a file that was kept or replaced because steno does not understand it."""
+
+    place: str
+    """The place in the file, such as `messages[2]`; empty for the whole file."""
+    code: str
+    """The code of the warning of the codec, such as `unknown_part`."""
+    kind: str
+    """The type of the part; empty if it has none."""
+
+
 class SessionFile(NamedTuple):
     """A session that was read from a file."""
 
@@ -50,6 +63,7 @@ class SessionFile(NamedTuple):
     format: str
     sha256: str
     """The digest of the file."""
+    warnings: tuple[FileWarning, ...] = ()
 
 
 class ImportedFile(NamedTuple):
@@ -261,16 +275,17 @@ def _has_session(store: Store, id: str) -> bool:
 def read_session_file(data: bytes, format: str) -> SessionFile:
     """Read a session from a file. Raises InvalidValue if it is damaged or of another format."""
     sha256, before = hashlib.sha256(data).hexdigest(), new_id()
-    if format == LINES_FORMAT:
-        header, records = _decode_lines(data)
-    else:
-        if format == DOCUMENT_FORMAT:
-            document = _decode_document(data)
-            header = Header(id=document.id or new_id(), created_at=document.created_at)
-            entries = document.entries
+    with _collect_warnings() as collector:
+        if format == LINES_FORMAT:
+            header, records = _decode_lines(data, collector)
         else:
-            header, entries = FORMATS[format].decode(data)
-        records = _chain_entries(entries)
+            if format == DOCUMENT_FORMAT:
+                document = _decode_document(data)
+                header = Header(id=document.id or new_id(), created_at=document.created_at)
+                entries = document.entries
+            else:
+                header, entries = FORMATS[format].decode(data)
+            records = _chain_entries(entries)
     problem = verify_records(records).bad
     if problem is not None:
         raise InvalidDocument(str(problem), code="chain_broken")
@@ -278,7 +293,35 @@ def read_session_file(data: bytes, format: str) -> SessionFile:
     has_id = not before < header.id < new_id()
     if not has_id:
         header = replace(header, id=_derive_id(format, sha256))
-    return SessionFile(header, has_id, records, format, sha256)
+    return SessionFile(header, has_id, records, format, sha256, tuple(collector.found))
+
+
+@final
+class _WarningCollector(logging.Handler):
+    """Collects the warnings of the codec, which would otherwise be printed on stderr."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[FileWarning] = []
+        self.outer = ""
+        """The place of the part that is read, such as `line 3`; empty for the whole file."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Collect a warning."""
+        place, code, kind = (str(vars(record).get(name, "")) for name in ("place", "code", "tag"))
+        place = place.removeprefix("$").removeprefix(".")
+        outer = self.outer
+        self.found.append(FileWarning(f"{outer}: {place}" if outer else place, code, kind))
+
+
+@contextmanager
+def _collect_warnings() -> Generator[_WarningCollector]:
+    collector, logger = _WarningCollector(), logging.getLogger("steno.codec")
+    logger.addHandler(collector)
+    try:
+        yield collector
+    finally:
+        logger.removeHandler(collector)
 
 
 def _derive_id(format: str, sha256: str) -> str:
@@ -306,12 +349,13 @@ def _decode_document(data: bytes) -> Document:
     return Document(entries=tuple(entries))
 
 
-def _decode_lines(data: bytes) -> tuple[Header, tuple[Record, ...]]:
+def _decode_lines(data: bytes, collector: _WarningCollector) -> tuple[Header, tuple[Record, ...]]:
     if not data.strip():
         raise InvalidDocument("the file is empty", code="input_empty")
     header: Header | None = None
     records: list[Record] = []
     for number, line in enumerate(data.rstrip(b"\n").split(b"\n"), start=1):
+        collector.outer = f"line {number}"
         try:
             content = decode_line(line)
         except (Damaged, InvalidDocument) as exc:

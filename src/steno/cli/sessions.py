@@ -6,7 +6,7 @@ import argparse
 import codecs
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final, cast
@@ -22,7 +22,12 @@ from steno.app.commands.export import (
 )
 from steno.app.commands.sessions import ACTIONS, COMMAND, DEFAULTS, NAMED_SESSION
 from steno.app.session_edit import check_session_id, clean_title
-from steno.app.session_import import ImportedFile, add_session_file, read_session_file
+from steno.app.session_import import (
+    FileWarning,
+    ImportedFile,
+    add_session_file,
+    read_session_file,
+)
 from steno.app.session_lookup import open_store_at
 from steno.cli.arguments import STORE, ExitStatus, GroupCommand, Subparsers, add_group
 from steno.cli.report_command import command_context, run_report_command
@@ -50,6 +55,16 @@ _ID_PROBLEMS: Final = {
     "invalid_session_id": "is not valid",
 }
 """The text for each `ImportedFile.id_problem`."""
+_WARNINGS: Final = {
+    "unknown_part": "content {} cannot be read; it is kept unchanged, and no model receives it",
+    "unknown_entry": "an entry {} cannot be read; it is kept unchanged, and no model receives it",
+    "unknown_members": "unknown members are kept unchanged",
+    "empty_text": "an empty text is kept, and no model receives it",
+    "invalid_call": "a tool call is kept, but cannot run",
+    "arguments_as_text": "the arguments of a tool call are converted to text",
+    "surrogates_replaced": "halves of surrogate pairs are replaced by U+FFFD",
+}
+"""The text for each `FileWarning.code`; `{}` is the type of the part."""
 _AFTER: Final = "search"
 """The command after which help lists `export` and `import`."""
 
@@ -111,9 +126,24 @@ def _import_session(options: argparse.Namespace) -> int:
     else:
         print_line(terminal_line(imported.id))
     records = format_count(count, "record", "records")
+    if imported.is_added:
+        for line in _describe_warnings(session.warnings):
+            print_notice(f"{place}: {line}")
     for line in _import_notices(imported, records, name, has_title=title is not None):
         print_notice(line)
     return ExitStatus.OK
+
+
+def _describe_warnings(warnings: Iterable[FileWarning]) -> Iterator[str]:
+    """Yield a line for each kind of warning, with the first place and the number of the others."""
+    places: dict[tuple[str, str], list[str]] = {}
+    for place, code, kind in warnings:
+        places.setdefault((code, kind), []).append(place)
+    for (code, kind), found in places.items():
+        of_type = f'of the type "{truncate_to_width(terminal_line(kind), _MAX_SHOWN_ID)}"'
+        text = _WARNINGS[code].format(of_type if kind else "without a type")
+        others = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
+        yield f"{found[0]}: {text}{others}" if found[0] else f"{text}{others}"
 
 
 def _import_notices(

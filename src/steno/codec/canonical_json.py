@@ -5,6 +5,7 @@ msgspec decodes a value as a whole; if that fails, `lossless` reads it part by p
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any, ClassVar, TypeAlias, TypeVar, final, get_args
@@ -22,6 +23,7 @@ from steno.codec.json_scanner import (
 )
 from steno.codec.lossless import (
     UnreadablePart,
+    WarningCallback,
     encode_lossless,
     ignore_warning,
     read_entry,
@@ -40,6 +42,8 @@ from steno.records.stored_record import Header, Record
 from steno.values import PRECHECKED, RawJson, Value, is_prechecked
 
 T = TypeVar("T")
+
+_ENTRY_PLACE = re.compile(r"\$\.entries\[(?P<number>\d+)\](\.payload)?")
 
 AnyMessage: TypeAlias = Message | Opaque
 """A decoded message; `Opaque` for a message that this version of steno cannot read."""
@@ -118,7 +122,7 @@ def _read_message(raw: bytes, place: str) -> AnyMessage:
         except _DECODE_ERRORS:
             pass
     current = raw if migrated is None else migrated.raw
-    message: AnyMessage = read_union(current, AnyMessage, place, _log_warning)
+    message: AnyMessage = read_union(current, AnyMessage, place, log_warning)
     return replace(message, raw=raw.decode()) if isinstance(message, Opaque) else message
 
 
@@ -149,7 +153,7 @@ def decode_call(data: bytes | str) -> AnyToolCall:
     except _DECODE_ERRORS:
         pass
     try:
-        call: AnyToolCall = read_union(raw, AnyToolCall, "$", _log_warning)
+        call: AnyToolCall = read_union(raw, AnyToolCall, "$", log_warning)
     except UnreadablePart as exc:
         raise InvalidDocument(f"not a tool call: {exc}", code="not_a_call") from None
     return call
@@ -170,7 +174,7 @@ def decode_tool(data: bytes | str) -> ToolDefinition:
     except _DECODE_ERRORS:
         raw = _read_input(data)
     try:
-        return read_value(raw, ToolDefinition, "$", _log_warning, is_trusted=False)
+        return read_value(raw, ToolDefinition, "$", log_warning, is_trusted=False)
     except UnreadablePart as exc:
         raise InvalidDocument(f"not a tool definition: {exc}", code="not_a_tool") from None
 
@@ -192,7 +196,7 @@ def decode_entry(data: bytes | str) -> Entry:
     try:
         return _decode_entry(data)
     except _DECODE_ERRORS:
-        return read_entry(_read_input(data), "$", _log_warning)
+        return read_entry(_read_input(data), "$", log_warning)
 
 
 def decode_entry_silently(data: bytes) -> Entry:
@@ -259,15 +263,40 @@ def decode_document(data: bytes | str) -> Document:
     try:
         return _decode_document(data)
     except _DECODE_ERRORS:
-        raw = migrate_document(_read_input(data))
+        raw = _read_input(data)
+    return decode_conversation(raw, "$.messages[{}]" if split_array(raw) is None else "$[{}]")
+
+
+def decode_conversation(raw: bytes, place: str) -> Document:
+    """Decode valid JSON as `decode_document` does, with warnings that name places in a file.
+
+    `place` is the place of a message of an older version in the file, with `{}` for its number.
+    """
+    current = migrate_document(raw)
     try:
-        return _decode_document(raw)
+        return _decode_document(current)
     except _DECODE_ERRORS:
         pass
+    warn = log_warning if current is raw else _warning_callback(raw, place)
     try:
-        return read_value(raw, Document, "$", _log_warning, optional=_OPTIONAL_DOCUMENT_FIELDS)
+        return read_value(current, Document, "$", warn, optional=_OPTIONAL_DOCUMENT_FIELDS)
     except UnreadablePart as exc:
         raise InvalidDocument(str(exc), code="document_unreadable", place="document") from None
+
+
+def _warning_callback(raw: bytes, message_place: str) -> WarningCallback:
+    """Return a callback that replaces the place of an entry by that of its message in `raw`."""
+    members = {name: value for name, _, value in split_object(raw) or ()}
+    prompts = 0 if members.get("system_prompt", b"null") in (b'""', b"null") else 1
+
+    def warn(place: str, code: str, text: str, *, tag: str = "") -> None:
+        if found := _ENTRY_PLACE.match(place):
+            number = int(found["number"]) - prompts
+            inner = place[found.end() :]
+            place = "$.system_prompt" if number < 0 else message_place.format(number) + inner
+        log_warning(place, code, text, tag=tag)
+
+    return warn
 
 
 # -- records ----------------------------------------------------------------------------------
@@ -303,7 +332,7 @@ def decode_header(data: bytes | str) -> Header:
         raw = _read_input(data)
     try:
         header = read_value(
-            raw, Header, "$", _log_warning, optional=frozenset({"created_at", "title"})
+            raw, Header, "$", log_warning, optional=frozenset({"created_at", "title"})
         )
     except UnreadablePart as exc:
         raise InvalidDocument(
@@ -334,7 +363,7 @@ def decode_record(data: bytes | str) -> Record:
     except _DECODE_ERRORS:
         raw = _read_input(data)
     try:
-        return read_value(raw, Record, "$", _log_warning)
+        return read_value(raw, Record, "$", log_warning)
     except UnreadablePart as exc:
         raise InvalidDocument(str(exc), code="record_unreadable", place="record") from None
 
@@ -406,14 +435,19 @@ _MESSAGE_TYPES: frozenset[type] = frozenset(get_args(AnyMessage))
 def _read_input(data: bytes | str) -> bytes:
     raw, replaced = clean_input(data)
     if replaced:
-        surrogates = "1 lone surrogate" if replaced == 1 else f"{replaced} lone surrogates"
-        text = f"replaced {surrogates} with U+FFFD"
-        _log_warning("$", "surrogates_replaced", text)
+        warn_about_surrogates(replaced)
     check_syntax(raw)
     return raw
 
 
-def _log_warning(place: str, code: str, text: str, *, tag: str = "") -> None:
+def warn_about_surrogates(count: int) -> None:
+    """Log a warning about lone surrogates that were replaced."""
+    surrogates = "1 lone surrogate" if count == 1 else f"{count} lone surrogates"
+    log_warning("$", "surrogates_replaced", f"replaced {surrogates} with U+FFFD")
+
+
+def log_warning(place: str, code: str, text: str, *, tag: str = "") -> None:
+    """Log a warning about a part of a file; programs read its place, code and tag."""
     import logging  # noqa: PLC0415 - slow: a third of the time of `import steno`
 
     facts = {"code": code, "place": place, "tag": tag}

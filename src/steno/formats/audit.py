@@ -39,7 +39,7 @@ import msgspec
 from msgspec.structs import replace
 
 from steno.codec import encode_entry, encode_payload
-from steno.codec.canonical_json import decode_entry_silently
+from steno.codec.canonical_json import decode_entry_silently, log_warning
 from steno.codec.json_scanner import split_array
 from steno.errors import InvalidDocument, InvalidValue
 from steno.formats.format import (
@@ -123,6 +123,7 @@ _DERIVED_AUDIT: Final = frozenset(
 """The names of the audit data that may be derived."""
 _ROWS_KEY: Final = "rows"
 """The key, in the form notes of a message, for members that steno would write differently."""
+_MAX_TYPE_LENGTH: Final = 80
 _INTEGER_LIMIT: Final = 2**53
 """The limit of the integers that every JSON reader reads exactly."""
 _ASSISTANT_KINDS: Final = frozenset({EntryKind.ASSISTANT_TEXT, EntryKind.ASSISTANT_ACTION})
@@ -231,6 +232,9 @@ def decode(data: bytes) -> ImportedSession:
     for group in groups:
         entries.append(_build_entry(group, calls))
         calls.add(entries[-1].payload)
+        if isinstance(entries[-1].payload, Opaque):
+            place = group[0].place if about != _SINGLE else ""
+            _warn_about_message(group[0], entries[-1].payload.kind, place)
     placed = link_entries(entries)
     builder = _RowBuilder(placed)
     found = [
@@ -240,6 +244,15 @@ def decode(data: bytes) -> ImportedSession:
     about = about or {name: value.decode() for name, value in members.items()}
     header = Header(id=new_id(), about={NAME: about} if about else None)
     return ImportedSession(header, tuple(found))
+
+
+def _warn_about_message(row: _Row, kind: str, place: str) -> None:
+    """Log a warning about a message that becomes unknown content."""
+    names = [place, "message" if row.stored is None else f"audit.{_PAYLOAD_KEY}"]
+    text = f"preserved a message of the type {kind[:_MAX_TYPE_LENGTH]!r} that cannot be read"
+    path = ".".join(filter(None, names))
+    separator = "" if path.startswith("[") else "."
+    log_warning(f"${separator}{path}", "unknown_part", text, tag=kind)
 
 
 def _read_row(raw: bytes, place: str, missing_id: str | None = None) -> _Row:

@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple, assert_never
 from msgspec.structs import replace
 
 from steno.codec import decode_document
+from steno.codec.canonical_json import decode_conversation
 from steno.codec.json_scanner import split_array, split_object
 from steno.errors import InvalidDocument
 from steno.formats.format import (
@@ -128,7 +129,8 @@ def decode(data: bytes) -> ImportedSession:
                 place="chat",
             )
         raw = write_object(members | {"version": b"0", "messages": write_array(parts)})
-    document = decode_document(raw)
+    place = "$[{}]" if members is None else "$.messages[{}]"
+    document = decode_conversation(raw, "$" if is_single else place)
     leading = len(document.entries) - len(parts)
     # A system prompt that is not text is not an entry; `members` preserves it.
     entries = [e for e in document.entries[:leading] if isinstance(e.payload, SystemMessage)]

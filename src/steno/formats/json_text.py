@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from steno.codec.canonical_json import decode_entry_silently
+from steno.codec.canonical_json import decode_entry_silently, warn_about_surrogates
 from steno.codec.json_scanner import check_syntax, clean_input, split_array, split_object
 from steno.errors import InvalidDocument, InvalidValue
 from steno.json_object import JsonObject, check_object_syntax, is_json_text
@@ -39,11 +39,7 @@ def clean_utf8(data: bytes) -> bytes:
     """
     raw, replaced = clean_input(data)
     if replaced:
-        import logging  # noqa: PLC0415 - rarely needed
-
-        logging.getLogger("steno.formats").warning(
-            "lone surrogates replaced by U+FFFD: %d", replaced
-        )
+        warn_about_surrogates(replaced)
     return raw
 
 

@@ -15,6 +15,7 @@ from typing import Final, assert_never
 from msgspec.structs import replace
 
 from steno.codec import decode_document
+from steno.codec.canonical_json import decode_conversation
 from steno.codec.json_scanner import split_array, split_object
 from steno.errors import InvalidDocument
 from steno.formats.format import (
@@ -74,6 +75,8 @@ _FORM_KEY: Final = "form"
 """The key, in the header, for the form of a file that is not an object with messages."""
 _LIST: Final = "list"
 _SINGLE: Final = "single"
+_MESSAGE_PLACES: Final = {None: "$.messages[{}]", _LIST: "$[{}]", _SINGLE: "$"}
+"""The place of a message in a file of each form, with `{}` for its number."""
 
 _SUPPORTED_FIELDS: Final[SupportedFields] = {
     SystemMessage: frozenset({"content", "unknown"}),
@@ -104,7 +107,7 @@ def decode(data: bytes) -> ImportedSession:
     if original.get("version") != b"1":
         raise InvalidDocument("version must be 1", code="invalid_version", place="session file")
     parts = parse_array(original.pop("messages", b"[]"), "messages")
-    document = decode_document(raw)
+    document = decode_conversation(raw, _MESSAGE_PLACES[form])
     leading = len(document.entries) - len(parts)
     # An empty system prompt is not an entry; `about` in the header preserves it.
     entries = [e for e in document.entries[:leading] if isinstance(e.payload, SystemMessage)]
