@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Generator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -448,6 +448,49 @@ def test_a_file_whose_session_was_deleted_is_added_again(address: str) -> None:
         "records": 4,
         "format": "session",
     }
+
+
+# -- the time of creation ------------------------------------------------------------------------
+
+TIMED_ROWS = (
+    b'[{"kind": "user", "content": "Hi", "created_at": null}, '
+    b'{"kind": "assistant", "content": "a", "created_at": "2026-02-10T15:30:00Z"}, '
+    b'{"kind": "user", "content": "b", "created_at": "2026-02-09T15:30:00Z"}]'
+)
+TIMED_MESSAGE = b'{"type": "user", "content": [{"type": "text", "text": "Hi"}], "timestamp": "2026-02-10T15:30:00Z"}'
+
+
+@pytest.mark.requirement("P-10")
+@pytest.mark.parametrize(
+    "data", [AUDIT_EXAMPLE, TIMED_ROWS, TIMED_MESSAGE], ids=["audit", "rows", "session"]
+)
+@pytest.mark.parametrize("arguments", [[], ["--id", "copy"]])
+def test_a_session_starts_at_the_first_time_in_its_file(
+    address: str, data: bytes, arguments: list[str]
+) -> None:
+    store_sample_session(address)
+    imported = import_file(data, *arguments)["id"]
+    with open_store(address) as store:
+        assert store.header(imported).created_at == datetime(2026, 2, 10, 15, 30, tzinfo=UTC)
+    assert last_session() == imported
+    with open_store(address) as store:
+        store.open("talk").append(ChatMessage.user("And now?"))
+    assert last_session() == "talk"
+
+
+def test_a_session_from_a_file_without_times_starts_at_its_import(address: str) -> None:
+    before = utc_now()
+    imported = import_file(CHAT)["id"]
+    with open_store(address) as store:
+        created_at = store.header(imported).created_at
+    assert created_at is not None
+    assert before <= created_at <= utc_now()
+
+
+def test_a_time_of_creation_in_the_file_is_kept(address: str) -> None:
+    import_file(SESSION_EXAMPLE.replace(b"2026-02-18T12:00:00Z", b"2026-02-17T12:00:00Z", 1))
+    with open_store(address) as store:
+        assert store.header("session-id").created_at == datetime(2026, 2, 17, 12, tzinfo=UTC)
 
 
 # -- content that steno does not know ----------------------------------------------------------

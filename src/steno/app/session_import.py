@@ -165,14 +165,16 @@ def _find_replaced_id(file: SessionFile, id: str) -> str | None:
 def _build_header(file: SessionFile, id: str, title: str | None) -> Header:
     """Return the header to store: with the title and the facts about the import, without a folder.
 
-    Otherwise, `steno -c` could continue an imported session whose folder also exists here.
+    Otherwise, `steno -c` could continue an imported session whose folder also exists here. If the
+    file does not contain the time of creation, it is the time of the first entry that has one.
     """
     header, now = file.header, utc_now()
+    times = (record.entry.time for record in file.records if record.entry is not None)
     header = replace(
         header,
         id=id,
         about={name: value for name, value in (header.about or {}).items() if name != FOLDER_KEY},
-        created_at=header.created_at or now,
+        created_at=header.created_at or next(filter(None, times), now),
         title=header.title if title is None else title,
     )
     entries = sum(record.entry is not None for record in file.records)
@@ -240,14 +242,13 @@ def _find_earlier_import(store: Store, file: SessionFile) -> str | None:
     except UNREADABLE_ERRORS:  # no header can be read
         return None
     earlier = [
-        header
+        (header.id != file.header.id, record.time, header.id)
         for header in headers
         if (record := read_import_record(header)) is not None
         and (record.session, record.sha256, record.format) == (header.id, file.sha256, file.format)
     ]
-    # A session with the ID of the file, else the oldest: the others have IDs of the user.
-    earlier.sort(key=lambda header: (header.id != file.header.id, header.created_at, header.id))
-    return earlier[0].id if earlier else None
+    # A session with the ID of the file, else the oldest import: the others have IDs of the user.
+    return min(earlier)[-1] if earlier else None
 
 
 def _find_id_problem(store: Store, id: str) -> str | None:
