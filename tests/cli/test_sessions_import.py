@@ -386,6 +386,63 @@ def test_a_file_whose_id_is_replaced_and_that_is_imported_twice_at_once_is_one_s
     assert sessions() == sorted(["talk", imported.id])
 
 
+REFORMATTED_FILES = {
+    "session": SESSION_EXAMPLE,
+    "chat": json.dumps(
+        {
+            "id": "session-id",
+            "messages": [
+                {"role": "user", "content": "Hi", "x": [1, 2.5]},
+                {
+                    "role": "assistant",
+                    "tool_calls": [{"id": "c1", "name": "ls", "arguments": {"b": 1, "a": "é"}}],
+                },
+                {"role": "tool", "tool_call_id": "c1", "content": "a.py"},
+                {"role": "vote", "content": {"b": 1, "a": 2}},
+            ],
+        }
+    ).encode(),
+}
+
+
+def reformat(data: bytes) -> bytes:
+    return json.dumps(json.loads(data), indent=4, sort_keys=True).encode()
+
+
+@pytest.mark.requirement("P-09")
+@pytest.mark.parametrize("data", REFORMATTED_FILES.values(), ids=REFORMATTED_FILES)
+def test_a_file_with_an_id_that_was_only_reformatted_is_not_added_again(
+    address: str, data: bytes
+) -> None:
+    records = import_file(data)["records"]
+    again = import_file(reformat(data))
+    assert (again["id"], again["replaced_id"]) == ("session-id", None)
+    assert (again["added"], again["has_content"], again["records"]) == (False, True, records)
+    with open_store(address) as store:
+        store.open("session-id").append(ChatMessage.user("And now?"))
+    assert not import_file(reformat(data))["added"]
+    changed = data.replace(b'"Hi"', b'"Ho"').replace(b"login", b"logout")
+    assert import_file(changed)["replaced_id"] == "session-id"
+
+
+@pytest.mark.requirement("P-09")
+def test_a_reformatted_file_whose_content_was_redacted_is_not_added_again(address: str) -> None:
+    import_file(SESSION_EXAMPLE)
+    assert run_steno("sessions", "redact", "session-id", "2", "--reason", "x", "--yes").status == 0
+    again = import_file(reformat(SESSION_EXAMPLE))
+    assert (again["id"], again["added"], again["has_content"]) == ("session-id", False, False)
+
+
+def test_a_file_with_other_times_or_more_messages_is_another_session(address: str) -> None:
+    import_file(SESSION_EXAMPLE)
+    later = SESSION_EXAMPLE.replace(b"12:00:01Z", b"12:00:09Z")
+    longer = json.loads(SESSION_EXAMPLE)
+    longer["messages"].append({"type": "user", "content": [{"type": "text", "text": "b"}]})
+    for data in (later, json.dumps(longer).encode()):
+        assert import_file(data)["added"]
+    assert len(sessions()) == 3
+
+
 @pytest.mark.requirement("P-09")
 @pytest.mark.parametrize(
     "data",
@@ -567,6 +624,15 @@ def test_the_last_session_is_the_imported_one(address: str, data: bytes) -> None
     with open_store(address) as store:
         store.open("talk").append(ChatMessage.user("And now?"))
     assert last_session() == "talk"
+
+
+@pytest.mark.requirement("P-10")
+def test_an_import_that_adds_nothing_does_not_change_the_last_session(address: str) -> None:
+    run_steno("sessions", "import", "-", data=SESSION_EXAMPLE)
+    store_sample_session(address)
+    for data in (SESSION_EXAMPLE, reformat(SESSION_EXAMPLE)):
+        assert not import_file(data)["added"]
+        assert last_session() == "talk"
 
 
 @pytest.mark.requirement("P-10")

@@ -3,7 +3,7 @@
 A session keeps the ID that the file contains if it is valid and the store has no other session with
 this ID. Otherwise, and if the file has no ID, the session gets an ID derived from the file, so that
 two programs which import the file at the same time add one session. A file that was imported
-before, or whose entries the store already has under the same ID, is not added again. The header of
+before, or whose content the store already has under the same ID, is not added again. The header of
 an imported session has an `ImportRecord`.
 """
 
@@ -13,8 +13,9 @@ import hashlib
 import logging
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NamedTuple, final
+from typing import Final, NamedTuple, final
 
+import msgspec
 from msgspec.structs import replace
 
 from steno.app.import_record import ImportRecord, read_import_record, with_import_record
@@ -26,19 +27,25 @@ from steno.app.session_lookup import (
     readable_headers,
 )
 from steno.codec import Document, decode_document, decode_message, decode_messages
+from steno.codec.canonical_json import encode_sorted
 from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missing
 from steno.formats import FORMATS, build_records
 from steno.formats.format import DOCUMENT_FORMAT, LINES_FORMAT
 from steno.formats.json_text import read_json_input
 from steno.ids import new_id, utc_now
+from steno.json_object import is_json_text
 from steno.log.blobs import extract_blobs
 from steno.log.chain import verify_records
 from steno.messages.content import Opaque
 from steno.records.entry import Entry, Payload, Redacted, Redaction
 from steno.records.stored_record import Header, Record
+from steno.render.describe import payload_type
 from steno.render.progress import ShowProgress
 from steno.store import Store
 from steno.store.jsonl.session_file import decode_line
+
+_JSON_TEXTS: Final = frozenset({"arguments", "raw"})
+"""The members of stored blocks and payloads with JSON as text, as it was in the file."""
 
 
 class FileWarning(NamedTuple):
@@ -213,7 +220,8 @@ def _find_stored(
     """Return the session that already has the entries of a file; None if there is none.
 
     It was added from the same file, or it has the ID of the file and the same entries with the same
-    history. Its content may have been redacted since.
+    history, or it begins with entries of the same times and payloads. Its content may have been
+    redacted since.
     """
     earlier = _find_earlier_import(store, file)
     session = file.header.id if earlier is None else earlier
@@ -225,10 +233,51 @@ def _find_stored(
     if earlier is not None:  # its entries may have other IDs, if the file has none
         return _StoredSession(earlier, _payloads(stored[: len(wanted)]) == _payloads(wanted))
     by_digest = {record.digest: record for record in stored}
-    if not all(record.digest in by_digest for record in wanted):
+    if all(record.digest in by_digest for record in wanted):
+        found = [by_digest[record.digest] for record in wanted]
+        return _StoredSession(session, _payloads(found) == _payloads(wanted))
+    return _compare_content(session, stored, wanted) if file.has_id else None
+
+
+def _compare_content(
+    session: str, stored: Sequence[Record], wanted: Sequence[Record]
+) -> _StoredSession | None:
+    """Return the session if it begins with the content of a file, however the JSON is formatted."""
+    has_content = True
+    if len(stored) < len(wanted):
         return None
-    found = [by_digest[record.digest] for record in wanted]
-    return _StoredSession(session, _payloads(found) == _payloads(wanted))
+    for ours, theirs in zip(stored, wanted, strict=False):
+        entry, other = ours.entry, theirs.entry
+        if entry is None or other is None or entry.time != other.time:
+            return None
+        payload = entry.payload
+        if isinstance(payload, Redacted) and payload.kind == payload_type(other.payload):
+            has_content = False
+        elif _plain_content(payload) != _plain_content(other.payload):
+            return None
+    return _StoredSession(session, has_content)
+
+
+def _plain_content(payload: Payload | Opaque) -> object:
+    """Return the JSON of a payload, in which the arguments of calls and raw JSON are parsed."""
+    data = encode_sorted(payload)
+    try:
+        return _parse_json_texts(msgspec.json.decode(data))
+    except (msgspec.MsgspecError, RecursionError):  # numbers or nesting beyond Python's limits
+        return data
+
+
+def _parse_json_texts(value: object) -> object:
+    if isinstance(value, list):
+        return [_parse_json_texts(part) for part in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: msgspec.json.decode(part)
+        if name in _JSON_TEXTS and isinstance(part, str) and is_json_text(part)
+        else _parse_json_texts(part)
+        for name, part in value.items()
+    }
 
 
 def _payloads(records: Iterable[Record]) -> list[Payload | Opaque]:

@@ -51,7 +51,7 @@ _UNDETECTED: Final = ("unknown_format", "invalid_version")
 """The codes of errors about files whose format is not detected."""
 _MAX_SHOWN_ID: Final = 80
 _ID_PROBLEMS: Final = {
-    "session_exists": "belongs to another session",
+    "session_exists": "is taken",
     "invalid_session_id": "is not valid",
 }
 """The text for each `ImportedFile.id_problem`."""
@@ -234,7 +234,7 @@ _FILE_COMMANDS: Final = (
         _import_session,
         "add a session from a file",
         "Add a session from a file and print its ID. The session keeps the ID in the file unless "
-        "another session has it. A file whose content the store already has is not added again. "
+        "it is taken. A file whose content the store already has is not added again. "
         "If the file is invalid, nothing is added.",
         (
             argument("file", metavar="FILE", help="the file to read; - for stdin"),
