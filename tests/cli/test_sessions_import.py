@@ -485,6 +485,67 @@ def test_a_second_import_stores_no_redacted_content(address: str) -> None:
         assert list(store.blobs()) == []
 
 
+def remove_blobs(address: str) -> None:
+    with open_store(address) as store:
+        future = utc_now() + timedelta(days=1)
+        digests = [blob.sha256 for blob in store.blobs()]
+        assert digests
+        for digest in digests:
+            store.remove_blob(digest, put_before=future)
+        assert list(store.blobs()) == []
+
+
+@pytest.mark.requirement("P-09")
+def test_a_second_import_stores_a_missing_image_again(address: str) -> None:
+    image = Image(source=ImageData(PNG_HEADER + bytes(20_000)), mime_type="image/png")
+    data = encode_messages([ChatMessage.user([image])])
+    session = import_file(data)["id"]
+    remove_blobs(address)
+    again = import_file(data)
+    assert (again["id"], again["added"], again["has_content"]) == (session, False, True)
+    assert run_steno("verify", session).status == 0
+    with open_store(address) as store:
+        assert len(list(store.blobs())) == 1
+
+
+@pytest.mark.requirement("P-09")
+def test_a_file_that_lacks_the_bytes_of_an_image_is_reported(address: str, tmp_path: Path) -> None:
+    image = Image(source=ImageData(PNG_HEADER + bytes(20_000)), mime_type="image/png")
+    session = import_file(encode_messages([ChatMessage.user([image])]))["id"]
+    exported = run_steno("sessions", "export", session, "--format", "jsonl").out.encode()
+    other = f"sqlite:{tmp_path / 'other.db'}"
+    for is_added in (True, False):
+        found = import_file(exported, "--store", other)
+        assert (found["added"], found["has_content"]) == (is_added, False)
+    assert import_file(exported)["has_content"]
+
+
+@pytest.mark.requirement("P-09")
+def test_a_damaged_session_of_the_same_file_is_reported(address: str) -> None:
+    session = import_file(CHAT)["id"]
+    damage(address, session, line=1)
+    output = run_steno("sessions", "import", "-", data=CHAT)
+    assert (output.status, output.out) == (1, "")
+    assert output.place == f"session {session}"
+    assert import_file(CHAT, "--id", "again")["added"]
+
+
+@pytest.mark.requirement("P-09")
+def test_an_export_with_a_new_empty_branch_is_another_session(address: str, tmp_path: Path) -> None:
+    store_sample_session(address)
+    copy = f"jsonl:{tmp_path / 'copy'}"
+    exported = run_steno("sessions", "export", "talk", "--format", "jsonl").out.encode()
+    import_file(exported, "--store", copy)
+    with open_store(copy) as store:
+        talk = store.open("talk")
+        talk.fork("experiment", at=talk.entries()[0].id)
+    extended = run_steno("sessions", "export", "talk", "--format", "jsonl", "--store", copy)
+    found = import_file(extended.out.encode())
+    assert (found["added"], found["replaced_id"]) == (True, "talk")
+    with open_store(address) as store:
+        assert "experiment" in store.heads(found["id"])
+
+
 def test_a_title_for_a_file_that_is_not_added_is_reported(address: str) -> None:
     import_file(SESSION_EXAMPLE)
     output = run_steno("sessions", "import", "-", "--title", "New", data=SESSION_EXAMPLE)

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec import Meta, Struct
 
-from steno.schema.msgspec_errors import read_validation_error
+from steno.schema.msgspec_errors import SyntaxProblem, read_syntax_error, read_validation_error
 
 
 class Row(Struct, forbid_unknown_fields=True):
@@ -68,3 +68,14 @@ def test_a_message_of_others_has_the_code_of_any_error() -> None:
         "no such town: Oslo",
         ".town",
     )
+
+
+@pytest.mark.parametrize(
+    ("data", "byte"), [(b'{"a": 1,}', 8), (b"[1 2]", 3), (b"nul", None), (b'{"a"', None)]
+)
+def test_a_syntax_error_has_the_number_of_bytes_before_it(data: bytes, byte: int | None) -> None:
+    with pytest.raises(msgspec.DecodeError) as caught:
+        msgspec.json.decode(data)
+    problem = read_syntax_error(caught.value)
+    assert problem == SyntaxProblem(problem.message, byte)
+    assert "byte" not in problem.message

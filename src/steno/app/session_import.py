@@ -30,17 +30,18 @@ from steno.codec import Document, decode_document, decode_message, decode_messag
 from steno.codec.canonical_json import encode_sorted
 from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missing
 from steno.formats import FORMATS, build_records
-from steno.formats.format import DOCUMENT_FORMAT, LINES_FORMAT
+from steno.formats.format import DOCUMENT_FORMAT, LINES_FORMAT, derive_session_id
 from steno.formats.json_text import read_json_input
 from steno.ids import new_id, utc_now
 from steno.json_object import is_json_text
-from steno.log.blobs import extract_blobs
+from steno.log.blobs import blob_digests, extract_blobs
 from steno.log.chain import verify_records
 from steno.messages.content import Opaque
 from steno.records.entry import Entry, Payload, Redacted, Redaction
 from steno.records.stored_record import Header, Record
 from steno.render.describe import payload_type
 from steno.render.progress import ShowProgress
+from steno.render.terminal_text import terminal_line
 from steno.store import Store
 from steno.store.jsonl.session_file import decode_line
 
@@ -63,14 +64,19 @@ class SessionFile(NamedTuple):
     """A session that was read from a file."""
 
     header: Header
-    """The header of the session, with a derived ID if the file has none."""
-    has_id: bool
-    """Whether the file contains the ID of the session."""
+    """The header of the session, with the derived ID if the file has none."""
+    derived_id: str
+    """The ID for a file without an ID, and for one whose ID is taken."""
     records: tuple[Record, ...]
     format: str
     sha256: str
     """The digest of the file."""
     warnings: tuple[FileWarning, ...] = ()
+
+    @property
+    def has_id(self) -> bool:
+        """Whether the file contains the ID of the session."""
+        return self.header.id != self.derived_id
 
 
 class ImportedFile(NamedTuple):
@@ -85,14 +91,19 @@ class ImportedFile(NamedTuple):
     is_added: bool
     """Whether the session was added; False if the store already had it."""
     has_content: bool
-    """Whether the session has the content of the file; False if parts were redacted since."""
+    """Whether the session has the content of the file.
+
+    False if parts were redacted since, or if the store lacks an image or a long result to which a
+    `jsonl` file refers.
+    """
 
 
 class _StoredSession(NamedTuple):
     """A session of the store that already has the entries of a file."""
 
     id: str
-    has_content: bool
+    entries: Sequence[Entry]
+    """The entries that the file contains, in its order."""
 
 
 def add_session_file(
@@ -110,6 +121,26 @@ def add_session_file(
     session that is added. Raises Conflict if a session with the ID `id` exists.
     """
     records, blobs = _move_large_content(file)
+    entries = _entries(records)
+
+    def report_stored(stored: _StoredSession) -> ImportedFile:
+        has_content = _restore_content(store, stored.entries, entries, blobs)
+        return ImportedFile(
+            stored.id,
+            replaced_id=_find_replaced_id(file, stored.id),
+            id_problem=None,
+            is_added=False,
+            has_content=has_content,
+        )
+
+    def report_added(session: str, problem: str | None = None) -> ImportedFile:
+        return ImportedFile(
+            session,
+            replaced_id=_find_replaced_id(file, session),
+            id_problem=problem if file.has_id else None,
+            is_added=True,
+            has_content=_restore_content(store, entries, entries, blobs),
+        )
 
     def add(session: str) -> None:
         for data in blobs.values():
@@ -123,46 +154,26 @@ def add_session_file(
                 "a session with this ID already exists", code="session_exists", place="import"
             )
         add(id)
-        return _report_added(file, id)
+        return report_added(id)
     stored = _find_stored(store, file, records)
     if stored is not None:
-        return _report_stored(file, stored)
+        return report_stored(stored)
     problem = _find_id_problem(store, file.header.id)
     ids = [file.header.id] if problem is None else []
-    for session in (*ids, _derive_id(file.format, file.sha256)):
+    for session in (*ids, file.derived_id):
         try:
             add(session)
         except Conflict:
             # Another session has this ID; another program may have just added it from this file.
             stored = _find_stored(store, file, records)
             if stored is not None:
-                return _report_stored(file, stored)
+                return report_stored(stored)
             problem = problem or "session_exists"
         else:
-            return _report_added(file, session, problem)
+            return report_added(session, problem)
     session = new_id()
     add(session)
-    return _report_added(file, session, problem)
-
-
-def _report_added(file: SessionFile, id: str, problem: str | None = None) -> ImportedFile:
-    return ImportedFile(
-        id,
-        replaced_id=_find_replaced_id(file, id),
-        id_problem=problem if file.has_id else None,
-        is_added=True,
-        has_content=True,
-    )
-
-
-def _report_stored(file: SessionFile, stored: _StoredSession) -> ImportedFile:
-    return ImportedFile(
-        stored.id,
-        replaced_id=_find_replaced_id(file, stored.id),
-        id_problem=None,
-        is_added=False,
-        has_content=stored.has_content,
-    )
+    return report_added(session, problem)
 
 
 def _find_replaced_id(file: SessionFile, id: str) -> str | None:
@@ -221,41 +232,87 @@ def _find_stored(
 
     It was added from the same file, or it has the ID of the file and the same entries with the same
     history, or it begins with entries of the same times and payloads. Its content may have been
-    redacted since.
+    redacted since. Raises Damaged if the session that was added from the file cannot be read.
     """
     earlier = _find_earlier_import(store, file)
     session = file.header.id if earlier is None else earlier
     try:
-        stored = [record for record in store.records(session) if record.entry is not None]
-    except (Missing, *UNREADABLE_ERRORS):
-        return None if earlier is None else _StoredSession(earlier, has_content=False)
-    wanted = [record for record in records if record.entry is not None]
-    if earlier is not None:  # its entries may have other IDs, if the file has none
-        return _StoredSession(earlier, _payloads(stored[: len(wanted)]) == _payloads(wanted))
-    by_digest = {record.digest: record for record in stored}
-    if all(record.digest in by_digest for record in wanted):
-        found = [by_digest[record.digest] for record in wanted]
-        return _StoredSession(session, _payloads(found) == _payloads(wanted))
-    return _compare_content(session, stored, wanted) if file.has_id else None
-
-
-def _compare_content(
-    session: str, stored: Sequence[Record], wanted: Sequence[Record]
-) -> _StoredSession | None:
-    """Return the session if it begins with the content of a file, however the JSON is formatted."""
-    has_content = True
-    if len(stored) < len(wanted):
+        stored = list(store.records(session))
+    except Missing:
         return None
+    except UNREADABLE_ERRORS as exc:
+        if earlier is None:
+            return None
+        name = terminal_line(session)
+        raise Damaged(
+            f"this session, which was imported from the file, is damaged (run `steno verify {name}` "
+            "to check it; --id adds the file again)",
+            code=exc.code,
+            place=f"session {name}",
+        ) from exc
+    entries, wanted = _entries(stored), _entries(records)
+    if earlier is not None:  # its entries may have other IDs, if the file has none
+        return _StoredSession(session, entries[: len(wanted)])
+    by_digest = {record.digest: record.entry for record in stored if record.entry is not None}
+    begun = {_begun_branch(record) for record in stored}
+    if all(
+        record.digest in by_digest if record.entry is not None else _begun_branch(record) in begun
+        for record in records
+    ):
+        return _StoredSession(session, [by_digest[r.digest] for r in records if r.digest])
+    has_digests = file.format == LINES_FORMAT
+    if has_digests or not file.has_id or not _is_same_content(entries, wanted):
+        return None
+    return _StoredSession(session, entries[: len(wanted)])
+
+
+def _entries(records: Iterable[Record]) -> list[Entry]:
+    return [record.entry for record in records if record.entry is not None]
+
+
+def _begun_branch(record: Record) -> tuple[str, str | None] | None:
+    """Return the branch that a record starts and the entry after which it starts, else None."""
+    return (record.branch, record.at) if record.entry is None else None
+
+
+def _restore_content(
+    store: Store, stored: Iterable[Entry], wanted: Iterable[Entry], blobs: Mapping[str, bytes]
+) -> bool:
+    """Store the missing blobs of entries; return whether the store has all content of a file.
+
+    `wanted` are the entries of the file. Content that was redacted since is not stored again.
+    """
+    is_complete = True
     for ours, theirs in zip(stored, wanted, strict=False):
-        entry, other = ours.entry, theirs.entry
-        if entry is None or other is None or entry.time != other.time:
-            return None
-        payload = entry.payload
-        if isinstance(payload, Redacted) and payload.kind == payload_type(other.payload):
-            has_content = False
-        elif _plain_content(payload) != _plain_content(other.payload):
-            return None
-    return _StoredSession(session, has_content)
+        if isinstance(ours.payload, Redacted):
+            is_complete = is_complete and isinstance(theirs.payload, Redacted)
+        for digest in blob_digests(ours.payload):
+            if not _has_blob(store, digest) and digest in blobs:
+                store.put_blob(blobs[digest])
+            elif digest not in blobs:
+                is_complete = is_complete and _has_blob(store, digest)
+    return is_complete
+
+
+def _has_blob(store: Store, digest: str) -> bool:
+    try:
+        store.blob(digest)
+    except (Missing, Damaged):
+        return False
+    return True
+
+
+def _is_same_content(stored: Sequence[Entry], wanted: Sequence[Entry]) -> bool:
+    """Return whether a session begins with the content of a file, however its JSON is formatted."""
+    return len(stored) >= len(wanted) and all(map(_has_same_content, stored, wanted))
+
+
+def _has_same_content(stored: Entry, wanted: Entry) -> bool:
+    ours, theirs = stored.payload, wanted.payload
+    is_redacted = isinstance(ours, Redacted) and ours.kind == payload_type(theirs)
+    return stored.time == wanted.time and (
+        is_redacted or _plain_content(ours) == _plain_content(theirs)
+    )
 
 
 def _plain_content(payload: Payload | Opaque) -> object:
@@ -278,10 +335,6 @@ def _parse_json_texts(value: object) -> object:
         else _parse_json_texts(part)
         for name, part in value.items()
     }
-
-
-def _payloads(records: Iterable[Record]) -> list[Payload | Opaque]:
-    return [record.entry.payload for record in records if record.entry is not None]
 
 
 def _find_earlier_import(store: Store, file: SessionFile) -> str | None:
@@ -324,14 +377,14 @@ def _has_session(store: Store, id: str) -> bool:
 
 def read_session_file(data: bytes, format: str) -> SessionFile:
     """Read a session from a file. Raises InvalidValue if it is damaged or of another format."""
-    sha256, before = hashlib.sha256(data).hexdigest(), new_id()
     with _collect_warnings() as collector:
         if format == LINES_FORMAT:
             header, records = _decode_lines(data, collector)
         else:
             if format == DOCUMENT_FORMAT:
                 document = _decode_document(data)
-                header = Header(id=document.id or new_id(), created_at=document.created_at)
+                session = document.id or derive_session_id(format, data)
+                header = Header(id=session, created_at=document.created_at)
                 entries = document.entries
             else:
                 header, entries = FORMATS[format].decode(data)
@@ -339,11 +392,14 @@ def read_session_file(data: bytes, format: str) -> SessionFile:
     problem = verify_records(records).bad
     if problem is not None:
         raise InvalidDocument(str(problem), code="chain_broken")
-    # If a file has no ID, it was created just now. IDs sort in the order of their creation.
-    has_id = not before < header.id < new_id()
-    if not has_id:
-        header = replace(header, id=_derive_id(format, sha256))
-    return SessionFile(header, has_id, records, format, sha256, tuple(collector.found))
+    return SessionFile(
+        header,
+        derived_id=derive_session_id(format, data),
+        records=records,
+        format=format,
+        sha256=hashlib.sha256(data).hexdigest(),
+        warnings=tuple(collector.found),
+    )
 
 
 @final
@@ -372,12 +428,6 @@ def _collect_warnings() -> Generator[_WarningCollector]:
         yield collector
     finally:
         logger.removeHandler(collector)
-
-
-def _derive_id(format: str, sha256: str) -> str:
-    """Return the ID of the session of a file without ID: a version 8 UUID."""
-    digits = hashlib.sha256(f"{format} {sha256}".encode()).hexdigest()
-    return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
 
 
 def _decode_document(data: bytes) -> Document:

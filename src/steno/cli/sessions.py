@@ -167,6 +167,8 @@ def _import_notices(
             f"the ID {id}"
         )
     yield f"imported {count} (format {format})"
+    if not imported.has_content:
+        yield "the file and the store lack the bytes of some images or long results of the session"
 
 
 def _check_format(name: str) -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from steno.errors import InvalidDocument
 from steno.json_object import is_deep_json, replace_lone_surrogate_escapes
+from steno.schema.msgspec_errors import read_syntax_error
 from steno.values import replace_lone_surrogates
 
 
@@ -27,8 +28,6 @@ class RawMember(NamedTuple):
 
 # Possessive, so that a string of many megabytes costs no backtracking stack.
 _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},:]', re.DOTALL)
-_BYTE: Final = re.compile(r"(?:JSON is malformed: )?(?P<problem>.*) \(byte (?P<byte>\d+)\)")
-"""A syntax error of msgspec, which has no attribute for the place."""
 _JSON_WHITESPACE: Final = b" \t\r\n"
 _BOM: Final = b"\xef\xbb\xbf"
 
@@ -61,7 +60,7 @@ def check_syntax(raw: bytes) -> None:
     try:
         msgspec.json.decode(raw, type=msgspec.Raw)
     except msgspec.DecodeError as exc:
-        rule = f"not valid JSON: {_describe_syntax_error(raw, str(exc))}"
+        rule = f"not valid JSON: {_describe_syntax_error(raw, exc)}"
         raise InvalidDocument(rule, code="not_json") from None
     except RecursionError:
         if not is_deep_json(raw.decode()):
@@ -69,16 +68,16 @@ def check_syntax(raw: bytes) -> None:
             raise InvalidDocument(rule, code="not_json") from None
 
 
-def _describe_syntax_error(raw: bytes, text: str) -> str:
-    """Return the text of a syntax error of msgspec, with a line and a column instead of a byte."""
+def _describe_syntax_error(raw: bytes, exc: msgspec.DecodeError) -> str:
+    """Return the text of a syntax error, with its line and column."""
     if not raw.strip():
         return "the text is empty"
-    found = _BYTE.fullmatch(text)
-    if found is None:
-        return "the text ends too early" if "truncated" in text else text
-    *lines, last = raw[: int(found["byte"])].split(b"\n")
+    message, byte = read_syntax_error(exc)
+    if byte is None:
+        return message
+    *lines, last = raw[:byte].split(b"\n")
     column = len(last.decode(errors="replace")) + 1
-    return f"{found['problem']} (line {len(lines) + 1}, column {column})"
+    return f"{message} (line {len(lines) + 1}, column {column})"
 
 
 def replace_line_breaks(raw: bytes) -> bytes:

@@ -46,6 +46,7 @@ from steno.formats.format import (
     ExportedFile,
     ExportLossCollector,
     ImportedSession,
+    derive_session_id,
     link_entries,
 )
 from steno.formats.json_text import (
@@ -242,7 +243,7 @@ def decode(data: bytes) -> ImportedSession:
         for entry, group in zip(placed, groups, strict=True)
     ]
     about = about or {name: value.decode() for name, value in members.items()}
-    header = Header(id=new_id(), about={NAME: about} if about else None)
+    header = Header(id=derive_session_id(NAME, data), about={NAME: about} if about else None)
     return ImportedSession(header, tuple(found))
 
 

@@ -32,6 +32,7 @@ from steno.formats.format import (
     SupportedFields,
     WrittenEntry,
     add_differences,
+    derive_session_id,
     link_entries,
     type_name,
 )
@@ -50,7 +51,6 @@ from steno.formats.json_text import (
     write_json,
     write_object,
 )
-from steno.ids import new_id
 from steno.log.queries import as_version_2
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original_tool_name
 from steno.messages.content import OWN_FORMAT, Opaque, Text
@@ -140,7 +140,9 @@ def decode(data: bytes) -> ImportedSession:
     for entry, part in zip(document.entries[leading:], parts, strict=True):
         entries.append(_with_original_members(entry, part, form.calls))
     header = Header(
-        id=document.id or new_id(), created_at=document.created_at, about=_store_form(form)
+        id=document.id or derive_session_id(NAME, data),
+        created_at=document.created_at,
+        about=_store_form(form),
     )
     return ImportedSession(header, link_entries(entries))
 

@@ -6,6 +6,7 @@ detection, this module has no code for a particular format.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias, final
 
@@ -156,7 +157,7 @@ class ImportedSession(NamedTuple):
     """The header and the entries that were read from a file of another program."""
 
     header: Header
-    """The header of the session, with a new id if the file has none."""
+    """The header of the session, with the id of `derive_session_id` if the file has none."""
     entries: tuple[Entry, ...]
     """One branch in order; ids are unique, and the parent of each entry is the previous entry."""
 
@@ -170,6 +171,13 @@ class Format(NamedTuple):
     """Writes the entries of one branch, in order."""
     decode: Callable[[bytes], ImportedSession]
     """Reads a whole file. Raises InvalidDocument, with the place, if the file is invalid."""
+
+
+def derive_session_id(format: str, data: bytes) -> str:
+    """Return the id of the session in a file without an id: a version 8 UUID."""
+    sha256 = hashlib.sha256(data).hexdigest()
+    digits = hashlib.sha256(f"{format} {sha256}".encode()).hexdigest()
+    return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
 
 
 def build_records(entries: Iterable[Entry]) -> tuple[Record, ...]:

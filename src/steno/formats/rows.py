@@ -31,6 +31,7 @@ from steno.formats.format import (
     ExportLossCollector,
     ImportedSession,
     SupportedFields,
+    derive_session_id,
     link_entries,
     type_name,
 )
@@ -141,7 +142,7 @@ def decode(data: bytes) -> ImportedSession:
     reader = _RowReader()
     for row in rows:
         reader.read(row)
-    return ImportedSession(Header(id=new_id()), reader.entries())
+    return ImportedSession(Header(id=derive_session_id(NAME, data)), reader.entries())
 
 
 def _split_rows(data: bytes) -> list[bytes]:

@@ -25,6 +25,7 @@ from steno.formats.format import (
     SupportedFields,
     WrittenEntry,
     add_differences,
+    derive_session_id,
     link_entries,
     type_name,
 )
@@ -44,7 +45,6 @@ from steno.formats.json_text import (
     write_object,
     write_time,
 )
-from steno.ids import new_id
 from steno.log.queries import as_version_2, calls_by_entry, result_tool_name
 from steno.messages.call import AnyToolCall, InvalidToolCall, ToolCall, original_tool_name
 from steno.messages.content import (
@@ -114,7 +114,8 @@ def decode(data: bytes) -> ImportedSession:
     calls = calls_by_entry(document.entries)
     entries += map(partial(_with_original_members, calls), document.entries[leading:], parts)
     found = link_entries(entries)
-    header = Header(id=document.id or new_id(), created_at=document.created_at)
+    session = document.id or derive_session_id(NAME, data)
+    header = Header(id=session, created_at=document.created_at)
     if form is not None:
         return ImportedSession(replace(header, about={NAME: {_FORM_KEY: form}}), found)
     changed = changed_members(original, _session_members(header, found))

@@ -1,7 +1,8 @@
-"""Parse the validation errors of msgspec into codes and fields.
+"""Parse the errors of msgspec into codes and fields.
 
-msgspec's ValidationError has only a message that ends with a path. This is the only module of
-steno that parses these messages; other modules use `ValidationProblem`.
+Errors of msgspec have only a message, which ends with a path or the number of a byte. This is the
+only module of steno that parses these messages; other modules use `ValidationProblem` and
+`SyntaxProblem`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ _MESSAGE_CODES: Final = (
     ("malformed", re.compile(r"Invalid .*", re.DOTALL)),
 )
 """Each code with the pattern of its messages; the first pattern that matches is used."""
+
+
+_BYTE: Final = re.compile(r"(?:JSON is malformed: )?(.*) \(byte (\d+)\)", re.DOTALL)
+_TRUNCATED: Final = "Input data was truncated"
 
 
 class ValidationProblem(NamedTuple):
@@ -59,3 +64,20 @@ def read_validation_error(exc: msgspec.ValidationError) -> ValidationProblem:
         if match is not None:
             return ValidationProblem(code, message, path, is_key, match.groups())
     return ValidationProblem("invalid_value", message, path, is_key)
+
+
+class SyntaxProblem(NamedTuple):
+    """A syntax error in JSON."""
+
+    message: str
+    byte: int | None
+    """The number of bytes before the error; None if the text ends too early."""
+
+
+def read_syntax_error(exc: msgspec.DecodeError) -> SyntaxProblem:
+    """Parse a syntax error of msgspec into a message and the place of the error."""
+    text = str(exc)
+    found = _BYTE.fullmatch(text)
+    if found is not None:
+        return SyntaxProblem(found[1], int(found[2]))
+    return SyntaxProblem("the text ends too early" if text == _TRUNCATED else text, None)
