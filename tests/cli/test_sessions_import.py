@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -426,11 +427,69 @@ def test_a_file_with_an_id_that_was_only_reformatted_is_not_added_again(
 
 
 @pytest.mark.requirement("P-09")
-def test_a_reformatted_file_whose_content_was_redacted_is_not_added_again(address: str) -> None:
+def test_a_reformatted_file_is_added_again_if_content_was_redacted(address: str) -> None:
+    """It is another file, whose content the store does not have."""
     import_file(SESSION_EXAMPLE)
     assert run_steno("sessions", "redact", "session-id", "2", "--reason", "x", "--yes").status == 0
     again = import_file(reformat(SESSION_EXAMPLE))
-    assert (again["id"], again["added"], again["has_content"]) == ("session-id", False, False)
+    assert (again["replaced_id"], again["added"], again["has_content"]) == (
+        "session-id",
+        True,
+        True,
+    )
+
+
+MEMBERS_OF_AN_ENTRY: dict[str, Any] = {
+    "id": "m2",
+    "time": "2026-02-18T12:00:09Z",
+    "decision": "tool_call_denied",
+    "audit": {"actor": "eve"},
+    "mood": 1,
+    "payload": {"type": "user", "content": [{"type": "text", "text": "Ho"}]},
+}
+
+
+@pytest.mark.requirement("P-09")
+@pytest.mark.parametrize("member", MEMBERS_OF_AN_ENTRY)
+def test_a_document_with_another_member_is_another_session(address: str, member: str) -> None:
+    payload = {"type": "user", "content": [{"type": "text", "text": "Hi"}]}
+    entry = {"v": 2, "id": "m1", "decision": "tool_call_approved", "payload": payload}
+    document = {"version": 2, "id": "session-id", "entries": [entry]}
+    import_file(json.dumps(document).encode())
+    assert not import_file(json.dumps(document, indent=1).encode())["added"]
+    entry[member] = MEMBERS_OF_AN_ENTRY[member]
+    assert import_file(json.dumps(document).encode())["replaced_id"] == "session-id"
+
+
+@pytest.mark.requirement("P-09")
+def test_a_file_with_another_image_is_another_session(address: str) -> None:
+    def session(color: bytes) -> bytes:
+        image = Image(source=ImageData(PNG_HEADER + color * 20_000), mime_type="image/png")
+        messages = [ChatMessage.user([image])]
+        return encode_document(Document.of(messages, id="session-id"))
+
+    import_file(session(b"r"))
+    assert not import_file(reformat(session(b"r")))["added"]
+    assert import_file(session(b"g"))["replaced_id"] == "session-id"
+
+
+@pytest.mark.requirement("P-09")
+def test_a_session_that_lost_its_last_entries_has_no_longer_all_content(tmp_path: Path) -> None:
+    address = f"jsonl:{tmp_path / 'store'}"
+    session = import_file(SESSION_EXAMPLE, "--store", address)["id"]
+    [file] = [path for path in Path(tmp_path / "store").rglob("*") if session in path.name]
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:-2]))
+    again = import_file(SESSION_EXAMPLE, "--store", address)
+    assert (again["added"], again["has_content"]) == (False, False)
+
+
+@pytest.mark.requirement("P-08")
+def test_warnings_of_an_import_do_not_depend_on_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    data = b'[{"role": "user", "content": "Hi"}, {"role": "wizard", "content": "Ho"}]'
+    with caplog.at_level(logging.CRITICAL, logger="steno.codec"):
+        file = read_session_file(data, "chat")
+    assert [(each.place, each.code) for each in file.warnings] == [("[1]", "unknown_part")]
+    assert caplog.records == []
 
 
 def test_a_file_with_other_times_or_more_messages_is_another_session(address: str) -> None:

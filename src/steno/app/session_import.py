@@ -10,54 +10,42 @@ an imported session has an `ImportRecord`.
 from __future__ import annotations
 
 import hashlib
-import logging
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Final, NamedTuple, final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
-import msgspec
 from msgspec.structs import replace
 
 from steno.app.import_record import ImportRecord, read_import_record, with_import_record
 from steno.app.session_edit import check_session_id
+from steno.app.session_log import restore_entry
 from steno.app.session_lookup import (
     FOLDER_KEY,
     UNREADABLE_ERRORS,
     UnreadableSessions,
     readable_headers,
 )
-from steno.codec import Document, decode_document, decode_message, decode_messages
-from steno.codec.canonical_json import encode_sorted
+from steno.codec import (
+    Document,
+    decode_document,
+    decode_message,
+    decode_messages,
+    encode_document,
+)
+from steno.codec.canonical_json import CodecWarning, collect_warnings
 from steno.errors import Conflict, Damaged, InvalidDocument, InvalidValue, Missing
 from steno.formats import FORMATS, build_records
 from steno.formats.format import DOCUMENT_FORMAT, LINES_FORMAT, derive_session_id
-from steno.formats.json_text import read_json_input
+from steno.formats.json_text import normalize_json, read_json_input
 from steno.ids import new_id, utc_now
-from steno.json_object import is_json_text
 from steno.log.blobs import blob_digests, extract_blobs
 from steno.log.chain import verify_records
 from steno.messages.content import Opaque
-from steno.records.entry import Entry, Payload, Redacted, Redaction
+from steno.records.entry import Entry, Redacted, Redaction
 from steno.records.stored_record import Header, Record
-from steno.render.describe import payload_type
 from steno.render.progress import ShowProgress
 from steno.render.terminal_text import terminal_line
 from steno.store import Store
 from steno.store.jsonl.session_file import decode_line
-
-_JSON_TEXTS: Final = frozenset({"arguments", "raw"})
-"""The members of stored blocks and payloads with JSON as text, as it was in the file."""
-
-
-class FileWarning(NamedTuple):
-    """A part of a file that was kept or replaced because steno does not understand it."""
-
-    place: str
-    """The place in the file, such as `messages[2]`; empty for the whole file."""
-    code: str
-    """The code of the warning of the codec, such as `unknown_part`."""
-    kind: str
-    """The type of the part; empty if it has none."""
 
 
 class SessionFile(NamedTuple):
@@ -71,7 +59,11 @@ class SessionFile(NamedTuple):
     format: str
     sha256: str
     """The digest of the file."""
-    warnings: tuple[FileWarning, ...] = ()
+    warnings: tuple[CodecWarning, ...] = ()
+    """The parts of the file that were kept or replaced because steno does not understand them.
+
+    Their places are those in the file, such as `messages[2]`; empty for the whole file.
+    """
 
     @property
     def has_id(self) -> bool:
@@ -134,12 +126,14 @@ def add_session_file(
         )
 
     def report_added(session: str, problem: str | None = None) -> ImportedFile:
+        # A `jsonl` file refers to blobs; those of other files have just been stored.
+        is_complete = file.format != LINES_FORMAT or _restore_content(store, entries, entries, {})
         return ImportedFile(
             session,
             replaced_id=_find_replaced_id(file, session),
             id_problem=problem if file.has_id else None,
             is_added=True,
-            has_content=_restore_content(store, entries, entries, blobs),
+            has_content=is_complete,
         )
 
     def add(session: str) -> None:
@@ -231,8 +225,8 @@ def _find_stored(
     """Return the session that already has the entries of a file; None if there is none.
 
     It was added from the same file, or it has the ID of the file and the same entries with the same
-    history, or it begins with entries of the same times and payloads. Its content may have been
-    redacted since. Raises Damaged if the session that was added from the file cannot be read.
+    history, or it begins with the content of the file in another formatting. Unless it is the last,
+    its content may have been redacted since. Raises Damaged if the session that was added from the file cannot be read.
     """
     earlier = _find_earlier_import(store, file)
     session = file.header.id if earlier is None else earlier
@@ -260,10 +254,11 @@ def _find_stored(
         for record in records
     ):
         return _StoredSession(session, [by_digest[r.digest] for r in records if r.digest])
+    beginning = entries[: len(wanted)]
     has_digests = file.format == LINES_FORMAT
-    if has_digests or not file.has_id or not _is_same_content(entries, wanted):
+    if has_digests or not file.has_id or not _is_same_content(store, beginning, file):
         return None
-    return _StoredSession(session, entries[: len(wanted)])
+    return _StoredSession(session, beginning)
 
 
 def _entries(records: Iterable[Record]) -> list[Entry]:
@@ -276,20 +271,20 @@ def _begun_branch(record: Record) -> tuple[str, str | None] | None:
 
 
 def _restore_content(
-    store: Store, stored: Iterable[Entry], wanted: Iterable[Entry], blobs: Mapping[str, bytes]
+    store: Store, stored: Sequence[Entry], wanted: Sequence[Entry], blobs: Mapping[str, bytes]
 ) -> bool:
     """Store the missing blobs of entries; return whether the store has all content of a file.
 
     `wanted` are the entries of the file. Content that was redacted since is not stored again.
     """
-    is_complete = True
+    is_complete = len(stored) == len(wanted)
     for ours, theirs in zip(stored, wanted, strict=False):
         if isinstance(ours.payload, Redacted):
             is_complete = is_complete and isinstance(theirs.payload, Redacted)
         for digest in blob_digests(ours.payload):
-            if not _has_blob(store, digest) and digest in blobs:
+            if digest in blobs:
                 store.put_blob(blobs[digest])
-            elif digest not in blobs:
+            else:
                 is_complete = is_complete and _has_blob(store, digest)
     return is_complete
 
@@ -302,39 +297,22 @@ def _has_blob(store: Store, digest: str) -> bool:
     return True
 
 
-def _is_same_content(stored: Sequence[Entry], wanted: Sequence[Entry]) -> bool:
-    """Return whether a session begins with the content of a file, however its JSON is formatted."""
-    return len(stored) >= len(wanted) and all(map(_has_same_content, stored, wanted))
+def _is_same_content(store: Store, stored: Sequence[Entry], file: SessionFile) -> bool:
+    """Return whether entries are those of a file, whose JSON may be formatted differently.
+
+    Both are compared as the format writes them, so all that it can express has to be equal.
+    """
+    wanted = _entries(file.records)
+    if len(stored) != len(wanted):
+        return False
+    restored = [restore_entry(store, entry)[0] for entry in stored]
+    return _encode_normalized(file, restored) == _encode_normalized(file, wanted)
 
 
-def _has_same_content(stored: Entry, wanted: Entry) -> bool:
-    ours, theirs = stored.payload, wanted.payload
-    is_redacted = isinstance(ours, Redacted) and ours.kind == payload_type(theirs)
-    return stored.time == wanted.time and (
-        is_redacted or _plain_content(ours) == _plain_content(theirs)
-    )
-
-
-def _plain_content(payload: Payload | Opaque) -> object:
-    """Return the JSON of a payload, in which the arguments of calls and raw JSON are parsed."""
-    data = encode_sorted(payload)
-    try:
-        return _parse_json_texts(msgspec.json.decode(data))
-    except (msgspec.MsgspecError, RecursionError):  # numbers or nesting beyond Python's limits
-        return data
-
-
-def _parse_json_texts(value: object) -> object:
-    if isinstance(value, list):
-        return [_parse_json_texts(part) for part in value]
-    if not isinstance(value, dict):
-        return value
-    return {
-        name: msgspec.json.decode(part)
-        if name in _JSON_TEXTS and isinstance(part, str) and is_json_text(part)
-        else _parse_json_texts(part)
-        for name, part in value.items()
-    }
+def _encode_normalized(file: SessionFile, entries: Sequence[Entry]) -> bytes:
+    if file.format == DOCUMENT_FORMAT:
+        return normalize_json(encode_document(Document(entries=tuple(entries))))
+    return normalize_json(FORMATS[file.format].encode(file.header, entries).data)
 
 
 def _find_earlier_import(store: Store, file: SessionFile) -> str | None:
@@ -377,9 +355,9 @@ def _has_session(store: Store, id: str) -> bool:
 
 def read_session_file(data: bytes, format: str) -> SessionFile:
     """Read a session from a file. Raises InvalidValue if it is damaged or of another format."""
-    with _collect_warnings() as collector:
+    with collect_warnings() as warnings:
         if format == LINES_FORMAT:
-            header, records = _decode_lines(data, collector)
+            header, records = _decode_lines(data, warnings)
         else:
             if format == DOCUMENT_FORMAT:
                 document = _decode_document(data)
@@ -398,36 +376,13 @@ def read_session_file(data: bytes, format: str) -> SessionFile:
         records=records,
         format=format,
         sha256=hashlib.sha256(data).hexdigest(),
-        warnings=tuple(collector.found),
+        warnings=tuple([warning._replace(place=_file_place(warning)) for warning in warnings]),
     )
 
 
-@final
-class _WarningCollector(logging.Handler):
-    """Collects the warnings of the codec, which would otherwise be printed on stderr."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: list[FileWarning] = []
-        self.outer = ""
-        """The place of the part that is read, such as `line 3`; empty for the whole file."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Collect a warning."""
-        place, code, kind = (str(vars(record).get(name, "")) for name in ("place", "code", "tag"))
-        place = place.removeprefix("$").removeprefix(".")
-        outer = self.outer
-        self.found.append(FileWarning(f"{outer}: {place}" if outer else place, code, kind))
-
-
-@contextmanager
-def _collect_warnings() -> Generator[_WarningCollector]:
-    collector, logger = _WarningCollector(), logging.getLogger("steno.codec")
-    logger.addHandler(collector)
-    try:
-        yield collector
-    finally:
-        logger.removeHandler(collector)
+def _file_place(warning: CodecWarning) -> str:
+    """Return the place of a warning in the file, such as `messages[2]`; empty for the whole file."""
+    return warning.place.removeprefix("$").removeprefix(".")
 
 
 def _decode_document(data: bytes) -> Document:
@@ -449,18 +404,22 @@ def _decode_document(data: bytes) -> Document:
     return Document(entries=tuple(entries))
 
 
-def _decode_lines(data: bytes, collector: _WarningCollector) -> tuple[Header, tuple[Record, ...]]:
+def _decode_lines(data: bytes, warnings: list[CodecWarning]) -> tuple[Header, tuple[Record, ...]]:
+    """Read the lines of a session file; name the line in each of the warnings."""
     if not data.strip():
         raise InvalidDocument("the file is empty", code="input_empty")
     header: Header | None = None
     records: list[Record] = []
     for number, line in enumerate(data.rstrip(b"\n").split(b"\n"), start=1):
-        collector.outer = f"line {number}"
+        earlier = len(warnings)
         try:
             content = decode_line(line)
         except (Damaged, InvalidDocument) as exc:
             text = exc.text_unless_at("line")
             raise InvalidDocument(text, code=exc.code, place=f"line {number}") from None
+        for at in range(earlier, len(warnings)):
+            place = ": ".join(filter(None, (f"line {number}", _file_place(warnings[at]))))
+            warnings[at] = warnings[at]._replace(place=place)
         if isinstance(content, Header) != (number == 1):
             raise InvalidDocument(
                 "the first line must be a header, and no other line may be one",

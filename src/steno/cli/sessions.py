@@ -23,7 +23,6 @@ from steno.app.commands.export import (
 from steno.app.commands.sessions import ACTIONS, COMMAND, DEFAULTS, NAMED_SESSION
 from steno.app.session_edit import check_session_id, clean_title
 from steno.app.session_import import (
-    FileWarning,
     ImportedFile,
     add_session_file,
     read_session_file,
@@ -32,6 +31,7 @@ from steno.app.session_lookup import open_store_at
 from steno.cli.arguments import STORE, ExitStatus, GroupCommand, Subparsers, add_group
 from steno.cli.report_command import command_context, run_report_command
 from steno.cli.store_options import store_address
+from steno.codec.canonical_json import CodecWarning
 from steno.errors import Conflict, InvalidDocument, InvalidValue
 from steno.formats import detect_format
 from steno.render.output import STDOUT, print_json, print_line, report_write_errors
@@ -64,7 +64,7 @@ _WARNINGS: Final = {
     "arguments_as_text": "the arguments of a tool call are converted to text",
     "surrogates_replaced": "halves of surrogate pairs are replaced by U+FFFD",
 }
-"""The text for each `FileWarning.code`; `{}` is the type of the part."""
+"""The text for each `CodecWarning.code`; `{}` is the type of the part."""
 _AFTER: Final = "search"
 """The command after which help lists `export` and `import`."""
 
@@ -134,14 +134,16 @@ def _import_session(options: argparse.Namespace) -> int:
     return ExitStatus.OK
 
 
-def _describe_warnings(warnings: Iterable[FileWarning]) -> Iterator[str]:
+def _describe_warnings(warnings: Iterable[CodecWarning]) -> Iterator[str]:
     """Yield a line for each kind of warning, with the first place and the number of the others."""
     places: dict[tuple[str, str], list[str]] = {}
     for place, code, kind in warnings:
         places.setdefault((code, kind), []).append(place)
     for (code, kind), found in places.items():
         of_type = f'of the type "{truncate_to_width(terminal_line(kind), _MAX_SHOWN_ID)}"'
-        text = _WARNINGS[code].format(of_type if kind else "without a type")
+        text = _WARNINGS.get(code, code.replace("_", " ")).format(
+            of_type if kind else "without a type"
+        )
         others = f" (and {len(found) - 1:,} more)" if len(found) > 1 else ""
         yield f"{found[0]}: {text}{others}" if found[0] else f"{text}{others}"
 

@@ -6,9 +6,11 @@ msgspec decodes a value as a whole; if that fails, `lossless` reads it part by p
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
-from typing import Any, ClassVar, TypeAlias, TypeVar, final, get_args
+from typing import Any, ClassVar, Final, NamedTuple, TypeAlias, TypeVar, final, get_args
 
 import msgspec
 from msgspec.structs import replace
@@ -43,7 +45,7 @@ from steno.values import PRECHECKED, RawJson, Value, is_prechecked
 
 T = TypeVar("T")
 
-_ENTRY_PLACE = re.compile(r"\$\.entries\[(?P<number>\d+)\](\.payload)?")
+_ENTRY_PLACE: Final = re.compile(r"\$\.entries\[(?P<number>\d+)\](\.payload)?")
 
 AnyMessage: TypeAlias = Message | Opaque
 """A decoded message; `Opaque` for a message that this version of steno cannot read."""
@@ -446,8 +448,38 @@ def warn_about_surrogates(count: int) -> None:
     log_warning("$", "surrogates_replaced", f"replaced {surrogates} with U+FFFD")
 
 
+class CodecWarning(NamedTuple):
+    """A warning about a part of a file that was kept or replaced."""
+
+    place: str
+    """The place in the file, such as `$.messages[2]`."""
+    code: str
+    tag: str
+    """The type of the part; empty if it has none."""
+
+
+_collected: Final[ContextVar[list[CodecWarning] | None]] = ContextVar(
+    "steno_codec_warnings", default=None
+)
+
+
+@contextmanager
+def collect_warnings() -> Generator[list[CodecWarning]]:
+    """Collect the warnings of decoding in this thread or task, which are then not logged."""
+    found: list[CodecWarning] = []
+    token = _collected.set(found)
+    try:
+        yield found
+    finally:
+        _collected.reset(token)
+
+
 def log_warning(place: str, code: str, text: str, *, tag: str = "") -> None:
     """Log a warning about a part of a file; programs read its place, code and tag."""
+    found = _collected.get()
+    if found is not None:
+        found.append(CodecWarning(place, code, tag))
+        return
     import logging  # noqa: PLC0415 - slow: a third of the time of `import steno`
 
     facts = {"code": code, "place": place, "tag": tag}

@@ -237,9 +237,7 @@ def changed_members(original: JsonMembers, plain: JsonMembers) -> dict[str, str 
         before, after = original.get(name), plain.get(name)
         if before is None:
             changed[name] = None
-        elif after is None or (
-            before != after and _canonical_json(before) != _canonical_json(after)
-        ):
+        elif after is None or (before != after and normalize_json(before) != normalize_json(after)):
             changed[name] = before.decode()
     return changed
 
@@ -259,7 +257,8 @@ def restore_members(plain: JsonMembers, changed: Any) -> JsonMembers | None:
     return restored
 
 
-def _canonical_json(raw: bytes) -> bytes:
+def normalize_json(raw: bytes) -> bytes:
+    """Return JSON without white space and with sorted members; unchanged if it is too deep."""
     try:
         return write_json(msgspec.json.decode(raw), order="sorted")
     except _DECODE_ERRORS:
