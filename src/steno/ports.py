@@ -142,7 +142,7 @@ def strip_url_secrets(url: str) -> str | None:
 
 
 def strip_url_user(uri: str) -> str:
-    """Return a URI without its user and password; query and fragment are preserved."""
+    """Return a URI without user and password, also of addresses in its path or query."""
     return _URL_USER.sub("", uri)
 
 
@@ -153,7 +153,7 @@ def reference_address(reference: ReferenceBlock) -> str:
     """Return the path or the address of a reference, without the parts that usually hold secrets.
 
     The URI of a resource and the URL of an image lose the user and the password, the query and the
-    fragment, as RFC 3986 delimits them; the path stays. A `data:` URI keeps only its scheme and
+    fragment, as RFC 3986 delimits them; the path stays, without users of addresses in it. A `data:` URI keeps only its scheme and
     MIME type. An HTTP URL that `strip_url_secrets` refuses, and a URI of which nothing is left,
     become `an address`. An image that has no path and no URL becomes its MIME type. The text is
     not cleaned for a terminal.

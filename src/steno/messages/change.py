@@ -148,7 +148,11 @@ class Change(RedactedRepr, frozen=True):
 
 
 def explain_repair(change: Change) -> str:
-    """Return the explanation of a repair or an omitted resource, as the log records it."""
+    """Return the explanation of a repair or an omitted resource, as the log records it.
+
+    It contains the code of a repair and its remedy. `steno.render.changes` has the sentences about
+    what was done.
+    """
     if change.code is ChangeCode.REPAIRED:
         return f"{change.reason}: {ORDER_REMEDIES[OrderCode(change.reason)]}"
     return (
