@@ -153,10 +153,10 @@ def reference_address(reference: ReferenceBlock) -> str:
     """Return the path or the address of a reference, without the parts that usually hold secrets.
 
     The URI of a resource and the URL of an image lose the user and the password, the query and the
-    fragment, as RFC 3986 delimits them; the path stays, without users of addresses in it. A `data:` URI keeps only its scheme and
-    MIME type. An HTTP URL that `strip_url_secrets` refuses, and a URI of which nothing is left,
-    become `an address`. An image that has no path and no URL becomes its MIME type. The text is
-    not cleaned for a terminal.
+    fragment, as RFC 3986 delimits them; the path stays, without users of addresses in it. A
+    `data:` URI keeps only its scheme and MIME type. An HTTP URL that `strip_url_secrets` refuses,
+    and a URI of which nothing is left, become `an address`. An image that has no path and no URL
+    becomes its MIME type. The text is not cleaned for a terminal.
     """
     match reference:
         case FileReference(path=path) | Image(source=ImageFile(path)):
