@@ -172,6 +172,7 @@ def reference_address(reference: ReferenceBlock) -> str:
 
 def _strip_uri_secrets(uri: str) -> str:
     """Return a URI of any scheme without user, password, query, fragment and embedded data."""
+    uri = "".join(filter(str.isprintable, uri)).strip()  # as lenient parsers of URLs do
     data_uri = _DATA_URI.match(uri)
     if data_uri is not None:
         return data_uri[0]
@@ -179,7 +180,7 @@ def _strip_uri_secrets(uri: str) -> str:
 
 
 _WEB_URL: Final = re.compile(r"https?:", re.IGNORECASE)
-_DATA_URI: Final = re.compile(r"\s*data:(?:[\w.+-]+/[\w.+-]+(?=[;,]))?", re.IGNORECASE)
+_DATA_URI: Final = re.compile(r"data:(?:[\w.+-]+/[\w.+-]+(?=[;,]))?", re.IGNORECASE)
 """The beginning of a `data:` URI, with the MIME type if there is one."""
 _QUERY_OR_FRAGMENT: Final = re.compile(r"[?#]")
 

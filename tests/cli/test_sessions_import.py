@@ -218,6 +218,16 @@ def test_a_single_object_is_imported(
     assert (message.role, message.text) == ("user", "Hi")
 
 
+def test_a_session_file_of_lines_may_have_the_line_ends_of_windows(
+    address: str, tmp_path: Path
+) -> None:
+    store_sample_session(address)
+    exported = run_steno("sessions", "export", "talk", "--format", "jsonl").out.encode()
+    other = f"sqlite:{tmp_path / 'other.db'}"
+    assert import_file(exported.replace(b"\n", b"\r\n"), "--store", other)["id"] == "talk"
+    assert run_steno("verify", "talk", "--store", other).status == 0
+
+
 UNREADABLE_DOCUMENTS: dict[str, dict[str, Any]] = {
     "no version, unknown member": {
         "entries": [

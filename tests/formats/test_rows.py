@@ -310,6 +310,13 @@ def test_ids_and_times_of_rows_are_those_of_the_entries() -> None:
     assert len({entry.id for entry in found}) == 3
 
 
+def test_the_zero_time_of_go_is_no_time() -> None:
+    rows = [row("user", "Hi", created_at="0001-01-01T00:00:00Z")]
+    found = read(rows)
+    assert found[0].time is None
+    assert json.loads(ROWS.encode(Header(id="s"), found).data) == rows
+
+
 def test_rows_may_be_one_per_line() -> None:
     rows = [row("user", "a\u2028b"), call("a"), result("a")]
     lines = "\r\n".join([json.dumps(columns, ensure_ascii=False) for columns in rows]) + "\n\n"

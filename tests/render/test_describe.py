@@ -128,6 +128,8 @@ def test_every_reference_of_a_message_has_a_name(
         ("data:text/plain;base64,U0VDUkVU", "data:text/plain"),
         ("DATA:image/svg+xml,<svg/>", "DATA:image/svg+xml"),
         (" data:,SECRET", "data:"),
+        ("\ufeffda\nta:text/plain,SECRET", "data:text/plain"),
+        (" //u:SECRET@h/a", "//h/a"),
         ("data:;name=SECRET,SECRET", "data:"),
         ("data:SECRET", "data:"),
         ("data:SE/CRET", "data:"),

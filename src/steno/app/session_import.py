@@ -181,7 +181,7 @@ def _build_header(file: SessionFile, id: str, title: str | None) -> Header:
     file does not contain the time of creation, it is the time of the first entry that has one.
     """
     header, now = file.header, utc_now()
-    times = (record.entry.time for record in file.records if record.entry is not None)
+    times = (entry.time for entry in _entries(file.records))
     header = replace(
         header,
         id=id,
@@ -413,7 +413,7 @@ def _decode_lines(data: bytes, warnings: list[CodecWarning]) -> tuple[Header, tu
     for number, line in enumerate(data.rstrip(b"\n").split(b"\n"), start=1):
         earlier = len(warnings)
         try:
-            content = decode_line(line)
+            content = decode_line(line.removesuffix(b"\r"))
         except (Damaged, InvalidDocument) as exc:
             text = exc.text_unless_at("line")
             raise InvalidDocument(text, code=exc.code, place=f"line {number}") from None

@@ -125,7 +125,12 @@ def parse_time(raw: bytes | None, place: str) -> datetime | None:
 
 
 def try_parse_time(raw: bytes) -> datetime | None:
-    """Return the time in a JSON string, in UTC; None if it is not a time with a time zone."""
+    """Return the time in a JSON string, in UTC.
+
+    Return None for `UNSET_TIME` and for a value that is not a time with a time zone.
+    """
+    if raw == UNSET_TIME:
+        return None
     try:
         text = msgspec.json.decode(raw, type=str)
         try:
