@@ -130,10 +130,11 @@ def test_an_entry_of_a_newer_version_comes_back() -> None:
 
 # -- values of other programs under our own names --------------------------------------------------
 
+OTHER_MESSAGE = {"type": "user", "content": [{"type": "text", "text": "other"}]}
 FOREIGN_VALUES: tuple[Any, ...] = (
     *("checked by our stenographer", 5, None, True, {}, [], {"note": "x"}, {"type": "foo"}),
     # A payload that contradicts the message.
-    {"type": "user", "content": [{"type": "text", "text": "other"}]},
+    OTHER_MESSAGE,
     {"type": "mode_change", "old": "act", "new": "plan"},
     {"v": 2, "id": "e", "payload": {"type": "user", "content": [{"type": "text", "text": "b"}]}},
 )
@@ -145,6 +146,7 @@ FOREIGN_MESSAGES: tuple[dict[str, Any], ...] = (
     {"type": "tool_error", "tool_id": "c", "tool_name": "ls", "success": False, "error": "no"},
     {"type": "vote", "content": "yes"},
 )
+CONTEXT_VALUES: tuple[Any, ...] = ("checked", 5, None, True, {}, [], {"note": "x"}, OTHER_MESSAGE)
 
 
 def without_extras(entry: Entry) -> Any:
@@ -171,12 +173,103 @@ def test_a_foreign_value_under_our_own_names_does_not_replace_the_message(
         assert json.loads(AUDIT.encode(header, [entry]).data) == file
 
 
+@pytest.mark.parametrize("name", ["steno", "steno_entry"])
+@pytest.mark.parametrize("value", CONTEXT_VALUES, ids=str)
+def test_a_foreign_value_that_is_no_stored_payload_does_not_replace_a_context(
+    name: str, value: Any
+) -> None:
+    message = {"type": "system_context", "content": "the rules"}
+    row = element(message, decision="d", audit={name: value})
+    header, (entry,) = AUDIT.decode(json.dumps({"entries": [row]}).encode())
+    assert entry.payload == ChatMessage.system("the rules")
+    assert json.loads(AUDIT.encode(header, [entry]).data) == {"entries": [row]}
+
+
 @pytest.mark.parametrize("derived", [["reviewed"], ["tool"], [["decision"]], {"decision": 1}])
 def test_a_foreign_list_of_derived_values_is_audit_data(derived: Any) -> None:
     row = element({"type": "user", "content": "a"}, decision="d", audit={"steno_derived": derived})
     header, (entry,) = AUDIT.decode(json.dumps({"entries": [row]}).encode())
     assert (entry.decision, entry.audit) == ("d", {"steno_derived": derived})
     assert json.loads(AUDIT.encode(header, [entry]).data) == {"entries": [row]}
+
+
+# -- stored values that this version cannot use ----------------------------------------------------
+
+CONTEXT = {"type": "system_context", "content": "checkpoint before deploy"}
+CHECKPOINT = {"type": "checkpoint", "name": "before deploy"}
+UNUSABLE_VALUES: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("steno", "checkpoint", CHECKPOINT),
+    ("steno", "foo", {"type": "foo"}),
+    ("steno_entry", "checkpoint", {"v": 9, "id": "e", "payload": CHECKPOINT}),
+    ("steno_entry", "checkpoint", {"v": 2, "id": "e", "payload": CHECKPOINT}),
+    ("steno_entry", "", {"v": 9, "id": "e", "body": 1}),
+    # An entry with another id than the element.
+    ("steno_entry", "label", {"id": "f", "payload": {"type": "label", "target": "a", "text": "b"}}),
+)
+
+
+@pytest.mark.requirement("S1-08")
+@pytest.mark.parametrize(("name", "kind", "value"), UNUSABLE_VALUES)
+@pytest.mark.parametrize(
+    "members",
+    [
+        {},
+        {"decision": "checkpoint", "audit": {"steno_derived": ["decision"]}},
+        {"decision": "d", "audit": {"a": 1, "steno_derived": ["decision", "cost"]}, "x": 1},
+    ],
+    ids=["bare", "derived", "more"],
+)
+def test_a_context_with_an_unusable_stored_value_is_not_a_message_and_is_exported_unchanged(
+    name: str,
+    kind: str,
+    value: dict[str, Any],
+    members: dict[str, Any],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """An audit log of a newer version; its text must not be sent to a model, or be lost."""
+    audit = members.get("audit", {}) | {name: value}
+    file = {"entries": [element(CONTEXT, **members | {"audit": audit})]}
+    header, (entry,) = AUDIT.decode(json.dumps(file).encode())
+    assert isinstance(entry.payload, Opaque)
+    assert entry.payload.kind == kind
+    (record,) = caplog.records
+    facts = vars(record)
+    assert (facts["place"], facts["code"]) == (f"$.entries[0].audit.{name}", "unknown_part")
+    assert facts["tag"] == kind
+    exported = AUDIT.encode(header, [entry]).data
+    assert json.loads(exported) == file
+    assert AUDIT.decode(exported).entries == (entry,)
+
+
+@pytest.mark.parametrize("extra", [{}, {"x": 1}])
+def test_a_context_without_text_with_an_unknown_payload_is_not_a_message(
+    extra: dict[str, Any],
+) -> None:
+    row = element(
+        {"type": "system_context", "content": ""},
+        decision="checkpoint",
+        audit={"steno": CHECKPOINT, "steno_derived": ["decision"]},
+    )
+    header, (entry,) = AUDIT.decode(json.dumps({"entries": [row | extra]}).encode())
+    assert isinstance(entry.payload, Opaque)
+    assert json.loads(AUDIT.encode(header, [entry]).data) == {"entries": [row | extra]}
+
+
+@pytest.mark.requirement("S1-08")
+@pytest.mark.parametrize("name", ["steno", "steno_entry"])
+def test_a_known_payload_with_another_text_is_read(name: str) -> None:
+    """Other versions of steno may describe a payload in other words."""
+    found = [entry for entry in DOCUMENT.entries if entry.message is None]
+    for entry in found:
+        audit = {"steno_entry": 1} if name == "steno_entry" else None
+        written = Entry(id="e", time=NOON, payload=entry.payload, audit=audit)
+        for row in rows(written):
+            if row["message"]["type"] == "system_context" and name in row["audit"]:
+                row["message"]["content"] = "in other words"
+                is_known = not isinstance(entry.payload, Opaque)
+                (again,) = read(row)
+                assert again.message is None
+                assert (again.payload == as_version_2(written).payload) is is_known
 
 
 def test_a_stored_payload_with_another_message_is_audit_data() -> None:

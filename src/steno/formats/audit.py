@@ -19,8 +19,11 @@ result are derived, too. `audit.steno_derived` names the derived values.
 Reading an export returns equal entries, without the derived values. If these members cannot express
 a payload completely, the payload is added to `audit` under `steno`, in the stored format. If they
 cannot express an entry completely, the entry is added under `steno_entry`. `decode` uses the stored
-payload or entry if the other members are its human-readable form. Otherwise, these keys and
-`steno_derived` are audit data of another program, which is preserved.
+payload or entry if the other members are its human-readable form. The text of a known payload that
+is not a message may have another form, because other versions of steno may describe it in other
+words. A `system_context` with a payload or entry that steno cannot use, such as one of a newer
+version, is stored as `Opaque` with its audit data, so it is never sent to a model. In all other
+cases, these keys and `steno_derived` are audit data of another program, which is preserved.
 Members of other programs that steno would write differently are stored in the extras of the
 message, so that an imported file is exported unchanged. Messages of unknown types are stored as
 `Opaque`.
@@ -156,6 +159,11 @@ class _Row(NamedTuple):
     """The payload or entry in the stored format, from the audit data; None if there is none."""
     audit_members: JsonMembers
     """The audit data with the stored payload or entry, as in the file."""
+    preserved_kind: str | None = None
+    """The type of a stored payload that is audit data because steno cannot use it.
+
+    It is None for an element without such a payload.
+    """
 
 
 @final
@@ -249,7 +257,9 @@ def decode(data: bytes) -> ImportedSession:
 
 def _warn_about_message(row: _Row, kind: str, place: str) -> None:
     """Log a warning about a message that becomes unknown content."""
-    names = [place, "message" if row.stored is None else f"audit.{_PAYLOAD_KEY}"]
+    is_stored = row.stored is not None or row.preserved_kind is not None
+    part = f"audit.{min(_STORED_KEYS & row.audit_members.keys())}" if is_stored else "message"
+    names = [place, part]
     text = f"preserved a message of the type {kind[:_MAX_TYPE_LENGTH]!r} that cannot be read"
     path = ".".join(filter(None, names))
     separator = "" if path.startswith("[") else "."
@@ -354,12 +364,14 @@ def _continues_turn(row: _Row, group: Sequence[_Row]) -> bool:
 
 
 def _without_foreign_payload(group: list[_Row]) -> list[_Row]:
-    """Return a group in which another program's value under a key of steno is audit data."""
+    """Return a group in which a stored value that is not used is audit data."""
     row = group[0]
     if row.stored is None or _has_plain_form(group, row.stored):
         return group
     audit = build_json_object(row.audit_members, f"{row.place}.audit")
-    return [row._replace(audit=audit, stored=None), *group[1:]]
+    is_context = row.kind == EntryKind.SYSTEM_CONTEXT
+    kind = _kind_of_other_payload(row.stored) if is_context else None
+    return [row._replace(audit=audit, stored=None, preserved_kind=kind), *group[1:]]
 
 
 def _has_plain_form(group: Sequence[_Row], stored: Payload | Entry) -> bool:
@@ -373,6 +385,11 @@ def _has_plain_form(group: Sequence[_Row], stored: Payload | Entry) -> bool:
             return False
     else:
         entry = Entry(id=row.id, payload=stored)
+    if isinstance(entry.payload, Opaque):
+        if not row.members.keys() <= set(_ROW_MEMBERS):
+            return False
+    elif entry.message is None:
+        return row.kind == EntryKind.SYSTEM_CONTEXT
     rows = _RowBuilder([entry]).rows(entry)
     return len(rows) == len(group) and all(
         _has_plain_message(one, plain, entry.payload)
@@ -386,6 +403,20 @@ def _has_plain_message(row: _Row, plain: _WrittenRow, payload: Payload) -> bool:
         # The name in the file is the one in the call, which may be in another file.
         plain = plain._replace(message=plain.message | {"tool_name": name})
     return not changed_members({"message": row.members["message"]}, {"message": plain.message_json})
+
+
+def _kind_of_other_payload(stored: Payload | Entry) -> str | None:
+    """Return the type of a stored payload that is not a message; None for any other value.
+
+    The type of an entry of a newer version may be empty.
+    """
+    entry = stored if isinstance(stored, Entry) else Entry(id="payload", payload=stored)
+    payload = entry.payload
+    if not isinstance(payload, Opaque):
+        return None if entry.message is not None else str(payload.__struct_config__.tag)
+    # Every stored payload has a type, and every stored entry a version.
+    is_versioned = not entry.is_understood and "v" in parse_object(payload.raw.encode(), "entry")
+    return payload.kind if payload.kind or is_versioned else None
 
 
 def _without_own_keys(entry: Entry) -> Entry:
@@ -413,6 +444,8 @@ def _build_entry(group: Sequence[_Row], calls: _Calls) -> Entry:
 
 def _build_payload(group: Sequence[_Row], calls: _Calls) -> Payload:
     row = group[0]
+    if row.preserved_kind is not None:
+        return _preserve_message(row, row.preserved_kind)
     with report_invalid_at(f"{row.place}.message"):
         match row.kind:
             case EntryKind.USER:
@@ -424,7 +457,11 @@ def _build_payload(group: Sequence[_Row], calls: _Calls) -> Payload:
             case EntryKind.TOOL_RESULT | EntryKind.TOOL_ERROR:
                 return _build_result(row, calls)
             case _:
-                return Opaque(kind=row.kind, raw=row.members["message"].decode(), origin=NAME)
+                return _preserve_message(row, row.kind)
+
+
+def _preserve_message(row: _Row, kind: str) -> Opaque:
+    return Opaque(kind=kind, raw=row.members["message"].decode(), origin=NAME)
 
 
 def _read_content(row: _Row) -> str:
@@ -724,7 +761,9 @@ class _RowBuilder:
         message = entry.message
         match message:
             case None:
-                return _text_message(EntryKind.SYSTEM_CONTEXT, searchable_text(entry))
+                # Frozen: `decode` compares the text of an unknown payload.
+                text = "" if isinstance(entry.payload, Opaque) else searchable_text(entry)
+                return _text_message(EntryKind.SYSTEM_CONTEXT, text)
             case UserMessage():
                 return _text_message(EntryKind.USER, message.text)
             case SystemMessage():
