@@ -340,7 +340,6 @@ def test_an_empty_file_is_refused(name: str) -> None:
         (b'[{"role":"user",}]', "(line 1, column 17)"),
         (b'{"messages": [\n  {"role":"user", "content": "a"},\n  oops]}', "(line 3, column 3)"),
         ('[\n{"role": "über", ]'.encode(), "(line 2, column 18)"),
-        (b'{"role":"user","content":"a"}\n{"role":"user" "content":"a"}', "(line 2, column 16)"),
     ],
 )
 def test_a_syntax_error_has_a_line_and_a_column(data: bytes, place: str) -> None:
@@ -348,6 +347,24 @@ def test_a_syntax_error_has_a_line_and_a_column(data: bytes, place: str) -> None
         FORMATS["chat"].decode(data)
     assert failure.value.code == "not_json"
     assert str(failure.value).endswith(place)
+
+
+@pytest.mark.parametrize(
+    ("line", "column"),
+    [
+        ('{"role":"user" "content":"a"}', 16),
+        ('{"role":"über" "content":"a"}', 16),
+        ('{"role":', None),
+        ('{"a":' * 5000 + "x", None),
+    ],
+    ids=["comma", "not_ascii", "truncated", "deep"],
+)
+def test_a_syntax_error_in_a_line_names_the_line_once(line: str, column: int | None) -> None:
+    with pytest.raises(InvalidDocument) as failure:
+        FORMATS["chat"].decode(f'{{"role":"user","content":"a"}}\n\n{line}\n'.encode())
+    assert (failure.value.code, failure.value.place) == ("not_json", "line 3")
+    assert str(failure.value).count("line") == 1
+    assert (f"(column {column})" in str(failure.value)) is (column is not None)
 
 
 LINES = {

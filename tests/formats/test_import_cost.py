@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from steno.formats import FORMATS
+from steno.formats import FORMATS, json_text
 from tests.acceptance.costs import calls_of, steps_of
 
 JsonObjects = list[dict[str, Any]]
@@ -55,6 +55,33 @@ def audit_log_of_unanswered_calls(count: int) -> dict[str, JsonObjects]:
     ]
     messages = [*unanswered, *answered]
     return {"entries": [{"id": f"e{n}", "message": one} for n, one in enumerate(messages)]}
+
+
+def lines(listed: JsonObjects) -> bytes:
+    return b"\n".join(json.dumps(one).encode() for one in listed)
+
+
+def chat_messages(count: int) -> JsonObjects:
+    return [{"role": "user", "content": f"{number:09}"} for number in range(count)]
+
+
+def test_the_bytes_that_are_checked_in_a_file_of_lines_grow_with_it_and_no_faster(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    checked: list[int] = []
+    for name in ("check_syntax", "is_json_text"):
+        check: Any = getattr(json_text, name)
+
+        def count_bytes(text: bytes | str, check: Any = check) -> Any:
+            checked.append(len(text))
+            return check(text)
+
+        monkeypatch.setattr(json_text, name, count_bytes)
+    for count in (100, 4000):
+        data = lines(chat_messages(count))
+        del checked[:]
+        assert json.loads(json_text.read_json_input(data)) == chat_messages(count)
+        assert sum(checked) < 3 * len(data)
 
 
 @pytest.mark.parametrize(

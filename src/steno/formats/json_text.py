@@ -19,6 +19,7 @@ from steno.errors import InvalidDocument, InvalidValue
 from steno.json_object import JsonObject, check_object_syntax, is_json_text
 from steno.messages.content import Opaque
 from steno.records.entry import Entry, Payload
+from steno.schema.msgspec_errors import read_syntax_error
 from steno.values import NOTHING, RawJson
 
 JsonMembers: TypeAlias = dict[str, bytes]
@@ -61,12 +62,25 @@ def read_json_input(data: bytes) -> bytes:
     parts: list[bytes] = []
     for number, line in enumerate(raw.split(b"\n"), start=1):
         if line.strip():
-            try:
-                check_syntax(b"\n" * (number - 1) + line)  # so that errors have the number
-            except InvalidDocument as exc:
-                raise InvalidDocument(str(exc), code=exc.code, place=f"line {number}") from None
+            _check_line(line, number)
             parts.append(line.strip())
     return write_array(parts)
+
+
+def _check_line(line: bytes, number: int) -> None:
+    """Raise InvalidDocument, with the number of the line, if a line is not JSON."""
+    if is_json_text(line.decode()):
+        return
+    rule = "syntax error in deeply nested data"
+    try:
+        msgspec.json.decode(line, type=msgspec.Raw)
+    except RecursionError:
+        pass
+    except msgspec.DecodeError as exc:
+        rule, byte = read_syntax_error(exc)
+        if byte is not None:
+            rule += f" (column {len(line[:byte].decode(errors='replace')) + 1})"
+    raise InvalidDocument(f"not valid JSON: {rule}", code="not_json", place=f"line {number}")
 
 
 def _has_object_lines(raw: bytes) -> bool:
