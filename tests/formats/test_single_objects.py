@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from steno import ChatMessage, InvalidDocument, ToolCall
 from steno.codec import encode_message
 from steno.formats import FORMATS, detect_format
 from steno.records import Entry
+from steno.records.entry import Redacted
 
 ENTRY = (
     b'{"id": "e1", "timestamp": "2026-02-10T15:30:00Z", "message": {"type": "user", '
@@ -98,6 +100,38 @@ def test_more_messages_are_written_after_a_single_one() -> None:
     exported = json.loads(FORMATS["session"].encode(header, [prompt, *entries]).data)
     assert exported["system_prompt"] == "Be brief."
     assert len(exported["messages"]) == 1
+
+
+ANY_ROLE = {"role": "user", "content": "Hi"}
+FOREIGN_MESSAGE = {"note": "x"}
+
+
+@pytest.mark.parametrize(
+    ("format", "content", "remaining"),
+    [
+        ("session", SESSION_MESSAGES[1], []),
+        ("session", SESSION_MESSAGES[1:2], []),
+        ("session", [SESSION_MESSAGES[1], FOREIGN_MESSAGE], [FOREIGN_MESSAGE]),
+        ("chat", ANY_ROLE, []),
+        ("chat", [ANY_ROLE], []),
+        ("chat", [ANY_ROLE, FOREIGN_MESSAGE], [FOREIGN_MESSAGE]),
+    ],
+)
+def test_a_file_is_exported_if_its_messages_were_redacted(
+    format: str, content: Any, remaining: list[Any]
+) -> None:
+    header, (first, *others) = FORMATS[format].decode(json.dumps(content).encode())
+    redacted = replace(first, payload=Redacted(kind="user", sha256="0" * 64), audit=None)
+    exported = FORMATS[format].encode(header, [redacted, *others])
+    written = json.loads(exported.data)
+    assert (written["messages"] if format == "session" else written) == remaining
+    lost = {loss.place for loss in exported.losses}
+    assert "entries[0]" in lost
+    assert "entries[1]" not in lost
+    if format == "session":  # an object has the id, and it can be imported again
+        assert "session" not in lost
+        again = FORMATS[format].decode(exported.data)
+        assert (again.header.id, len(again.entries)) == (header.id, len(remaining))
 
 
 @pytest.mark.requirement("P-12")

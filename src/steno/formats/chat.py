@@ -79,7 +79,8 @@ _SUPPORTED_FIELDS: Final[SupportedFields] = {
     Opaque: frozenset(Opaque.__struct_fields__),
 }
 
-
+_MESSAGE_WITH_ROLE: Final = b'{"role":"user","content":"-"}'
+"""A message that is added to a list to read it, because a list needs a message with a role."""
 _PROMPT: Final = "system_prompt"
 """The member, beside `messages`, that is imported as the first message."""
 
@@ -243,7 +244,8 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
         parts.append(part)
         has_loss = losses.add_omitted(place, entry, omitted)
         written.append(WrittenEntry(place, entry, payload, has_loss))
-    add_differences(written, decode(write_array(parts)).entries, losses)
+    read = decode(write_array([*parts, _MESSAGE_WITH_ROLE])).entries
+    add_differences(written, read, losses)
     return ExportedFile(_join_parts(parts, form, prompt), losses.result())
 
 
@@ -295,8 +297,7 @@ def _restore_original(entry: Entry, calls: _CallForm) -> bytes | None:
     if restored is None:
         return None
     raw = write_object(restored, message.unknown)
-    # The codec reads a list only if one of its messages has a role.
-    read = decode_document(write_array([b'{"role":"user","content":"-"}', raw])).entries[1]
+    read = decode_document(write_array([raw, _MESSAGE_WITH_ROLE])).entries[0]
     return raw if (read.payload, read.time) == (entry.payload, entry.time) else None
 
 

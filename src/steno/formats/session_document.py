@@ -158,8 +158,6 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
     """Write a session file of version 1, with a loss for each part that it cannot express."""
     entries = [as_version_2(entry) for entry in entries]
     losses = ExportLossCollector(NAME, _SUPPORTED_FIELDS)
-    form = _find_form(header, entries)
-    losses.add_header(header, frozenset({"id", "created_at"} if form is None else ()))
     if any(entry.id != f"m{number}" for number, entry in enumerate(entries, start=1)):
         losses.add("ids_and_prompt_time", "entries")
     prompt = _find_system_prompt(entries)
@@ -180,11 +178,14 @@ def encode(header: Header, entries: Sequence[Entry]) -> ExportedFile:
             parts.append(part)
         has_loss = losses.add_omitted(place, entry, losses.omitted_of_entry(entry))
         written.append(WrittenEntry(place, entry, payload, has_loss))
-    if form is None:
+    form = _find_form(header, entries)
+    data = parts[0] if form == _SINGLE and len(parts) == 1 else write_array(parts)
+    # A list is not a session file if no message is left, as after a redaction.
+    is_document = form is None or _wrap_messages(data)[0] is None
+    if is_document:
         head = _restore_head(_session_members(header, entries), header, entries)
         data = write_object(head | {"messages": write_array(parts)})
-    else:
-        data = parts[0] if form == _SINGLE and len(parts) == 1 else write_array(parts)
+    losses.add_header(header, frozenset({"id", "created_at"} if is_document else ()))
     add_differences(written, decode(data).entries, losses)
     return ExportedFile(data, losses.result())
 
