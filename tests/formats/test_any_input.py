@@ -391,6 +391,59 @@ def test_objects_on_separate_lines_are_read_and_written_as_an_array(name: str) -
     assert exported == listed
 
 
+ODD_BLOCK = {"type": "hologram", "x": 1}
+WRAPPED = {"type": "opaque", "kind": "x", "raw": "{}", "origin": "steno"}
+ODD_LINES: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
+    "audit": (
+        [
+            {"id": "a", "message": {"type": "user", "content": "Hi"}},
+            {"id": "b", "message": {"type": "vote"}},
+            {
+                "id": "c",
+                "message": {"type": "system_context", "content": "a"},
+                "audit": {"steno": {"type": "vote"}},
+            },
+        ],
+        ["line 3: message", "line 4: audit.steno"],
+    ),
+    "chat": (
+        [
+            {"role": "user", "content": "Hi"},
+            {"role": "user", "content": [{"type": "text", "text": "a"}, ODD_BLOCK, WRAPPED]},
+            {"role": "wizard", "content": "a"},
+        ],
+        ["line 3: content[1]", "line 3: content[2]", "line 4"],
+    ),
+    "session": (
+        [
+            {"type": "user", "content": [{"type": "text", "text": "a"}], "is_error": True},
+            {"type": "user", "content": [ODD_BLOCK, WRAPPED], "timestamp": "2026-02-18T12:00:00Z"},
+            {"type": "wizard"},
+        ],
+        ["line 1", "line 3: content[0]", "line 3: content[1]", "line 4"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ODD_LINES)
+def test_a_warning_about_a_file_of_lines_names_the_line(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    listed, places = ODD_LINES[name]
+    first, *others = map(json.dumps, listed)
+    found = FORMATS[name].decode("\n".join([first, "", *others]).encode()).entries
+    assert [vars(record)["place"] for record in caplog.records] == places
+    array = FORMATS[name].decode(json.dumps(listed).encode()).entries
+    assert [entry.payload for entry in found] == [entry.payload for entry in array]
+
+
+def test_an_invalid_entry_in_a_line_is_an_error_that_names_the_line() -> None:
+    data = LINES["audit"] + b'{"id":"c","message":{"type":"user"}}'
+    with pytest.raises(InvalidDocument) as failure:
+        FORMATS["audit"].decode(data)
+    assert (failure.value.code, failure.value.place) == ("not_a_string", "line 4: message.content")
+
+
 def test_an_array_of_entries_is_an_audit_log() -> None:
     data = b'[{"id":"a","message":{"type":"user","content":"Hi"},"x":1}]'
     assert detect_format(data) == "audit"

@@ -53,6 +53,7 @@ from steno.formats.format import (
     link_entries,
 )
 from steno.formats.json_text import (
+    JsonInput,
     JsonMembers,
     arguments_object,
     build_json_object,
@@ -63,7 +64,7 @@ from steno.formats.json_text import (
     parse_payload,
     parse_string,
     parse_time,
-    read_json_input,
+    read_json_file,
     report_invalid_at,
     require_string,
     restore_members,
@@ -220,7 +221,18 @@ def decode(data: bytes) -> ImportedSession:
 
     Raises InvalidDocument if it is invalid.
     """
-    raw = read_json_input(data).strip()
+    file = read_json_file(data)
+    try:
+        return _decode_file(file, derive_session_id(NAME, data))
+    except InvalidDocument as exc:
+        if not file.lines:
+            raise
+        place = file.find_place(exc.place)
+        raise InvalidDocument(exc.message, code=exc.code, place=place) from None
+
+
+def _decode_file(file: JsonInput, session: str) -> ImportedSession:
+    raw = file.raw.strip()
     about: object = None
     if split_array(raw):
         about, members = _LIST, {"entries": raw}
@@ -243,7 +255,7 @@ def decode(data: bytes) -> ImportedSession:
         calls.add(entries[-1].payload)
         if isinstance(entries[-1].payload, Opaque):
             place = group[0].place if about != _SINGLE else ""
-            _warn_about_message(group[0], entries[-1].payload.kind, place)
+            _warn_about_message(group[0], entries[-1].payload.kind, file, place)
     placed = link_entries(entries)
     builder = _RowBuilder(placed)
     found = [
@@ -251,11 +263,11 @@ def decode(data: bytes) -> ImportedSession:
         for entry, group in zip(placed, groups, strict=True)
     ]
     about = about or {name: value.decode() for name, value in members.items()}
-    header = Header(id=derive_session_id(NAME, data), about={NAME: about} if about else None)
+    header = Header(id=session, about={NAME: about} if about else None)
     return ImportedSession(header, tuple(found))
 
 
-def _warn_about_message(row: _Row, kind: str, place: str) -> None:
+def _warn_about_message(row: _Row, kind: str, file: JsonInput, place: str) -> None:
     """Log a warning about a message that becomes unknown content."""
     is_stored = row.stored is not None or row.preserved_kind is not None
     part = f"audit.{min(_STORED_KEYS & row.audit_members.keys())}" if is_stored else "message"
@@ -263,7 +275,7 @@ def _warn_about_message(row: _Row, kind: str, place: str) -> None:
     text = f"preserved a message of the type {kind[:_MAX_TYPE_LENGTH]!r} that cannot be read"
     path = ".".join(filter(None, names))
     separator = "" if path.startswith("[") else "."
-    log_warning(f"${separator}{path}", "unknown_part", text, tag=kind)
+    log_warning(file.find_place(f"${separator}{path}"), "unknown_part", text, tag=kind)
 
 
 def _read_row(raw: bytes, place: str, missing_id: str | None = None) -> _Row:

@@ -22,7 +22,6 @@ from typing import Any, Final, NamedTuple, assert_never
 from msgspec.structs import replace
 
 from steno.codec import decode_document
-from steno.codec.canonical_json import decode_conversation
 from steno.codec.json_scanner import split_array, split_object
 from steno.errors import InvalidDocument
 from steno.formats.format import (
@@ -40,11 +39,12 @@ from steno.formats.json_text import (
     JsonMembers,
     arguments_object,
     changed_members,
+    decode_messages,
     foreign_json,
     opaque_entry,
     parse_array,
     parse_object,
-    read_json_input,
+    read_json_file,
     restore_members,
     unknown_names,
     write_array,
@@ -114,7 +114,8 @@ def decode(data: bytes) -> ImportedSession:
 
     Raises InvalidDocument if the file is none of these.
     """
-    raw = read_json_input(data)
+    file = read_json_file(data)
+    raw = file.raw
     members = None if raw.lstrip().startswith(b"[") else parse_object(raw, "chat")
     is_single = members is not None and "role" in members and "messages" not in members
     if is_single:
@@ -131,7 +132,7 @@ def decode(data: bytes) -> ImportedSession:
             )
         raw = write_object(members | {"version": b"0", "messages": write_array(parts)})
     place = "$[{}]" if members is None else "$.messages[{}]"
-    document = decode_conversation(raw, "$" if is_single else place)
+    document = decode_messages(file, raw, "$" if is_single else place)
     leading = len(document.entries) - len(parts)
     # A system prompt that is not text is not an entry; `members` preserves it.
     entries = [e for e in document.entries[:leading] if isinstance(e.payload, SystemMessage)]

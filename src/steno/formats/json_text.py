@@ -6,50 +6,74 @@ exported unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping
+import re
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from steno.codec.canonical_json import decode_entry_silently, warn_about_surrogates
+from steno.codec.canonical_json import (
+    Document,
+    decode_conversation,
+    decode_entry_silently,
+    log_warning,
+    warn_about_surrogates,
+)
 from steno.codec.json_scanner import check_syntax, clean_input, split_array, split_object
+from steno.codec.lossless import read_value
+from steno.codec.migrations import migrate_document
 from steno.errors import InvalidDocument, InvalidValue
 from steno.json_object import JsonObject, check_object_syntax, is_json_text
 from steno.messages.content import Opaque
 from steno.records.entry import Entry, Payload
 from steno.schema.msgspec_errors import read_syntax_error
-from steno.values import NOTHING, RawJson
+from steno.values import NOTHING, PRECHECKED, RawJson, is_prechecked
 
 JsonMembers: TypeAlias = dict[str, bytes]
 """The members of a JSON object, by name, as JSON text; the last of duplicate members is used."""
 UNSET_TIME: Final = b'"0001-01-01T00:00:00Z"'
 """The JSON of a time that is not set, which is the zero time of Go programs."""
 write_json: Final = msgspec.json.encode
+_ELEMENT_PLACE: Final = re.compile(r"\$?(?:\.entries)?\[(\d+)\](?:\.payload)?\.?(.*)", re.DOTALL)
+"""The place of an element of an array, or of the entry that it becomes in a document."""
 _DECODE_ERRORS: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
 # -- reading ---------------------------------------------------------------------------------
 
 
-def clean_utf8(data: bytes) -> bytes:
-    """Return the data without a byte order mark, and with lone surrogates replaced by U+FFFD.
+class JsonInput(NamedTuple):
+    """The JSON of a file, as UTF-8 without lone surrogates."""
 
-    If any are replaced, a warning is logged. Raises InvalidDocument if the data is not valid UTF-8.
+    raw: bytes
+    """The JSON; an array if the file has one object on each line."""
+    lines: Sequence[int] = ()
+    """The number of the line of each element; empty if the file is not a file of lines."""
+
+    def find_place(self, place: str) -> str:
+        """Return the place in the file for a place in the JSON, such as `line 2: message`."""
+        found = _ELEMENT_PLACE.match(place) if self.lines else None
+        if found is None:
+            return place
+        return ": ".join(filter(None, (f"line {self.lines[int(found[1])]}", found[2])))
+
+
+def read_json_input(data: bytes) -> bytes:
+    """Return the JSON of a file, as `read_json_file` does."""
+    return read_json_file(data).raw
+
+
+def read_json_file(data: bytes) -> JsonInput:
+    """Read the JSON of a file; objects on separate lines become an array.
+
+    If lone surrogates are replaced, a warning is logged. Raises InvalidDocument, with the place, if
+    the file is empty or not JSON.
     """
     raw, replaced = clean_input(data)
     if replaced:
         warn_about_surrogates(replaced)
-    return raw
-
-
-def read_json_input(data: bytes) -> bytes:
-    """Return the content of a file as clean UTF-8; objects on separate lines become an array.
-
-    Raises InvalidDocument, with the place, if the file is empty or not JSON.
-    """
-    raw = clean_utf8(data)
     if not raw.strip():
         raise InvalidDocument("the file is empty", code="input_empty")
     try:
@@ -58,13 +82,15 @@ def read_json_input(data: bytes) -> bytes:
         if not _has_object_lines(raw):
             raise
     else:
-        return raw
+        return JsonInput(raw)
     parts: list[bytes] = []
+    lines: list[int] = []
     for number, line in enumerate(raw.split(b"\n"), start=1):
         if line.strip():
             _check_line(line, number)
             parts.append(line.strip())
-    return write_array(parts)
+            lines.append(number)
+    return JsonInput(write_array(parts), lines)
 
 
 def _check_line(line: bytes, number: int) -> None:
@@ -87,6 +113,29 @@ def _has_object_lines(raw: bytes) -> bool:
     """Return whether there are several lines, and the first one is an object."""
     first, _, rest = raw.strip().partition(b"\n")
     return bool(rest) and first.startswith(b"{") and is_json_text(first.decode())
+
+
+def decode_messages(file: JsonInput, raw: bytes, place: str) -> Document:
+    """Decode messages as `decode_conversation` does; warnings name the lines of a file of lines.
+
+    `raw` is a document or an array with the messages of the file.
+    """
+    if not file.lines:
+        return decode_conversation(raw, place)
+    current = migrate_document(raw)
+    before = is_prechecked()
+    try:
+        PRECHECKED.set(True)  # msgspec checks the types
+        return msgspec.json.decode(current, type=Document)
+    except (*_DECODE_ERRORS, TypeError):
+        pass
+    finally:
+        PRECHECKED.set(before)
+
+    def warn(place: str, code: str, text: str, *, tag: str = "") -> None:
+        log_warning(file.find_place(place), code, text, tag=tag)
+
+    return read_value(current, Document, "$", warn)
 
 
 def parse_object(raw: bytes, place: str) -> JsonMembers:

@@ -15,7 +15,6 @@ from typing import Final, assert_never
 from msgspec.structs import replace
 
 from steno.codec import decode_document
-from steno.codec.canonical_json import decode_conversation
 from steno.codec.json_scanner import split_array, split_object
 from steno.errors import InvalidDocument
 from steno.formats.format import (
@@ -33,11 +32,12 @@ from steno.formats.json_text import (
     JsonMembers,
     arguments_object,
     changed_members,
+    decode_messages,
     foreign_json,
     opaque_entry,
     parse_array,
     parse_object,
-    read_json_input,
+    read_json_file,
     restore_members,
     unknown_names,
     write_array,
@@ -101,13 +101,13 @@ def decode(data: bytes) -> ImportedSession:
 
     Raises InvalidDocument if the file is none of these.
     """
-    raw = read_json_input(data)
-    form, raw = _wrap_messages(raw.strip())
+    file = read_json_file(data)
+    form, raw = _wrap_messages(file.raw.strip())
     original = parse_object(raw, "session file")
     if original.get("version") != b"1":
         raise InvalidDocument("version must be 1", code="invalid_version", place="session file")
     parts = parse_array(original.pop("messages", b"[]"), "messages")
-    document = decode_conversation(raw, _MESSAGE_PLACES[form])
+    document = decode_messages(file, raw, _MESSAGE_PLACES[form])
     leading = len(document.entries) - len(parts)
     # An empty system prompt is not an entry; `about` in the header preserves it.
     entries = [e for e in document.entries[:leading] if isinstance(e.payload, SystemMessage)]
