@@ -7,8 +7,8 @@ r"""Import and export flat chat lists with role, content, tool_calls and tool_ca
      {"role": "tool", "tool_call_id": "c1", "content": "3 passed"}]
 
 The codec reads the list. It also accepts calls without `function`, arguments that are objects, an
-object with the list in `messages` and any version, and a single message. A failed result has `"is_error": true`. If
-a message has several texts, `content` is a list of parts.
+object with the list in `messages` and any version, and a single message. A failed result has
+`"is_error": true`. If a message has several texts, `content` is a list of parts.
 
 An imported file is exported unchanged: the header stores the form of the file, and an entry the
 members that steno would write differently. New calls have the form of the first call of the file.

@@ -1,9 +1,9 @@
 """Import and export session files of version 1.
 
 A file has a system prompt and messages with times; tool calls are content blocks. It may also be
-the array of the messages or a single message. The codec reads the file. This module preserves members that steno would write differently (times with a UTC offset
-or nanoseconds, missing members, unknown stop reasons), so that an imported file is exported
-unchanged.
+the array of the messages or a single message. The codec reads the file. This module preserves
+members that steno would write differently (times with a UTC offset or nanoseconds, missing members,
+unknown stop reasons), so that an imported file is exported unchanged.
 """
 
 from __future__ import annotations

@@ -25,8 +25,6 @@ _MESSAGE_CODES: Final = (
     ("malformed", re.compile(r"Invalid .*", re.DOTALL)),
 )
 """Each code with the pattern of its messages; the first pattern that matches is used."""
-
-
 _BYTE: Final = re.compile(r"(?:JSON is malformed: )?(.*) \(byte (\d+)\)", re.DOTALL)
 _TRUNCATED: Final = "Input data was truncated"
 
