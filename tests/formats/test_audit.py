@@ -689,3 +689,14 @@ def test_sealing_makes_ids_unique_and_chains_the_entries(found: list[Entry]) -> 
 def test_an_imported_value_has_its_parts() -> None:
     assert AUDIT.decode(b'{"entries":[]}')[1:] == ((),)
     assert isinstance(AUDIT.decode(b'{"entries":[]}'), ImportedSession)
+
+
+def test_members_that_another_program_added_to_our_own_export_are_written_again() -> None:
+    """The message has two texts, so an export contains it in its stored form."""
+    message = ChatMessage.user([Text("a"), Text("b")])
+    exported = AUDIT.encode(Header(id="s"), [Entry(id="e1", payload=message)]).data
+    log = json.loads(exported)
+    assert "steno" in log["entries"][0]["audit"]
+    log["entries"][0]["trace_id"] = "T-1"
+    annotated = json.dumps(log).encode()
+    assert json.loads(AUDIT.encode(*AUDIT.decode(annotated)).data) == log

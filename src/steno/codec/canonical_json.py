@@ -269,24 +269,27 @@ def decode_document(data: bytes | str) -> Document:
     return decode_conversation(raw, "$.messages[{}]" if split_array(raw) is None else "$[{}]")
 
 
-def decode_conversation(raw: bytes, place: str) -> Document:
+def decode_conversation(raw: bytes, place: str, warn: WarningCallback | None = None) -> Document:
     """Decode valid JSON as `decode_document` does, with warnings that name places in a file.
 
     `place` is the place of a message of an older version in the file, with `{}` for its number.
+    `warn` receives the warnings; by default, they are logged.
     """
+    warn = warn or log_warning
     current = migrate_document(raw)
     try:
         return _decode_document(current)
     except _DECODE_ERRORS:
         pass
-    warn = log_warning if current is raw else _warning_callback(raw, place)
+    if current is not raw:
+        warn = _warning_callback(raw, place, warn)
     try:
         return read_value(current, Document, "$", warn, optional=_OPTIONAL_DOCUMENT_FIELDS)
     except UnreadablePart as exc:
         raise InvalidDocument(str(exc), code="document_unreadable", place="document") from None
 
 
-def _warning_callback(raw: bytes, message_place: str) -> WarningCallback:
+def _warning_callback(raw: bytes, message_place: str, report: WarningCallback) -> WarningCallback:
     """Return a callback that replaces the place of an entry by that of its message in `raw`."""
     members = {name: value for name, _, value in split_object(raw) or ()}
     prompts = 0 if members.get("system_prompt", b"null") in (b'""', b"null") else 1
@@ -296,7 +299,7 @@ def _warning_callback(raw: bytes, message_place: str) -> WarningCallback:
             number = int(found["number"]) - prompts
             inner = place[found.end() :]
             place = "$.system_prompt" if number < 0 else message_place.format(number) + inner
-        log_warning(place, code, text, tag=tag)
+        report(place, code, text, tag=tag)
 
     return warn
 

@@ -387,8 +387,13 @@ def _without_foreign_payload(group: list[_Row]) -> list[_Row]:
 
 
 def _has_plain_form(group: Sequence[_Row], stored: Payload | Entry) -> bool:
-    """Return whether the members of the elements are those that steno writes for a stored value."""
+    """Return whether the members of the elements are those that steno writes for a stored value.
+
+    Members that another program has added would be lost.
+    """
     row = group[0]
+    if not all(one.members.keys() <= set(_ROW_MEMBERS) for one in group):
+        return False
     if isinstance(stored, Entry):
         entry = stored
         audit = _without_own_keys(entry).audit or {}
@@ -397,10 +402,7 @@ def _has_plain_form(group: Sequence[_Row], stored: Payload | Entry) -> bool:
             return False
     else:
         entry = Entry(id=row.id, payload=stored)
-    if isinstance(entry.payload, Opaque):
-        if not row.members.keys() <= set(_ROW_MEMBERS):
-            return False
-    elif entry.message is None:
+    if entry.message is None and not isinstance(entry.payload, Opaque):
         return row.kind == EntryKind.SYSTEM_CONTEXT
     rows = _RowBuilder([entry]).rows(entry)
     return len(rows) == len(group) and all(

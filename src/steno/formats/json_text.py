@@ -22,14 +22,12 @@ from steno.codec.canonical_json import (
     warn_about_surrogates,
 )
 from steno.codec.json_scanner import check_syntax, clean_input, split_array, split_object
-from steno.codec.lossless import read_value
-from steno.codec.migrations import migrate_document
 from steno.errors import InvalidDocument, InvalidValue
 from steno.json_object import JsonObject, check_object_syntax, is_json_text
 from steno.messages.content import Opaque
 from steno.records.entry import Entry, Payload
 from steno.schema.msgspec_errors import read_syntax_error
-from steno.values import NOTHING, PRECHECKED, RawJson, is_prechecked
+from steno.values import NOTHING, RawJson
 
 JsonMembers: TypeAlias = dict[str, bytes]
 """The members of a JSON object, by name, as JSON text; the last of duplicate members is used."""
@@ -120,22 +118,11 @@ def decode_messages(file: JsonInput, raw: bytes, place: str) -> Document:
 
     `raw` is a document or an array with the messages of the file.
     """
-    if not file.lines:
-        return decode_conversation(raw, place)
-    current = migrate_document(raw)
-    before = is_prechecked()
-    try:
-        PRECHECKED.set(True)  # msgspec checks the types
-        return msgspec.json.decode(current, type=Document)
-    except (*_DECODE_ERRORS, TypeError):
-        pass
-    finally:
-        PRECHECKED.set(before)
 
     def warn(place: str, code: str, text: str, *, tag: str = "") -> None:
         log_warning(file.find_place(place), code, text, tag=tag)
 
-    return read_value(current, Document, "$", warn)
+    return decode_conversation(raw, "$[{}]" if file.lines else place, warn)
 
 
 def parse_object(raw: bytes, place: str) -> JsonMembers:
