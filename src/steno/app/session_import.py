@@ -189,10 +189,10 @@ def _build_header(file: SessionFile, id: str, title: str | None) -> Header:
         created_at=header.created_at or next(filter(None, times), now),
         title=header.title if title is None else title,
     )
-    entries = sum(record.entry is not None for record in file.records)
+    number = len(_entries(file.records))
     return with_import_record(
         header,
-        ImportRecord(session=id, time=now, format=file.format, sha256=file.sha256, entries=entries),
+        ImportRecord(session=id, time=now, format=file.format, sha256=file.sha256, entries=number),
     )
 
 
@@ -211,8 +211,10 @@ def _move_large_content(file: SessionFile) -> tuple[tuple[Record, ...], Mapping[
         blobs[digest] = data
         return digest
 
-    entries = [record.entry for record in file.records if record.entry is not None]
-    moved = [replace(entry, payload=extract_blobs(entry.payload, keep)) for entry in entries]
+    moved = [
+        replace(entry, payload=extract_blobs(entry.payload, keep))
+        for entry in _entries(file.records)
+    ]
     return build_records(moved), blobs
 
 
@@ -225,8 +227,9 @@ def _find_stored(
     """Return the session that already has the entries of a file; None if there is none.
 
     It was added from the same file, or it has the ID of the file and the same entries with the same
-    history, or it begins with the content of the file in another formatting. Unless it is the last,
-    its content may have been redacted since. Raises Damaged if the session that was added from the file cannot be read.
+    history; in both cases, its content may have been redacted since. Or it has the ID of the file
+    and begins with its content, in another formatting. Raises Damaged if the session that was added
+    from the file cannot be read.
     """
     earlier = _find_earlier_import(store, file)
     session = file.header.id if earlier is None else earlier

@@ -39,7 +39,7 @@ from steno.formats.json_text import (
     JsonMembers,
     arguments_object,
     changed_members,
-    decode_messages,
+    decode_messages_of_file,
     foreign_json,
     opaque_entry,
     parse_array,
@@ -132,7 +132,7 @@ def decode(data: bytes) -> ImportedSession:
             )
         raw = write_object(members | {"version": b"0", "messages": write_array(parts)})
     place = "$[{}]" if members is None else "$.messages[{}]"
-    document = decode_messages(file, raw, "$" if is_single else place)
+    document = decode_messages_of_file(file, raw, "$" if is_single else place)
     leading = len(document.entries) - len(parts)
     # A system prompt that is not text is not an entry; `members` preserves it.
     entries = [e for e in document.entries[:leading] if isinstance(e.payload, SystemMessage)]

@@ -113,7 +113,7 @@ def _has_object_lines(raw: bytes) -> bool:
     return bool(rest) and first.startswith(b"{") and is_json_text(first.decode())
 
 
-def decode_messages(file: JsonInput, raw: bytes, place: str) -> Document:
+def decode_messages_of_file(file: JsonInput, raw: bytes, place: str) -> Document:
     """Decode messages as `decode_conversation` does; warnings name the lines of a file of lines.
 
     `raw` is a document or an array with the messages of the file.

@@ -32,7 +32,7 @@ from steno.formats.json_text import (
     JsonMembers,
     arguments_object,
     changed_members,
-    decode_messages,
+    decode_messages_of_file,
     foreign_json,
     opaque_entry,
     parse_array,
@@ -107,7 +107,7 @@ def decode(data: bytes) -> ImportedSession:
     if original.get("version") != b"1":
         raise InvalidDocument("version must be 1", code="invalid_version", place="session file")
     parts = parse_array(original.pop("messages", b"[]"), "messages")
-    document = decode_messages(file, raw, _MESSAGE_PLACES[form])
+    document = decode_messages_of_file(file, raw, _MESSAGE_PLACES[form])
     leading = len(document.entries) - len(parts)
     # An empty system prompt is not an entry; `about` in the header preserves it.
     entries = [e for e in document.entries[:leading] if isinstance(e.payload, SystemMessage)]
