@@ -251,6 +251,65 @@ class Capability(StrEnum):
     NETWORK = "network"
 
 
+class CommandWord(NamedTuple):
+    """A word of a command, in the spelling that permission rules match."""
+
+    text: str
+    may_be_option: bool
+    """Whether the value begins with `-`, or is unknown and may begin with it."""
+
+
+@final
+class Subject(RedactedRepr, frozen=True, kw_only=True):
+    """A path, a command or an address that a call is about, as permission rules match it."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"capability"})
+
+    text: str
+    """The canonical spelling, such as `src/app.py`, `git log -3` or `pypi.org`."""
+    capability: Capability
+    """The access that the call needs to this subject."""
+    rule_tool: str = ""
+    """The tool whose rules match the subject, such as `write` for a redirection of a command.
+
+    Empty for the tool of the call.
+    """
+    words: tuple[CommandWord, ...] = ()
+    """The words of a command; empty for other subjects."""
+    is_unknown: bool = False
+    """Whether the target is unknown before the call runs. Only rules for every call match it."""
+    is_protected: bool = False
+    """Whether only an approval of this call allows the access; no rule and no grant does."""
+    is_confined: bool = False
+    """Whether a sandbox limits the effects of the command."""
+    is_routine: bool = False
+    """Whether the command is common work in a project, and confined; act mode allows it."""
+
+
+class AccessKind(StrEnum):
+    """The kinds of access that a sandbox blocks and a user can approve."""
+
+    NETWORK = "network"
+    """Connections to one domain, or to all if the target is `*`."""
+    WRITE = "write"
+    """Writing to a file or folder."""
+    READ = "read"
+    """Reading a file or folder that is hidden because it may contain secrets."""
+    EVERYTHING = "everything"
+    """All rights of the user, without a sandbox."""
+
+
+@final
+class SandboxAccess(RedactedRepr, frozen=True):
+    """An access that a sandbox blocked, or that a user approved for one call."""
+
+    shown: ClassVar[frozenset[str]] = frozenset({"kind"})
+
+    kind: AccessKind
+    target: str = ""
+    """A domain or a real path; empty for `EVERYTHING`."""
+
+
 @final
 class ToolOutput(RedactedRepr, frozen=True, kw_only=True):
     """The result of a tool call, with content for the model and details for users and programs.
@@ -264,6 +323,8 @@ class ToolOutput(RedactedRepr, frozen=True, kw_only=True):
     content: tuple[ResultBlock, ...]
     outcome: Outcome = Outcome.OK
     details: Mapping[str, Any] | None = None
+    blocked: tuple[SandboxAccess, ...] = ()
+    """The accesses that a sandbox blocked; the user can approve them, and the call runs again."""
 
     @classmethod
     def of(
