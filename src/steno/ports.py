@@ -238,9 +238,6 @@ PrepareImage: TypeAlias = Callable[[bytes], Image]
 Raises ToolFailed if the bytes are not an image, and ImportError if Pillow is not installed.
 """
 
-UNKNOWN_SUBJECT_PREFIX: Final = "\n"
-"""The prefix of a subject that is unknown before the call runs; only the pattern `*` matches it."""
-
 
 class Capability(StrEnum):
     """The highest level of access that a tool has; the levels are in order of increasing risk."""
@@ -284,6 +281,8 @@ class Subject(RedactedRepr, frozen=True, kw_only=True):
     """Whether a sandbox limits the effects of the command."""
     is_routine: bool = False
     """Whether the command is common work in a project, and confined; act mode allows it."""
+    pattern: str = ""
+    """A pattern that safely covers similar commands, to offer for a grant; empty if none does."""
 
 
 class AccessKind(StrEnum):
@@ -338,7 +337,7 @@ class ToolContext(Protocol):
     """Per-call context that the dispatcher passes to a tool."""
 
     @property
-    def subjects(self) -> tuple[str, ...] | None:
+    def subjects(self) -> tuple[Subject, ...] | None:
         """The approved subjects from `Tool.subjects`; None if permissions were not checked.
 
         A tool opens exactly these subjects, because resolving a path from the arguments a second
@@ -457,6 +456,8 @@ class Tool(Protocol):
 
     A tool may also define `content(call: ToolCall) -> PreviewPart | None`, which returns the text
     that a call writes, for a transcript. Like `headline`, it needs only the call and never raises.
+    A tool whose capability is more than READ may define `has_reading_calls: bool`, which is true
+    if the subjects of some calls only need READ; such calls can also run in plan mode.
     """
 
     @property
@@ -474,14 +475,14 @@ class Tool(Protocol):
         """Names of other tools whose deny rules also apply to this tool; usually empty."""
         ...
 
-    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+    def subjects(self, call: ToolCall) -> tuple[Subject | str, ...]:
         """Return the subjects of a call that permission rules match, such as paths or commands.
 
-        A call is allowed if an allow rule matches each subject, and denied if a deny rule matches
-        any subject. Subjects are normalized: paths are relative to the workspace with links
-        resolved, and every command is a subject of its own. A subject that is unknown before the
-        call runs begins with `UNKNOWN_SUBJECT_PREFIX`. Without subjects, only rules for the name
-        of the tool apply. Raises ToolFailed if the arguments are invalid.
+        A call is allowed if each subject is allowed, and denied if a deny rule matches any subject.
+        Subjects are normalized: paths are relative to the workspace with links resolved, and every
+        command is a subject of its own. A plain string is a subject with the capability of the
+        tool. Without subjects, only rules for the name of the tool apply. Raises ToolFailed if the
+        arguments are invalid.
         """
         ...
 
@@ -525,7 +526,9 @@ class ApprovalRequest(RedactedRepr, frozen=True, kw_only=True):
 
     call: ToolCall
     capability: Capability
-    subjects: tuple[str, ...] = ()
+    subjects: tuple[Subject, ...] = ()
+    uncovered: tuple[Subject, ...] = ()
+    """The subjects for which the call needs approval; empty if the call has no subjects."""
     headline: str | None = None
     """The headline from the tool; like the preview, it may contain text written by a model."""
     preview: CallPreview = CallPreview()
@@ -730,13 +733,13 @@ class BlobStore(Protocol):
 
 
 __all__ = [
-    "UNKNOWN_SUBJECT_PREFIX",
     "ApprovalDecision",
     "ApprovalRequest",
     "Approver",
     "BlobStore",
     "CallPreview",
     "Capability",
+    "CommandWord",
     "GrantScope",
     "GrantStore",
     "HttpRequest",
@@ -753,6 +756,7 @@ __all__ = [
     "Resolver",
     "SetupNotice",
     "Stream",
+    "Subject",
     "Tool",
     "ToolContext",
     "ToolOutput",

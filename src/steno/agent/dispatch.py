@@ -29,6 +29,7 @@ from steno.agent.events import CallEnded, CallOutput, CallStarted
 from steno.agent.permissions.gate import PermissionGate, ToolFault
 from steno.agent.permissions.grants import is_deferred, last_decision
 from steno.agent.permissions.rules import DENIED_PREFIX
+from steno.agent.permissions.subjects import normalize_subjects
 from steno.agent.recorder import RunRecorder
 from steno.agent.results import (
     PARTIAL_OUTPUT_HEADING,
@@ -51,7 +52,7 @@ from steno.messages.content import Text
 from steno.messages.message import AssistantMessage, ToolResultMessage
 from steno.messages.outcome import Outcome
 from steno.messages.tool import ToolDefinition
-from steno.ports import BlobStore, Capability, Tool
+from steno.ports import BlobStore, Capability, Subject, Tool
 from steno.records.entry import Approval, ApprovalStatus, Mode, Redacted
 from steno.values import replace_lone_surrogates
 
@@ -64,7 +65,7 @@ _MAX_END_CHARACTERS: Final = 10_000
 class _ApprovedCall(NamedTuple):
     tool: Tool
     call: ToolCall
-    subjects: tuple[str, ...] | None
+    subjects: tuple[Subject, ...] | None
     """The subjects that the gate decided about; None if it did not check them."""
 
 
@@ -238,13 +239,13 @@ class Dispatcher:
         recorder.emit(CallEnded(call, result))
 
 
-def _current_subjects(tool: Tool, call: ToolCall) -> tuple[str, ...] | None:
+def _current_subjects(tool: Tool, call: ToolCall) -> tuple[Subject, ...] | None:
     """Return the current subjects of a call; None if the tool raises an exception.
 
     A symlink may have changed since the decision.
     """
     try:
-        return tool.subjects(call)
+        return normalize_subjects(tool, tool.subjects(call))
     except Exception:  # noqa: BLE001 - the same call succeeded when the gate decided
         return None
 
@@ -315,7 +316,7 @@ class CallContext(NamedTuple):
 
     report_output: Callable[[str], None]
     is_denied: Callable[[str], bool]
-    subjects: tuple[str, ...] | None
+    subjects: tuple[Subject, ...] | None
 
 
 class ToolRunner(Protocol):

@@ -26,6 +26,7 @@ from typing import Any, Final, NamedTuple, NoReturn, final
 
 from steno.agent.events import CallEnded, Notice, NoticeKind
 from steno.agent.permissions.rules import PermissionRule, find_covering_rules
+from steno.agent.permissions.subjects import normalize_subjects
 from steno.agent.results import ResultCode
 from steno.app.folders import config_folder
 from steno.errors import InvalidDocument, InvalidValue, Unavailable
@@ -102,10 +103,9 @@ def build_rule_hint(
         return None
     rules = [rule for rule in allow if rule.names_tool(call.name)]
     uncovered = [
-        subject.strip()
-        for subject in tool.subjects(call)
-        if find_covering_rules(rules, call.name, capability=tool.capability, subjects=(subject,))
-        is None
+        subject.text.strip()
+        for subject in normalize_subjects(tool, tool.subjects(call))
+        if find_covering_rules(rules, call.name, (subject,)) is None
     ]
     if not rules or not uncovered:
         return None

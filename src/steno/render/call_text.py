@@ -110,7 +110,7 @@ def describe_call(
 ) -> list[CallLine]:
     """Return the lines that describe a call, preview first; `request` is None for a queued call."""
     lines = [line for part in preview.parts for line in _part_lines(part)]
-    subjects = () if request is None else request.subjects
+    subjects = () if request is None else [subject.text for subject in request.subjects]
     shown = terminal_line(preview.text)
     not_shown = [name for name in map(terminal_line, subjects) if _find_separate(shown, name) < 0]
     if not_shown:

@@ -28,10 +28,18 @@ from steno.errors import ToolFailed
 from steno.lazy_task import start_task
 from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
-from steno.ports import CallPreview, Capability, PreviewKind, PreviewPart, ToolContext, ToolOutput
+from steno.ports import (
+    CallPreview,
+    Capability,
+    PreviewKind,
+    PreviewPart,
+    Subject,
+    ToolContext,
+    ToolOutput,
+)
 from steno.tools.calls import call_headline, parse_arguments
 from steno.tools.programs import find_program
-from steno.tools.shell.command_parser import split_commands
+from steno.tools.shell.command_parser import UNKNOWN_PREFIX, split_commands
 from steno.tools.shell.process import CommandExit, CommandLimits, CommandProcess, append_notes
 from steno.tools.shell.sandbox import (
     Sandbox,
@@ -142,9 +150,13 @@ class BashTool:
             ),
         )
 
-    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+    def subjects(self, call: ToolCall) -> tuple[Subject | str, ...]:
         """Return the simple commands and redirections of the command line."""
-        return split_commands(self._arguments(call).command)
+        first, *others = split_commands(self._arguments(call).command)
+        if not first.startswith(UNKNOWN_PREFIX):
+            return (first, *others)
+        text = first.removeprefix(UNKNOWN_PREFIX)
+        return (Subject(text=text, capability=self.capability, is_unknown=True), *others)
 
     async def preview(self, call: ToolCall) -> CallPreview:
         """Return the command, its working directory, its limits and its sandbox."""

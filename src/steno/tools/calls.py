@@ -33,7 +33,7 @@ def approved_path(tool: Tool, call: ToolCall, context: ToolContext) -> str:
     Raises ToolFailed if the arguments are invalid.
     """
     (path,) = tool.subjects(call) if context.subjects is None else context.subjects
-    return path
+    return path if isinstance(path, str) else path.text
 
 
 def call_headline(call: AnyToolCall) -> str:

@@ -38,6 +38,7 @@ from steno.ports import (
     Capability,
     PreviewKind,
     PreviewPart,
+    Subject,
     ToolContext,
     ToolOutput,
     default_headline,
@@ -72,7 +73,7 @@ class FunctionTool(Generic[P, R]):
         capability: Capability | str = Capability.EXECUTE,
         name: str | None = None,
         description: str | None = None,
-        subjects: Callable[..., Iterable[str]] | None = None,
+        subjects: Callable[..., Iterable[str | Subject]] | None = None,
     ) -> None:
         update_wrapper(self, function)
         hints = _parameter_hints(function)
@@ -102,14 +103,14 @@ class FunctionTool(Generic[P, R]):
     def __repr__(self) -> str:
         return f"FunctionTool({self.definition.name}, {self.capability})"
 
-    def subjects(self, call: ToolCall) -> tuple[str, ...]:
+    def subjects(self, call: ToolCall) -> tuple[str | Subject, ...]:
         """Return the subjects of a call; empty if the tool was created without `subjects`."""
         if self._subjects is None:
             return ()
         found = self._subjects(**self._arguments(call))
         subjects = (found,) if isinstance(found, str) else tuple(found)
         for subject in subjects:
-            if not isinstance(subject, str):
+            if not isinstance(subject, str | Subject):
                 message = f"subjects must be strings, not {type(subject).__name__}; use str()"
                 raise InvalidTool(message, code="subjects_not_strings", place=call.name)
         return subjects
@@ -153,7 +154,7 @@ def tool(
     capability: Capability | str = ...,
     name: str | None = ...,
     description: str | None = ...,
-    subjects: Callable[..., Iterable[str]] | None = ...,
+    subjects: Callable[..., Iterable[str | Subject]] | None = ...,
 ) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -162,13 +163,13 @@ def tool(
     capability: Capability | str = Capability.EXECUTE,
     name: str | None = None,
     description: str | None = None,
-    subjects: Callable[..., Iterable[str]] | None = None,
+    subjects: Callable[..., Iterable[str | Subject]] | None = None,
 ) -> Any:
     """Turn a function into a tool, with `@tool` or `@tool(capability=Capability.READ)`.
 
     The function may be plain or async. Calls with the default capability, EXECUTE, need approval.
-    `subjects` receives the arguments that the model passed, by name, and returns the strings that
-    permission rules match, such as paths or addresses. A parameter of type `ToolContext` is filled
+    `subjects` receives the arguments that the model passed, by name, and returns what permission
+    rules match, such as paths or addresses, as strings or as `Subject` values. A parameter of type `ToolContext` is filled
     in by steno and hidden from the model. The function may return text, blocks or a `ToolOutput`;
     any other result is sent to the model as JSON. Raises InvalidTool if a model cannot call the
     function, or if the options do not match the function.

@@ -172,7 +172,7 @@ def preview_rule(text: str, request: ApprovalRequest) -> RulePreview:
     except InvalidValue as exc:
         return RulePreview(None, terminal_line(str(exc)))
     is_narrow = False
-    if not rule.covers_all(request.call.name, request.capability, request.subjects):
+    if not rule.covers_all(request.call.name, request.uncovered or request.subjects):
         description = "does not match this call, which still runs once"
     elif rule.covers_everything:
         description = f"matches every call of {rule.tool}, with any arguments"

@@ -30,6 +30,7 @@ from steno.agent.permissions.rules import (
     DecisionKind,
     PermissionRule,
     Permissions,
+    PolicyDecision,
     build_denial_text,
     mode_denial_rule,
     role_denial_rule,
@@ -57,6 +58,7 @@ from steno.ports import (
     GrantScope,
     GrantStore,
     PreviewPart,
+    Subject,
     Tool,
     default_headline,
 )
@@ -88,7 +90,7 @@ class GateDecision(NamedTuple):
 
     allowed: bool
     reason: str = ""
-    subjects: tuple[str, ...] | None = None
+    subjects: tuple[Subject, ...] | None = None
     """The subjects that the decision is based on; None if the gate did not check them."""
     code: ResultCode = ResultCode.DENIED
     """The code of the denial; meaningless if the call is allowed."""
@@ -200,7 +202,7 @@ class Gate:
                 call, recorder, ResultCode.NO_APPROVER, NO_APPROVER_RULE, _NO_APPROVER_TEXT
             )
         with _as_tool_fault():
-            request = await _build_approval_request(tool, call, policy.subjects)
+            request = await _build_approval_request(tool, call, policy)
         return await self._ask(tool, request, recorder, self._approver)
 
     async def authorize_reference(
@@ -222,7 +224,7 @@ class Gate:
             return GateDecision(True, policy.rule)
         if policy.kind is DecisionKind.DENY:
             return GateDecision(False, f"{DENIED_PREFIX} ({policy.rule})", code=policy.code)
-        request = await _build_approval_request(tool, call, policy.subjects)
+        request = await _build_approval_request(tool, call, policy)
         if self._approver is None:
             hint = f"; the rule {request.rule} would allow it" if request.rule else ""
             return GateDecision(False, f"{_NO_APPROVER_TEXT}{hint}", code=ResultCode.NO_APPROVER)
@@ -386,7 +388,7 @@ def _record_denial(
 
 
 def _repeat_decision(
-    earlier: Approval, subjects: tuple[str, ...], recorder: RunRecorder
+    earlier: Approval, subjects: tuple[Subject, ...], recorder: RunRecorder
 ) -> GateDecision:
     """Record an earlier decision again when the agent acts on it.
 
@@ -430,15 +432,16 @@ async def preview_call(tool: Tool, call: ToolCall) -> CallPreview:
 
 
 async def _build_approval_request(
-    tool: Tool, call: ToolCall, subjects: tuple[str, ...]
+    tool: Tool, call: ToolCall, policy: PolicyDecision
 ) -> ApprovalRequest:
     return ApprovalRequest(
         call=call,
         capability=tool.capability,
-        subjects=subjects,
+        subjects=policy.subjects,
+        uncovered=policy.uncovered,
         headline=tool_headline(tool, call),
         preview=await preview_call(tool, call),
-        rule=suggest_rule(tool.definition.name, tool.capability, subjects),
+        rule=suggest_rule(tool.definition.name, policy.uncovered),
     )
 
 

@@ -20,10 +20,11 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import ClassVar, Final, final
 
+from steno.agent.permissions.subjects import normalize_subject, normalize_subjects
 from steno.agent.results import ResultCode
 from steno.errors import InvalidTool, InvalidValue
 from steno.messages.call import MAX_TOOL_NAME_LENGTH, MCP_TOOL_PREFIX, ToolCall, map_tool_name
-from steno.ports import UNKNOWN_SUBJECT_PREFIX, ApprovalDecision, Capability, Tool
+from steno.ports import ApprovalDecision, Capability, Subject, Tool
 from steno.records.entry import Mode
 from steno.values import RedactedRepr
 
@@ -36,8 +37,6 @@ _TOKEN: Final = re.compile(r"\\.|.", re.DOTALL)
 _SPECIAL: Final = re.compile(r"[\\()*]")
 _MUST_BE_ESCAPED: Final = frozenset({"(", ")", "\\"})
 _ESCAPES: Final = frozenset({"\\*", "\\(", "\\)", "\\\\", "\\ "})
-_DOT_NAMES: Final = frozenset({".", ".."})
-"""Names that a normalized path does not contain."""
 _PROTECTED_PATH: Final = re.compile(
     r"(?:^|/)(\.steno|\.git|\.config/steno|agents\.md|claude\.md|\.venv|site-packages)(?=/|$)",
     re.IGNORECASE,
@@ -87,32 +86,29 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
         """Return whether the rule is for a tool; `*` in the tool name of the rule is a wildcard."""
         return _name_matcher(self.tool).fullmatch(tool) is not None
 
-    def covers(self, subject: str, capability: Capability) -> bool:
+    def covers(self, subject: Subject) -> bool:
         """Return whether the pattern of the rule covers one subject of a call."""
         if self.pattern is None or self.covers_everything:
             return True
-        if is_unknown_subject(subject, capability):
+        if subject.is_unknown:
             return False
-        if capability is Capability.EXECUTE:
-            return _command_matcher(self.pattern).fullmatch(subject) is not None
-        return _path_matcher(self.pattern).fullmatch(f"{subject}/") is not None
+        if subject.words:
+            return _command_matcher(self.pattern).fullmatch(subject.text) is not None
+        return _path_matcher(self.pattern).fullmatch(f"{subject.text}/") is not None
 
-    def covers_all(self, tool: str, capability: Capability, subjects: Sequence[str]) -> bool:
+    def covers_all(self, tool: str, subjects: Sequence[Subject]) -> bool:
         """Return whether this rule alone covers all subjects of a call."""
-        found = find_covering_rules((self,), tool, capability=capability, subjects=subjects)
-        return found is not None
+        return find_covering_rules((self,), tool, subjects) is not None
 
-    def covers_any(self, tool: str, capability: Capability, subjects: Sequence[str]) -> bool:
+    def covers_any(self, tool: str, subjects: Sequence[Subject]) -> bool:
         """Return whether the rule covers at least one subject of a call, or every call."""
         if not self.names_tool(tool):
             return False
-        return self.covers_everything or any(
-            self.covers(subject, capability) for subject in subjects
-        )
+        return self.covers_everything or any(map(self.covers, subjects))
 
 
 def find_covering_rules(
-    rules: Iterable[PermissionRule], tool: str, *, capability: Capability, subjects: Sequence[str]
+    rules: Iterable[PermissionRule], tool: str, subjects: Sequence[Subject]
 ) -> tuple[PermissionRule, ...] | None:
     """Return the rules that together cover all subjects of a call; None if a subject is uncovered.
 
@@ -125,8 +121,9 @@ def find_covering_rules(
         return next(((rule,) for rule in candidates if rule.covers_everything), None)
     found: dict[PermissionRule, None] = {}
     for subject in subjects:
-        names = _protected_names(subject) if capability is Capability.WRITE else frozenset()
-        matching = (rule for rule in candidates if rule.covers(subject, capability))
+        is_write = subject.capability is Capability.WRITE
+        names = _protected_names(subject.text) if is_write else frozenset()
+        matching = (rule for rule in candidates if rule.covers(subject))
         rule = next(
             (rule for rule in matching if names <= _protected_names(rule.pattern or "")), None
         )
@@ -139,19 +136,6 @@ def find_covering_rules(
 def _protected_names(path: str) -> frozenset[str]:
     """Return the names in a path or a path pattern that `_PROTECTED_PATH` protects."""
     return frozenset([name.lower() for name in _PROTECTED_PATH.findall(path)])
-
-
-def is_unknown_subject(subject: str, capability: Capability) -> bool:
-    """Return whether the text of a subject does not determine the target of the call.
-
-    This is true for a subject that the tool marks as unknown, and for a path that is not
-    normalized.
-    """
-    if subject.startswith(UNKNOWN_SUBJECT_PREFIX):
-        return True
-    if capability is Capability.EXECUTE or subject == ".":
-        return False
-    return not _DOT_NAMES.isdisjoint(subject.split("/"))
 
 
 def _check_pattern(pattern: str) -> None:
@@ -315,8 +299,10 @@ class PolicyDecision(RedactedRepr, frozen=True, kw_only=True):
     """The rule to record, such as `mode plan` or `deny bash(rm *)`; empty if there is none."""
     reason: str = ""
     """The text for the model if the call is denied."""
-    subjects: tuple[str, ...] = ()
+    subjects: tuple[Subject, ...] = ()
     """The subjects of the call; empty if the mode or the role decided."""
+    uncovered: tuple[Subject, ...] = ()
+    """The subjects about which to ask; empty if the call has no subjects."""
     code: ResultCode = ResultCode.DENIED
     """The code of a denial; meaningless for other decisions."""
 
@@ -378,7 +364,7 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
         mode_denial = self.find_mode_denial(tool, mode)
         if mode_denial is not None:
             return mode_denial
-        subjects = tool.subjects(call)
+        subjects = normalize_subjects(tool, tool.subjects(call))
         denial = self._find_denial(tool, subjects)
         if denial is not None:
             return denial
@@ -392,14 +378,16 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
         if rules is None and tool.capability in self.default_allow:
             rules = f"default {tool.capability}"
         if rules is None:
-            return PolicyDecision(kind=DecisionKind.ASK, subjects=subjects)
+            return PolicyDecision(kind=DecisionKind.ASK, subjects=subjects, uncovered=subjects)
         return PolicyDecision(kind=DecisionKind.ALLOW, rule=rules, subjects=subjects)
 
     def denies(self, tool: Tool, subject: str) -> bool:
         """Return whether a deny rule covers a subject that a running call of the tool finds."""
-        return self._find_deny_rule(tool, (subject,)) is not None
+        return (
+            self._find_deny_rule(tool, (normalize_subject(subject, tool.capability),)) is not None
+        )
 
-    def _find_denial(self, tool: Tool, subjects: tuple[str, ...]) -> PolicyDecision | None:
+    def _find_denial(self, tool: Tool, subjects: tuple[Subject, ...]) -> PolicyDecision | None:
         """Return the decision of the deny rules; None if they do not affect the call.
 
         An unknown subject may be a denied one, and a call without subjects cannot be compared with
@@ -412,18 +400,23 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
                 f"the rule {rule} denies this call; choose another approach, or ask the user"
             )
             return _build_denial(ResultCode.DENIED_BY_RULE, f"deny {rule}", explanation, subjects)
-        if subjects and not any(is_unknown_subject(name, tool.capability) for name in subjects):
+        if subjects and not any(subject.is_unknown for subject in subjects):
             return None
         # Without subjects only the tool's own name counts: rules for an alias are about subjects.
         names = _rule_names(tool) if subjects else _rule_names(tool)[:1]
         for rule in self.deny:
             if any(map(rule.names_tool, names)):
-                return PolicyDecision(kind=DecisionKind.ASK, rule=f"deny {rule}", subjects=subjects)
+                return PolicyDecision(
+                    kind=DecisionKind.ASK,
+                    rule=f"deny {rule}",
+                    subjects=subjects,
+                    uncovered=subjects,
+                )
         return None
 
-    def _find_deny_rule(self, tool: Tool, subjects: tuple[str, ...]) -> PermissionRule | None:
+    def _find_deny_rule(self, tool: Tool, subjects: tuple[Subject, ...]) -> PermissionRule | None:
         for rule in self.deny:
-            if any(rule.covers_any(name, tool.capability, subjects) for name in _rule_names(tool)):
+            if any(rule.covers_any(name, subjects) for name in _rule_names(tool)):
                 return rule
         return None
 
@@ -434,7 +427,7 @@ def _rule_names(tool: Tool) -> tuple[str, ...]:
 
 
 def _describe_allowing_rules(
-    sources: Mapping[str, Sequence[PermissionRule]], tool: Tool, subjects: tuple[str, ...]
+    sources: Mapping[str, Sequence[PermissionRule]], tool: Tool, subjects: tuple[Subject, ...]
 ) -> str | None:
     """Return a list, as text, of the rules that together allow a call, each with its source.
 
@@ -444,9 +437,7 @@ def _describe_allowing_rules(
     for source, rules in sources.items():
         for rule in rules:
             origins.setdefault(rule, source)
-    found = find_covering_rules(
-        origins, tool.definition.name, capability=tool.capability, subjects=subjects
-    )
+    found = find_covering_rules(origins, tool.definition.name, subjects)
     return None if found is None else ", ".join([f"{origins[rule]} {rule}" for rule in found])
 
 
@@ -461,7 +452,7 @@ def role_denial_rule(role: AgentRole) -> str:
 
 
 def _build_denial(
-    code: ResultCode, rule: str, explanation: str, subjects: tuple[str, ...] = ()
+    code: ResultCode, rule: str, explanation: str, subjects: tuple[Subject, ...] = ()
 ) -> PolicyDecision:
     return PolicyDecision(
         kind=DecisionKind.DENY,
@@ -509,22 +500,23 @@ _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9.:-]+(?=/|$)")
 _MAX_PATTERN_LENGTH: Final = 200
 
 
-def suggest_rule(tool: str, capability: Capability, subjects: Sequence[str]) -> str:
+def suggest_rule(tool: str, subjects: Sequence[Subject]) -> str:
     """Return a rule that covers similar calls, to suggest to the user; empty if none is safe.
 
     No rule is safe for unknown subjects, or for programs that run, fetch, change or remove the
     targets named in their arguments.
     """
-    if any(not subject or is_unknown_subject(subject, capability) for subject in subjects):
+    if any(not subject.text or subject.is_unknown for subject in subjects):
         return ""
     if not subjects:
         return tool
-    if capability is Capability.EXECUTE:
-        patterns = {_command_pattern(subject) for subject in subjects}
-    elif any("://" in subject for subject in subjects):
-        patterns = {_address_pattern(subject) for subject in subjects}
+    texts = [subject.text for subject in subjects]
+    if any(subject.words for subject in subjects):
+        patterns = {_command_pattern(text) for text in texts}
+    elif any("://" in text for text in texts):
+        patterns = {_address_pattern(text) for text in texts}
     else:
-        patterns = {_path_pattern(subjects)}
+        patterns = {_path_pattern(texts)}
     pattern = patterns.pop()
     if patterns or not pattern or len(pattern) > _MAX_PATTERN_LENGTH:
         return ""
@@ -532,7 +524,7 @@ def suggest_rule(tool: str, capability: Capability, subjects: Sequence[str]) -> 
         rule = PermissionRule(tool=tool, pattern=pattern)
     except InvalidValue:  # no rule can contain this text
         return ""
-    return str(rule) if rule.covers_all(tool, capability, subjects) else ""
+    return str(rule) if rule.covers_all(tool, subjects) else ""
 
 
 def _command_pattern(command: str) -> str:

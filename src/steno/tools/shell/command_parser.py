@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from itertools import dropwhile
 from typing import Final, NamedTuple
 
-from steno.ports import UNKNOWN_SUBJECT_PREFIX
-
+UNKNOWN_PREFIX: Final = "\n"
+"""The prefix of a line that cannot be parsed."""
 _RESERVED_WORDS: Final = frozenset(
     {
         *("if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "in", "while"),
@@ -62,14 +62,14 @@ _COMMAND_BOUNDARY = re.compile(r"[;&|\n(){}`<>]")
 def split_commands(text: str) -> tuple[str, ...]:
     """Return the simple commands and redirections of a command line in canonical spelling.
 
-    If the line cannot be parsed, the first subject is `UNKNOWN_SUBJECT_PREFIX` followed by the
+    If the line cannot be parsed, the first subject is `UNKNOWN_PREFIX` followed by the
     whole line. The next subjects are guesses at the commands, so that deny rules can match them.
     An allow rule covers the first subject only if it covers every command.
     """
     try:
         return tuple(_parse_commands(_CommandLexer(text)))
     except _CannotParse:
-        return (UNKNOWN_SUBJECT_PREFIX + text, *dict.fromkeys(_guess_commands(text)))
+        return (UNKNOWN_PREFIX + text, *dict.fromkeys(_guess_commands(text)))
 
 
 class _CannotParse(Exception):
