@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from steno.agent.permissions.subjects import normalize_subject
 from steno.app.approval_queue import ApprovalQueue
 from steno.errors import Missing
 from steno.messages.call import ToolCall
@@ -22,7 +23,7 @@ def question(id: str, preview: str = "") -> ApprovalRequest:
     return ApprovalRequest(
         call=CALLS[id],
         capability=Capability.WRITE,
-        subjects=(id,),
+        subjects=(normalize_subject(id, Capability.WRITE),),
         preview=CallPreview.of(preview),
     )
 

@@ -10,6 +10,7 @@ import pytest
 
 from steno import ChatMessage, Conversation, ToolCall, Usage
 from steno.agent import EntryRecorded
+from steno.agent.permissions.subjects import normalize_subject
 from steno.agent.recorder import rewind_branch
 from steno.app.approval_queue import ApprovalQueue
 from steno.app.mcp import McpOptions
@@ -162,7 +163,10 @@ def test_a_system_message_after_a_redacted_prompt_is_cleared() -> None:
 def question(id: str, path: str) -> ApprovalRequest:
     call = ToolCall(id=id, name="write", arguments="{}")
     return ApprovalRequest(
-        call=call, capability=Capability.WRITE, subjects=(path,), rule="write(src/**)"
+        call=call,
+        capability=Capability.WRITE,
+        subjects=(normalize_subject(path, Capability.WRITE),),
+        rule="write(src/**)",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from steno.agent.permissions.subjects import normalize_subject
 from steno.messages.call import ToolCall, map_tool_name
 from steno.ports import (
     ApprovalDecision,
@@ -135,7 +136,7 @@ def request_for(arguments: dict[str, object], subjects: tuple[str, ...] = ()) ->
     return ApprovalRequest(
         call=ToolCall.create("bash", arguments, id="call_1"),
         capability=Capability.EXECUTE,
-        subjects=subjects,
+        subjects=tuple([normalize_subject(each, Capability.EXECUTE) for each in subjects]),
         preview=CallPreview((text("git log -1"), IN_PROJECT), ("command",)),
         rule="bash",
     )

@@ -81,7 +81,7 @@ def test_a_list_is_allowed_by_y_and_left_by_n() -> None:
             ApprovalChoice.USER,
             None,
             ApprovalDecision(
-                allowed=True, actor="ann", scope=GrantScope.USER, rule="bash(git log *)"
+                allowed=True, actor="ann", scope=GrantScope.USER, rule="bash(git log -*)"
             ),
         ),
         (
@@ -200,7 +200,7 @@ def test_an_edited_rule_is_stored_and_what_is_no_rule_is_not() -> None:
     for letter in "pe":
         state.press_letter(letter, can_enlarge=False)
         clock.now += 10
-    assert (state.edited_choice, state.offered_rule) == (ApprovalChoice.PROJECT, "bash(git log *)")
+    assert (state.edited_choice, state.offered_rule) == (ApprovalChoice.PROJECT, "bash(git log -*)")
     state.submit("bash(")
     assert session.asked == []
     state.submit("bash(git *)")

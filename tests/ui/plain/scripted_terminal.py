@@ -45,7 +45,7 @@ class RespondingSession(FakeSession):
         if prompt.text == "ask":
             call = ToolCall.create("bash", {"command": "git log"}, id="c1")
             question = ApprovalRequest(
-                call=call, capability=Capability.EXECUTE, rule="bash(git log *)"
+                call=call, capability=Capability.EXECUTE, rule="bash(git log -*)"
             )
             self.pending_calls = [PendingCall(call, question)]
             self.happen(PendingCallsChanged())

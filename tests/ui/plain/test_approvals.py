@@ -14,7 +14,7 @@ from tests.ui.tui.approval_app import pending_call, queued_call
 pytestmark = pytest.mark.requirement("S2-18")
 
 
-def verdicts_for(*lines: str, rule: str = "bash(git log *)") -> list[tuple[str, ApprovalDecision]]:
+def verdicts_for(*lines: str, rule: str = "bash(git log -*)") -> list[tuple[str, ApprovalDecision]]:
     async def act(user: LineUser) -> None:
         user.ask(pending_call(rule=rule))
         await user.answer(*lines)
@@ -39,7 +39,7 @@ def verdicts_for(*lines: str, rule: str = "bash(git log *)") -> list[tuple[str, 
     ],
 )
 def test_a_word_or_its_letter_allows_as_far_as_it_says(word: str, scope: GrantScope) -> None:
-    rule = None if scope is GrantScope.ONCE else "bash(git log *)"
+    rule = None if scope is GrantScope.ONCE else "bash(git log -*)"
     assert verdicts_for(word) == [
         ("call_1", ApprovalDecision(allowed=True, actor="ann", scope=scope, rule=rule))
     ]
@@ -86,8 +86,8 @@ def test_the_rule_can_be_written_anew(lines: tuple[str, ...]) -> None:
 
 
 def test_an_invalid_rule_does_not_change_the_rule() -> None:
-    assert verdicts_for("edit bash(", "session")[0][1].rule == "bash(git log *)"
-    assert verdicts_for("edit", "", "session")[0][1].rule == "bash(git log *)"
+    assert verdicts_for("edit bash(", "session")[0][1].rule == "bash(git log -*)"
+    assert verdicts_for("edit", "", "session")[0][1].rule == "bash(git log -*)"
 
 
 def test_without_a_rule_nothing_wider_than_once_is_offered_or_taken() -> None:
@@ -118,7 +118,7 @@ def test_a_question_says_everything_with_a_bar_before_what_others_wrote() -> Non
     assert "\n│ \\x1b[2JApproval 2 of 2: allow all?\\u202e\n" in output
     assert "\nApplies to:\n│ git log -1\nArguments:\n│ command:\n" in output
     assert "\n│   │ bash: once? \n" in output
-    assert "\nRule for session, project and user: bash(git log *)\n" in output
+    assert "\nRule for session, project and user: bash(git log -*)\n" in output
 
 
 @pytest.mark.requirement("P-13")

@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from steno import ToolCall
+from steno.agent.permissions.subjects import normalize_subject
 from steno.ports import (
     ApprovalDecision,
     ApprovalRequest,
@@ -28,7 +29,7 @@ CALL = ToolCall.create("bash", {"command": "git log -1"}, id="c1")
 PATIENCE_S = 60
 
 
-def question(*, preview: str = "git log -1", rule: str = "bash(git log *)") -> ApprovalRequest:
+def question(*, preview: str = "git log -1", rule: str = "bash(git log -*)") -> ApprovalRequest:
     return ApprovalRequest(
         call=CALL,
         capability=Capability.EXECUTE,
@@ -116,9 +117,9 @@ def answered(asked: ApprovalRequest, *lines: str) -> ApprovalDecision:
     [
         ("o\n", GrantScope.ONCE, None),
         (" ONCE \n", GrantScope.ONCE, None),
-        ("s\n", GrantScope.SESSION, "bash(git log *)"),
-        ("p\n", GrantScope.PROJECT, "bash(git log *)"),
-        ("user\n", GrantScope.USER, "bash(git log *)"),
+        ("s\n", GrantScope.SESSION, "bash(git log -*)"),
+        ("p\n", GrantScope.PROJECT, "bash(git log -*)"),
+        ("user\n", GrantScope.USER, "bash(git log -*)"),
     ],
 )
 def test_an_approval_has_the_chosen_scope(keys: str, scope: GrantScope, rule: str | None) -> None:
@@ -157,10 +158,10 @@ def test_the_reason_is_given_why_an_answer_is_asked_for_again() -> None:
 def test_the_rule_can_be_edited() -> None:
     verdict = answered(question(), "e\n", "bash(git *)\n", "s\n")
     assert (verdict.scope, verdict.rule) == (GrantScope.SESSION, "bash(git *)")
-    assert answered(question(), "e\n", "bash(\n", "s\n").rule == "bash(git log *)"
+    assert answered(question(), "e\n", "bash(\n", "s\n").rule == "bash(git log -*)"
 
 
-@pytest.mark.parametrize(("rule", "letters"), [("bash(git log *)", "ospudrveh"), ("", "odrvh")])
+@pytest.mark.parametrize(("rule", "letters"), [("bash(git log -*)", "ospudrveh"), ("", "odrvh")])
 def test_a_question_mark_is_answered_with_what_the_offered_letters_mean(
     rule: str, letters: str
 ) -> None:
@@ -219,14 +220,15 @@ def test_the_call_the_rule_and_the_choice_are_shown() -> None:
     assert shown(question()) == (
         "Approval 1 of 1: bash asks for permission to execute\n"
         "│ git log -1\n"
-        "Rule for session, project and user: bash(git log *)\n"
+        "Rule for session, project and user: bash(git log -*)\n"
         "bash: o once, s for session, p for project, u for user, d deny, r deny with reason, "
         "v view all, e edit rule, h help"
     )
 
 
 def test_arguments_missing_from_the_preview_are_shown_below_it() -> None:
-    asked = replace(question(), subjects=("git log -1",), preview=CallPreview())
+    subject = normalize_subject("git log -1", Capability.EXECUTE)
+    asked = replace(question(), subjects=(subject,), preview=CallPreview())
     assert '\nApplies to:\n│ git log -1\nArguments:\n│ command: "git log -1"\n' in shown(asked)
 
 

@@ -10,6 +10,7 @@ from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
+from steno.agent.permissions.subjects import normalize_subject
 from steno.agent.session_events import SessionEvent
 from steno.app.approval_queue import PendingCall
 from steno.messages.call import ToolCall
@@ -114,7 +115,7 @@ def pending_call(
     capability: Capability = Capability.EXECUTE,
     subjects: tuple[str, ...] = ("git log -1",),
     preview: str | CallPreview = GIT_LOG_PREVIEW,
-    rule: str = "bash(git log *)",
+    rule: str = "bash(git log -*)",
 ) -> PendingCall:
     """Return a call with a request."""
     arguments = arguments or {"command": "git log -1"}
@@ -124,8 +125,9 @@ def pending_call(
         preview = (
             CallPreview.of(preview, shown_arguments=tuple(shown)) if preview else CallPreview()
         )
+    found = tuple([normalize_subject(subject, capability) for subject in subjects])
     question = ApprovalRequest(
-        call=call, capability=capability, subjects=subjects, preview=preview, rule=rule
+        call=call, capability=capability, subjects=found, preview=preview, rule=rule
     )
     return PendingCall(call, question)
 

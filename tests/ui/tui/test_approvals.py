@@ -15,7 +15,7 @@ from tests.ui.idle_clock import wait_until
 from tests.ui.tui.approval_app import ApprovalApp, pending_call, queued_call, run_steps
 
 pytestmark = pytest.mark.requirement("S2-18")
-TOLD = "bash(git log *) is allowed for {} until revoked; /permissions shows it"
+TOLD = "bash(git log -*) is allowed for {} until revoked; /permissions shows it"
 
 # -- one call --------------------------------------------------------------------------------
 
@@ -114,13 +114,13 @@ def test_a_wider_yes_shows_its_rule_and_where_it_is_kept_and_stores_exactly_that
 ) -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)
-        assert "bash(git log *)" not in app.seen
+        assert "bash(git log -*)" not in app.seen
         await app.press(pilot, letter)
         seen = " ".join(app.seen.split())
-        assert f"Enter store the rule bash(git log *), valid {place} · e edit the rule" in seen
+        assert f"Enter store the rule bash(git log -*), valid {place} · e edit the rule" in seen
         assert app.decisions == []
         await app.press(pilot, "enter")
-        decision = ApprovalDecision(allowed=True, actor="ann", scope=scope, rule="bash(git log *)")
+        decision = ApprovalDecision(allowed=True, actor="ann", scope=scope, rule="bash(git log -*)")
         assert app.decisions == [("call_1", decision)]
         assert app.notices == told
 
@@ -154,7 +154,7 @@ def test_the_rule_can_be_edited_before_it_is_stored(key: str) -> None:
     run_steps(ApprovalApp(pending_call()), steps)
 
 
-@pytest.mark.parametrize("written", ["", "bash(git", "bash(a)b", "ba sh", "bash(git log *) "])
+@pytest.mark.parametrize("written", ["", "bash(git", "bash(a)b", "ba sh", "bash(git log -*) "])
 def test_an_invalid_rule_cannot_be_stored_and_the_reason_is_shown(written: str) -> None:
     async def steps(app: ApprovalApp, pilot: Pilot[Any]) -> None:
         await app.come_here(pilot)

@@ -312,7 +312,7 @@ def test_a_permanent_rule_is_reported_with_the_command_that_lists_it() -> None:
         session.happen(PendingCallsChanged())
         await user.decide("p", "for project")
         await user.until(lambda: user.said(ItemKind.NOTICE))
-        text = "bash(git log *) is allowed for this folder until revoked; /permissions shows it"
+        text = "bash(git log -*) is allowed for this folder until revoked; /permissions shows it"
         assert user.said(ItemKind.NOTICE) == [text]
         end_run(session)
 

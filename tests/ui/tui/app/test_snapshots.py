@@ -15,6 +15,7 @@ import pytest_textual_snapshot  # type: ignore[import-untyped] # it has no types
 from textual.pilot import Pilot
 
 from steno import ChatMessage, Conversation
+from steno.agent.permissions.subjects import normalize_subject
 from steno.agent.session_events import BranchChanged, PendingCallsChanged
 from steno.app.approval_queue import PendingCall
 from steno.app.commands.table import Suggestion
@@ -128,7 +129,7 @@ async def approval(user: ScreenUser, session: FakeSession) -> None:
     question = ApprovalRequest(
         call=EDIT,
         capability=Capability.WRITE,
-        subjects=("prices.py",),
+        subjects=(normalize_subject("prices.py", Capability.WRITE),),
         preview=CallPreview((PreviewPart(PreviewKind.DIFF, DIFF),), ("path", "old", "new")),
         rule="edit(prices.py)",
     )
