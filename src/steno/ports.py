@@ -345,6 +345,11 @@ class ToolContext(Protocol):
         """
         ...
 
+    @property
+    def access(self) -> tuple[SandboxAccess, ...]:
+        """The access beyond the sandbox that rules and approvals give to the call."""
+        ...
+
     def is_denied(self, subject: str) -> bool:
         """Return whether a rule denies the tool access to a subject, such as a file that it found.
 
@@ -535,13 +540,18 @@ class ApprovalRequest(RedactedRepr, frozen=True, kw_only=True):
     """A human-readable preview of the effect of the call."""
     rule: str = ""
     """A rule to offer for this and similar calls, such as `bash(git log *)`; may be empty."""
+    access: tuple[SandboxAccess, ...] = ()
+    """The access that the sandbox blocked when the call ran, if the question is to run it again.
+
+    Empty for a call that has not run yet.
+    """
 
 
 @final
 class ApprovalDecision(RedactedRepr, frozen=True, kw_only=True):
     """A decision about a call, with the actor that made it."""
 
-    shown: ClassVar[frozenset[str]] = frozenset({"allowed", "actor", "scope", "rule"})
+    shown: ClassVar[frozenset[str]] = frozenset({"allowed", "actor", "scope", "rule", "access"})
 
     allowed: bool
     actor: str
@@ -550,6 +560,11 @@ class ApprovalDecision(RedactedRepr, frozen=True, kw_only=True):
     rule: str | None = None
     """The rule to grant if the scope is wider than one call; None means the rule of the request."""
     reason: str | None = None
+    access: tuple[SandboxAccess, ...] = ()
+    """The access to run the call again with, as an answer to a request with `access`.
+
+    A decision that names no access gives none, even if it allows the call.
+    """
 
 
 class Approver(Protocol):

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from steno.agent.events import CallEnded, CallOutput, CallStarted
 from steno.agent.permissions.gate import PermissionGate, ToolFault
-from steno.agent.permissions.grants import is_deferred, last_decision
+from steno.agent.permissions.grants import decided_access, is_deferred, last_decision
 from steno.agent.permissions.rules import DENIED_PREFIX
 from steno.agent.permissions.subjects import normalize_subjects
 from steno.agent.recorder import RunRecorder
@@ -52,12 +52,14 @@ from steno.messages.content import Text
 from steno.messages.message import AssistantMessage, ToolResultMessage
 from steno.messages.outcome import Outcome
 from steno.messages.tool import ToolDefinition
-from steno.ports import BlobStore, Capability, Subject, Tool
+from steno.ports import BlobStore, Capability, SandboxAccess, Subject, Tool
 from steno.records.entry import Approval, ApprovalStatus, Mode, Redacted
 from steno.values import replace_lone_surrogates
 
 _STOP_TIMEOUT_S: Final = 10.0
 """The time to wait for cancelled tools to end."""
+_MAX_REPEATS: Final = 3
+"""The number of times that a call is run again with more access."""
 _MAX_END_CHARACTERS: Final = 10_000
 """The number of characters retained from each end of an output; about 5,000 tokens in total."""
 
@@ -67,6 +69,8 @@ class _ApprovedCall(NamedTuple):
     call: ToolCall
     subjects: tuple[Subject, ...] | None
     """The subjects that the gate decided about; None if it did not check them."""
+    access: tuple[SandboxAccess, ...]
+    """The access beyond the sandbox that rules give to the call."""
 
 
 _CheckedCall: TypeAlias = tuple[AnyToolCall, ToolResultMessage | None]
@@ -179,7 +183,7 @@ class Dispatcher:
             raise asyncio.CancelledError
         if not decision.allowed:
             return build_agent_result(call.id, decision.code, decision.reason, Outcome.DENIED)
-        return _ApprovedCall(tool, call, decision.subjects)
+        return _ApprovedCall(tool, call, decision.subjects, decision.access)
 
     async def _run_batch(
         self,
@@ -211,16 +215,27 @@ class Dispatcher:
     ) -> ToolResultMessage:
         if isinstance(decided, ToolResultMessage):
             return decided
-        tool, call, subjects = decided
+        tool, call, subjects, _ = decided
         if subjects is not None and _current_subjects(tool, call) != subjects:
             text = f"{DENIED_PREFIX}: the target of the call has changed since it was allowed"
             return build_agent_result(call.id, ResultCode.SUBJECTS_CHANGED, text, Outcome.DENIED)
         recorder.emit(CallStarted(call))
         with self._telemetry.call(tool, call) as span:
-            context = CallContext(output.add, partial(self._gate.denies, tool), subjects)
-            result = await self._runner.run(tool, call, context)
-            span.record_result(result)
-        return result
+            context = CallContext(
+                output.add, partial(self._gate.denies, tool), subjects, decided.access
+            )
+            run = await self._runner.run(tool, call, context)
+            for _ in range(_MAX_REPEATS):
+                missing = tuple([each for each in run.blocked if each not in context.access])
+                if not missing:
+                    break
+                access = await self._gate.decide_access(tool, call, missing, recorder)
+                if not access:
+                    break
+                context = context._replace(access=(*context.access, *access))
+                run = await self._runner.run(tool, call, context)
+            span.record_result(run.result)
+        return run.result
 
     async def _stop_calls(self, running: Sequence[_RunningCall], recorder: RunRecorder) -> None:
         """Cancel running calls, and record results for those that have none yet."""
@@ -305,6 +320,8 @@ def _may_have_run(conversation: Conversation, call: AnyToolCall) -> bool:
     entry = last_decision(conversation.entries_view(), call)
     if entry is None or not isinstance(entry.payload, Approval):
         return False
+    if decided_access(entry) is not None:  # it ran, and the sandbox blocked it
+        return True
     return entry.payload.status is ApprovalStatus.APPROVED and not is_deferred(entry)
 
 
@@ -317,12 +334,20 @@ class CallContext(NamedTuple):
     report_output: Callable[[str], None]
     is_denied: Callable[[str], bool]
     subjects: tuple[Subject, ...] | None
+    access: tuple[SandboxAccess, ...] = ()
+
+
+class ToolRun(NamedTuple):
+    """The result of a call, and the access that a sandbox blocked while the call ran."""
+
+    result: ToolResultMessage
+    blocked: tuple[SandboxAccess, ...] = ()
 
 
 class ToolRunner(Protocol):
     """Runs an approved call and returns its result."""
 
-    async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolResultMessage:
+    async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolRun:
         """Run a call and return its result, even if the tool fails. Raises only CancelledError."""
         ...
 
@@ -343,15 +368,17 @@ class Runner:
         self._now = now
         self._clock = clock
 
-    async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolResultMessage:
+    async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolRun:
         """Run a tool and return a result for its output, its failure or an unexpected exception.
 
         Only the result of an unexpected exception contains a traceback.
         """
         started_at, start = self._now(), self._clock()
+        blocked: tuple[SandboxAccess, ...] = ()
         try:
             output = await tool.run(call, _RunningToolContext(self._blobs, context))
             result = build_output_result(call, output)
+            blocked = output.blocked
         except ToolFailed as exc:
             result = build_failure_result(call, exc)
         except (Exception, SystemExit, asyncio.CancelledError) as exc:
@@ -359,7 +386,7 @@ class Runner:
                 raise
             result = build_fault_result(call, exc)
         duration_s = max(self._clock() - start, 0.0)
-        return replace(result, started_at=started_at, duration_s=duration_s)
+        return ToolRun(replace(result, started_at=started_at, duration_s=duration_s), blocked)
 
 
 def is_cancelled() -> bool:
@@ -410,6 +437,7 @@ class _RunningToolContext:
     def __init__(self, blobs: BlobStore, context: CallContext) -> None:
         self._context = context
         self.subjects: Final = context.subjects
+        self.access: Final = context.access
         self.put_blob: Final = blobs.put_blob
         self.read_blob: Final = blobs.blob
 

@@ -14,12 +14,19 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
 from steno.agent.events import ApprovalRequested, Notice, NoticeKind
+from steno.agent.permissions.access import (
+    access_subject,
+    find_network_access,
+    may_ask_for,
+    suggest_access_rule,
+)
 from steno.agent.permissions.grants import (
     REVOKED,
     GrantSigner,
     Revocations,
     SessionGrants,
     SignText,
+    build_access_audit,
     build_grant_audit,
     find_granted_rule,
     last_decision,
@@ -51,6 +58,7 @@ from steno.log.conversation import Conversation
 from steno.log.queries import entry_decision
 from steno.messages.call import AnyToolCall, ToolCall
 from steno.ports import (
+    AccessKind,
     ApprovalDecision,
     ApprovalRequest,
     Approver,
@@ -58,6 +66,7 @@ from steno.ports import (
     GrantScope,
     GrantStore,
     PreviewPart,
+    SandboxAccess,
     Subject,
     Tool,
     default_headline,
@@ -94,6 +103,8 @@ class GateDecision(NamedTuple):
     """The subjects that the decision is based on; None if the gate did not check them."""
     code: ResultCode = ResultCode.DENIED
     """The code of the denial; meaningless if the call is allowed."""
+    access: tuple[SandboxAccess, ...] = ()
+    """The access beyond the sandbox that rules give to every call of the tool."""
 
 
 class PermissionGate(Protocol):
@@ -114,6 +125,19 @@ class PermissionGate(Protocol):
         """Decide about a call, record the decision and return it.
 
         Raises ToolFailed if the tool rejects the call, ToolFault if it raises another exception.
+        """
+        ...
+
+    async def decide_access(
+        self,
+        tool: Tool,
+        call: ToolCall,
+        blocked: tuple[SandboxAccess, ...],
+        recorder: RunRecorder,
+    ) -> tuple[SandboxAccess, ...]:
+        """Decide about access that a sandbox blocked while a call ran, and record the decision.
+
+        Return the access to run the call again with; empty if it must not run again.
         """
         ...
 
@@ -192,6 +216,21 @@ class Gate:
             policy = self._permissions.decide(tool, call, mode=conversation.mode, **rules)
         if policy.kind is DecisionKind.DENY:
             return _record_denial(call, recorder, policy.code, policy.rule, policy.reason)
+        decision = await self._decide_by_record_or_approver(tool, call, policy, granted, recorder)
+        if not decision.allowed or tool.capability is not Capability.EXECUTE:
+            return decision
+        # The grants are read again, because the approver may have granted a rule.
+        rules = (*self._read_grants(conversation).rules, *self._lasting_rules(recorder))
+        return decision._replace(access=self._permissions.network_access(rules))
+
+    async def _decide_by_record_or_approver(
+        self,
+        tool: Tool,
+        call: ToolCall,
+        policy: PolicyDecision,
+        granted: SessionGrants,
+        recorder: RunRecorder,
+    ) -> GateDecision:
         if (earlier := granted.earlier_decision(call)) is not None:
             return _repeat_decision(earlier, policy.subjects, recorder)
         if policy.kind is DecisionKind.ALLOW:
@@ -204,6 +243,55 @@ class Gate:
         with _as_tool_fault():
             request = await _build_approval_request(tool, call, policy)
         return await self._ask(tool, request, recorder, self._approver)
+
+    async def decide_access(
+        self,
+        tool: Tool,
+        call: ToolCall,
+        blocked: tuple[SandboxAccess, ...],
+        recorder: RunRecorder,
+    ) -> tuple[SandboxAccess, ...]:
+        """Ask the approver about access that a sandbox blocked, and record the decision.
+
+        Without an approver, nothing is recorded and no access is given. The approver is not asked
+        about an access that the mode, the role or a rule denies.
+        """
+        mode = recorder.conversation.mode
+        blocked = tuple([each for each in blocked if may_ask_for(each, self._permissions, mode)])
+        if self._approver is None or not blocked:
+            return ()
+        with _as_tool_fault():
+            preview = await preview_call(tool, call)
+        request = ApprovalRequest(
+            call=call,
+            capability=tool.capability,
+            subjects=tuple([access_subject(each) for each in blocked]),
+            headline=tool_headline(tool, call),
+            preview=preview,
+            rule=suggest_access_rule(blocked),
+            access=blocked,
+        )
+        recorder.emit(ApprovalRequested(request))
+        decision = await _ask_approver(self._approver, request, recorder)
+        granted = decision.access if decision.allowed else ()
+        audit = build_access_audit(granted or blocked)
+        status = ApprovalStatus.APPROVED if granted else ApprovalStatus.DENIED
+        grant, scope = None, GrantScope.ONCE
+        if granted and all(each.kind is AccessKind.NETWORK for each in granted):
+            grant, scope = self._granted_rule(decision, request, recorder)
+            if grant is not None:
+                audit |= build_grant_audit(grant, scope)
+        signer = GrantSigner(recorder.conversation.id, self._sign_text)
+        recorder.record_decision(
+            call.id,
+            status,
+            actor=decision.actor,
+            reason=decision.reason,
+            audit=signer.sign_audit(audit, call, status),
+        )
+        if grant is not None:
+            self._store_grant(grant, scope, recorder)
+        return granted
 
     async def authorize_reference(
         self, tool: Tool, call: ToolCall, recorder: RunRecorder
@@ -554,7 +642,8 @@ class DenyingApprover:
 class AllowingApprover:
     """Allows every call that needs approval, one call at a time and without granting a rule.
 
-    The gate never asks about calls that the mode, the role or a deny rule forbids.
+    It gives a call no access that the sandbox blocked. The gate never asks about calls that the
+    mode, the role or a deny rule forbids.
     """
 
     def __init__(self, *, actor: str = "--yes") -> None:

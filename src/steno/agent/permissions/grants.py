@@ -20,7 +20,7 @@ from steno.log.conversation import Conversation, arguments_digest
 from steno.log.queries import revoked_grant_of
 from steno.messages.call import AnyToolCall, ToolCall
 from steno.messages.message import AssistantMessage
-from steno.ports import ApprovalDecision, ApprovalRequest, GrantScope
+from steno.ports import AccessKind, ApprovalDecision, ApprovalRequest, GrantScope, SandboxAccess
 from steno.records.entry import (
     Approval,
     ApprovalStatus,
@@ -34,6 +34,7 @@ from steno.records.entry import (
 REVOKED: Final = "revoked"
 """The `decision` of an entry that revokes a grant."""
 _SIGNATURE_KEY: Final = "seal"
+_ACCESS_KEY: Final = "access"
 _SIGNED_KEYS: Final = ("scope", "grant", "deferred")
 """The members of an audit that extend the effect of a decision; the signature covers them."""
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
@@ -85,6 +86,27 @@ def is_about_call(approval: Approval, call: AnyToolCall) -> bool:
 def is_deferred(entry: Entry) -> bool:
     """Return whether a decision was made between runs, before the call could begin."""
     return entry.audit is not None and entry.audit.get("deferred") is True
+
+
+def build_access_audit(access: Iterable[SandboxAccess]) -> dict[str, Any]:
+    """Return the audit of a decision about more access for a call that has run."""
+    return {_ACCESS_KEY: [{"kind": str(each.kind), "target": each.target} for each in access]}
+
+
+def decided_access(entry: Entry) -> tuple[SandboxAccess, ...] | None:
+    """Return the access that a decision is about; None if it is about a call as such."""
+    rows = None if entry.audit is None else entry.audit.get(_ACCESS_KEY)
+    if not isinstance(entry.payload, Approval) or not isinstance(rows, Sequence):
+        return None
+    return tuple(
+        [
+            SandboxAccess(AccessKind(row["kind"]), row["target"])
+            for row in rows
+            if isinstance(row, Mapping)
+            and row.get("kind") in list(AccessKind)
+            and isinstance(row.get("target"), str)
+        ]
+    )
 
 
 # -- signatures ------------------------------------------------------------------------------------

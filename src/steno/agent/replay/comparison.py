@@ -20,7 +20,7 @@ import msgspec
 from msgspec.structs import replace
 
 from steno.agent.agent import Agent
-from steno.agent.dispatch import CallContext, ToolRunner
+from steno.agent.dispatch import CallContext, ToolRun, ToolRunner
 from steno.agent.events import EndReason, RunResult
 from steno.agent.permissions.gate import GateDecision, PermissionGate
 from steno.agent.recorder import OnEvent, RunRecorder, ignore_event
@@ -31,7 +31,7 @@ from steno.messages.call import AnyToolCall, ToolCall
 from steno.messages.message import AssistantMessage, ToolResultMessage, UserMessage
 from steno.messages.outcome import Outcome
 from steno.messages.usage import Usage
-from steno.ports import Tool
+from steno.ports import SandboxAccess, Tool
 from steno.records.entry import ApprovalStatus, Entry, Mode, ModeChange, Resolution
 
 RECORDED_RESULT_RULE: Final = "result on record"
@@ -106,6 +106,15 @@ class _RecordedResultsGate:
     ) -> GateDecision:
         return await self._gate.authorize_reference(tool, call, recorder)
 
+    async def decide_access(
+        self,
+        tool: Tool,
+        call: ToolCall,
+        blocked: tuple[SandboxAccess, ...],
+        recorder: RunRecorder,
+    ) -> tuple[SandboxAccess, ...]:
+        return await self._gate.decide_access(tool, call, blocked, recorder)
+
     async def decide(self, tool: Tool, call: ToolCall, recorder: RunRecorder) -> GateDecision:
         entry = self._results.reserve(call)
         if entry is None:
@@ -125,8 +134,9 @@ class _RecordedResultsRunner:
         self._results = results
         self._runner = runner
 
-    async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolResultMessage:
-        return self._results.take(call) or await self._runner.run(tool, call, context)
+    async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolRun:
+        result = self._results.take(call)
+        return await self._runner.run(tool, call, context) if result is None else ToolRun(result)
 
 
 def _call_key(call: AnyToolCall) -> tuple[str, bytes]:

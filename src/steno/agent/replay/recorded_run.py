@@ -21,9 +21,9 @@ from typing import Final, Never, Self, cast, final
 
 from msgspec.structs import replace
 
-from steno.agent.dispatch import CallContext
+from steno.agent.dispatch import CallContext, ToolRun
 from steno.agent.permissions.gate import GateDecision
-from steno.agent.permissions.grants import is_deferred
+from steno.agent.permissions.grants import decided_access, is_deferred
 from steno.agent.recorder import RunRecorder
 from steno.agent.results import ResultCode
 from steno.assemble import Assembler, events_from_message
@@ -39,7 +39,15 @@ from steno.messages.outcome import Failure, Outcome
 from steno.messages.request import Request
 from steno.messages.tool import ToolDefinition
 from steno.messages.usage import StopReason
-from steno.ports import CallPreview, Capability, Tool, ToolContext, ToolOutput, default_headline
+from steno.ports import (
+    CallPreview,
+    Capability,
+    SandboxAccess,
+    Tool,
+    ToolContext,
+    ToolOutput,
+    default_headline,
+)
 from steno.records.entry import (
     Approval,
     ApprovalStatus,
@@ -686,14 +694,7 @@ class RecordedCalls:
             approval = entry.payload
             if not isinstance(approval, Approval):
                 break
-            recorder.record_decision(
-                call.id,
-                approval.status,
-                actor=approval.actor,
-                rule=approval.rule,
-                reason=approval.reason,
-                audit=entry.audit,
-            )
+            _record_again(entry, approval, recorder)
             if approval.status is not ApprovalStatus.PENDING:
                 return self._build_decision(call, approval)
         if entry is None or isinstance(entry.payload, Approval) or not is_made_by_run(entry):
@@ -709,22 +710,52 @@ class RecordedCalls:
             return GateDecision(result.outcome is not Outcome.DENIED, result.text, code=code)
         return GateDecision(approval.status is ApprovalStatus.APPROVED)
 
-    async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolResultMessage:
+    async def decide_access(
+        self,
+        tool: Tool,
+        call: ToolCall,
+        blocked: tuple[SandboxAccess, ...],
+        recorder: RunRecorder,
+    ) -> tuple[SandboxAccess, ...]:
+        """Record the decision about more access for a call again, and return the access."""
+        entry = self._state.recorded_run.next_about(call.id)
+        if entry is None or not isinstance(entry.payload, Approval):
+            self._state.end_as_killed()
+        _record_again(entry, entry.payload, recorder)
+        is_approved = entry.payload.status is ApprovalStatus.APPROVED
+        return decided_access(entry) or () if is_approved else ()
+
+    async def run(self, tool: Tool, call: ToolCall, context: CallContext) -> ToolRun:
         """Return the recorded result of a call; stop the run first if the call was stopped.
 
-        If the program was killed before the call had a result, the run ends here.
+        If a decision about more access follows, its access is returned as blocked. If the program
+        was killed before the call had a result, the run ends here.
         """
         entry = self._state.recorded_run.next_about(call.id)
+        blocked = None if entry is None else decided_access(entry)
+        if blocked is not None:
+            entry = self._state.recorded_run.result_of(call.id)
         result = None if entry is None else entry.payload
         if entry is not None and isinstance(result, ToolResultMessage):
-            if is_stopped(entry):
+            if is_stopped(entry) and blocked is None:
                 with suppress(asyncio.CancelledError):
                     await _wait_until_stopped(self._state)
-                return result
+                return ToolRun(result)
             if is_made_by_run(entry) and not is_outcome_unknown(entry) and not is_not_run(entry):
-                return result
+                return ToolRun(result, blocked or ())
         self._state.is_over = True  # the program was killed before the call had a result
         return await _wait_until_stopped(self._state)
+
+
+def _record_again(entry: Entry, approval: Approval, recorder: RunRecorder) -> None:
+    recorder.record_decision(
+        approval.call_id,
+        approval.status,
+        actor=approval.actor,
+        rule=approval.rule,
+        reason=approval.reason,
+        audit=entry.audit,
+    )
 
 
 @final

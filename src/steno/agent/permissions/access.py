@@ -1,0 +1,88 @@
+"""Describe access that a sandbox blocked as subjects and rules, and find the access that rules give.
+
+Only network access has rules, such as `network(pypi.org)`: other access is approved for one call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from steno.agent.permissions.rules import (
+    MODE_CAPABILITIES,
+    ROLE_CAPABILITIES,
+    PermissionRule,
+    Permissions,
+)
+from steno.errors import InvalidValue
+from steno.ports import AccessKind, Capability, SandboxAccess, Subject
+from steno.records.entry import Mode
+
+NETWORK_RULE_TOOL: Final = "network"
+"""The name in rules for connections of commands, such as `network(pypi.org)`."""
+ANY_DOMAIN: Final = "*"
+_CAPABILITIES: Final = {
+    AccessKind.NETWORK: Capability.NETWORK,
+    AccessKind.WRITE: Capability.WRITE,
+    AccessKind.READ: Capability.READ,
+    AccessKind.EVERYTHING: Capability.EXECUTE,
+}
+
+
+def access_subject(access: SandboxAccess) -> Subject:
+    """Return the subject of a request for access, as rules match it and approvers see it."""
+    is_network = access.kind is AccessKind.NETWORK
+    return Subject(
+        text=access.target or str(access.kind),
+        capability=_CAPABILITIES[access.kind],
+        rule_tool=NETWORK_RULE_TOOL if is_network else "",
+        is_protected=not is_network,
+    )
+
+
+def suggest_access_rule(blocked: Sequence[SandboxAccess]) -> str:
+    """Return the rule that gives the access to later calls; empty if no rule does.
+
+    Only connections to one domain have a rule. The network as a whole is approved for one call.
+    """
+    if len(blocked) != 1 or blocked[0].kind is not AccessKind.NETWORK:
+        return ""
+    target = blocked[0].target
+    if ANY_DOMAIN in target:
+        return ""
+    try:
+        return str(PermissionRule.parse(f"{NETWORK_RULE_TOOL}({target})"))
+    except InvalidValue:  # no rule can contain this text
+        return ""
+
+
+def may_ask_for(access: SandboxAccess, permissions: Permissions, mode: Mode) -> bool:
+    """Return whether an approver may give an access: neither mode, role nor a rule denies it."""
+    capability = _CAPABILITIES[access.kind]
+    allowed = MODE_CAPABILITIES[mode] & ROLE_CAPABILITIES[permissions.role]
+    return capability in allowed and not is_access_denied(access, permissions.deny)
+
+
+def is_access_denied(access: SandboxAccess, deny: Iterable[PermissionRule]) -> bool:
+    """Return whether a deny rule names the domain of a network access, with or without a port."""
+    if access.kind is not AccessKind.NETWORK:
+        return False
+    host, _, port = access.target.rpartition(":")
+    targets = {access.target, host} if host and port.isdecimal() else {access.target}
+    subjects = [
+        access_subject(SandboxAccess(AccessKind.NETWORK, target)) for target in sorted(targets)
+    ]
+    return any(
+        rule.tool == NETWORK_RULE_TOOL and any(rule.covers(subject) for subject in subjects)
+        for rule in deny
+    )
+
+
+def find_network_access(
+    rules: Iterable[PermissionRule], deny: Iterable[PermissionRule] = ()
+) -> tuple[SandboxAccess, ...]:
+    """Return the network access that rules give to commands; none if a rule denies all of it."""
+    if any(rule.tool == NETWORK_RULE_TOOL and rule.covers_everything for rule in deny):
+        return ()
+    patterns = [rule.pattern or ANY_DOMAIN for rule in rules if rule.tool == NETWORK_RULE_TOOL]
+    return tuple([SandboxAccess(AccessKind.NETWORK, pattern) for pattern in dict.fromkeys(patterns)])
