@@ -327,10 +327,15 @@ class ToolOutput(RedactedRepr, frozen=True, kw_only=True):
 
     @classmethod
     def of(
-        cls, text: str, *, outcome: Outcome = Outcome.OK, details: Mapping[str, Any] | None = None
+        cls,
+        text: str,
+        *,
+        outcome: Outcome = Outcome.OK,
+        details: Mapping[str, Any] | None = None,
+        blocked: tuple[SandboxAccess, ...] = (),
     ) -> ToolOutput:
         """Return an output that consists of one text block."""
-        return cls(content=(Text(text),), outcome=outcome, details=details)
+        return cls(content=(Text(text),), outcome=outcome, details=details, blocked=blocked)
 
 
 class ToolContext(Protocol):

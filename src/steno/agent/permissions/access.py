@@ -85,4 +85,6 @@ def find_network_access(
     if any(rule.tool == NETWORK_RULE_TOOL and rule.covers_everything for rule in deny):
         return ()
     patterns = [rule.pattern or ANY_DOMAIN for rule in rules if rule.tool == NETWORK_RULE_TOOL]
-    return tuple([SandboxAccess(AccessKind.NETWORK, pattern) for pattern in dict.fromkeys(patterns)])
+    return tuple(
+        [SandboxAccess(AccessKind.NETWORK, pattern) for pattern in dict.fromkeys(patterns)]
+    )

@@ -63,6 +63,7 @@ from steno.ports import (
     ApprovalRequest,
     Approver,
     CallPreview,
+    Capability,
     GrantScope,
     GrantStore,
     PreviewPart,
@@ -219,9 +220,9 @@ class Gate:
         decision = await self._decide_by_record_or_approver(tool, call, policy, granted, recorder)
         if not decision.allowed or tool.capability is not Capability.EXECUTE:
             return decision
-        # The grants are read again, because the approver may have granted a rule.
-        rules = (*self._read_grants(conversation).rules, *self._lasting_rules(recorder))
-        return decision._replace(access=self._permissions.network_access(rules))
+        allow = (*self._permissions.allow, *rules["session_rules"], *rules["lasting_rules"])
+        access = find_network_access(allow, self._permissions.deny)
+        return decision._replace(access=access)
 
     async def _decide_by_record_or_approver(
         self,
