@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from steno.app.approval_queue import PendingCall
-from steno.ports import ApprovalDecision, GrantScope
+from steno.ports import AccessKind, ApprovalDecision, GrantScope, SandboxAccess
 from steno.ui.approval_state import (
     ApprovalChoice,
     ApprovalState,
+    decide_calls,
     decision_for,
     find_offer,
     offers_for_call,
@@ -205,3 +207,59 @@ def test_an_edited_rule_is_stored_and_what_is_no_rule_is_not() -> None:
     assert session.asked == []
     state.submit("bash(git *)")
     assert [decision.rule for _, _, decision in session.asked] == ["bash(git *)"]
+
+
+# -- calls that the sandbox blocked ----------------------------------------------------------------
+
+PYPI = SandboxAccess(AccessKind.NETWORK, "pypi.org")
+HOOKS = SandboxAccess(AccessKind.WRITE, "/work/.git/hooks")
+EVERYTHING = SandboxAccess(AccessKind.EVERYTHING)
+
+
+def blocked_call(*access: SandboxAccess, rule: str = "", id: str = "c1") -> PendingCall:
+    pending = pending_call(id, rule=rule)
+    assert pending.request is not None
+    return pending._replace(request=replace(pending.request, access=access))
+
+
+def keys_of(pending: PendingCall) -> str:
+    return "".join([offer.key for offer in offers_for_call(pending, 1) if not offer.obstacle])
+
+
+def test_a_blocked_call_can_run_again_with_the_access_or_without_the_sandbox() -> None:
+    assert keys_of(blocked_call(HOOKS)) == "owdr"
+    assert keys_of(blocked_call(PYPI, rule="network(pypi.org)")) == "owspudr"
+    assert keys_of(blocked_call(EVERYTHING)) == "wdr"
+    assert keys_of(pending_call()) == "ospudr"
+
+
+@pytest.mark.parametrize(
+    ("choice", "access"),
+    [
+        (ApprovalChoice.ONCE, (HOOKS,)),
+        (ApprovalChoice.THESE, (HOOKS,)),
+        (ApprovalChoice.UNCONFINED, (EVERYTHING,)),
+        (ApprovalChoice.DENY, ()),
+    ],
+)
+def test_the_decision_names_the_access_that_it_gives(
+    choice: ApprovalChoice, access: tuple[SandboxAccess, ...]
+) -> None:
+    decision = decision_for(choice, blocked_call(HOOKS).request, actor="ann")
+    assert decision is not None
+    assert decision.access == access
+
+
+def test_a_decision_about_a_call_that_has_not_run_gives_no_access() -> None:
+    decision = decision_for(ApprovalChoice.ONCE, pending_call().request, actor="ann")
+    assert decision is not None
+    assert decision.access == ()
+
+
+def test_each_of_several_calls_gets_only_the_access_that_its_own_request_names() -> None:
+    given: dict[str, ApprovalDecision] = {}
+    calls = [blocked_call(HOOKS, id="c1"), pending_call("c2"), blocked_call(PYPI, id="c3")]
+    decision = decision_for(ApprovalChoice.THESE, calls[0].request, actor="ann")
+    assert decision is not None
+    assert decide_calls(given.__setitem__, calls, decision) == []
+    assert {id: given[id].access for id in given} == {"c1": (HOOKS,), "c2": (), "c3": (PYPI,)}

@@ -20,12 +20,14 @@ import msgspec
 
 from steno.messages.call import AnyToolCall, ToolCall
 from steno.ports import (
+    AccessKind,
     ApprovalDecision,
     ApprovalRequest,
     CallPreview,
     Capability,
     PreviewKind,
     PreviewPart,
+    SandboxAccess,
 )
 from steno.render.describe import call_arguments, tool_label, unstated_capability
 from steno.render.terminal_text import terminal_line, terminal_text
@@ -81,6 +83,8 @@ def describe_question(call: ToolCall, request: ApprovalRequest | None) -> str:
     name = tool_label(call)
     if request is None:
         return f"{name} is queued; you can decide now"
+    if request.access:
+        return f"the sandbox blocked {name}; run it again with more access?"
     return f"{name} asks for permission to {_ACTIONS[request.capability]}"
 
 
@@ -94,6 +98,8 @@ def describe_purpose(call: ToolCall, request: ApprovalRequest | None) -> str:
         name = f"{name} ({call.name})"  # the name in rules
     if request is None:
         return f"{name} · queued"
+    if request.access:
+        return f"{name} · blocked by the sandbox"
     capability = unstated_capability(request)
     return name if capability is None else f"{name} wants to {_ACTIONS[capability]}"
 
@@ -110,6 +116,9 @@ def describe_call(
 ) -> list[CallLine]:
     """Return the lines that describe a call, preview first; `request` is None for a queued call."""
     lines = [line for part in preview.parts for line in _part_lines(part)]
+    if request is not None and request.access:
+        blocked = [CallLine(describe_access(access)) for access in request.access]
+        return [*lines, CallLine("the sandbox blocked", LineTone.HEADING), *blocked]
     subjects = () if request is None else [subject.text for subject in request.subjects]
     shown = terminal_line(preview.text)
     not_shown = [name for name in map(terminal_line, subjects) if _find_separate(shown, name) < 0]
@@ -118,6 +127,20 @@ def describe_call(
     if arguments := _arguments_not_shown(call, preview):
         lines += [CallLine("arguments", LineTone.HEADING), *arguments]
     return lines
+
+
+def describe_access(access: SandboxAccess) -> str:
+    """Return an access beyond the sandbox as a phrase."""
+    target = terminal_line(access.target)
+    match access.kind:
+        case AccessKind.NETWORK:
+            return "all network access" if target == "*" else f"network access to {target}"
+        case AccessKind.WRITE:
+            return f"writing to {target}"
+        case AccessKind.READ:
+            return f"reading {target}, which may contain secrets"
+        case AccessKind.EVERYTHING:
+            return "an action that no sandbox allows"
 
 
 def describe_calls(calls: Sequence[tuple[ToolCall, ApprovalRequest | None]]) -> list[CallLine]:

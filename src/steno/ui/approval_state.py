@@ -10,12 +10,21 @@ from collections.abc import Callable, Iterable, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple, final
 
+from msgspec.structs import replace
+
 from steno.agent.permissions.rules import PermissionRule
 from steno.app.approval_queue import PendingCall
 from steno.app.session import AgentSession
 from steno.errors import InvalidValue, StenoError
 from steno.messages.call import ToolCall
-from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview, GrantScope
+from steno.ports import (
+    AccessKind,
+    ApprovalDecision,
+    ApprovalRequest,
+    CallPreview,
+    GrantScope,
+    SandboxAccess,
+)
 from steno.render.call_text import describe_call_status, describe_purpose
 from steno.render.describe import summarize_call
 from steno.render.terminal_text import terminal_line, terminal_text
@@ -39,6 +48,8 @@ class ApprovalChoice(StrEnum):
     DENY = "deny"
     REASON = "reason"
     """Deny, with a reason for the model."""
+    UNCONFINED = "unconfined"
+    """Run a call again without the sandbox that blocked it."""
     ALL = "all"
     """List all pending calls, to allow them together."""
     THESE = "yes"
@@ -82,6 +93,15 @@ _DENIALS: Final = (
         ApprovalChoice.REASON, "r", "deny with reason", "type a reason for the model, and deny"
     ),
 )
+_ACCESS_ONCE: Final = ApprovalOffer(
+    ApprovalChoice.ONCE, "o", "once", "run this call again, once, with the access that was blocked"
+)
+_UNCONFINED: Final = ApprovalOffer(
+    ApprovalChoice.UNCONFINED,
+    "w",
+    "without sandbox",
+    "run this call again, once, with all rights that you have",
+)
 _VIEW: Final = ApprovalOffer(
     ApprovalChoice.VIEW, "v", "view all", "show everything that the call would do"
 )
@@ -105,7 +125,14 @@ def offers_for_call(pending: PendingCall, undecided: int) -> tuple[ApprovalOffer
     ]
     label, meaning = f"all {undecided} once", f"list all {undecided} calls before any of them runs"
     all_offer = ApprovalOffer(ApprovalChoice.ALL, "a", label, meaning)
-    return (_ONCE, *scopes, *_DENIALS, *((all_offer,) if undecided > 1 else ()))
+    access = () if request is None else request.access
+    if not access:
+        once: tuple[ApprovalOffer, ...] = (_ONCE,)
+    elif SandboxAccess(AccessKind.EVERYTHING) in access:
+        once = (_UNCONFINED,)
+    else:
+        once = (_ACCESS_ONCE, _UNCONFINED)
+    return (*once, *scopes, *_DENIALS, *((all_offer,) if undecided > 1 else ()))
 
 
 def offers_for_calls(count: int) -> tuple[ApprovalOffer, ...]:
@@ -188,8 +215,12 @@ def decision_for(
 
     `text` is the typed reason, or a typed rule that replaces the offered rule.
     """
+    access = () if request is None else request.access
     if choice in (ApprovalChoice.ONCE, ApprovalChoice.THESE):
-        return ApprovalDecision(allowed=True, actor=actor)
+        return ApprovalDecision(allowed=True, actor=actor, access=access)
+    if choice is ApprovalChoice.UNCONFINED:
+        everything = SandboxAccess(AccessKind.EVERYTHING)
+        return ApprovalDecision(allowed=True, actor=actor, access=(everything,))
     if choice is ApprovalChoice.DENY:
         return ApprovalDecision(allowed=False, actor=actor)
     if choice is ApprovalChoice.REASON:
@@ -200,7 +231,8 @@ def decision_for(
     rule = preview_rule(request.rule if text is None else text, request).rule
     if rule is None:
         return None
-    return ApprovalDecision(allowed=True, actor=actor, scope=GrantScope(choice), rule=rule)
+    scope = GrantScope(choice)
+    return ApprovalDecision(allowed=True, actor=actor, scope=scope, rule=rule, access=access)
 
 
 def stored_rule_notice(decision: ApprovalDecision) -> str:
@@ -216,10 +248,16 @@ def decide_calls(
     calls: Sequence[PendingCall],
     decision: ApprovalDecision,
 ) -> list[str]:
-    """Apply one decision to several calls; return the errors as text."""
+    """Apply one decision to several calls; return the errors as text.
+
+    A call that the sandbox blocked gets the access that its own request names.
+    """
     errors: list[str] = []
     # Queued calls first, because the run continues as soon as a request is decided.
     for pending in sorted(calls, key=lambda pending: pending.request is not None):
+        request = pending.request
+        if len(calls) > 1 and decision.allowed:
+            decision = replace(decision, access=() if request is None else request.access)
         try:
             decide(pending.call.id, decision)
         except StenoError as exc:
