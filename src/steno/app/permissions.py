@@ -44,8 +44,10 @@ from steno.values import is_utf8_text
 GRANTS_FILE_NAME: Final = "grants.toml"
 SCOPE_NAMES: Final = {GrantScope.PROJECT: "this project", GrantScope.USER: "all your projects"}
 """The human-readable names of the scopes of stored grants."""
-_OTHER_RULE_SUBJECTS: Final = ("fetch",)
-"""Names in rules that are not tools: `fetch` is the download of an image by steno itself."""
+_OTHER_RULE_SUBJECTS: Final = ("fetch", "network")
+"""Names in rules that are not tools: `fetch` is the download of an image by steno itself, and
+`network` the domains that commands in a sandbox may contact.
+"""
 _FILE_HEADING: Final = """\
 # The permission rules that you have allowed permanently.
 # `steno permissions` lists and changes them. You can edit this file, but comments are not kept.

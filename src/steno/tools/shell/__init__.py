@@ -2,6 +2,7 @@
 
     command_parser       ─► the simple commands of a command line, for rules
     sandbox, landlock    ─► the paths and networks that a command may reach
+    network_proxy        ─► the domains that a command in a sandbox may contact
     process              ─► a running command, its output and its exit
     command_supervisor   ─► the program that runs a command and ends its descendants
 
