@@ -25,6 +25,7 @@ _APPLICATION_DATA: Final = 23
 _HEADER_BYTES: Final = 5
 _MAX_RECORD_BYTES: Final = 2**14 + 2_048
 _MAX_HELLO_BYTES: Final = 65_536
+_MAJOR_VERSION: Final = 3
 _CLIENT_HELLO: Final = 1
 _SERVER_NAME: Final = 0
 _EARLY_DATA: Final = 42
@@ -57,6 +58,7 @@ class ClientHelloCheck:
         self._buffer = bytearray()
         self._handshake = bytearray()
         self._held = bytearray()
+        self._has_begun = False
         self._has_changed_cipher = False
         self._has_early_data = False
         self.has_hello = False
@@ -68,11 +70,10 @@ class ClientHelloCheck:
         """Return the bytes that may be sent to the server. Raises HelloRefused."""
         if self.is_done:
             return data
+        if data and not self._has_begun:
+            self._has_begun = True
+            self._check_first_byte(data[0])
         self._buffer += data
-        if not self.has_hello and self._buffer and self._buffer[0] != _HANDSHAKE:
-            if self.requires_tls:
-                raise HelloRefused(RefusalReason.NOT_TLS)
-            self.has_hello = self.is_done = True
         passed = bytearray()
         while not self.is_done:
             record = self._take_record()
@@ -88,11 +89,17 @@ class ClientHelloCheck:
         self._buffer.clear()
         return bytes(passed)
 
+    def _check_first_byte(self, kind: int) -> None:
+        if kind != _HANDSHAKE:
+            if self.requires_tls:
+                raise HelloRefused(RefusalReason.NOT_TLS)
+            self.has_hello = self.is_done = True
+
     def _take_record(self) -> bytes | None:
         if len(self._buffer) < _HEADER_BYTES:
             return None
         size = int.from_bytes(self._buffer[3:_HEADER_BYTES], "big")
-        if self._buffer[1] != 3 or not 0 < size <= _MAX_RECORD_BYTES:
+        if self._buffer[1] != _MAJOR_VERSION or not 0 < size <= _MAX_RECORD_BYTES:
             raise HelloRefused(RefusalReason.INVALID_HELLO)
         end = _HEADER_BYTES + size
         if len(self._buffer) < end:
@@ -127,7 +134,7 @@ class ClientHelloCheck:
             return False
         if len(content) < _MIN_ENCRYPTED_BYTES:
             raise HelloRefused(RefusalReason.INVALID_HELLO)
-        return content[0] != _CLIENT_HELLO or content[4:6] != b"\x03\x03"
+        return content[0] != _CLIENT_HELLO or content[4] != _MAJOR_VERSION
 
     def _check_messages(self) -> None:
         while len(self._handshake) >= 4 and not self.is_done:
