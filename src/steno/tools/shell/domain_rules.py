@@ -310,7 +310,10 @@ def can_be_allowed(host: str, address: str) -> bool:
     """Return whether a rule could allow a host to have an address that is not public."""
     if is_ip_address(host):
         return host == address
-    parsed = ip_address(address)
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return False
     if is_loopback_name(host):
         return parsed.is_loopback
     return any(parsed in network for network in _SITE_NETWORKS)
