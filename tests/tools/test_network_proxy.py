@@ -17,6 +17,7 @@ from typing import NamedTuple
 import pytest
 import trustme
 
+from steno.errors import InvalidValue
 from steno.ports import AccessKind, SandboxAccess
 from steno.tools.shell.domain_rules import DomainRules
 from steno.tools.shell.network_proxy import (
@@ -577,6 +578,17 @@ def test_without_the_proxy_of_the_user_the_connection_fails() -> None:
     run(main())
 
 
+def test_an_invalid_proxy_of_the_user_is_reported() -> None:
+    def find_upstream(_: str) -> UpstreamProxy:
+        raise InvalidValue("invalid", code="invalid_proxy")
+
+    async def main() -> None:
+        async with run_proxy("*", find_upstream=find_upstream) as setup:
+            assert status_of(await ask(setup.port, tunnel("a.example:443"))) == 502
+
+    run(main())
+
+
 # -- limits and hostile clients --------------------------------------------------------------------
 
 
@@ -743,6 +755,7 @@ def test_records_are_bounded() -> None:
             async with run_proxy("*.example", internet=internet, resolve_host=resolve) as setup:
                 for number in range(1_010):
                     await ask(setup.port, get(f"http://a{number}.example/"))
+                for number in range(110):
                     await ask(setup.port, tunnel(f"a{number}.test:443"))
                 assert len(setup.proxy.blocked) == len(setup.proxy.refusals) == 100
                 assert len(setup.proxy.contacted) == 1_001

@@ -27,6 +27,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, TypeAlias, final
 
+from steno.errors import InvalidValue
 from steno.lazy_task import start_task
 from steno.ports import AccessKind, SandboxAccess
 from steno.public_address import is_public_address
@@ -119,7 +120,10 @@ class UpstreamProxy(NamedTuple):
 
 
 FindUpstream: TypeAlias = Callable[[str], UpstreamProxy | None]
-"""Returns the user's proxy for a URL such as `https://pypi.org:443`; None to connect directly."""
+"""Returns the user's proxy for a URL such as `https://pypi.org:443`; None to connect directly.
+
+Raises InvalidValue if the address of the proxy is invalid.
+"""
 
 
 class Refusal(NamedTuple):
@@ -366,7 +370,12 @@ class NetworkProxy:
         if self._find_upstream is None or is_loopback_name(request.host):
             return None
         scheme = "https" if request.is_tunnel else "http"
-        return self._find_upstream(f"{scheme}://{format_host_and_port(request.host, request.port)}")
+        url = f"{scheme}://{format_host_and_port(request.host, request.port)}"
+        try:
+            return self._find_upstream(url)
+        except InvalidValue as exc:
+            text = "the address of the user's own proxy is invalid"
+            raise _RequestRefused(502, "Bad Gateway", text) from exc
 
     async def _find_addresses(self, request: ProxyRequest) -> Sequence[str]:
         """Return the addresses of the host, all of which are allowed. Raises _RequestRefused."""
