@@ -15,7 +15,7 @@ import os
 import stat
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -25,25 +25,12 @@ from msgspec import Struct
 
 from steno.errors import ToolFailed
 from steno.tools.programs import find_program, isolated_python_command
+from steno.tools.protected_paths import HIDDEN_HOME_PATHS as HIDDEN_HOME_PATHS  # noqa: PLC0414 - re-exported
+from steno.tools.protected_paths import find_hidden_paths as find_hidden_paths  # noqa: PLC0414 - re-exported
 from steno.tools.shell import landlock
 from steno.tools.shell.landlock import ROOT_CAPABILITIES
 from steno.values import RedactedRepr
 
-HIDDEN_HOME_PATHS: Final = (
-    # Keys and passwords.
-    *(".ssh", ".gnupg", ".password-store", ".netrc", ".git-credentials", ".pgpass", ".my.cnf"),
-    *(".local/share/keyrings", ".config/git/credentials", ".vault-token", ".config/age"),
-    # Clouds, registries, remote machines.
-    *(".aws", ".azure", ".config/gcloud", ".kube", ".docker", ".config/gh", ".config/hub"),
-    *(".config/op", ".config/doctl", ".oci", ".terraform.d/credentials.tfrc.json"),
-    *(".npmrc", ".pypirc", ".config/pip", ".gem/credentials", ".bundle/config"),
-    *(".cargo/credentials", ".cargo/credentials.toml", ".cache/huggingface/token"),
-    # Browsers, and histories of other sessions.
-    *(".mozilla", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware"),
-    *(".bash_history", ".zsh_history", ".python_history", ".psql_history"),
-    *(".config/steno", ".local/share/steno", ".local/state/steno"),
-)
-"""Paths below the home folder that commands cannot read."""
 BWRAP_USER_OPTIONS: Final = ("--unshare-user",)
 BWRAP_ROOT_OPTIONS: Final = tuple(
     argument for name in ROOT_CAPABILITIES for argument in ("--cap-add", name)
@@ -211,33 +198,6 @@ def find_working_sandboxes(*, outside: Collection[Path] = ()) -> tuple[Sandbox, 
         for found, _ in (_probe_bubblewrap(bwrap), _probe_landlock(bwrap))
         if found is not None
     )
-
-
-# -- secrets of the user --------------------------------------------------------------------------
-
-_XDG_FOLDERS: Final = {
-    "XDG_CONFIG_HOME": ".config/",
-    "XDG_DATA_HOME": ".local/share/",
-    "XDG_STATE_HOME": ".local/state/",
-    "XDG_CACHE_HOME": ".cache/",
-}
-"""Environment variables for folders to use instead of these subfolders of the home folder."""
-
-
-def find_hidden_paths(environ: Mapping[str, str], more: tuple[Path, ...] = ()) -> tuple[Path, ...]:
-    """Return the real paths of existing files and folders that commands should not read.
-
-    `more` contains paths in addition to `HIDDEN_HOME_PATHS`.
-    """
-    home = environ.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 - Path.home() may raise
-    paths = [*[Path(home, name) for name in HIDDEN_HOME_PATHS], *more]
-    for variable, default_prefix in _XDG_FOLDERS.items():
-        if folder := environ.get(variable):
-            names = [name for name in HIDDEN_HOME_PATHS if name.startswith(default_prefix)]
-            paths += [Path(folder, name.removeprefix(default_prefix)) for name in names]
-    if runtime := environ.get("XDG_RUNTIME_DIR"):
-        paths.append(Path(runtime))
-    return tuple(dict.fromkeys([path.resolve() for path in paths if path.exists()]))
 
 
 # -- options of bwrap -----------------------------------------------------------------------------

@@ -1,0 +1,705 @@
+"""Find and undo changes of protected paths that a command made, whatever its sandbox.
+
+`begin` takes the fingerprints of all protected files in the roots, `finish` compares them after the
+command. A created file or folder is moved to a quarantine folder, never deleted; a changed or
+removed one is restored from a copy. The copies are in memory, because a command without a sandbox
+could change them elsewhere. The guard cannot know who made a change: one that a user makes while a
+command runs is undone as well, and its content is in the quarantine.
+
+Every change is made through open folders, without following links, so that a process that still
+runs cannot redirect it. After the changes, the guard compares again, a few times if necessary.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import Final, NamedTuple, final
+from weakref import WeakSet
+
+from steno.tools.protected_index import (
+    UNSETTLED_NS,
+    FolderRecord,
+    Identity,
+    IndexState,
+    ProtectedIndex,
+)
+from steno.tools.protected_paths import GIT, LOCKED, PathPolicy, Zone, fold_name
+from steno.tools.quarantine import (
+    EntryKind,
+    Quarantine,
+    exists_in,
+    kind_of,
+    move_into,
+    name_of,
+    parent_of,
+    read_file,
+    replace_file,
+    set_mode,
+)
+
+MAX_COPY_BYTES: Final = 4 * 1024 * 1024
+"""The maximum size of a file that can be restored."""
+MAX_COPIES_BYTES: Final = 64 * 1024 * 1024
+"""The maximum size of all files together that can be restored."""
+MAX_DIGEST_BYTES: Final = 32 * 1024 * 1024
+"""The maximum size of a file that is compared by content; a larger one is compared by its times."""
+_MAX_ROUNDS: Final = 6
+
+
+class ChangeKind(StrEnum):
+    """The kinds of changes of protected paths."""
+
+    CREATED = "created"
+    CHANGED = "changed"
+    """The content or the mode of a file has changed."""
+    REMOVED = "removed"
+    REPLACED = "replaced"
+    """Something else is in the place, such as a link instead of a folder."""
+    MOVED = "moved"
+    """The folder around it was moved, and its content is unchanged. This is not undone."""
+
+
+class ProtectedChange(NamedTuple):
+    """A change of a protected path during a command."""
+
+    path: Path
+    kind: ChangeKind
+    quarantine: Path | None = None
+    """The new version, moved out of the way; None if there is none."""
+    is_restored: bool = False
+    """Whether the path is again as it was before the command."""
+
+
+class Fingerprint(NamedTuple):
+    """The state of a protected file or folder."""
+
+    kind: EntryKind
+    identity: Identity
+    parent: Identity | None
+    """The folder that contains the entry; None if it is unknown."""
+    mode: int
+    owner: tuple[int, int]
+    links: int
+    size: int = 0
+    digest: str = ""
+    """The SHA-256 of the content, or a description of the file if it cannot be read."""
+    target: str = ""
+    """The target of a link."""
+    is_fixed: bool = False
+    """Whether the entry must remain the same folder, such as `.git`."""
+
+    def is_same_as(self, other: Fingerprint) -> bool:
+        """Return whether both have the same kind, mode and content."""
+        same = (
+            self.kind is other.kind
+            and self.digest == other.digest
+            and self.target == other.target
+            and (self.mode == other.mode or self.kind is EntryKind.LINK)
+        )
+        return same and (not self.is_fixed or self.identity == other.identity)
+
+
+@final
+class GuardSnapshot:
+    """The protected paths before a command."""
+
+    def __init__(
+        self,
+        items: dict[str, Fingerprint],
+        repositories: Mapping[str, Identity],
+        *,
+        state: IndexState,
+        folders: Mapping[str, FolderRecord],
+        began_ns: int,
+    ) -> None:
+        self.items: Final = items
+        self.repositories: Final = repositories
+        """The folders that git takes for repositories because of the names in them."""
+        self.state: Final = state
+        self.began_ns: Final = began_ns
+        self.accepted: Final[set[str]] = set()
+        """Paths that approved calls have changed in the meantime."""
+        self._folders = {} if state.is_complete else dict(folders)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all folders were examined; else changes in some may go unnoticed."""
+        return self.state.is_complete
+
+    def may_have_existed(self, path: str) -> bool:
+        """Return whether a path that is not among the items may have existed before the command."""
+        if self.is_complete:
+            return False
+        parent = parent_of(path)
+        while parent != path:
+            record = self._folders.get(parent)
+            if record is not None and record.is_readable:
+                # A folder that was listed there, but was not examined itself.
+                return any(below == path for below, _ in record.folders)
+            path, parent = parent, parent_of(parent)
+        return True
+
+
+class _Difference(NamedTuple):
+    path: str
+    kind: ChangeKind
+    before: Fingerprint | None = None
+    after: Fingerprint | None = None
+
+
+@final
+class PathGuard:
+    """Finds and undoes changes of the protected paths of one policy.
+
+    Methods block; call them in a thread, one at a time.
+    """
+
+    def __init__(
+        self,
+        policy: PathPolicy,
+        storage: Path,
+        *,
+        now_ns: Callable[[], int] = time.time_ns,
+        max_folders: int | None = None,
+    ) -> None:
+        """Create a guard. `storage` is a folder for the quarantine, outside of the roots.
+
+        The guard creates the folder when it needs it.
+        """
+        limit = {} if max_folders is None else {"max_folders": max_folders}
+        self._policy = policy
+        folder = Path(os.path.realpath(storage)) / "quarantine"
+        self._quarantine = Quarantine(folder, policy.roots, now_ns=now_ns)
+        self._now_ns = now_ns
+        skipped = (str(folder.parent), *policy.own)
+        self._index = ProtectedIndex(policy, skipped=skipped, now_ns=now_ns, **limit)
+        self._copies = _Copies()
+        self._fingerprints: dict[str, tuple[tuple[int, ...], Fingerprint]] = {}
+        self._open_snapshots: WeakSet[GuardSnapshot] = WeakSet()
+
+    def begin(self, *, should_stop: Callable[[], bool] = lambda: False) -> GuardSnapshot:
+        """Return the state of all protected paths, and tell it to the policy."""
+        self._policy.refresh()
+        state = self._index.refresh(should_stop)
+        pins = self._find_pins()
+        if self._index.pin(pins):
+            state = self._index.refresh(should_stop)
+        self._policy.add_found(self._index.found_paths())
+        items, repositories = self._take_fingerprints(keeps_copies=True)
+        self._copies.keep_only({item.digest for item in items.values()})
+        snapshot = GuardSnapshot(
+            items,
+            repositories,
+            state=state,
+            folders=self._index.folders,
+            began_ns=self._now_ns(),
+        )
+        self._open_snapshots.add(snapshot)
+        return snapshot
+
+    def accept(self, path: str | Path) -> None:
+        """Exempt a path from all open snapshots, because an approved call is about to change it."""
+        for snapshot in list(self._open_snapshots):
+            snapshot.accepted.add(str(path))
+
+    def finish(
+        self,
+        snapshot: GuardSnapshot,
+        *,
+        allowed: Sequence[str | Path] = (),
+        enforced: bool = False,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> tuple[ProtectedChange, ...]:
+        """Undo the changes since a snapshot, and return them.
+
+        `allowed` contains real paths that the command may change, with everything in them.
+        `enforced` says that a sandbox made the existing protected paths read-only for the command,
+        so that somebody else has made changes of these.
+        """
+        allowed_paths = {*map(str, allowed), *snapshot.accepted}
+        changes: dict[str, ProtectedChange] = {}
+        for _ in range(_MAX_ROUNDS):
+            self._index.refresh(should_stop)
+            differences = [
+                each
+                for each in self._differences(snapshot)
+                if not _is_below(each.path, allowed_paths)
+                and not (enforced and _is_by_others(each))
+                and changes.get(each.path, _NO_CHANGE).kind is not ChangeKind.MOVED
+            ]
+            if not differences:
+                break
+            # A repetition means that another process is still writing, or that undoing has failed.
+            for each in differences:
+                if should_stop():
+                    break
+                change = self._undo(each, snapshot)
+                if change is None:
+                    continue
+                earlier = changes.get(each.path)
+                if earlier is not None and earlier.quarantine is not None:
+                    change = change._replace(
+                        kind=earlier.kind, quarantine=change.quarantine or earlier.quarantine
+                    )
+                changes[each.path] = change
+        else:
+            self._index.refresh(should_stop)
+            for each in self._differences(snapshot):
+                if each.path in changes:
+                    changes[each.path] = changes[each.path]._replace(is_restored=False)
+        return tuple(changes.values())
+
+    def restore_from_quarantine(self, change: ProtectedChange) -> bool:
+        """Put the new version of a path back in its place, after the user has approved it.
+
+        Return whether this was possible: another entry may be there, unless it is the old version.
+        """
+        if change.quarantine is None:
+            return False
+        path = str(change.path)
+        try:
+            with self._quarantine.open_parent(path) as folder:
+                name = name_of(path)
+                if change.kind is not ChangeKind.CHANGED and exists_in(folder, name):
+                    if change.kind is ChangeKind.CREATED:
+                        return False
+                    self._quarantine.move_away(path)
+                move_into(change.quarantine, name, folder)
+        except OSError:
+            return False
+        return True
+
+    # -- fingerprints ------------------------------------------------------------------------
+
+    def _take_fingerprints(
+        self, *, keeps_copies: bool
+    ) -> tuple[dict[str, Fingerprint], dict[str, Identity]]:
+        """Return the fingerprints of all protected entries, and the bare repositories."""
+        items: dict[str, Fingerprint] = {}
+        repositories: dict[str, Identity] = {}
+        for path, record in self._index.held_records():
+            if record.is_bare_repository:
+                repositories[path] = record.identity
+            if record.is_held:
+                is_fixed = record.given_zone is GIT
+                found = self._fingerprint(path, keeps_copies=keeps_copies, is_fixed=is_fixed)
+                if found is not None:
+                    items[path] = found
+            for name in record.entries:
+                below = f"{path.rstrip('/')}/{name}"
+                found = self._fingerprint(below, keeps_copies=keeps_copies)
+                if found is not None:
+                    items[below] = found
+        self._fingerprints = {
+            path: kept for path, kept in self._fingerprints.items() if path in items
+        }
+        return items, repositories
+
+    def _fingerprint(
+        self, path: str, *, keeps_copies: bool, is_fixed: bool = False
+    ) -> Fingerprint | None:
+        try:
+            found = os.lstat(path)
+        except OSError:
+            return None
+        stamp = (
+            *(found.st_dev, found.st_ino, found.st_ctime_ns, found.st_mtime_ns, found.st_size),
+            *(found.st_mode, is_fixed),
+        )
+        kept = self._fingerprints.get(path)
+        is_current = kept is not None and kept[0] == stamp
+        if kept is not None and is_current and (not keeps_copies or self._copies.has(kept[1])):
+            return kept[1]
+        read_ns = self._now_ns()
+        fingerprint = self._read_fingerprint(path, found, keeps_copies, is_fixed)
+        if read_ns - found.st_ctime_ns > UNSETTLED_NS:
+            self._fingerprints[path] = (stamp, fingerprint)
+        else:
+            self._fingerprints.pop(path, None)
+        return fingerprint
+
+    def _read_fingerprint(
+        self, path: str, found: os.stat_result, keeps_copies: bool, is_fixed: bool
+    ) -> Fingerprint:
+        above = self._index.folders.get(parent_of(path))
+        fingerprint = Fingerprint(
+            kind=kind_of(found.st_mode),
+            identity=(found.st_dev, found.st_ino),
+            parent=None if above is None else above.identity,
+            mode=stat.S_IMODE(found.st_mode),
+            owner=(found.st_uid, found.st_gid),
+            links=found.st_nlink,
+            size=found.st_size,
+            is_fixed=is_fixed,
+        )
+        match fingerprint.kind:
+            case EntryKind.LINK:
+                with suppress(OSError):
+                    return fingerprint._replace(target=str(Path(path).readlink()))
+            case EntryKind.FILE:
+                data = read_file(path, MAX_DIGEST_BYTES)
+                if data is None:
+                    times = f"{found.st_ino}:{found.st_size}:{found.st_ctime_ns}"
+                    return fingerprint._replace(digest=f"unread:{times}")
+                digest = hashlib.sha256(data).hexdigest()
+                if keeps_copies:
+                    self._copies.add(digest, data)
+                return fingerprint._replace(digest=digest)
+            case _:
+                pass
+        return fingerprint
+
+    # -- paths that names do not tell --------------------------------------------------------
+
+    def _find_pins(self) -> dict[str, Zone]:
+        """Return the zones of known locations, of targets of links, and of paths in git settings.
+
+        A protected link makes its target run, and a `.git` file or link names a git folder. git
+        takes hooks and settings also from paths that its settings name.
+        """
+        pins = {path: LOCKED for path in self._policy.locked_locations if self._is_inside(path)}
+        for path, record in self._index.held_records():
+            for name in record.entries:
+                below = f"{path.rstrip('/')}/{name}"
+                folded = fold_name(name)
+                for target in _pointed_paths(below, path, folded, record):
+                    if self._is_inside(target) and target not in pins:
+                        pins[target] = GIT if folded == ".git" else LOCKED
+        own = self._policy.own
+        return {
+            path: zone
+            for path, zone in pins.items()
+            if not any(path == each or each.startswith(f"{path}/") for each in own)
+        }
+
+    def _is_inside(self, path: str) -> bool:
+        """Return whether a path is in a root, and contains no root."""
+        roots = self._policy.roots
+        if any(root == path or root.startswith(f"{path}/") for root in roots):
+            return False
+        return any(path.startswith(f"{root.rstrip('/')}/") for root in roots)
+
+    # -- differences -------------------------------------------------------------------------
+
+    def _differences(self, snapshot: GuardSnapshot) -> list[_Difference]:
+        """Return the differences to a snapshot, without those inside of other ones."""
+        before = snapshot.items
+        after, repositories = self._take_fingerprints(keeps_copies=False)
+        moved = _find_moved(before, after)
+        found: list[_Difference] = []
+        for path in sorted(after.keys() | before.keys(), key=lambda path: path.split("/")):
+            old, new = before.get(path), after.get(path)
+            if found and path.startswith(f"{found[-1].path}/"):
+                continue
+            if old is not None and new is not None:
+                if not old.is_same_as(new):
+                    is_other = old.kind is not new.kind or (
+                        old.is_fixed and old.identity != new.identity
+                    )
+                    kind = ChangeKind.REPLACED if is_other else ChangeKind.CHANGED
+                    found.append(_Difference(path, kind, old, new))
+            elif new is not None:
+                if path in moved:
+                    found.append(_Difference(path, ChangeKind.MOVED, None, new))
+                elif not snapshot.may_have_existed(path):
+                    found.append(_Difference(path, ChangeKind.CREATED, None, new))
+            elif path not in moved.values():
+                assert old is not None
+                if os.path.lexists(parent_of(path)):
+                    found.append(_Difference(path, ChangeKind.REMOVED, old, None))
+        known = {*snapshot.repositories.values()}
+        # A `.git` folder that was moved away is moved back, not taken apart.
+        known |= {item.identity for item in before.values() if item.is_fixed}
+        for path, identity in repositories.items():
+            if identity in known or snapshot.may_have_existed(f"{path}/HEAD"):
+                continue
+            if any(path == each.path or path.startswith(f"{each.path}/") for each in found):
+                continue
+            # Its other names are examined again without HEAD: they may be an honest `config` or
+            # `hooks` folder.
+            found = [each for each in found if not each.path.startswith(f"{path}/")]
+            parts = _repository_parts(path, since_ns=snapshot.began_ns - UNSETTLED_NS)
+            found += [_Difference(part, ChangeKind.CREATED) for part in parts]
+        # A moved `.git` folder returns before its contents are examined in the other place.
+        return sorted(found, key=lambda each: each.before is None or not each.before.is_fixed)
+
+    # -- undoing -----------------------------------------------------------------------------
+
+    def _undo(self, each: _Difference, snapshot: GuardSnapshot) -> ProtectedChange | None:
+        """Undo a difference; None if the entry is gone by now."""
+        path, before, after = each.path, each.before, each.after
+        quarantine: Path | None = None
+        is_restored = False
+        try:
+            match each.kind:
+                case ChangeKind.MOVED:
+                    pass
+                case ChangeKind.CREATED:
+                    if not os.path.lexists(path):  # moved back with its folder
+                        return None
+                    quarantine = self._quarantine.move_away(path)
+                    is_restored = not os.path.lexists(path)
+                case ChangeKind.CHANGED if before is not None and after is not None:
+                    if before.digest == after.digest and before.target == after.target:
+                        is_restored = self._restore_mode(path, before)
+                    else:
+                        # A copy first, so that the old content replaces the new one in one step.
+                        quarantine = self._quarantine.copy_away(path)
+                        is_restored = self._restore(path, snapshot)
+                        if not is_restored:
+                            quarantine = self._quarantine.move_away(path) or quarantine
+                case _:
+                    if each.kind is ChangeKind.REPLACED:
+                        quarantine = self._quarantine.move_away(path)
+                    is_restored = self._restore(path, snapshot)
+        except OSError:
+            is_restored = False
+        return ProtectedChange(Path(path), each.kind, quarantine, is_restored)
+
+    def _restore(self, path: str, snapshot: GuardSnapshot) -> bool:
+        """Restore an entry with everything protected in it. Return whether all is restored."""
+        before = snapshot.items[path]
+        if before.kind is EntryKind.FOLDER and self._move_back(path, before.identity):
+            return True
+        inner = [below for below in snapshot.items if below.startswith(f"{path}/")]
+        restored = [
+            self._restore_entry(each, snapshot.items[each])
+            for each in (path, *sorted(inner, key=lambda below: below.split("/")))
+        ]
+        if before.is_fixed:  # its data is lost, and the new folder takes its place
+            found = os.lstat(path)
+            snapshot.items[path] = before._replace(identity=(found.st_dev, found.st_ino))
+        return all(restored)
+
+    def _move_back(self, path: str, identity: Identity) -> bool:
+        """Move a folder back that was moved to another place in the roots."""
+        place = self._index.find_folder(identity)
+        if place is None or place == path or path.startswith(f"{place}/"):
+            return False
+        try:
+            with (
+                self._quarantine.open_parent(place) as source,
+                self._quarantine.open_parent(path) as folder,
+            ):
+                name = name_of(place)
+                found = os.stat(name, dir_fd=source, follow_symlinks=False)
+                if (found.st_dev, found.st_ino) != identity:
+                    return False
+                target = name_of(path)
+                if exists_in(folder, target):
+                    return False
+                os.rename(name, target, src_dir_fd=source, dst_dir_fd=folder)
+        except OSError:
+            return False
+        return True
+
+    def _restore_entry(self, path: str, before: Fingerprint) -> bool:
+        name = name_of(path)
+        data = self._copies.get(before.digest)
+        with self._quarantine.open_parent(path) as folder:
+            match before.kind:
+                case EntryKind.FOLDER:
+                    os.mkdir(name, 0o700, dir_fd=folder)
+                    set_mode(folder, name, before.mode, before.owner)
+                    return True
+                case EntryKind.LINK:
+                    with suppress(FileNotFoundError):
+                        os.unlink(name, dir_fd=folder)
+                    os.symlink(before.target, name, dir_fd=folder)
+                    return True
+                case EntryKind.FILE if data is not None:
+                    replace_file(folder, name, data, before.mode, before.owner)
+                    return True
+        return False
+
+    def _restore_mode(self, path: str, before: Fingerprint) -> bool:
+        name = name_of(path)
+        with self._quarantine.open_parent(path) as folder:
+            try:
+                set_mode(folder, name, before.mode, before.owner)
+            except PermissionError:  # the new mode forbids opening it
+                data = self._copies.get(before.digest)
+                if data is None or before.kind is not EntryKind.FILE:
+                    # chmod() follows links, but the entry is in an open folder and was no link.
+                    os.chmod(name, before.mode, dir_fd=folder)
+                else:
+                    replace_file(folder, name, data, before.mode, before.owner)
+        return True
+
+
+_NO_CHANGE: Final = ProtectedChange(Path(), ChangeKind.CREATED)
+
+
+def _is_below(path: str, folders: Iterable[str]) -> bool:
+    return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
+
+
+def _is_by_others(each: _Difference) -> bool:
+    """Return whether a command cannot have made a change, because the path was read-only for it.
+
+    It could replace a folder above the path, or the `.git` folder, whose data is writable. It could
+    also write through a second name of the file.
+    """
+    before = each.before
+    if before is None or before.is_fixed:
+        return False
+    if before.kind is EntryKind.FILE and before.links > 1:
+        return False
+    try:
+        above = os.lstat(parent_of(each.path))
+    except OSError:
+        return False
+    return before.parent == (above.st_dev, above.st_ino)
+
+
+def _find_moved(
+    before: Mapping[str, Fingerprint], after: Mapping[str, Fingerprint]
+) -> dict[str, str]:
+    """Return the old paths of entries whose enclosing folder was moved, by their new paths.
+
+    The entry keeps its name and its folder, and everything protected in it is unchanged. A relative
+    link or `.git` file is not among them, since it leads elsewhere from another place.
+    """
+    missing = {
+        item.identity: path
+        for path, item in before.items()
+        if path not in after and not any(above in before for above in _folders_above(path))
+    }
+    moved: dict[str, str] = {}
+    for path, item in after.items():
+        old = missing.get(item.identity)
+        if old is None or path in before:
+            continue
+        name = path.rpartition("/")[2]
+        was = before[old]
+        if (
+            old.rpartition("/")[2] == name
+            and was.parent is not None
+            and was.parent == item.parent
+            and was.is_same_as(item)
+            and not (item.kind is EntryKind.LINK and not item.target.startswith("/"))
+            and not (item.kind is EntryKind.FILE and fold_name(name) in {".git", "commondir"})
+            and _are_same_below(before, old, after, path)
+        ):
+            moved[path] = old
+    return moved
+
+
+def _are_same_below(
+    before: Mapping[str, Fingerprint], old: str, after: Mapping[str, Fingerprint], new: str
+) -> bool:
+    olds = {path[len(old) :]: item for path, item in before.items() if path.startswith(f"{old}/")}
+    news = {path[len(new) :]: item for path, item in after.items() if path.startswith(f"{new}/")}
+    return olds.keys() == news.keys() and all(
+        item.is_same_as(news[path]) for path, item in olds.items()
+    )
+
+
+def _folders_above(path: str) -> Iterator[str]:
+    while path := path.rpartition("/")[0]:
+        yield path
+
+
+def _repository_parts(folder: str, *, since_ns: int) -> list[str]:
+    """Return the files that make a folder a repository: HEAD, and settings that are new."""
+    parts: list[str] = []
+    for name in os.listdir(folder):  # noqa: PTH208 - a str
+        folded, path = fold_name(name), f"{folder}/{name}"
+        if folded == "head":
+            parts.append(path)
+        elif folded in {"config", "config.worktree", "commondir"}:
+            with suppress(OSError):
+                found = os.lstat(path)
+                if not stat.S_ISDIR(found.st_mode) and found.st_ctime_ns >= since_ns:
+                    parts.append(path)
+    return parts
+
+
+# -- paths that other paths name ------------------------------------------------------------------
+
+_MAX_SETTINGS_BYTES: Final = 1024 * 1024
+_GIT_FILE: Final = re.compile(rb"gitdir: ([^\n]+)")
+_SECTION: Final = re.compile(r"\s*\[\s*([A-Za-z0-9.-]+)")
+_PATH_SETTING: Final = re.compile(r"(?:\[[^]]*\])?\s*(hookspath|path)\s*=\s*(.*)", re.IGNORECASE)
+
+
+def _pointed_paths(path: str, folder: str, folded: str, record: FolderRecord) -> Iterator[str]:
+    """Yield the real paths that a protected entry of a folder points to."""
+    try:
+        mode = os.lstat(path).st_mode
+    except OSError:
+        return
+    if stat.S_ISLNK(mode):
+        yield os.path.realpath(path)
+        return
+    if folded not in {".git", "config", "config.worktree", ".gitconfig"}:
+        return
+    data = read_file(path, _MAX_SETTINGS_BYTES)
+    if data is None:
+        return
+    if folded == ".git":
+        if found := _GIT_FILE.match(data):
+            yield os.path.realpath(os.path.join(folder, os.fsdecode(found[1])))  # noqa: PTH118
+        return
+    is_git_folder = record.zone is GIT
+    above = parent_of(folder) if is_git_folder else folder
+    for setting, value in _path_settings(data.decode(errors="replace")):
+        base = above if setting == "hookspath" else folder
+        place = os.path.join(base, os.path.expanduser(value))  # noqa: PTH111, PTH118 - a str
+        if "\0" not in place:
+            yield os.path.realpath(place)
+
+
+def _path_settings(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the settings of git that name hooks or further settings, with their values."""
+    section = ""
+    for line in text.splitlines():
+        if found := _SECTION.match(line):
+            section = found[1].lower()
+        if found := _PATH_SETTING.match(line):
+            name, value = found[1].lower(), found[2].strip().strip('"')
+            wanted = "hookspath" if section == "core" else "path"
+            if value and name == wanted and section in {"core", "include", "includeif"}:
+                yield name, value
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+class _Copies:
+    """The content of protected files, by digest."""
+
+    def __init__(self) -> None:
+        self._data: dict[str, bytes] = {}
+        self._size = 0
+
+    def add(self, digest: str, data: bytes) -> None:
+        """Keep a content, unless it is too large."""
+        if digest in self._data or len(data) > MAX_COPY_BYTES:
+            return
+        if self._size + len(data) <= MAX_COPIES_BYTES:
+            self._data[digest] = data
+            self._size += len(data)
+
+    def has(self, item: Fingerprint) -> bool:
+        """Return whether nothing more can be kept of an entry."""
+        return (
+            item.kind is not EntryKind.FILE
+            or item.digest in self._data
+            or (item.size > MAX_COPY_BYTES or self._size + item.size > MAX_COPIES_BYTES)
+        )
+
+    def get(self, digest: str) -> bytes | None:
+        return self._data.get(digest)
+
+    def keep_only(self, digests: set[str]) -> None:
+        self._data = {digest: data for digest, data in self._data.items() if digest in digests}
+        self._size = sum(map(len, self._data.values()))
