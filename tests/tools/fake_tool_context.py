@@ -6,19 +6,21 @@ import hashlib
 from collections.abc import Collection
 
 from steno.errors import Missing
+from steno.ports import SandboxAccess, Subject
 
 
 class FakeToolContext:
     """A `ToolContext` without a log."""
 
     def __init__(
-        self, *, denied: Collection[str] = (), subjects: tuple[str, ...] | None = None
+        self, *, denied: Collection[str] = (), subjects: tuple[Subject, ...] | None = None
     ) -> None:
         """Create a context with the subjects that a rule denies, and the approved ones, if any."""
         self.reported: list[str] = []
         self.blobs: dict[str, bytes] = {}
         self.denied = frozenset(denied)
         self.subjects = subjects
+        self.access: tuple[SandboxAccess, ...] = ()
 
     def is_denied(self, subject: str) -> bool:
         return subject in self.denied

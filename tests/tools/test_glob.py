@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from steno import InvalidValue, Text, ToolCall
 from steno.errors import ToolFailed
-from steno.ports import Capability, Tool, ToolOutput
+from steno.ports import Capability, Subject, Tool, ToolOutput
 from steno.tools.path_patterns import asks_for_hidden_names, build_path_filter
 from steno.tools.search_tools import MAX_FILES, GlobTool
 from steno.tools.workspace import Workspace
@@ -40,7 +40,16 @@ def text_of(output: ToolOutput) -> str:
     return block.text
 
 
-NAMES = ["a.py", "d/b.py", "d/e/c.py", "d/e/c.js", "no.py", ".github/ci.yml", ".env", "build/a.py"]
+NAMES = [
+    "a.py",
+    "d/b.py",
+    "d/e/c.py",
+    "d/e/c.js",
+    "no.py",
+    ".github/ci.yml",
+    ".flags",
+    "build/a.py",
+]
 
 
 @both
@@ -59,8 +68,8 @@ NAMES = ["a.py", "d/b.py", "d/e/c.py", "d/e/c.js", "no.py", ".github/ci.yml", ".
         ("?.js", ["d/e/c.js"]),
         (".github/**", [".github/ci.yml"]),
         ("**/*.yml", []),
-        (".env", [".env"]),
-        ("{.env,a.py}", [".env", "a.py"]),
+        (".flags", [".flags"]),
+        ("{.flags,a.py}", [".flags", "a.py"]),
         ("build/**", []),
     ],
 )
@@ -92,7 +101,12 @@ def test_more_files_than_can_be_shown_are_counted(
     write_files(folder, {f"{number:04}": "" for number in range(MAX_FILES + 3)})
     output = glob(workspace, make, "*")
     assert text_of(output).endswith("0499\n[3 more files; narrow the pattern or the path]\n")
-    assert output.details == {"files": MAX_FILES + 3, "limited": True, "left_out": 0}
+    assert output.details == {
+        "files": MAX_FILES + 3,
+        "limited": True,
+        "left_out": 0,
+        "secrets_left_out": 0,
+    }
 
 
 @both
@@ -128,7 +142,7 @@ def test_the_tool_returns_its_subjects(folder: Path, workspace: Workspace) -> No
     made: Tool = GlobTool(workspace)
     call = ToolCall.create("glob", {"pattern": "*.py", "path": "./d/"})
     assert made.capability is Capability.READ
-    assert made.subjects(call) == ("d",)
+    assert made.subjects(call) == (Subject(text="d", capability=Capability.READ),)
     assert asyncio.run(made.preview(call)).text == "find *.py in d"
 
 

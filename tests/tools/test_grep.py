@@ -13,7 +13,7 @@ import pytest
 
 from steno import JsonObject, Text, ToolCall
 from steno.errors import ToolFailed
-from steno.ports import Capability, Tool, ToolOutput
+from steno.ports import Capability, Subject, Tool, ToolOutput
 from steno.tools.search import PythonEngine, SearchRequest, choose_search_engine, find_ripgrep
 from steno.tools.search_tools import GrepTool
 from steno.tools.workspace import Workspace
@@ -60,7 +60,13 @@ def test_matching_lines_are_shown_below_the_name_of_their_file(
     )
     output = grep(workspace, make, r"^def \w+\(")
     assert text_of(output) == "a/x.py\n2:def a():\n\nb.py\n1:def b():\n"
-    assert output.details == {"matches": 2, "files": 2, "limited": False, "left_out": 0}
+    assert output.details == {
+        "matches": 2,
+        "files": 2,
+        "limited": False,
+        "left_out": 0,
+        "secrets_left_out": 0,
+    }
 
 
 @both
@@ -176,8 +182,9 @@ def test_the_tool_returns_its_subjects(folder: Path, workspace: Workspace) -> No
     made: Tool = GrepTool(workspace)
     call = ToolCall.create("grep", {"pattern": "x", "path": "link/../link/a"})
     assert made.capability is Capability.READ
-    assert made.subjects(call) == ("d/a",)
-    assert made.subjects(ToolCall.create("grep", {"pattern": "x"})) == (".",)
+    assert made.subjects(call) == (Subject(text="d/a", capability=Capability.READ),)
+    (subject,) = made.subjects(ToolCall.create("grep", {"pattern": "x"}))
+    assert subject == Subject(text=".", capability=Capability.READ)
     assert asyncio.run(made.preview(call)).text == "search for x in d/a"
 
 

@@ -189,7 +189,9 @@ def test_a_blob_is_read_by_its_hash(workspace: Workspace) -> None:
     path = "blob:" + context.put_blob(bytes(range(32)) + b"one\xff\ntwo\n")
     output = read(workspace, path, context, offset=3)
     assert text_of(output) == "     3\ttwo\n"
-    assert ReadTool(workspace).subjects(ToolCall.create("read", {"path": path})) == (path,)
+    (subject,) = ReadTool(workspace).subjects(ToolCall.create("read", {"path": path}))
+    assert subject.text == path
+    assert not subject.is_protected
 
 
 def test_a_missing_blob_is_an_error(workspace: Workspace) -> None:
@@ -224,7 +226,7 @@ def test_a_call_is_about_the_real_path(workspace: Workspace, folder: Path) -> No
     (folder / "link").symlink_to("real")
     tool, call = ReadTool(workspace), ToolCall.create("read", {"path": "./link", "offset": 3})
     assert tool.capability is Capability.READ
-    assert tool.subjects(call) == ("real",)
+    assert tool.subjects(call)[0].text == "real"
     assert (
         asyncio.run(tool.preview(call)).text == f"real, up to {MAX_OUTPUT_LINES} lines from line 3"
     )

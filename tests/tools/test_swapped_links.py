@@ -15,7 +15,7 @@ from steno import ToolCall
 from steno.agent import Agent
 from steno.errors import ToolFailed
 from steno.log.conversation import Conversation
-from steno.ports import Tool, ToolOutput
+from steno.ports import Subject, Tool, ToolOutput
 from steno.testing import ScriptedProvider
 from steno.tools.edit import EditTool
 from steno.tools.read import ReadTool
@@ -36,8 +36,9 @@ both = pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES)
 def run(tool: Tool, decided: str, **arguments: Any) -> ToolOutput:
     """Run a call whose subjects were approved earlier."""
     call = ToolCall.create(tool.definition.name, arguments)
+    subject = Subject(text=decided, capability=tool.capability)
     return asyncio.run(
-        asyncio.wait_for(tool.run(call, FakeToolContext(subjects=(decided,))), LIMIT_S)
+        asyncio.wait_for(tool.run(call, FakeToolContext(subjects=(subject,))), LIMIT_S)
     )
 
 

@@ -13,7 +13,16 @@ from typing import Final, TypeVar
 
 from steno.errors import InvalidArguments, ToolFailed
 from steno.messages.call import AnyToolCall, ToolCall
-from steno.ports import PreviewKind, PreviewPart, Tool, ToolContext, default_headline
+from steno.ports import (
+    Capability,
+    PreviewKind,
+    PreviewPart,
+    Subject,
+    Tool,
+    ToolContext,
+    default_headline,
+)
+from steno.tools.workspace import Workspace
 
 T = TypeVar("T")
 
@@ -26,14 +35,28 @@ def parse_arguments(call: ToolCall, type: type[T]) -> T:
         raise ToolFailed(f"{exc}", code="invalid_arguments", place=call.name) from None
 
 
-def approved_path(tool: Tool, call: ToolCall, context: ToolContext) -> str:
-    """Return the path that was approved for a call, as `Workspace.relative` returns it.
+def path_subject(workspace: Workspace, path: str, capability: Capability) -> Subject:
+    """Return the subject of a call that reads or writes a path.
+
+    It is protected if the path may contain secrets, or if it is written and affects later runs.
+    """
+    name = workspace.relative(path)
+    real, policy = workspace.real_path(name), workspace.policy
+    is_read = capability is Capability.READ
+    is_protected = policy.is_secret(real) if is_read else policy.is_protected(real)
+    return Subject(text=name, capability=capability, is_protected=is_protected)
+
+
+def approved_subject(tool: Tool, call: ToolCall, context: ToolContext) -> Subject:
+    """Return the subject that was approved for a call.
 
     Tools use this path instead of the one in the arguments, which may now resolve to another file.
     Raises ToolFailed if the arguments are invalid.
     """
-    (path,) = tool.subjects(call) if context.subjects is None else context.subjects
-    return path if isinstance(path, str) else path.text
+    (found,) = tool.subjects(call) if context.subjects is None else context.subjects
+    if isinstance(found, Subject):
+        return found
+    return Subject(text=found, capability=tool.capability)
 
 
 def call_headline(call: AnyToolCall) -> str:

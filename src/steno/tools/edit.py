@@ -21,8 +21,14 @@ from msgspec import Meta, Struct
 from steno.errors import ToolFailed
 from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
-from steno.ports import CallPreview, Capability, ToolContext, ToolOutput
-from steno.tools.calls import approved_path, call_content, call_headline, parse_arguments
+from steno.ports import CallPreview, Capability, Subject, ToolContext, ToolOutput
+from steno.tools.calls import (
+    approved_subject,
+    call_content,
+    call_headline,
+    parse_arguments,
+    path_subject,
+)
 from steno.tools.file_change import FileChange
 from steno.tools.safe_open import path_error
 from steno.tools.text_file import TextFile, decode_text_file, describe_binary
@@ -77,23 +83,29 @@ class EditTool:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return the real path of the file."""
-        return (self._workspace.relative(parse_arguments(call, _EditArguments).path),)
+    def subjects(self, call: ToolCall) -> tuple[Subject]:
+        """Return the real path of the file, which may be protected."""
+        path = parse_arguments(call, _EditArguments).path
+        return (path_subject(self._workspace, path, self.capability),)
 
     async def preview(self, call: ToolCall) -> CallPreview:
         """Return the diff that the call would apply."""
         arguments = parse_arguments(call, _EditArguments)
-        (path,) = self.subjects(call)
-        change = await asyncio.to_thread(self._change, path, arguments)
+        (subject,) = self.subjects(call)
+        change = await asyncio.to_thread(self._change, subject.text, arguments)
         return change.preview(
             arguments.path, replaced={"old": arguments.old}, written={"new": arguments.new}
         )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Edit the file. Raises ToolFailed, without a change, if the edit is not possible."""
-        arguments, path = parse_arguments(call, _EditArguments), approved_path(self, call, context)
-        return await run_to_completion(lambda: self._change(path, arguments).apply(self._workspace))
+        arguments = parse_arguments(call, _EditArguments)
+        subject = approved_subject(self, call, context)
+        return await run_to_completion(
+            lambda: self._change(subject.text, arguments).apply(
+                self._workspace, may_be_protected=subject.is_protected
+            )
+        )
 
     def _change(self, path: str, arguments: _EditArguments) -> FileChange:
         workspace = self._workspace.strict

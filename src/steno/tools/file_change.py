@@ -64,10 +64,15 @@ class FileChange(NamedTuple):
         part = PreviewPart(PreviewKind.DIFF, self.diff.text)
         return CallPreview((part,), tuple(shown_arguments))
 
-    def apply(self, workspace: Workspace) -> ToolOutput:
-        """Write the file. Raises ToolFailed if the file has changed since the diff was computed."""
+    def apply(self, workspace: Workspace, *, may_be_protected: bool = False) -> ToolOutput:
+        """Write the file, which may be protected if the user approved that.
+
+        Raises ToolFailed if the file has changed since the diff was computed.
+        """
         expected = None if self.before is None else Fingerprint.of(self.before)
-        workspace.strict.write_file(self.path, self.after, expected=expected)
+        workspace.strict.write_file(
+            self.path, self.after, expected=expected, may_be_protected=may_be_protected
+        )
         diff, added, removed = self.diff
         text = f"{self.path} (+{added} -{removed} lines)"
         if self.before is None:

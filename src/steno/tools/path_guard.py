@@ -1,6 +1,6 @@
 """Find and undo changes of protected paths that a command made, whatever its sandbox.
 
-`begin` takes the fingerprints of all protected files in the roots, `finish` compares them after the
+`begin` takes the states of all protected files and folders in the roots, `finish` compares them after the
 command. A created file or folder is moved to a quarantine folder, never deleted; a changed or
 removed one is restored from a copy. The copies are in memory, because a command without a sandbox
 could change them elsewhere. The guard cannot know who made a change: one that a user makes while a
@@ -78,7 +78,7 @@ class ProtectedChange(NamedTuple):
     """Whether the path is again as it was before the command."""
 
 
-class Fingerprint(NamedTuple):
+class EntryState(NamedTuple):
     """The state of a protected file or folder."""
 
     kind: EntryKind
@@ -96,7 +96,7 @@ class Fingerprint(NamedTuple):
     is_fixed: bool = False
     """Whether the entry must remain the same folder, such as `.git`."""
 
-    def is_same_as(self, other: Fingerprint) -> bool:
+    def is_same_as(self, other: EntryState) -> bool:
         """Return whether both have the same kind, mode and content."""
         same = (
             self.kind is other.kind
@@ -113,7 +113,7 @@ class GuardSnapshot:
 
     def __init__(
         self,
-        items: dict[str, Fingerprint],
+        items: dict[str, EntryState],
         repositories: Mapping[str, Identity],
         *,
         state: IndexState,
@@ -151,8 +151,8 @@ class GuardSnapshot:
 class _Difference(NamedTuple):
     path: str
     kind: ChangeKind
-    before: Fingerprint | None = None
-    after: Fingerprint | None = None
+    before: EntryState | None = None
+    after: EntryState | None = None
 
 
 @final
@@ -182,7 +182,7 @@ class PathGuard:
         skipped = (str(folder.parent), *policy.own)
         self._index = ProtectedIndex(policy, skipped=skipped, now_ns=now_ns, **limit)
         self._copies = _Copies()
-        self._fingerprints: dict[str, tuple[tuple[int, ...], Fingerprint]] = {}
+        self._states: dict[str, tuple[tuple[object, ...], EntryState]] = {}
         self._open_snapshots: WeakSet[GuardSnapshot] = WeakSet()
 
     def begin(self, *, should_stop: Callable[[], bool] = lambda: False) -> GuardSnapshot:
@@ -193,7 +193,7 @@ class PathGuard:
         if self._index.pin(pins):
             state = self._index.refresh(should_stop)
         self._policy.add_found(self._index.found_paths())
-        items, repositories = self._take_fingerprints(keeps_copies=True)
+        items, repositories = self._take_states(keeps_copies=True)
         self._copies.keep_only({item.digest for item in items.values()})
         snapshot = GuardSnapshot(
             items,
@@ -277,85 +277,85 @@ class PathGuard:
             return False
         return True
 
-    # -- fingerprints ------------------------------------------------------------------------
+    # -- states ------------------------------------------------------------------------------
 
-    def _take_fingerprints(
+    def _take_states(
         self, *, keeps_copies: bool
-    ) -> tuple[dict[str, Fingerprint], dict[str, Identity]]:
-        """Return the fingerprints of all protected entries, and the bare repositories."""
-        items: dict[str, Fingerprint] = {}
+    ) -> tuple[dict[str, EntryState], dict[str, Identity]]:
+        """Return the states of all protected entries, and the bare repositories."""
+        items: dict[str, EntryState] = {}
         repositories: dict[str, Identity] = {}
         for path, record in self._index.held_records():
             if record.is_bare_repository:
                 repositories[path] = record.identity
             if record.is_held:
                 is_fixed = record.given_zone is GIT
-                found = self._fingerprint(path, keeps_copies=keeps_copies, is_fixed=is_fixed)
+                found = self._state_of(path, keeps_copies=keeps_copies, is_fixed=is_fixed)
                 if found is not None:
                     items[path] = found
             for name in record.entries:
                 below = f"{path.rstrip('/')}/{name}"
-                found = self._fingerprint(below, keeps_copies=keeps_copies)
+                found = self._state_of(below, keeps_copies=keeps_copies)
                 if found is not None:
                     items[below] = found
-        self._fingerprints = {
-            path: kept for path, kept in self._fingerprints.items() if path in items
-        }
+        self._states = {path: kept for path, kept in self._states.items() if path in items}
         return items, repositories
 
-    def _fingerprint(
+    def _state_of(
         self, path: str, *, keeps_copies: bool, is_fixed: bool = False
-    ) -> Fingerprint | None:
+    ) -> EntryState | None:
         try:
             found = os.lstat(path)
         except OSError:
             return None
+        above = self._index.folders.get(parent_of(path))
+        parent = None if above is None else above.identity
         stamp = (
             *(found.st_dev, found.st_ino, found.st_ctime_ns, found.st_mtime_ns, found.st_size),
-            *(found.st_mode, is_fixed),
+            *(found.st_mode, is_fixed, parent),
         )
-        kept = self._fingerprints.get(path)
+        kept = self._states.get(path)
         is_current = kept is not None and kept[0] == stamp
         if kept is not None and is_current and (not keeps_copies or self._copies.has(kept[1])):
             return kept[1]
         read_ns = self._now_ns()
-        fingerprint = self._read_fingerprint(path, found, keeps_copies, is_fixed)
-        if read_ns - found.st_ctime_ns > UNSETTLED_NS:
-            self._fingerprints[path] = (stamp, fingerprint)
-        else:
-            self._fingerprints.pop(path, None)
-        return fingerprint
-
-    def _read_fingerprint(
-        self, path: str, found: os.stat_result, keeps_copies: bool, is_fixed: bool
-    ) -> Fingerprint:
-        above = self._index.folders.get(parent_of(path))
-        fingerprint = Fingerprint(
+        state = EntryState(
             kind=kind_of(found.st_mode),
             identity=(found.st_dev, found.st_ino),
-            parent=None if above is None else above.identity,
+            parent=parent,
             mode=stat.S_IMODE(found.st_mode),
             owner=(found.st_uid, found.st_gid),
             links=found.st_nlink,
             size=found.st_size,
             is_fixed=is_fixed,
         )
-        match fingerprint.kind:
+        state = self._read_content(path, state, found, keeps_copies=keeps_copies)
+        if read_ns - found.st_ctime_ns > UNSETTLED_NS:
+            self._states[path] = (stamp, state)
+        else:
+            self._states.pop(path, None)
+        return state
+
+    def _read_content(
+        self, path: str, state: EntryState, found: os.stat_result, *, keeps_copies: bool
+    ) -> EntryState:
+        """Return a state with the digest of the file or the target of the link."""
+        match state.kind:
             case EntryKind.LINK:
                 with suppress(OSError):
-                    return fingerprint._replace(target=str(Path(path).readlink()))
+                    return state._replace(target=str(Path(path).readlink()))
             case EntryKind.FILE:
                 data = read_file(path, MAX_DIGEST_BYTES)
                 if data is None:
                     times = f"{found.st_ino}:{found.st_size}:{found.st_ctime_ns}"
-                    return fingerprint._replace(digest=f"unread:{times}")
+                    return state._replace(digest=f"unread:{times}")
                 digest = hashlib.sha256(data).hexdigest()
                 if keeps_copies:
                     self._copies.add(digest, data)
-                return fingerprint._replace(digest=digest)
+                return state._replace(digest=digest)
             case _:
                 pass
-        return fingerprint
+        return state
 
     # -- paths that names do not tell --------------------------------------------------------
 
@@ -392,7 +392,7 @@ class PathGuard:
     def _differences(self, snapshot: GuardSnapshot) -> list[_Difference]:
         """Return the differences to a snapshot, without those inside of other ones."""
         before = snapshot.items
-        after, repositories = self._take_fingerprints(keeps_copies=False)
+        after, repositories = self._take_states(keeps_copies=False)
         moved = _find_moved(before, after)
         found: list[_Difference] = []
         for path in sorted(after.keys() | before.keys(), key=lambda path: path.split("/")):
@@ -501,7 +501,7 @@ class PathGuard:
             return False
         return True
 
-    def _restore_entry(self, path: str, before: Fingerprint) -> bool:
+    def _restore_entry(self, path: str, before: EntryState) -> bool:
         name = name_of(path)
         data = self._copies.get(before.digest)
         with self._quarantine.open_parent(path) as folder:
@@ -520,7 +520,7 @@ class PathGuard:
                     return True
         return False
 
-    def _restore_mode(self, path: str, before: Fingerprint) -> bool:
+    def _restore_mode(self, path: str, before: EntryState) -> bool:
         name = name_of(path)
         with self._quarantine.open_parent(path) as folder:
             try:
@@ -561,7 +561,7 @@ def _is_by_others(each: _Difference) -> bool:
 
 
 def _find_moved(
-    before: Mapping[str, Fingerprint], after: Mapping[str, Fingerprint]
+    before: Mapping[str, EntryState], after: Mapping[str, EntryState]
 ) -> dict[str, str]:
     """Return the old paths of entries whose enclosing folder was moved, by their new paths.
 
@@ -594,7 +594,7 @@ def _find_moved(
 
 
 def _are_same_below(
-    before: Mapping[str, Fingerprint], old: str, after: Mapping[str, Fingerprint], new: str
+    before: Mapping[str, EntryState], old: str, after: Mapping[str, EntryState], new: str
 ) -> bool:
     olds = {path[len(old) :]: item for path, item in before.items() if path.startswith(f"{old}/")}
     news = {path[len(new) :]: item for path, item in after.items() if path.startswith(f"{new}/")}
@@ -689,7 +689,7 @@ class _Copies:
             self._data[digest] = data
             self._size += len(data)
 
-    def has(self, item: Fingerprint) -> bool:
+    def has(self, item: EntryState) -> bool:
         """Return whether nothing more can be kept of an entry."""
         return (
             item.kind is not EntryKind.FILE

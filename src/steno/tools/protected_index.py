@@ -143,9 +143,10 @@ class ProtectedIndex:
 
         Return whether they have changed, so that the index must be refreshed.
         """
-        if zones == self._pinned:
+        pinned = self._pinned
+        changed = [path for path in {*pinned, *zones} if pinned.get(path) is not zones.get(path)]
+        if not changed:
             return False
-        changed = {path for path, _ in self._pinned.items() ^ zones.items()}
         for path in changed:
             self.folders.pop(path, None)
             self.folders.pop(os.path.dirname(path), None)  # noqa: PTH120 - a str

@@ -439,14 +439,20 @@ class PathPolicy:
         self._secret_locations = _both_spellings(secrets)
         self._own_keys = frozenset(map(_fold_path, self.own))
         self._locked_keys = frozenset(map(_fold_path, self.locked_locations))
-        self._secret_keys = frozenset(map(_fold_path, self._secret_locations))
-        self._extra_keys = frozenset(map(_fold_path, self._found.extra))
+        linked = [
+            os.path.realpath(path)
+            for path in (*self._found.secrets, *self._secrets_at_top())
+            if os.path.islink(path)  # noqa: PTH114 - a str
+        ]
+        self._secret_keys = frozenset(map(_fold_path, (*self._secret_locations, *linked)))
+        self._linked = tuple(self._linked_at_top())
+        self._extra_keys = frozenset(map(_fold_path, (*self._found.extra, *self._linked)))
         self._folders: dict[str, _Place] = {}
 
     def add_found(self, found: FoundPaths) -> None:
         """Set the paths that the latest walk through the roots found."""
         if found.extra != self._found.extra:
-            self._extra_keys = frozenset(map(_fold_path, found.extra))
+            self._extra_keys = frozenset(map(_fold_path, (*found.extra, *self._linked)))
             self._folders = {}
         self._found = found
 
@@ -549,8 +555,7 @@ class PathPolicy:
         shown = [
             path
             for path in dict.fromkeys(real)
-            if not any(root == path or root.startswith(f"{path}/") for root in self.roots)
-            and os.path.lexists(path)
+            if not self._contains_root(path) and os.path.lexists(path)
         ]
         return tuple(map(Path, _without_inner(shown)))
 
@@ -568,6 +573,19 @@ class PathPolicy:
                     for inner in _list_folder(path):
                         if zone.child(fold_name(inner)) is LOCKED:
                             yield f"{path}/{inner}"
+
+    def _linked_at_top(self) -> Iterator[str]:
+        """Yield the targets of protected links at the top of each root, and of links to hooks."""
+        for path in self._protected_at_top():
+            hooks = _list_folder(path) if path.endswith("/hooks") else []
+            for each in (path, *[f"{path}/{name}" for name in hooks]):
+                if os.path.islink(each):  # noqa: PTH114 - a str
+                    target = os.path.realpath(each)
+                    if self._is_in_root(target) and not self._contains_root(target):
+                        yield target
+
+    def _contains_root(self, path: str) -> bool:
+        return any(root == path or root.startswith(f"{path}/") for root in self.roots)
 
     def _secrets_at_top(self) -> Iterator[str]:
         for root in self.roots:

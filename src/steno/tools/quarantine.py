@@ -255,7 +255,7 @@ def _copy_entry(folder: int, name: str, place: Path, budget: _Budget) -> None:
             if data is None:
                 raise _TooLargeError
             place.write_bytes(data)
-            place.chmod(found.st_mode & 0o700)
+            place.chmod(found.st_mode & 0o777)  # the quarantine itself is private
         case EntryKind.FOLDER:
             budget.spend(0)
             place.mkdir(mode=0o700)
@@ -265,6 +265,7 @@ def _copy_entry(folder: int, name: str, place: Path, budget: _Budget) -> None:
                     _copy_entry(below, each, place / each, budget)
             finally:
                 os.close(below)
+            place.chmod(found.st_mode & 0o777 | stat.S_IRWXU)
         case EntryKind.OTHER:
             raise _TooLargeError
 
@@ -293,8 +294,9 @@ def move_into(source: Path, name: str, folder: int) -> None:
             os.mkdir(name, 0o700, dir_fd=folder)
             below = os.open(name, OPEN_FOLDER_FLAGS, dir_fd=folder)
             try:
-                for each in source.iterdir():
+                for each in list(source.iterdir()):
                     move_into(each, each.name, below)
+                os.fchmod(below, stat.S_IMODE(source.stat().st_mode))
             finally:
                 os.close(below)
             source.rmdir()

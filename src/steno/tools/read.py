@@ -12,8 +12,8 @@ from steno.errors import Damaged, Missing, ToolFailed
 from steno.messages.call import ToolCall
 from steno.messages.content import Image, ImageData
 from steno.messages.tool import ToolDefinition
-from steno.ports import CallPreview, Capability, PrepareImage, ToolContext, ToolOutput
-from steno.tools.calls import approved_path, call_headline, parse_arguments
+from steno.ports import CallPreview, Capability, PrepareImage, Subject, ToolContext, ToolOutput
+from steno.tools.calls import approved_subject, call_headline, parse_arguments, path_subject
 from steno.tools.safe_open import path_error
 from steno.tools.text_file import (
     TextFile,
@@ -77,14 +77,17 @@ class ReadTool:
         self._workspace = workspace
         self._prepare_image = prepare_image
 
-    def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return the real path of the file, or the name of the blob."""
+    def subjects(self, call: ToolCall) -> tuple[Subject]:
+        """Return the real path of the file, which may contain secrets, or the name of the blob."""
         path = parse_arguments(call, _ReadArguments).path
-        return (path if _BLOB_PATH.fullmatch(path) else self._workspace.relative(path),)
+        if _BLOB_PATH.fullmatch(path):
+            return (Subject(text=path, capability=self.capability),)
+        return (path_subject(self._workspace, path, self.capability),)
 
     async def preview(self, call: ToolCall) -> CallPreview:
         """Return the file and the lines that would be read."""
-        arguments, (name,) = parse_arguments(call, _ReadArguments), self.subjects(call)
+        arguments, (subject,) = parse_arguments(call, _ReadArguments), self.subjects(call)
+        name = subject.text
         if not _BLOB_PATH.fullmatch(arguments.path):
             (await asyncio.to_thread(self._workspace.strict.open_file, name)).close()
         return CallPreview.of(
@@ -97,7 +100,8 @@ class ReadTool:
 
         Raises ToolFailed if the file is missing or too large, or is neither text nor an image.
         """
-        arguments, name = parse_arguments(call, _ReadArguments), approved_path(self, call, context)
+        arguments = parse_arguments(call, _ReadArguments)
+        name = approved_subject(self, call, context).text
         return await asyncio.to_thread(self._run, arguments, name, context)
 
     def _run(self, arguments: _ReadArguments, name: str, context: ToolContext) -> ToolOutput:

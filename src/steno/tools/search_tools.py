@@ -12,8 +12,8 @@ from msgspec import Meta, Struct
 from steno.errors import InvalidValue, ToolFailed
 from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
-from steno.ports import CallPreview, Capability, ToolContext, ToolOutput
-from steno.tools.calls import approved_path, call_headline, parse_arguments
+from steno.ports import CallPreview, Capability, Subject, ToolContext, ToolOutput
+from steno.tools.calls import approved_subject, call_headline, parse_arguments, path_subject
 from steno.tools.path_patterns import asks_for_hidden_names, build_filter_below, printable_name
 from steno.tools.search import (
     SEARCH_TIME_LIMIT_S,
@@ -57,9 +57,10 @@ class SearchTool:
         self.capability = Capability.READ
         self.rule_aliases: Final = ("read",)
 
-    def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return the real path of the file or folder to search."""
-        return (self._workspace.relative(parse_arguments(call, self._arguments).path),)
+    def subjects(self, call: ToolCall) -> tuple[Subject]:
+        """Return the real path of the file or folder to search, which may contain secrets."""
+        path = parse_arguments(call, self._arguments).path
+        return (path_subject(self._workspace, path, self.capability),)
 
     async def preview(self, call: ToolCall) -> CallPreview:
         """Return the pattern and the path."""
@@ -83,32 +84,59 @@ class SearchTool:
 
 @final
 class _SearchFilter:
-    """Selects the files to search, and counts the files that a permission rule excludes.
+    """Selects the files to search, and counts those that are left out.
 
-    The count reveals nothing about the content of files, since they are excluded before the search.
-    The constructor raises ToolFailed if the pattern is invalid.
+    A permission rule excludes files, and files that may contain secrets are left out unless the
+    search is for one of them by its path. The counts reveal nothing about the content of files,
+    since they are left out before the search. The constructor raises ToolFailed if the pattern is
+    invalid.
     """
 
-    def __init__(self, under: str, pattern: str, context: ToolContext) -> None:
+    def __init__(
+        self, under: str, pattern: str, *, workspace: Workspace, context: ToolContext
+    ) -> None:
         try:
             self._is_wanted = build_filter_below(under, pattern)
         except InvalidValue as exc:
             raise ToolFailed(exc.message, code=exc.code, place=exc.place) from exc
         self._is_denied = context.is_denied
+        self._workspace = workspace
+        self._includes_secrets = workspace.policy.is_secret(workspace.real_path(under))
         self.left_out = 0
+        self.secrets_left_out = 0
 
     def __call__(self, name: str) -> bool:
         if not self._is_wanted(name):
             return False
-        is_denied = self._is_denied(name)
-        self.left_out += is_denied
-        return not is_denied
+        if self._is_denied(name):
+            self.left_out += 1
+            return False
+        if self._includes_secrets:
+            return True
+        is_secret = self._workspace.policy.is_secret(self._workspace.real_path(name))
+        self.secrets_left_out += is_secret
+        return not is_secret
+
+    @property
+    def details(self) -> dict[str, int]:
+        """The numbers of files that were left out, for the details of the result."""
+        return {"left_out": self.left_out, "secrets_left_out": self.secrets_left_out}
 
     @property
     def notes(self) -> list[str]:
-        """A note for the model with the number of excluded files; empty if no file is excluded."""
-        files = "1 file" if self.left_out == 1 else f"{self.left_out:,} files"
-        return [f"[{files} left out by a permission rule]"] if self.left_out else []
+        """Notes for the model with the numbers of files that were left out."""
+        notes: list[str] = []
+        if self.left_out:
+            notes.append(f"[{_count_files(self.left_out)} left out by a permission rule]")
+        if count := self.secrets_left_out:
+            what = "it" if count == 1 else "they"
+            files = _count_files(count)
+            notes.append(f"[{files} left out: {what} may contain secrets; `path` can name one]")
+        return notes
+
+
+def _count_files(count: int) -> str:
+    return "1 file" if count == 1 else f"{count:,} files"
 
 
 async def _build_output(
@@ -161,9 +189,12 @@ class GlobTool(SearchTool):
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Search, and list the files up to the limit."""
-        arguments, under = parse_arguments(call, _GlobArguments), approved_path(self, call, context)
+        arguments = parse_arguments(call, _GlobArguments)
+        under = approved_subject(self, call, context).text
         await asyncio.to_thread(check_exists, self._workspace, under)
-        search_filter = _SearchFilter(under, arguments.pattern, context)
+        search_filter = _SearchFilter(
+            under, arguments.pattern, workspace=self._workspace, context=context
+        )
         async with self._time_limit("the path"):
             hidden = asks_for_hidden_names(arguments.pattern)
             names = await self._engine.files(under, hidden=hidden)
@@ -171,7 +202,7 @@ class GlobTool(SearchTool):
             lambda: [*map(printable_name, filter(search_filter, names))]
         )
         limited = len(found) > MAX_FILES
-        details = {"files": len(found), "limited": limited, "left_out": search_filter.left_out}
+        details = {"files": len(found), "limited": limited, **search_filter.details}
         shown = found[:MAX_FILES]
         if limited:
             rest = len(found) - MAX_FILES
@@ -237,13 +268,16 @@ class GrepTool(SearchTool):
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Search, and show the matches up to the limit."""
-        arguments, under = parse_arguments(call, _GrepArguments), approved_path(self, call, context)
+        arguments = parse_arguments(call, _GrepArguments)
+        under = approved_subject(self, call, context).text
         await asyncio.to_thread(check_exists, self._workspace, under)
         if len(arguments.pattern) > _MAX_PATTERN_CHARACTERS:
             message = f"the pattern has more than {_MAX_PATTERN_CHARACTERS:,} characters"
             raise ToolFailed(message, code="pattern_too_long", place="pattern")
         glob = "*" if arguments.glob is None else arguments.glob
-        search_filter = await asyncio.to_thread(_SearchFilter, under, glob, context)
+        search_filter = await asyncio.to_thread(
+            _SearchFilter, under, glob, workspace=self._workspace, context=context
+        )
         search = SearchRequest(
             pattern=arguments.pattern.replace(
                 "\0", r"\x00"
@@ -260,7 +294,7 @@ class GrepTool(SearchTool):
             aclosing(self._engine.search(search)) as results,
         ):
             lines, details = await _FORMATTERS[arguments.mode](results, arguments)
-        details |= {"left_out": search_filter.left_out}
+        details |= search_filter.details
         notes = search_filter.notes
         if isinstance(self._engine, PythonEngine):
             notes.append(_PYTHON_NOTE)

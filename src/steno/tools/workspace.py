@@ -21,6 +21,7 @@ from typing import BinaryIO, Final, NamedTuple, TypeAlias, TypeVar, final
 
 from steno.errors import InvalidValue, ToolFailed, Unavailable
 from steno.lazy_task import start_task
+from steno.tools.protected_paths import PathPolicy
 from steno.tools.safe_open import (
     CREATE_FILE_FLAGS,
     MAX_DEPTH,
@@ -63,10 +64,13 @@ class Workspace:
     of the file system. Methods may block, and may be called from any thread.
     """
 
-    def __init__(self, roots: _FolderPath | Iterable[_FolderPath]) -> None:
+    def __init__(
+        self, roots: _FolderPath | Iterable[_FolderPath], *, policy: PathPolicy | None = None
+    ) -> None:
         """Create a workspace of existing folders.
 
-        Raises InvalidValue if a folder cannot be used, and Unavailable if the platform lacks the
+        `policy` decides which paths are protected or secret; without it, the default list applies,
+        with the home folder of this process. Raises InvalidValue if a folder cannot be used, and Unavailable if the platform lacks the
         required system calls.
         """
         needed = {os.open, os.stat, os.access, os.mkdir, os.readlink, os.rename}
@@ -77,6 +81,7 @@ class Workspace:
         if not folders:
             raise _root_error("at least one folder is required", code="no_folder")
         self.roots: Final = tuple(map(_resolve_root, folders))
+        self.policy: Final = policy or PathPolicy(self.roots, environ=os.environ)
         self._base: Final = self.root.parts[1:]
         # A folder inside another is reached through the outer one, because a model can change the
         # path between them. A model can change nothing above the outermost folders.
@@ -119,6 +124,10 @@ class Workspace:
     def relative_of_real_path(self, real: str) -> str:
         """Return the canonical spelling of an absolute path that is known to be real."""
         return self._relative_name(Path(real).parts[1:])
+
+    def real_path(self, name: str) -> str:
+        """Return the absolute real path of a canonical spelling."""
+        return str(self.root / name)
 
     def files(
         self, under: str = ".", *, should_enter: Callable[[str], bool] = lambda folder: True
@@ -188,14 +197,26 @@ class Workspace:
         with explain_os_errors(path), self._open_path(path) as place:
             return not place.rest or _stat_or_none(place) is not None
 
-    def write_file(self, path: str, data: bytes, *, expected: Fingerprint | None) -> None:
+    def write_file(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        expected: Fingerprint | None,
+        may_be_protected: bool = False,
+    ) -> None:
         """Write a file atomically, and record the content as read.
 
         `expected` identifies the content to replace; None if the file must not exist yet. Missing
-        folders are created, and an existing file retains its mode. Other hard links to the same
+        folders are created, and an existing file retains its mode. `may_be_protected` says that the
+        user has approved the change of a protected path. Other hard links to the same
         file, perhaps outside of the workspace, retain the old content.
         """
         with explain_os_errors(path), self._open_path(path) as place:
+            # The real path of the open folder: nothing can be swapped after this check.
+            if not may_be_protected and self.policy.is_protected("/" + "/".join(place.names)):
+                message = "the path is protected; each change needs approval"
+                raise path_error(path, message, code="protected_path")
             with _create_parent_folders(place) as folder:
                 target = ResolvedPath(place.folder_names, folder, place.rest[-1:])
                 _replace_file(target, path, data, expected=expected)

@@ -9,8 +9,14 @@ from msgspec import Meta, Struct
 
 from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
-from steno.ports import CallPreview, Capability, ToolContext, ToolOutput
-from steno.tools.calls import approved_path, call_content, call_headline, parse_arguments
+from steno.ports import CallPreview, Capability, Subject, ToolContext, ToolOutput
+from steno.tools.calls import (
+    approved_subject,
+    call_content,
+    call_headline,
+    parse_arguments,
+    path_subject,
+)
 from steno.tools.file_change import FileChange
 from steno.tools.text_file import TextFile, decode_text_file
 from steno.tools.workspace import Workspace, run_to_completion
@@ -47,22 +53,26 @@ class WriteTool:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
 
-    def subjects(self, call: ToolCall) -> tuple[str, ...]:
-        """Return the real path of the file."""
-        return (self._workspace.relative(parse_arguments(call, _WriteArguments).path),)
+    def subjects(self, call: ToolCall) -> tuple[Subject]:
+        """Return the real path of the file, which may be protected."""
+        path = parse_arguments(call, _WriteArguments).path
+        return (path_subject(self._workspace, path, self.capability),)
 
     async def preview(self, call: ToolCall) -> CallPreview:
         """Return the diff between the current and the new content."""
         arguments = parse_arguments(call, _WriteArguments)
-        (path,) = self.subjects(call)
-        change = await asyncio.to_thread(self._change, path, arguments.content)
+        (subject,) = self.subjects(call)
+        change = await asyncio.to_thread(self._change, subject.text, arguments.content)
         return change.preview(arguments.path, replaced={}, written={"content": arguments.content})
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Write the file. Raises ToolFailed, without a change, if that is not possible."""
-        arguments, path = parse_arguments(call, _WriteArguments), approved_path(self, call, context)
+        arguments = parse_arguments(call, _WriteArguments)
+        subject = approved_subject(self, call, context)
         return await run_to_completion(
-            lambda: self._change(path, arguments.content).apply(self._workspace)
+            lambda: self._change(subject.text, arguments.content).apply(
+                self._workspace, may_be_protected=subject.is_protected
+            )
         )
 
     def _change(self, path: str, content: str) -> FileChange:
