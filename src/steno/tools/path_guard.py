@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
+from threading import Lock
 from typing import Final, NamedTuple, final
 from weakref import WeakSet
 
@@ -159,7 +160,7 @@ class _Difference(NamedTuple):
 class PathGuard:
     """Finds and undoes changes of the protected paths of one policy.
 
-    Methods block; call them in a thread, one at a time.
+    Methods block, and may be called from any thread.
     """
 
     def __init__(
@@ -184,9 +185,17 @@ class PathGuard:
         self._copies = _Copies()
         self._states: dict[str, tuple[tuple[object, ...], EntryState]] = {}
         self._open_snapshots: WeakSet[GuardSnapshot] = WeakSet()
+        self._lock = Lock()
 
     def begin(self, *, should_stop: Callable[[], bool] = lambda: False) -> GuardSnapshot:
-        """Return the state of all protected paths, and tell it to the policy."""
+        """Return the state of all protected paths, and tell it to the policy.
+
+        `should_stop` is called from time to time; the snapshot is incomplete if it returns true.
+        """
+        with self._lock:
+            return self._begin(should_stop)
+
+    def _begin(self, should_stop: Callable[[], bool]) -> GuardSnapshot:
         self._policy.refresh()
         state = self._index.refresh(should_stop)
         pins = self._find_pins()
@@ -224,6 +233,37 @@ class PathGuard:
         `enforced` says that a sandbox made the existing protected paths read-only for the command,
         so that somebody else has made changes of these.
         """
+        with self._lock:
+            return self._finish(snapshot, allowed, enforced=enforced, should_stop=should_stop)
+
+    def restore_from_quarantine(self, change: ProtectedChange) -> bool:
+        """Put the new version of a path back in its place, after the user has approved it.
+
+        Return whether this was possible: another entry may be there, unless it is the old version.
+        """
+        if change.quarantine is None:
+            return False
+        path = str(change.path)
+        try:
+            with self._quarantine.open_parent(path) as folder:
+                name = name_of(path)
+                if change.kind is not ChangeKind.CHANGED and exists_in(folder, name):
+                    if change.kind is ChangeKind.CREATED:
+                        return False
+                    self._quarantine.move_away(path)
+                move_into(change.quarantine, name, folder)
+        except OSError:
+            return False
+        return True
+
+    def _finish(
+        self,
+        snapshot: GuardSnapshot,
+        allowed: Iterable[str | Path],
+        *,
+        enforced: bool,
+        should_stop: Callable[[], bool],
+    ) -> tuple[ProtectedChange, ...]:
         allowed_paths = {*map(str, allowed), *snapshot.accepted}
         changes: dict[str, ProtectedChange] = {}
         for _ in range(_MAX_ROUNDS):
@@ -256,26 +296,6 @@ class PathGuard:
                 if each.path in changes:
                     changes[each.path] = changes[each.path]._replace(is_restored=False)
         return tuple(changes.values())
-
-    def restore_from_quarantine(self, change: ProtectedChange) -> bool:
-        """Put the new version of a path back in its place, after the user has approved it.
-
-        Return whether this was possible: another entry may be there, unless it is the old version.
-        """
-        if change.quarantine is None:
-            return False
-        path = str(change.path)
-        try:
-            with self._quarantine.open_parent(path) as folder:
-                name = name_of(path)
-                if change.kind is not ChangeKind.CHANGED and exists_in(folder, name):
-                    if change.kind is ChangeKind.CREATED:
-                        return False
-                    self._quarantine.move_away(path)
-                move_into(change.quarantine, name, folder)
-        except OSError:
-            return False
-        return True
 
     # -- states ------------------------------------------------------------------------------
 
