@@ -44,6 +44,7 @@ _OPTIONAL_PACKAGES: Final = {
     "genai-prices": ("prices", "provides the prices of models"),
     "opentelemetry-api": ("telemetry", "traces runs"),
     "rs-bpe": ("tokens", "counts tokens exactly"),
+    "tree-sitter-bash": ("shell", "reads shell commands, for permission rules"),
     "pillow": ("images", "prepares images for models"),
     "rapidocr": ("ocr", "recognises text in images"),
     "tesserocr": ("tesseract", "recognises text in images, with Tesseract"),

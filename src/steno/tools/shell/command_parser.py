@@ -1,301 +1,618 @@
-"""Split a command line into the simple commands that permission rules match.
+"""Parse a command line into the simple commands that permission rules match.
 
-The line is parsed as a shell parses it, word by word. Constructs that hide which commands would run
-(substitutions, here-documents, loops, functions, variables as commands) make the whole line
-unknown. This module runs no commands.
+    git status && rm -rf "x" | cat 2>&1 > log     "git status", "rm -rf x", "cat" with "> log"
 
-    git status && rm -rf "x" | cat 2>&1 > log     "git status", "rm -rf x", "cat", "> log"
+The line is read twice: `command_lexer` reads tokens from the text, `command_tree` reads them with
+the grammar of tree-sitter-bash. If both find the same tokens in the same commands, this module
+builds the commands, with the words, redirections and working directories that bash will use. A line
+that one of them does not understand, or that they read differently, is unsure: it has a reason
+and no commands. Constructs that hide which commands run (substitutions, loops, functions,
+variables as commands) are unsure by design. This module runs no commands.
 
-A redirection is a separate subject, so that a rule for `echo` does not cover the file that `echo`
-writes to. A command that follows assignments yields two subjects, with and without the assignments:
-a rule that denies `rm` also denies `A=1 rm`, and a rule that allows `make` does not allow
-`CC=evil make`. `sudo`, `env` and similar prefixes remain part of the command, so rules must include
+The result holds for `bash -c LINE` if bash starts in the physical path of a folder, with an
+environment without BASH_ENV, BASHOPTS, SHELLOPTS, CDPATH, GLOBIGNORE, POSIXLY_CORRECT and exported
+functions. `sudo`, `env` and similar prefixes remain part of the command, so rules must include
 them.
 """
 
 from __future__ import annotations
 
+import posixpath
 import re
-import shlex
-from collections.abc import Iterator
-from itertools import dropwhile
+from collections.abc import Callable, Iterator, Mapping
+from itertools import dropwhile, islice
 from typing import Final, NamedTuple
+
+from steno.tools.shell.command_lexer import (
+    LexedWord,
+    Token,
+    TokenKind,
+    Unreadable,
+    UnsureReason,
+    read_tokens,
+)
+from steno.tools.shell.command_tree import TreeToken, byte_offsets, find_language, read_tree
 
 UNKNOWN_PREFIX: Final = "\n"
 """The prefix of a line that cannot be parsed."""
+MAX_TOKENS: Final = 10_000
+MAX_DEPTH: Final = 16
+"""The number of groups and subshells that may be inside each other."""
+MAX_FOLDERS: Final = 8
+"""The number of working directories to keep track of."""
+
+# -- the result -----------------------------------------------------------------------------------
+
+
+class ShellWord(NamedTuple):
+    """A word of a command."""
+
+    text: str
+    """The canonical spelling: without quotes that have no effect; as written if bash expands it."""
+    value: str | None
+    """The literal value, or None if it depends on variables, files or the user."""
+    may_be_option: bool
+    """Whether an argument that begins with `-` can result from the word."""
+
+
+class Redirection(NamedTuple):
+    """A file that a command reads or writes."""
+
+    operator: str
+    """One of `<`, `>`, `>>` and `<>`."""
+    target: ShellWord
+    descriptor: int | None
+    """The number in front of the operator, or None."""
+
+
+class SimpleCommand(NamedTuple):
+    """A command without operators. A command without words assigns variables or opens files."""
+
+    words: tuple[ShellWord, ...]
+    assignments: tuple[ShellWord, ...]
+    """The assignments in front of the command. Without words, they hold for the rest of the line."""
+    redirections: tuple[Redirection, ...]
+    """All but duplicated descriptors, here-strings and `/dev/null`."""
+    folders: tuple[str, ...] | None
+    """The working directories in which the command may run, relative to that of the line.
+
+    None if they are unknown. `..` appears at the start of a folder only.
+    """
+
+
+class CommandLine(NamedTuple):
+    """A command line as understood: commands, or the reason why there are none."""
+
+    commands: tuple[SimpleCommand, ...]
+    """The commands in the order of the text; empty if the line is unsure."""
+    unsure: UnsureReason
+    """Why the line is not understood; empty (and false) if it is."""
+    guesses: tuple[str, ...]
+    """Possible commands of an unsure line, for rules that deny."""
+
+
+def parse_command_line(text: str) -> CommandLine:
+    """Return the commands of a line, or the reason why it is unsure. Takes linear time."""
+    try:
+        return CommandLine(_read_commands(text), UnsureReason.NONE, ())
+    except Unreadable as exc:
+        return CommandLine((), exc.reason, tuple(dict.fromkeys(_guess_commands(text))))
+
+
+def split_commands(text: str) -> tuple[str, ...]:
+    """Return the simple commands and redirections of a command line in canonical spelling.
+
+    A redirection is a separate subject, so that a rule for `echo` does not cover the file that
+    `echo` writes to. A command that follows assignments yields two subjects, with and without the
+    assignments: a rule that denies `rm` also denies `A=1 rm`, and a rule that allows `make` does not
+    allow `CC=evil make`.
+
+    If the line is unsure, the first subject is `UNKNOWN_PREFIX` followed by the whole line.
+    The next subjects are guesses at the commands, so that deny rules can match them. An allow rule
+    covers the first subject only if it covers every command.
+    """
+    line = parse_command_line(text)
+    if line.unsure:
+        return (UNKNOWN_PREFIX + text, *line.guesses)
+    return tuple(subject for command in line.commands for subject in _subjects(command))
+
+
+def _subjects(command: SimpleCommand) -> Iterator[str]:
+    words = [word.text for word in command.words]
+    if words or command.assignments:
+        yield " ".join([*(word.text for word in command.assignments), *words])
+    if words and command.assignments:
+        yield " ".join(words)
+    for redirection in command.redirections:
+        yield f"{redirection.operator} {redirection.target.text}"
+
+
+# -- both readings --------------------------------------------------------------------------------
+
+
+def _read_commands(text: str) -> tuple[SimpleCommand, ...]:
+    """Return the commands. Raises Unreadable."""
+    if find_language() is None:
+        raise Unreadable(UnsureReason.PARSER_MISSING)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise Unreadable(UnsureReason.NOT_UNICODE) from None
+    # The grammar, which is C code, only receives text that our own reader accepts.
+    tokens = list(islice(read_tokens(text), MAX_TOKENS + 1))
+    if len(tokens) > MAX_TOKENS:
+        raise Unreadable(UnsureReason.TOO_LONG)
+    reader = _CommandReader(tokens)
+    commands = reader.read()
+    if not _is_same_reading(text, reader.roles, read_tree(text)):
+        raise Unreadable(UnsureReason.DISAGREEMENT)
+    return commands
+
+
+class _Role(NamedTuple):
+    """A token as our reader understands it."""
+
+    token: Token
+    role: str
+    """The role that `TreeToken` has."""
+    command: int
+    """The number of the command that the word belongs to, or -1."""
+
+
+def _is_same_reading(text: str, roles: list[_Role], tree: list[TreeToken]) -> bool:
+    """Return whether both readings have the same tokens, and the same words in each command."""
+    if len(roles) != len(tree):
+        return False
+    offsets = range(len(text) + 1) if text.isascii() else byte_offsets(text)
+    tree_commands: dict[int, int] = {}
+    for ours, theirs in zip(roles, tree, strict=True):
+        place = (offsets[ours.token.start], offsets[ours.token.end], ours.role)
+        if place != theirs[:3]:
+            return False
+        # Numbers and places of commands both grow, so they agree if they change together.
+        if tree_commands.setdefault(theirs.command, ours.command) != ours.command:
+            return False
+    return len(set(tree_commands.values())) == len(tree_commands)
+
+
+# -- working directories --------------------------------------------------------------------------
+
+_Folders = frozenset[str] | None
+
+
+class _Flow(NamedTuple):
+    """The possible working directories after a command, by its result."""
+
+    success: _Folders
+    failure: _Folders
+
+    @property
+    def either(self) -> _Folders:
+        return _union(self.success, self.failure)
+
+
+def _union(one: _Folders, other: _Folders) -> _Folders:
+    if one is None or other is None:
+        return None
+    both = one | other
+    return both if len(both) <= MAX_FOLDERS else None
+
+
+def _folders_after_cd(command: SimpleCommand, before: _Folders) -> _Folders:
+    """Return the working directories after a successful `cd`."""
+    values = [word.value for word in command.words[1:]]
+    if values[:1] == ["--"]:
+        del values[0]
+    target = values[0] if len(values) == 1 else None
+    if command.assignments or not target or target.startswith("-"):
+        return None
+    parts = [part for part in target.split("/") if part not in {"", "."}]
+    if target.startswith("/"):
+        return None if ".." in parts else frozenset({target})
+    if before is None or ".." in parts[_leading_parents(parts) :]:
+        return None
+    if ".." in parts and not all(_has_only_parents(folder) for folder in before):
+        return None  # bash returns through a link the way it came; the file system does not
+    return frozenset(
+        target if folder == "." else posixpath.join(folder, target) for folder in before
+    )
+
+
+def _leading_parents(parts: list[str]) -> int:
+    return next((place for place, part in enumerate(parts) if part != ".."), len(parts))
+
+
+def _has_only_parents(folder: str) -> bool:
+    return not folder.startswith("/") and set(folder.split("/")) <= {"", ".", ".."}
+
+
+# -- our own reading ------------------------------------------------------------------------------
+
 _RESERVED_WORDS: Final = frozenset(
     {
         *("if", "then", "elif", "else", "fi", "case", "esac", "for", "select", "in", "while"),
         *("until", "do", "done", "function", "time", "coproc", "!", "{", "}", "[[", "]]"),
     }
 )
+_CANONICAL_OPERATOR: Final = {">|": ">", ">&": ">", "&>": ">", "&>>": ">>"}
+_DESCRIPTOR_TARGET = re.compile(r"[0-9]{1,3}-?")
+
+
+class _CommandReader:
+    """Builds the commands from tokens, as the grammar of bash does."""
+
+    def __init__(self, tokens: list[Token]) -> None:
+        self.roles: Final[list[_Role]] = []
+        self._tokens = tokens
+        self._at = 0
+        self._depth = 0
+        self._commands: list[SimpleCommand] = []
+        self._count = 0
+        self._has_assigned = False
+        """Whether a variable was assigned for the rest of the line."""
+
+    def read(self) -> tuple[SimpleCommand, ...]:
+        """Return all commands. Raises Unreadable."""
+        self._read_list(frozenset({"."}), closing="")
+        if not self._commands:
+            raise Unreadable(UnsureReason.EMPTY)
+        return tuple(self._commands)
+
+    # -- tokens
+
+    def _peek(self) -> Token | None:
+        """Return the next token that is no comment."""
+        while self._at < len(self._tokens):
+            token = self._tokens[self._at]
+            if token.kind is not TokenKind.COMMENT:
+                return token
+            self._take("comment")
+        return None
+
+    def _take(self, role: str, command: int = -1) -> Token:
+        token = self._tokens[self._at]
+        self._at += 1
+        if role != "\n":
+            self.roles.append(_Role(token, role, command))
+        return token
+
+    def _operator(self) -> str:
+        """Return the next token if it is an operator between commands, else an empty string."""
+        token = self._peek()
+        return token.text if token is not None and token.kind is TokenKind.OPERATOR else ""
+
+    def _skip_newlines(self) -> None:
+        while self._operator() == "\n":
+            self._take("\n")
+
+    def _is_at_word(self, raw: str) -> bool:
+        token = self._peek()
+        return token is not None and token.kind is TokenKind.WORD and token.text == raw
+
+    # -- lists and pipelines
+
+    def _read_list(self, start: _Folders, *, closing: str) -> _Flow:
+        """Read commands up to the closing word or operator, or up to the end."""
+        flow = _Flow(start, start)
+        self._skip_newlines()
+        while self._peek() is not None and not self._is_closed(closing):
+            before = flow.either
+            flow = self._read_and_or(before)
+            operator = self._operator()
+            if operator == "&":
+                flow = _Flow(before, before)  # the whole list runs in a subshell
+            if operator in {";", "&", "\n"}:
+                self._take(operator)
+                self._skip_newlines()
+            elif not (self._peek() is None or (closing == ")" and operator == ")")):
+                raise Unreadable(UnsureReason.SYNTAX)
+        if closing and not self._is_closed(closing):
+            raise Unreadable(UnsureReason.SYNTAX)
+        return flow
+
+    def _is_closed(self, closing: str) -> bool:
+        if closing == ")":
+            return self._operator() == ")"
+        return bool(closing) and self._is_at_word(closing)
+
+    def _read_and_or(self, start: _Folders) -> _Flow:
+        flow = self._read_pipeline(start)
+        while (operator := self._operator()) in {"&&", "||"}:
+            self._take(operator)
+            self._skip_newlines()
+            if operator == "&&":
+                right = self._read_pipeline(flow.success)
+                flow = _Flow(right.success, _union(flow.failure, right.failure))
+            else:
+                right = self._read_pipeline(flow.failure)
+                flow = _Flow(_union(flow.success, right.success), right.failure)
+        return flow
+
+    def _read_pipeline(self, start: _Folders) -> _Flow:
+        is_negated = self._is_at_word("!")
+        if is_negated:
+            self._take("!")
+        flow = self._read_command(start)
+        while (operator := self._operator()) in {"|", "|&"}:
+            self._take(operator)
+            self._skip_newlines()
+            self._read_command(start)
+            flow = _Flow(start, start)  # every part of a pipeline runs in a subshell
+        return _Flow(flow.failure, flow.success) if is_negated else flow
+
+    # -- commands
+
+    def _read_command(self, start: _Folders) -> _Flow:
+        if self._operator() == "(":
+            self._read_compound("(", ")", start)
+            return _Flow(start, start)
+        if self._is_at_word("{"):
+            return self._read_compound("{", "}", start)
+        return self._read_simple_command(start)
+
+    def _read_compound(self, opening: str, closing: str, start: _Folders) -> _Flow:
+        """Read a group or a subshell, and its redirections as a command before its commands."""
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise Unreadable(UnsureReason.TOO_DEEP)
+        first = len(self._commands)
+        self._take(opening)
+        flow = self._read_list(start, closing=closing)
+        if len(self._commands) == first:
+            raise Unreadable(UnsureReason.SYNTAX)
+        self._take(closing)
+        self._depth -= 1
+        redirections: list[Redirection] = []
+        while self._is_at_redirection():
+            redirections.extend(self._read_redirection())
+        if redirections:
+            opened = SimpleCommand((), (), tuple(redirections), _listed(start))
+            self._commands.insert(first, opened)
+        return flow
+
+    def _read_simple_command(self, start: _Folders) -> _Flow:
+        assignments: list[LexedWord] = []
+        words: list[LexedWord] = []
+        redirections: list[Redirection] = []
+        first = self._at
+        self._count += 1
+        while (token := self._peek()) is not None and token.kind is not TokenKind.OPERATOR:
+            if self._is_at_redirection():
+                redirections.extend(self._read_redirection())
+                continue
+            self._take("word", self._count)
+            assert token.word is not None
+            self._check_variables(token.word)
+            if not words and _ASSIGNMENT.match(token.word.raw):
+                assignments.append(token.word)
+            else:
+                words.append(token.word)
+        if self._at == first:
+            raise Unreadable(UnsureReason.SYNTAX)
+        _check_assignments(assignments, is_lasting=not words)
+        if words:
+            _check_command(words[0], words[1:])
+        if (assignments and not words) or (words and words[0].value in {"export", "unset"}):
+            self._has_assigned = True
+        command = SimpleCommand(
+            words=tuple(map(_shell_word, words)),
+            assignments=tuple(ShellWord(word.raw, word.value, False) for word in assignments),
+            redirections=tuple(redirections),
+            folders=_listed(start),
+        )
+        self._commands.append(command)
+        return _flow_after(command, start)
+
+    def _check_variables(self, word: LexedWord) -> None:
+        """Raise Unreadable if an assignment in this line may change the word."""
+        if self._has_assigned and word.has_parameter:
+            raise Unreadable(UnsureReason.ASSIGNMENT)
+
+    # -- redirections
+
+    def _is_at_redirection(self) -> bool:
+        token = self._peek()
+        return token is not None and token.kind in {TokenKind.REDIRECTION, TokenKind.DESCRIPTOR}
+
+    def _read_redirection(self) -> Iterator[Redirection]:
+        """Read a redirection; yield it unless it only concerns descriptors or /dev/null."""
+        descriptor = None
+        if self._tokens[self._at].kind is TokenKind.DESCRIPTOR:
+            descriptor = int(self._take("descriptor").text)
+        operator = self._take(self._tokens[self._at].text).text
+        if operator in {"<&-", ">&-"}:
+            return
+        token = self._peek()
+        if token is None or token.word is None:
+            raise Unreadable(UnsureReason.SYNTAX)
+        self._take("target")
+        target = token.word
+        self._check_variables(target)
+        if operator in {"<&", ">&"} and _DESCRIPTOR_TARGET.fullmatch(target.raw):
+            return
+        is_number_like = not target.decoded or target.decoded[0] in "-0123456789"
+        if operator == "<&" or (
+            operator == ">&" and (descriptor is not None or target.value is None or is_number_like)
+        ):
+            raise Unreadable(UnsureReason.REDIRECTION)
+        if operator != "<<<" and target.value != "/dev/null":
+            yield Redirection(
+                _CANONICAL_OPERATOR.get(operator, operator), _shell_word(target), descriptor
+            )
+
+
+def _shell_word(word: LexedWord) -> ShellWord:
+    return ShellWord(word.text, word.value, word.may_be_option)
+
+
+def _listed(folders: _Folders) -> tuple[str, ...] | None:
+    return None if folders is None else tuple(sorted(folders))
+
+
+def _flow_after(command: SimpleCommand, start: _Folders) -> _Flow:
+    name = command.words[0].value if command.words else None
+    if name == "cd":
+        return _Flow(_folders_after_cd(command, start), start)
+    if name in {"pushd", "popd"}:
+        return _Flow(None, None)
+    return _Flow(start, start)
+
+
+# -- builtins and assignments ---------------------------------------------------------------------
+
+_ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_LASTING_RISKS = re.compile(
+    r"PATH|IFS|BASH.*|ENV|PS[0-9]|PROMPT_COMMAND|(?:LD|DYLD|LC)_.*|SHELLOPTS|CDPATH|GLOB.*|HOME"
+    r"|PWD|OLDPWD|POSIXLY_CORRECT|EXECIGNORE|FIGNORE|LANG.*|TEXTDOMAIN.*|FUNC.*|DIRSTACK|TMOUT"
+)
+"""Variables that change how bash reads the rest of the line, or how it finds and starts programs."""
+_EVALUATED_VARIABLES = re.compile(
+    r"RANDOM|SRANDOM|SECONDS|LINENO|HISTCMD|OPTIND|EPOCH.*|[EU]?UID|PPID|GROUPS|COMP_.*|COMPREPLY"
+    r"|MAPFILE|PIPESTATUS|COPROC|READLINE_.*"
+)
+"""Variables whose values bash may evaluate as arithmetic, which can run commands."""
+
+
+def _check_assignments(assignments: list[LexedWord], *, is_lasting: bool) -> None:
+    for word in assignments:
+        found = _ASSIGNMENT.match(word.raw)
+        assert found is not None
+        _check_variable(found[1], is_lasting=is_lasting)
+        if is_lasting and word.value is None:
+            raise Unreadable(UnsureReason.ASSIGNMENT)
+
+
+def _check_variable(name: str, *, is_lasting: bool) -> None:
+    """Raise Unreadable if an assignment of the variable has an effect on bash itself."""
+    if _EVALUATED_VARIABLES.fullmatch(name) or (is_lasting and _LASTING_RISKS.fullmatch(name)):
+        raise Unreadable(UnsureReason.ASSIGNMENT)
+
+
+def _check_command(name: LexedWord, arguments: list[LexedWord]) -> None:
+    """Raise Unreadable if it is unclear which program runs, or if an argument may run another."""
+    if name.raw in _RESERVED_WORDS:
+        raise Unreadable(UnsureReason.CONTROL_FLOW)
+    is_in_home = name.raw.startswith("~/") and not (name.has_parameter or name.has_pattern)
+    if (
+        (name.value is None and not is_in_home)
+        or not name.decoded
+        or name.decoded[0] == "%"  # a job
+        or "="
+        in name.decoded  # an assignment in some locales, to an element, or without its quotes
+    ):
+        raise Unreadable(UnsureReason.UNKNOWN_COMMAND)
+    if name.decoded in _EVALUATING_BUILTINS:
+        raise Unreadable(UnsureReason.EVALUATING_BUILTIN)
+    is_harmless = _CHECKED_BUILTINS.get(name.decoded)
+    if is_harmless is not None and not is_harmless(arguments):
+        raise Unreadable(UnsureReason.EVALUATING_BUILTIN)
+
+
 _EVALUATING_BUILTINS: Final = frozenset(
     {
-        *("eval", ".", "source", "alias", "unalias", "trap", "command", "builtin", "enable"),
-        *("fc", "bind", "complete", "compgen"),
+        *("eval", ".", "source", "exec", "alias", "unalias", "trap", "builtin", "enable", "shopt"),
+        *("fc", "bind", "complete", "compgen", "compopt", "let", "declare", "typeset", "local"),
+        *("readonly", "read", "mapfile", "readarray", "getopts"),
     }
 )
-"""Builtins that run their arguments as commands, or change the meaning of later names."""
-_SUBSCRIPT_BUILTINS: Final = frozenset(
-    {
-        *("printf", "test", "[", "read", "unset", "let", "declare", "typeset", "local", "export"),
-        *("readonly", "mapfile", "readarray", "wait", "getopts"),
-    }
-)
-"""Builtins that may evaluate a quoted `a[$(command)]`, since they read it as a variable name."""
+"""Builtins that run their arguments, change the meaning of names, or evaluate `a[$(command)]`."""
 
-_OPERATOR = re.compile(r"&&|\|\||\|&?|;|&(?!>)|\n")
-_JOINING_OPERATORS: Final = frozenset({"&&", "||", "|", "|&"})
-"""Operators that another command must follow."""
-_REDIRECTION = re.compile(r"\d*(>>|>\||>&|<>|<&|>|<)|(&>>|&>)")
-_CANONICAL_REDIRECTION: Final = {">|": ">", ">&": ">", "&>": ">", "&>>": ">>", "<&": "<"}
-_DESCRIPTOR = re.compile(r"\d+-?|-")
-_CONTINUATION: Final = "\\\n"
-_BLANKS_AND_COMMENTS = re.compile(r"(?:[ \t]|\\\n|#[^\n]*)*")
-_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
-_PARAMETER = re.compile(r"\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\}|[0-9@*#?$!-])")
-_UNQUOTED_SAFE = re.compile(r"[A-Za-z0-9_@%+:,./-]*")
-"""Characters that mean the same with and without quotes; not `=`, which creates assignments."""
+_INTEGER = re.compile(r"[+-]?[0-9]+")
+_COMPARISONS: Final = frozenset({"-eq", "-ne", "-lt", "-le", "-gt", "-ge"})
+_SHELL_OPTIONS = re.compile(r"[+-][eu]+|[+-][eu]*o pipefail(?: [+-][eu]+)*")
+_PRINTF_ASSIGNMENT = re.compile(r"%[^%A-Za-z]*[hlLjztq]*n")
+
+
+def _is_literal_command(arguments: list[LexedWord]) -> bool:
+    """Return whether `command` only finds programs."""
+    values = [word.value for word in arguments]
+    return values[:1] in (["-v"], ["-V"]) and None not in values
+
+
+def _is_literal_export(arguments: list[LexedWord]) -> bool:
+    for word in arguments:
+        found = _ASSIGNMENT.match(word.decoded) or _NAME.fullmatch(word.decoded)
+        if word.value is None or found is None or _has_marks(word.decoded):
+            return False
+        _check_variable(found[0].rstrip("="), is_lasting=True)
+    return True
+
+
+def _is_literal_unset(arguments: list[LexedWord]) -> bool:
+    for word in arguments:
+        if word.value is None or not _NAME.fullmatch(word.value):
+            return False
+        _check_variable(word.value, is_lasting=True)
+    return True
+
+
+def _is_literal_test(arguments: list[LexedWord]) -> bool:
+    """Return whether `test` evaluates nothing: no variables, and numbers that are numbers."""
+    values = [word.value for word in arguments]
+    if values and values[-1] == "]":
+        del values[-1]
+    for place, value in enumerate(values):
+        if value is None or _has_marks(value):
+            return False
+        around = [values[other] for other in (place - 1, place + 1) if 0 <= other < len(values)]
+        if value in _COMPARISONS and not all(_INTEGER.fullmatch(near or "") for near in around):
+            return False
+        if value in {"-v", "-R"} and not _NAME.fullmatch(around[-1] or ""):
+            return False
+    return True
+
+
+def _has_marks(value: str) -> bool:
+    return any(mark in value for mark in "[$`")
+
+
+def _is_literal_printf(arguments: list[LexedWord]) -> bool:
+    """Return whether `printf` assigns no variable: neither by `-v` nor by `%n`."""
+    if arguments and arguments[0].value == "--":
+        arguments = arguments[1:]
+    elif arguments and arguments[0].may_be_option:
+        return False
+    if not arguments:
+        return True
+    form = arguments[0].value
+    return form is not None and not _PRINTF_ASSIGNMENT.search(form)
+
+
+def _is_literal_set(arguments: list[LexedWord]) -> bool:
+    return _SHELL_OPTIONS.fullmatch(" ".join(word.value or "?" for word in arguments)) is not None
+
+
+def _has_no_options(arguments: list[LexedWord]) -> bool:
+    return not any(word.may_be_option for word in arguments)
+
+
+_CHECKED_BUILTINS: Final[Mapping[str, Callable[[list[LexedWord]], bool]]] = {
+    "[": _is_literal_test,
+    "command": _is_literal_command,
+    "export": _is_literal_export,
+    "hash": _has_no_options,
+    "jobs": _has_no_options,
+    "printf": _is_literal_printf,
+    "set": _is_literal_set,
+    "test": _is_literal_test,
+    "unset": _is_literal_unset,
+    "wait": _has_no_options,
+}
+"""Builtins that are harmless with some arguments, and how to recognise these."""
+
+# -- guesses --------------------------------------------------------------------------------------
+
 _COMMAND_BOUNDARY = re.compile(r"[;&|\n(){}`<>]")
-
-
-def split_commands(text: str) -> tuple[str, ...]:
-    """Return the simple commands and redirections of a command line in canonical spelling.
-
-    If the line cannot be parsed, the first subject is `UNKNOWN_PREFIX` followed by the
-    whole line. The next subjects are guesses at the commands, so that deny rules can match them.
-    An allow rule covers the first subject only if it covers every command.
-    """
-    try:
-        return tuple(_parse_commands(_CommandLexer(text)))
-    except _CannotParse:
-        return (UNKNOWN_PREFIX + text, *dict.fromkeys(_guess_commands(text)))
-
-
-class _CannotParse(Exception):
-    """The parser cannot determine which commands would run."""
-
-
-class _ShellWord(NamedTuple):
-    raw: str
-    """The word as written, without line continuations."""
-    value: str
-    """The value without quotes; meaningless if the shell expands the word."""
-    is_bare: bool
-    """Whether no part of the word is quoted."""
-    is_plain: bool
-    """Whether the word means the same without its quotes."""
-    is_open: bool
-    """Whether the value depends on variables or patterns."""
-    has_parameter: bool
-    has_tilde: bool
-
-    @property
-    def text(self) -> str:
-        """The word in canonical spelling."""
-        if self.is_bare or self.has_parameter:
-            return self.raw
-        if self.is_plain and self.value:
-            return self.value
-        return self.raw if self.is_open or self.has_tilde else shlex.quote(self.value)
-
-
-class _CommandLexer:
-    """Reads the tokens of a command line from left to right."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-        self._at = 0
-
-    def skip_blanks(self) -> None:
-        """Move past spaces, tabs, line continuations and comments to the next token."""
-        self.take(_BLANKS_AND_COMMENTS)
-
-    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Match a pattern at the current position, and move past the match.
-
-        Return the match, or None if the pattern does not match.
-        """
-        found = pattern.match(self._text, self._at)
-        if found is not None:
-            self._at = found.end()
-        return found
-
-    def is_at(self, pattern: re.Pattern[str]) -> bool:
-        return pattern.match(self._text, self._at) is not None
-
-    def peek(self) -> str:
-        """Return the next character; empty at the end."""
-        return self._text[self._at : self._at + 1]
-
-    def read_word(self) -> _ShellWord:
-        """Read a word. Raises _CannotParse if there is no word, or if it may run a command."""
-        value: list[str] = []
-        raw: list[str] = []
-        quoted: list[str] = []
-        is_pattern = has_parameter = has_tilde = False
-        while char := self.peek():
-            if char in " \t\n;&|<>":
-                break
-            if char in "()`\x7f" or char < " ":
-                raise _CannotParse
-            start = self._at
-            if char in "'\"\\":
-                part, expands = self._read_quotation(char)
-                quoted.append(part)
-                has_parameter |= expands
-            elif char == "$":
-                part, expands = self._read_dollar()
-                has_parameter |= expands
-            else:
-                part = char
-                self._at += 1
-                is_pattern |= char in "*?[{"
-                has_tilde |= char == "~"
-            value.append(part)
-            spelling = self._text[start : self._at]
-            raw.append("" if spelling == _CONTINUATION else spelling)
-        if not any(raw):
-            raise _CannotParse
-        return _ShellWord(
-            raw="".join(raw),
-            value="".join(value),
-            is_bare=raw == value,
-            is_plain=all(map(_UNQUOTED_SAFE.fullmatch, quoted)),
-            is_open=has_parameter or (is_pattern and raw != ["["]),
-            has_parameter=has_parameter,
-            has_tilde=has_tilde,
-        )
-
-    def _read_quotation(self, mark: str) -> tuple[str, bool]:
-        """Read quoted or escaped text; return the text, and whether it contains a variable."""
-        self._at += 1
-        if mark == "\\":
-            if not (char := self.peek()):
-                raise _CannotParse
-            self._at += 1
-            return ("" if char == "\n" else char), False
-        if mark == "'":
-            end = self._text.find("'", self._at)
-            if end < 0:
-                raise _CannotParse
-            part = self._text[self._at : end]
-            self._at = end + 1
-            return part, False
-        return self._read_double_quotation()
-
-    def _read_double_quotation(self) -> tuple[str, bool]:
-        parts: list[str] = []
-        is_open = False
-        while (char := self.peek()) != '"':
-            if char in {"", "`"} or self._text.startswith(_CONTINUATION, self._at):
-                raise _CannotParse
-            if char == "$":
-                part, expands = self._read_dollar(within_quotes=True)
-                is_open |= expands
-                parts.append(part)
-                continue
-            self._at += 1
-            if char == "\\" and self.peek() in {"$", "`", '"', "\\"}:
-                char = self.peek()
-                self._at += 1
-            parts.append(char)
-        self._at += 1
-        return "".join(parts), is_open
-
-    def _read_dollar(self, *, within_quotes: bool = False) -> tuple[str, bool]:
-        """Read a variable or a literal dollar sign. Raises _CannotParse for other expansions."""
-        if found := self.take(_PARAMETER):
-            return found[0], True
-        self._at += 1
-        if self.peek() and self.peek() in ("({[" if within_quotes else "({['\"\\"):
-            raise _CannotParse
-        return "$", False
-
-
-def _parse_commands(lexer: _CommandLexer) -> Iterator[str]:
-    """Yield the subjects of all commands.
-
-    Raises _CannotParse, possibly after it has yielded some subjects.
-    """
-    count = 0
-    must_follow = False
-    while True:
-        lexer.skip_blanks()
-        words, redirections = _read_simple_command(lexer)
-        operator = lexer.take(_OPERATOR)
-        if words or redirections:
-            count += 1
-            must_follow = operator is not None and operator[0] in _JOINING_OPERATORS
-            if words:
-                yield from _command_subjects(words)
-            yield from redirections
-        elif operator is not None and operator[0] != "\n":
-            raise _CannotParse  # an operator without a command before it
-        if operator is None:
-            if must_follow or not count or lexer.peek():
-                raise _CannotParse
-            return
-
-
-def _read_simple_command(reader: _CommandLexer) -> tuple[list[_ShellWord], list[str]]:
-    """Return the words and the subjects of the redirections up to an operator or the end."""
-    words: list[_ShellWord] = []
-    redirections: list[str] = []
-    while reader.peek() and not reader.is_at(_OPERATOR):
-        found = reader.take(_REDIRECTION)
-        if found is None:
-            words.append(reader.read_word())
-        else:
-            redirections.extend(_redirection_subjects(found[1] or found[2], reader))
-        reader.skip_blanks()
-    return words, redirections
-
-
-def _command_subjects(words: list[_ShellWord]) -> Iterator[str]:
-    """Yield the subjects of a command: assignments as written, words in canonical spelling."""
-    command = [*dropwhile(lambda word: _ASSIGNMENT.match(word.raw), words)]
-    assignments = [word.raw for word in words[: len(words) - len(command)]]
-    texts = [word.text for word in command]
-    if command:
-        _check_command(command[0], command[1:])
-    yield " ".join([*assignments, *texts])
-    if assignments and command:
-        yield " ".join(texts)
-
-
-def _check_command(name: _ShellWord, arguments: list[_ShellWord]) -> None:
-    """Raise _CannotParse if it is unclear which program runs, or if an argument may run another."""
-    has_marks = any(mark in word.raw for word in arguments for mark in "$`")
-    if (
-        name.is_open
-        or not name.value
-        or name.raw in _RESERVED_WORDS
-        or name.value in _EVALUATING_BUILTINS
-        or (not name.is_bare and "=" in name.value)  # without quotes it would be an assignment
-        or (name.value in _SUBSCRIPT_BUILTINS and has_marks)
-    ):
-        raise _CannotParse
-
-
-def _redirection_subjects(operator: str, reader: _CommandLexer) -> Iterator[str]:
-    """Read a redirection; yield a subject unless the target is a descriptor or /dev/null."""
-    if reader.peek() in {"<", "("}:
-        raise _CannotParse  # a here-document or a process substitution
-    reader.skip_blanks()
-    target = reader.read_word()
-    if operator in {">&", "<&"} and _DESCRIPTOR.fullmatch(target.value):
-        return
-    if target.text != "/dev/null":
-        yield f"{_CANONICAL_REDIRECTION.get(operator, operator)} {target.text}"
+_GUESSED_ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
+_GUESS_SKIPS: Final = _RESERVED_WORDS | _EVALUATING_BUILTINS | {"command"}
 
 
 def _guess_commands(text: str) -> Iterator[str]:
     """Yield possible commands in a text that cannot be parsed."""
-    for part in _COMMAND_BOUNDARY.split(text.replace(_CONTINUATION, "")):
+    for part in _COMMAND_BOUNDARY.split(text.replace("\\\n", "")):
         words = part.split()
-        while words and words[0].strip("'\"\\$") in _RESERVED_WORDS | _EVALUATING_BUILTINS:
-            del words[0]
-        for candidate in (words, dropwhile(_ASSIGNMENT.match, words)):
+        words = [*dropwhile(lambda word: word.strip("'\"\\$") in _GUESS_SKIPS, words)]
+        for candidate in (words, dropwhile(_GUESSED_ASSIGNMENT.match, words)):
             if guess := " ".join(candidate).strip("'\"\\$ "):
                 yield guess  # twice if there are no assignments; the caller removes duplicates
