@@ -18,7 +18,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup demo test check fix docs package requirements coverage property crash ocr corpus bench screenshots clean new-environment
+.PHONY: help setup demo test check fix docs package requirements coverage property shellfuzz crash ocr corpus bench screenshots clean new-environment
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -68,6 +68,9 @@ coverage: $(READY) ## run all tests and show the lines and branches they miss
 
 property: $(READY) ## run the property tests with many more examples
 	@$(PY) -m pytest -n auto -m hypothesis --hypothesis-profile=long $(FLAGS)
+
+shellfuzz: $(READY) ## compare the parser of commands with bash; FLAGS=1000000 for more lines
+	@$(PY) -m tests.shell_fuzz $(FLAGS)
 
 crash: $(READY) ## kill writers of every store 200 times each; STENO_CRASH_ROUNDS=1000 for more
 	@STENO_CRASH_ROUNDS=$${STENO_CRASH_ROUNDS:-200} $(PY) -m pytest tests/store/test_conformance.py -k crash $(FLAGS)

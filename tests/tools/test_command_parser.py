@@ -19,6 +19,7 @@ from steno.tools.shell.command_parser import (
     parse_command_line,
     split_commands,
 )
+from tests.shell_fuzz import fuzz
 
 SURE = {
     "git status": ("git status",),
@@ -103,6 +104,7 @@ UNSURE = {
         "a &\\\n& b",
         '"a\\\nb"',
         "a\\\n&& b",
+        "a\\ \\\nb",
     ],
     UnsureReason.HEREDOC: ["cat << END\nrm x\nEND", "cat <<- x"],
     UnsureReason.CONTROL_FLOW: [
@@ -160,7 +162,15 @@ UNSURE = {
         ),
         *("echo >", "(a", "{ a }", "{ a; } b", "(a) b", "a )", "() ", "!"),
     ],
-    UnsureReason.REDIRECTION: ["a {fd}> x", "a >&$X", "a 2>&x", "a <&x", "a >&-x", "a 1234>x"],
+    UnsureReason.REDIRECTION: [
+        "a {fd}> x",
+        "a >&$X",
+        "a 2>&x",
+        "a <&x",
+        "a >&-x",
+        "a 1234>x",
+        "a >&'$(x)'",
+    ],
     UnsureReason.EMPTY: ["# nothing", "", " \t", "\n"],
     UnsureReason.CONTROL_CHARACTER: ["ls\r\nrm x", "ls \x1b[2K", "a\0b", "a '\x7f'", "a\vb"],
     UnsureReason.NOT_ASCII_BLANK: [
@@ -486,3 +496,11 @@ def test_a_command_has_one_spelling_however_it_is_quoted(
     )
     if not (first[0].startswith("\n") or second[0].startswith("\n")):
         assert first == second
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_bash_runs_the_commands_that_the_parser_finds(seed: int) -> None:
+    """`make shellfuzz` compares many more lines."""
+    outcome = fuzz(seed, lines=150)
+    assert outcome.compared == 150
+    assert not outcome.differences

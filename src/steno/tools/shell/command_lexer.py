@@ -151,7 +151,9 @@ def read_tokens(text: str) -> Iterator[Token]:
         if char in " \t":
             at += 1
         elif text.startswith(_CONTINUATION, at):
-            _check_continuation(text, at)
+            # Only a blank beside it separates the tokens with and without the continuation.
+            if text[at - 1 : at] not in {"", " ", "\t", "\n"}:
+                _check_blank_follows(text, at)
             at += 2
         else:
             token = _read_token(text, at)
@@ -167,6 +169,8 @@ def _read_token(text: str, at: int) -> Token:
     if found := _OPERATOR.match(text, at):
         if text.startswith("((", at):
             raise Unreadable(UnsureReason.SUBSTITUTION)
+        if text.startswith((";;", ";&"), at):
+            raise Unreadable(UnsureReason.SYNTAX)
         kind = TokenKind.REDIRECTION if found[0].startswith("&>") else TokenKind.OPERATOR
         return Token(kind, at, found.end(), found[0])
     if found := _REDIRECTION.match(text, at):
@@ -186,10 +190,8 @@ def _read_token(text: str, at: int) -> Token:
     return Token(TokenKind.WORD, at, end, word.raw, word)
 
 
-def _check_continuation(text: str, at: int) -> None:
-    """Raise Unreadable unless a blank beside the continuation separates the tokens anyway."""
-    before, after = text[at - 1 : at], text[at + 2 : at + 3]
-    if before not in {"", " ", "\t", "\n"} and after not in {" ", "\t"}:
+def _check_blank_follows(text: str, continuation: int) -> None:
+    if text[continuation + 2 : continuation + 3] not in {" ", "\t"}:
         raise Unreadable(UnsureReason.CONTINUATION)
 
 
@@ -230,7 +232,7 @@ class _WordReader:
                 self._at = found.end()
                 self._add(found[0])
             elif text.startswith(_CONTINUATION, self._at):
-                _check_continuation(text, self._at)
+                _check_blank_follows(text, self._at)
                 break
             else:
                 self._read_special(text[self._at])

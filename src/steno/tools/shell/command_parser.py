@@ -236,6 +236,8 @@ _RESERVED_WORDS: Final = frozenset(
 )
 _CANONICAL_OPERATOR: Final = {">|": ">", ">&": ">", "&>": ">", "&>>": ">>"}
 _DESCRIPTOR_TARGET = re.compile(r"[0-9]{1,3}-?")
+_PLAIN_FILE = re.compile(r"[A-Za-z_./][A-Za-z0-9_@%+:,./-]*")
+"""The only targets of `>&` that are understood: bash expands them twice, even inside of quotes."""
 
 
 class _CommandReader:
@@ -430,9 +432,8 @@ class _CommandReader:
         self._check_variables(target)
         if operator in {"<&", ">&"} and _DESCRIPTOR_TARGET.fullmatch(target.raw):
             return
-        is_number_like = not target.decoded or target.decoded[0] in "-0123456789"
         if operator == "<&" or (
-            operator == ">&" and (descriptor is not None or target.value is None or is_number_like)
+            operator == ">&" and (descriptor is not None or not _PLAIN_FILE.fullmatch(target.raw))
         ):
             raise Unreadable(UnsureReason.REDIRECTION)
         if operator != "<<<" and target.value != "/dev/null":
@@ -552,13 +553,14 @@ def _is_literal_test(arguments: list[LexedWord]) -> bool:
     values = [word.value for word in arguments]
     if values and values[-1] == "]":
         del values[-1]
-    for place, value in enumerate(values):
-        if value is None or _has_marks(value):
+    if any(value is None or _has_marks(value) for value in values):
+        return False
+    for before, value, after in zip(["0", *values], values, [*values[1:], None], strict=False):
+        if value in _COMPARISONS and not all(
+            _INTEGER.fullmatch(near or "") for near in (before, after)
+        ):
             return False
-        around = [values[other] for other in (place - 1, place + 1) if 0 <= other < len(values)]
-        if value in _COMPARISONS and not all(_INTEGER.fullmatch(near or "") for near in around):
-            return False
-        if value in {"-v", "-R"} and not _NAME.fullmatch(around[-1] or ""):
+        if value in {"-v", "-R"} and after is not None and not _NAME.fullmatch(after):
             return False
     return True
 
