@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, final
 
 from msgspec.structs import replace
 
-from steno.agent.permissions.rules import PermissionRule
+from steno.agent.permissions.rules import PermissionRule, find_covering_rules
 from steno.app.approval_queue import PendingCall
 from steno.app.session import AgentSession
 from steno.errors import InvalidValue, StenoError
@@ -199,7 +199,8 @@ def preview_rule(text: str, request: ApprovalRequest) -> RulePreview:
     except InvalidValue as exc:
         return RulePreview(None, terminal_line(str(exc)))
     is_narrow = False
-    if not rule.covers_all(request.call.name, request.uncovered or request.subjects):
+    subjects = request.uncovered or request.subjects
+    if find_covering_rules((rule,), request.call.name, subjects) is None:
         description = "does not match this call, which still runs once"
     elif rule.covers_everything:
         description = f"matches every call of {rule.tool}, with any arguments"

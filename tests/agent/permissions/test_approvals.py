@@ -105,7 +105,10 @@ def test_a_question_shows_the_call_and_is_on_record_while_it_is_asked() -> None:
         pending = pending_approvals(harness.conversation.entries())
         seen.append(tuple(c.id for c in pending))
         assert (question.call.id, question.preview.text) == ("c1", "would write a")
-        assert (question.capability, question.subjects) == (Capability.WRITE, ("a",))
+        assert (question.capability, [each.text for each in question.subjects]) == (
+            Capability.WRITE,
+            ["a"],
+        )
         return True
 
     tool = write_tool(subjects=["a"], preview="would write a")

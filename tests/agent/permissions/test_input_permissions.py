@@ -169,8 +169,8 @@ def test_a_person_is_asked_about_an_address_with_what_there_is_to_know() -> None
     assert run(fetch(Gate(approver=person))) == "ada"
     (question,) = person.asked
     assert (question.call.name, question.capability) == ("fetch", Capability.NETWORK)
-    assert (question.subjects, question.preview.text, question.rule) == (
-        (URL,),
+    assert ([each.text for each in question.subjects], question.preview.text, question.rule) == (
+        [URL],
         f"fetch {URL}",
         RULE,
     )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from steno import InvalidValue
 from steno.agent.permissions.rules import (
     PermissionRule,
     find_covering_rules,
-    is_unknown_subject,
     suggest_rule,
 )
-from steno.ports import Capability
+from steno.ports import Capability, Subject
+from tests.agent.permissions.stub_tools import confined, subjects_of, unknown
 
 EXECUTE, WRITE, READ, NETWORK = (
     Capability.EXECUTE,
@@ -44,7 +47,24 @@ ATTACKS = [
 
 
 def covers(rule: str, subject: str, capability: Capability) -> bool:
-    return PermissionRule.parse(rule).covers_all(rule.partition("(")[0], capability, (subject,))
+    return covers_all(PermissionRule.parse(rule), rule.partition("(")[0], capability, (subject,))
+
+
+def covers_all(
+    rule: PermissionRule, tool: str, capability: Capability, subjects: Sequence[str]
+) -> bool:
+    found = find_covering_rules((rule,), tool, subjects_of(capability, *subjects))
+    return found is not None
+
+
+def denies(
+    rule: PermissionRule, tool: str, capability: Capability, subjects: Sequence[str]
+) -> bool:
+    return rule.denies((tool,), subjects_of(capability, *subjects))
+
+
+def covers_one(rule: PermissionRule, subject: str, capability: Capability) -> bool:
+    return rule.covers("t", subjects_of(capability, subject)[0])
 
 
 # -- how they are written ------------------------------------------------------------------------
@@ -115,8 +135,8 @@ def test_any_text_is_a_rule_that_reads_the_same_or_is_refused(text: str) -> None
     except InvalidValue:
         return
     assert str(rule) == text
-    rule.covers_any("bash", EXECUTE, ("git log",))
-    rule.covers_all("write", WRITE, ("src/a",))
+    denies(rule, "bash", EXECUTE, ("git log",))
+    covers_all(rule, "write", WRITE, ("src/a",))
 
 
 # -- tools ---------------------------------------------------------------------------------------
@@ -138,15 +158,15 @@ def test_any_text_is_a_rule_that_reads_the_same_or_is_refused(text: str) -> None
 )
 def test_a_rule_names_a_tool_or_many(rule: str, tool: str, *, is_about: bool) -> None:
     assert PermissionRule.parse(rule).names_tool(tool) == is_about
-    assert PermissionRule.parse(rule).covers_all(tool, WRITE, ("a",)) == is_about
-    assert PermissionRule.parse(rule).covers_any(tool, WRITE, ("a",)) == is_about
+    assert covers_all(PermissionRule.parse(rule), tool, WRITE, ("a",)) == is_about
+    assert denies(PermissionRule.parse(rule), tool, WRITE, ("a",)) == is_about
 
 
 @pytest.mark.parametrize("rule", ["bash", "bash(*)"])
 @pytest.mark.parametrize("subjects", ATTACKS)
 def test_without_a_pattern_everything_is_covered(rule: str, subjects: tuple[str, ...]) -> None:
-    assert PermissionRule.parse(rule).covers_all("bash", EXECUTE, subjects)
-    assert PermissionRule.parse(rule).covers_any("bash", EXECUTE, subjects)
+    assert covers_all(PermissionRule.parse(rule), "bash", EXECUTE, subjects)
+    assert denies(PermissionRule.parse(rule), "bash", EXECUTE, subjects)
 
 
 # -- commands ------------------------------------------------------------------------------------
@@ -156,14 +176,36 @@ def test_without_a_pattern_everything_is_covered(rule: str, subjects: tuple[str,
     ("rule", "command", "is_covered"),
     [
         ("bash(git log *)", "git log", True),
-        ("bash(git log *)", "git log -1 'a  b'", True),
+        ("bash(git log *)", "git log main 'a  b'", True),
+        ("bash(git log *)", "git log -1", False),
+        ("bash(git log *)", "git log main --output=x", False),
+        ("bash(git log *)", "git log '-1'", False),
+        ("bash(git log *)", "git log $X", False),
+        ("bash(git log *)", "git log *", False),
+        ("bash(git log *)", "git log src/*", True),
+        ("bash(git log -*)", "git log", True),
+        ("bash(git log -*)", "git log -1 main --stat $X", True),
+        ("bash(git -* log)", "git -p log", True),
+        ("bash(git -* log)", "git log", False),
+        ("bash(git -* log)", "git p log", False),
+        ("bash(git log --format=*)", "git log --format=%h", True),
+        ("bash(git log --format=*)", "git log --format=%h -1", False),
+        ("bash(* make)", "CC=x make", False),
+        ("bash(CC=* make)", "CC=x make", False),
+        ("bash(CC=x make *)", "CC=x make all", True),
+        ("bash(make *)", "make CC=x", True),
         ("bash(git log *)", "git logs", False),
         ("bash(git log*)", "git logs", True),
         ("bash(git log)", "git log -1", False),
-        ("bash(git * --stat)", "git log -1 --stat", True),
-        ("bash(git * --stat)", "git --stat", False),
+        ("bash(git * --stat)", "git log main --stat", True),
+        ("bash(git * --stat)", "git log -1 --stat", False),
+        ("bash(git * --stat)", "git --stat", True),
         ("bash(npm run test:*)", "npm run test:unit", True),
-        ("bash(*.sh)", "./a b.sh", True),
+        ("bash(npm run test:*)", "npm run test:unit now", False),
+        ("bash(*.sh)", "./b.sh", True),
+        ("bash(*.sh)", "./a b.sh", False),
+        ("bash(echo 'a *')", "echo 'a b'", True),
+        ("bash(echo 'a *')", "echo 'a' 'b'", False),
         ("bash(* --help)", "rm --help", True),
         ("bash(a*b*b *)", "ab", False),
         ("bash(a*b*b *)", "abb c", True),
@@ -172,10 +214,10 @@ def test_without_a_pattern_everything_is_covered(rule: str, subjects: tuple[str,
         (r"bash(echo \(a\) \\)", "echo (a) \\", True),
         ("bash(echo [ab]? .*)", "echo [ab]? .*", True),
         ("bash(echo [ab]? .*)", "echo ax .", False),
-        ("bash(git commit *)", "git commit -m 'a\nb'", True),
+        ("bash(git commit -m *)", "git commit -m 'a\nb'", True),
     ],
 )
-def test_a_star_in_a_command_stands_for_any_text(
+def test_a_star_in_a_command_stands_for_words_that_are_no_options(
     rule: str, command: str, *, is_covered: bool
 ) -> None:
     assert covers(rule, command, EXECUTE) == is_covered
@@ -183,27 +225,25 @@ def test_a_star_in_a_command_stands_for_any_text(
 
 @pytest.mark.parametrize("subjects", ATTACKS)
 def test_a_rule_for_a_command_does_not_let_anything_else_pass(subjects: tuple[str, ...]) -> None:
-    assert not PermissionRule.parse("bash(git log *)").covers_all("bash", EXECUTE, subjects)
+    assert not covers_all(PermissionRule.parse("bash(git log *)"), "bash", EXECUTE, subjects)
 
 
 def test_a_rule_denies_what_it_covers_anywhere_in_a_call() -> None:
     rule = PermissionRule.parse("bash(rm *)")
-    assert rule.covers_any("bash", EXECUTE, ("git log", "rm -rf /"))
-    assert not rule.covers_any("bash", EXECUTE, ("git log", "rmdir a"))
-    assert not rule.covers_any("bash", EXECUTE, ())
+    assert denies(rule, "bash", EXECUTE, ("git log", "rm -rf /"))
+    assert not denies(rule, "bash", EXECUTE, ("git log", "rmdir a"))
+    assert not denies(rule, "bash", EXECUTE, ())
 
 
 def test_rules_cover_together_what_none_covers_alone() -> None:
     rules = [
         PermissionRule.parse(text) for text in ("ls", "bash(ls *)", "bash(git log *)", "bash(l*)")
     ]
-    subjects = ("git log", "ls", "git log -1")
-    found = find_covering_rules(rules, "bash", capability=EXECUTE, subjects=subjects)
+    subjects = ("git log", "ls", "git log main")
+    found = find_covering_rules(rules, "bash", subjects_of(EXECUTE, *subjects))
     assert found == (rules[2], rules[1])
-    assert (
-        find_covering_rules(rules, "bash", capability=EXECUTE, subjects=(*subjects, "rm x")) is None
-    )
-    assert find_covering_rules(rules, "bash", capability=EXECUTE, subjects=()) is None
+    assert find_covering_rules(rules, "bash", subjects_of(EXECUTE, *(*subjects, "rm x"))) is None
+    assert find_covering_rules(rules, "bash", subjects_of(EXECUTE, *())) is None
 
 
 # -- paths ---------------------------------------------------------------------------------------
@@ -292,17 +332,17 @@ def rules(draw: st.DrawFn) -> PermissionRule:
 def test_a_rule_never_covers_a_call_of_which_it_does_not_cover_a_part(
     rule: PermissionRule, subjects: list[str], capability: Capability
 ) -> None:
-    alone = [rule.covers(subject, capability) for subject in subjects]
-    assert rule.covers_all("t", capability, subjects) == all(alone)
-    assert rule.covers_any("t", capability, subjects) == any(alone)
+    alone = [covers_one(rule, subject, capability) for subject in subjects]
+    assert covers_all(rule, "t", capability, subjects) == all(alone)
+    # A deny rule covers more than an allow rule, and never less.
+    assert denies(rule, "t", capability, subjects) >= any(alone)
 
 
 @given(rules(), SUBJECTS, CAPABILITIES)
 def test_unknown_subjects_are_covered_only_by_a_star(
     rule: PermissionRule, text: str, capability: Capability
 ) -> None:
-    assert is_unknown_subject(f"\n{text}", capability)
-    assert rule.covers(f"\n{text}", capability) == rule.covers_everything
+    assert rule.covers("t", unknown(text, capability)) == rule.covers_everything
 
 
 def fits(pattern: str, text: str) -> bool:
@@ -315,8 +355,10 @@ def fits(pattern: str, text: str) -> bool:
 
 
 @given(st.text(alphabet="ab*", min_size=1, max_size=7), st.text(alphabet="ab", max_size=9))
-def test_commands_match_as_the_reference_matcher_does(pattern: str, text: str) -> None:
-    assert PermissionRule(tool="t", pattern=pattern).covers(text, EXECUTE) == fits(pattern, text)
+def test_deny_rules_match_commands_as_the_reference_matcher_does(pattern: str, text: str) -> None:
+    assert denies(PermissionRule(tool="t", pattern=pattern), "t", EXECUTE, (text,)) == fits(
+        pattern, text
+    )
 
 
 def leads(pattern: list[str], names: list[str]) -> bool:
@@ -335,15 +377,15 @@ def leads(pattern: list[str], names: list[str]) -> bool:
 def test_paths_match_as_the_reference_matcher_does(pattern: list[str], names: list[str]) -> None:
     assume(pattern != ["*"])  # it covers everything
     rule = PermissionRule(tool="t", pattern="/".join(pattern))
-    assert rule.covers("/".join(names), READ) == leads(pattern, names)
+    assert covers_one(rule, "/".join(names), READ) == leads(pattern, names)
 
 
 def test_a_long_text_of_a_model_is_matched_at_once() -> None:
     """With backtracking this would never end."""
     rule = PermissionRule(tool="t", pattern="*a" * 30 + "*b")
-    assert not rule.covers("a" * 100_000, EXECUTE)
+    assert not denies(rule, "t", EXECUTE, ("a" * 100_000,))
     rule = PermissionRule(tool="t", pattern="**/*a*a*/" * 10 + "b")
-    assert not rule.covers("aaa/" * 5_000 + "c", WRITE)
+    assert not covers_one(rule, "aaa/" * 5_000 + "c", WRITE)
 
 
 # -- suggestions ---------------------------------------------------------------------------------
@@ -352,39 +394,51 @@ def test_a_long_text_of_a_model_is_matched_at_once() -> None:
 @pytest.mark.parametrize(
     ("commands", "rule"),
     [
-        (["git log --oneline"], "bash(git log *)"),
-        (["git log -1", "git log -2"], "bash(git log *)"),
-        (["git log"], "bash(git log)"),
+        (["git log --oneline"], "bash(git log --oneline)"),
+        (["git log -1", "git log -2"], ""),
         (["npm test"], "bash(npm test)"),
-        (["ls"], "bash(ls)"),
         (["ls -la src"], "bash(ls -la src)"),
         (["grep 'a*(b)' x"], r"bash(grep 'a\*\(b\)' x)"),
-        (["git log -1", "git status"], ""),
-        (["uv run pytest -q"], "bash(uv run pytest -q)"),
-        (["npm exec --yes evil"], "bash(npm exec --yes evil)"),
+        (["python setup.py"], "bash(python setup.py)"),
+        (["rm -rf build"], "bash(rm -rf build)"),
+        (["X=1 git log -1"], "bash(X=1 git log -1)"),
         (["\ngit log"], ""),
         (["git log -1", "\n$(x)"], ""),
-        (["X=1 git log -1"], ""),
-        (["'git' log -1"], ""),
-        (["$GIT log -1"], ""),
-        (["git commit -m 'a\nb'"], "bash(git commit *)"),
         (["echo 'a\nb'"], ""),
         (["echo " + "x" * 300], ""),
         ([""], ""),
     ],
 )
-def test_a_command_suggests_its_like(commands: list[str], rule: str) -> None:
-    assert suggest_rule("bash", EXECUTE, commands) == rule
+def test_a_command_suggests_exactly_this_command(commands: list[str], rule: str) -> None:
+    assert suggest_rule("bash", subjects_of(EXECUTE, *commands)) == rule
+
+
+def test_a_pattern_of_the_tool_is_suggested_only_in_a_sandbox() -> None:
+    command = confined("npm install left-pad", pattern="npm install *")
+    assert suggest_rule("bash", [command]) == "bash(npm install *)"
+    assert suggest_rule("bash", [replace(command, is_confined=False)]) == (
+        "bash(npm install left-pad)"
+    )
+    other = replace(command, text="npm install x", words=())
+    assert suggest_rule("bash", [command, other]) == ""
+
+
+def test_a_redirection_suggests_a_rule_for_files() -> None:
+    log = Subject(text="log", capability=WRITE, rule_tool="write")
+    assert suggest_rule("bash", [log]) == "write(log)"
+    assert suggest_rule("bash", [log, confined("make")]) == ""
+    assert suggest_rule("bash", [replace(log, is_protected=True)]) == ""
 
 
 @pytest.mark.parametrize(
-    "program",
-    """python python3 python3.11 /usr/bin/python3 bash sh zsh node perl ruby env xargs sudo eval rm
-    curl wget ssh find ./sh Python . source exec timeout awk sed dd chmod npx docker""".split(),  # noqa: SIM905 - words
+    "command",
+    [
+        *("python", "python3 -", "/usr/bin/python3.11 -i", "bash -s x", "sh", "./sh", "node"),
+        *("Python", "ruby - x", "sudo sh", "env sh", "xargs rm", "timeout 5 sh", ". x", "ssh host"),
+    ],
 )
-def test_nothing_is_suggested_for_programs_that_run_other_programs(program: str) -> None:
-    assert suggest_rule("bash", EXECUTE, [f"{program} log x"]) == ""
-    assert suggest_rule("bash", EXECUTE, [f"{program} x"]) == ""
+def test_nothing_is_suggested_for_programs_that_read_what_to_run(command: str) -> None:
+    assert suggest_rule("bash", subjects_of(EXECUTE, command)) == ""
 
 
 @pytest.mark.parametrize(
@@ -408,21 +462,26 @@ def test_nothing_is_suggested_for_programs_that_run_other_programs(program: str)
     ],
 )
 def test_a_path_suggests_its_folder(paths: list[str], rule: str) -> None:
-    assert suggest_rule("write", WRITE, paths) == rule
+    assert suggest_rule("write", subjects_of(WRITE, *paths)) == rule
 
 
 def test_an_address_suggests_its_host() -> None:
-    assert suggest_rule("fetch", NETWORK, ["https://a.org/b/c?d"]) == "fetch(https://a.org/**)"
-    assert suggest_rule("fetch", NETWORK, ["https://a.org"]) == "fetch(https://a.org/**)"
-    assert suggest_rule("fetch", NETWORK, ["https://a.org@b.net/c"]) == ""
-    assert suggest_rule("fetch", NETWORK, ["https://a.org/", "https://b.net/"]) == ""
+    assert (
+        suggest_rule("fetch", subjects_of(NETWORK, *["https://a.org/b/c?d"]))
+        == "fetch(https://a.org/**)"
+    )
+    assert (
+        suggest_rule("fetch", subjects_of(NETWORK, *["https://a.org"])) == "fetch(https://a.org/**)"
+    )
+    assert suggest_rule("fetch", subjects_of(NETWORK, *["https://a.org@b.net/c"])) == ""
+    assert suggest_rule("fetch", subjects_of(NETWORK, *["https://a.org/", "https://b.net/"])) == ""
 
 
 @given(st.lists(st.text(max_size=20) | SUBJECTS, max_size=3), CAPABILITIES)
 def test_a_suggested_rule_covers_the_call(subjects: list[str], capability: Capability) -> None:
-    text = suggest_rule("t", capability, subjects)
-    assert not text or PermissionRule.parse(text).covers_all("t", capability, subjects)
-    if any(is_unknown_subject(subject, capability) for subject in subjects):
+    text = suggest_rule("t", subjects_of(capability, *subjects))
+    assert not text or covers_all(PermissionRule.parse(text), "t", capability, subjects)
+    if any(subject.is_unknown for subject in subjects_of(capability, *subjects)):
         assert not text
 
 

@@ -183,6 +183,7 @@ class Gate:
         grants: GrantStore | None = None,
         sign_text: SignText | None = None,
     ) -> None:
+        _check_arguments(permissions, approver, grants=grants, sign_text=sign_text)
         self._permissions = permissions or Permissions()
         self._approver = approver
         self._grants = grants
@@ -372,7 +373,8 @@ class Gate:
             text = build_denial_text(decision)
             return GateDecision(False, text, code=ResultCode.DENIED_BY_APPROVER)
         # The user may have changed to a mode that forbids the tool while the approver was asked.
-        denial = self._permissions.find_mode_denial(tool, recorder.conversation.mode)
+        mode = recorder.conversation.mode
+        denial = self._permissions.find_mode_denial(tool, mode, request.subjects)
         if denial is not None:
             return _record_denial(call, recorder, denial.code, denial.rule, denial.reason)
         grant, scope = self._granted_rule(decision, request, recorder)
@@ -457,6 +459,29 @@ class Gate:
         if granted.has_grants:  # without grants, there is nothing to revoke
             granted.revocations.read(conversation)
         return granted
+
+
+def _check_arguments(
+    permissions: object, approver: object, *, grants: object, sign_text: object
+) -> None:
+    """Raise InvalidValue for an argument of the wrong type, which would fail during a call."""
+    if permissions is not None and not isinstance(permissions, Permissions):
+        raise _wrong_type("permissions", 'Permissions, such as Permissions.of(allow=["write"])')
+    for name, value, methods in (
+        ("approver", approver, ("ask",)),
+        ("grants", grants, ("rules", "add")),
+    ):
+        is_object = not isinstance(value, type)
+        if value is not None and not (
+            is_object and all(callable(getattr(value, method, None)) for method in methods)
+        ):
+            raise _wrong_type(name, f"an object with the methods {' and '.join(methods)}")
+    if sign_text is not None and not callable(sign_text):
+        raise _wrong_type("sign_text", "a function")
+
+
+def _wrong_type(place: str, expected: str) -> InvalidValue:
+    return InvalidValue(f"must be {expected}", place=f"gate.{place}", code="wrong_type")
 
 
 @contextmanager

@@ -1,15 +1,14 @@
-r"""Permission rules, such as `write`, `bash(git log *)`, `write(src/**)` and `mcp__*`.
+r"""Permission rules, such as `write`, `bash(git log -*)`, `write(src/**)` and `mcp__*`.
 
 A rule names a tool, and optionally a pattern for the subjects of a call (`Tool.subjects`). Without
-a pattern, or with `*` alone, the rule covers every call of the tool. The capability of the tool
-determines how a pattern is matched: subjects of a tool that executes programs are commands, all
-others are paths or addresses. Only `*` is special in both; write `\` before `*`, `(`, `)`, `\` or a
-space to match it literally. A rule allows writing files that affect later runs, such as `.steno/`
-or `.git/`, only if its pattern names them.
+a pattern, or with `*` alone, the rule covers every call of the tool. A subject with words is a
+command, any other is a path or an address; `permissions.patterns` matches both. No rule covers a
+protected subject. Rules that were granted by an approval and cover more than one command count only
+for commands in a sandbox.
 
-`Permissions` combines the mode, the role, rules and grants to allow a call, deny it or leave the
-decision to an approver. This module is pure: it asks no approver, runs nothing, and reads neither
-log nor disk.
+`Permissions` combines the mode, the role, rules, grants and defaults to allow a call, deny it or
+leave the decision to an approver. This module is pure: it asks no approver, runs nothing, and reads
+neither log nor disk.
 """
 
 from __future__ import annotations
@@ -17,9 +16,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from functools import lru_cache
-from typing import ClassVar, Final, final
+from typing import ClassVar, Final, NamedTuple, final
 
+from steno.agent.permissions.patterns import (
+    check_pattern,
+    escape_pattern,
+    has_wildcard,
+    matches_command,
+    matches_command_text,
+    matches_name,
+    matches_path,
+)
 from steno.agent.permissions.subjects import normalize_subject, normalize_subjects
 from steno.agent.results import ResultCode
 from steno.errors import InvalidTool, InvalidValue
@@ -30,18 +37,13 @@ from steno.values import RedactedRepr
 
 DENIED_PREFIX: Final = "permission denied"
 """The beginning of every denial that the model reads."""
+PATH_TOOLS: Final = ("read", "write", "edit", "glob", "grep")
+"""The built-in tools whose subjects are paths."""
 _RULE_TEXT: Final = re.compile(r"([^()]*)(?:\((.*)\))?", re.DOTALL)
 _TOOL_NAME: Final = re.compile(rf"[A-Za-z0-9_*]{{1,{MAX_TOOL_NAME_LENGTH}}}")
 _INVALID_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_*]")
-_TOKEN: Final = re.compile(r"\\.|.", re.DOTALL)
-_SPECIAL: Final = re.compile(r"[\\()*]")
-_MUST_BE_ESCAPED: Final = frozenset({"(", ")", "\\"})
-_ESCAPES: Final = frozenset({"\\*", "\\(", "\\)", "\\\\", "\\ "})
-_PROTECTED_PATH: Final = re.compile(
-    r"(?:^|/)(\.steno|\.git|\.config/steno|agents\.md|claude\.md|\.venv|site-packages)(?=/|$)",
-    re.IGNORECASE,
-)
-"""Matches paths of settings, hooks, instructions and programs, which affect later runs."""
+_REDIRECTION: Final = re.compile(r"[0-9]*(?:[<>]|&>)")
+_COMMAND_TOOL: Final = "bash"
 
 
 @final
@@ -60,11 +62,16 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
                 "rule_tool_name", "invalid tool name; write a rule such as bash or bash(git log *)"
             )
         if self.pattern is not None:
-            _check_pattern(self.pattern)
+            check_pattern(self.pattern)
+            if self.tool == _COMMAND_TOOL and _REDIRECTION.match(self.pattern):
+                raise _invalid_rule(
+                    "rule_redirection",
+                    "a redirection is matched by rules for files; write a rule such as write(log)",
+                )
 
     @classmethod
     def parse(cls, text: str) -> PermissionRule:
-        """Parse a rule such as `bash(git log *)`. Raises InvalidValue if the text is not a rule."""
+        """Parse a rule such as `bash(git log -*)`. Raises InvalidValue if the text is not a rule."""
         found = _RULE_TEXT.fullmatch(text)
         if found is None:
             raise _invalid_rule(
@@ -82,29 +89,48 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
         """Whether the rule covers every call of its tools."""
         return self.pattern is None or self.pattern == "*"
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether the rule covers only one command, path or address."""
+        return self.pattern is not None and not has_wildcard(self.pattern)
+
     def names_tool(self, tool: str) -> bool:
         """Return whether the rule is for a tool; `*` in the tool name of the rule is a wildcard."""
-        return _name_matcher(self.tool).fullmatch(tool) is not None
+        return matches_name(self.tool, tool)
 
-    def covers(self, subject: Subject) -> bool:
-        """Return whether the pattern of the rule covers one subject of a call."""
+    def covers(self, tool: str, subject: Subject) -> bool:
+        """Return whether the rule, as an allow rule, covers one subject of a call of a tool."""
+        if subject.is_protected:
+            return False
+        if self.names_tool(subject.rule_tool or tool):
+            if self.pattern is None or self.covers_everything:
+                return True
+            if subject.is_unknown:
+                return False
+            if subject.words:
+                return matches_command(self.pattern, subject.text, subject.words)
+            return matches_path(self.pattern, subject.text)
+        return self.covers_everything and self.names_tool(tool)
+
+    def denies(self, tools: Sequence[str], subjects: Sequence[Subject]) -> bool:
+        """Return whether the rule, as a deny rule, covers a subject of a call, or every call.
+
+        `tools` are the name of the tool and its aliases. In a command, `*` covers options as well.
+        """
+        if any(map(self.names_tool, tools)) and self.covers_everything:
+            return True
+        return any(self._denies_subject(tools, subject) for subject in subjects)
+
+    def _denies_subject(self, tools: Sequence[str], subject: Subject) -> bool:
+        if not any(map(self.names_tool, (subject.rule_tool,) if subject.rule_tool else tools)):
+            return False
         if self.pattern is None or self.covers_everything:
             return True
         if subject.is_unknown:
             return False
         if subject.words:
-            return _command_matcher(self.pattern).fullmatch(subject.text) is not None
-        return _path_matcher(self.pattern).fullmatch(f"{subject.text}/") is not None
-
-    def covers_all(self, tool: str, subjects: Sequence[Subject]) -> bool:
-        """Return whether this rule alone covers all subjects of a call."""
-        return find_covering_rules((self,), tool, subjects) is not None
-
-    def covers_any(self, tool: str, subjects: Sequence[Subject]) -> bool:
-        """Return whether the rule covers at least one subject of a call, or every call."""
-        if not self.names_tool(tool):
-            return False
-        return self.covers_everything or any(map(self.covers, subjects))
+            return matches_command_text(self.pattern, subject.text)
+        return matches_path(self.pattern, subject.text)
 
 
 def find_covering_rules(
@@ -112,129 +138,41 @@ def find_covering_rules(
 ) -> tuple[PermissionRule, ...] | None:
     """Return the rules that together cover all subjects of a call; None if a subject is uncovered.
 
-    For each subject, the first rule that covers it is returned. A rule covers writing a protected
-    path only if its pattern names the protected part. A call without subjects is covered only by a
-    rule for every call of the tool.
+    For each subject, the first rule that covers it is returned. A call without subjects is covered
+    only by a rule for every call of the tool.
     """
-    candidates = [rule for rule in rules if rule.names_tool(tool)]
+    candidates = tuple(rules)
     if not subjects:
-        return next(((rule,) for rule in candidates if rule.covers_everything), None)
-    found: dict[PermissionRule, None] = {}
+        found = _find_rule_for_every_call(candidates, tool)
+        return None if found is None else (found,)
+    covering: dict[PermissionRule, None] = {}
     for subject in subjects:
-        is_write = subject.capability is Capability.WRITE
-        names = _protected_names(subject.text) if is_write else frozenset()
-        matching = (rule for rule in candidates if rule.covers(subject))
-        rule = next(
-            (rule for rule in matching if names <= _protected_names(rule.pattern or "")), None
-        )
+        rule = next((rule for rule in candidates if rule.covers(tool, subject)), None)
         if rule is None:
             return None
-        found[rule] = None
-    return tuple(found)
+        covering[rule] = None
+    return tuple(covering)
 
 
-def _protected_names(path: str) -> frozenset[str]:
-    """Return the names in a path or a path pattern that `_PROTECTED_PATH` protects."""
-    return frozenset([name.lower() for name in _PROTECTED_PATH.findall(path)])
+def _find_rule_for_every_call(rules: Iterable[PermissionRule], tool: str) -> PermissionRule | None:
+    return next((rule for rule in rules if rule.covers_everything and rule.names_tool(tool)), None)
 
 
-def _check_pattern(pattern: str) -> None:
-    if not pattern:
-        raise _invalid_rule(
-            "rule_pattern_empty",
-            "the pattern is empty; remove the parentheses to cover all calls of the tool",
-        )
-    if not pattern.isprintable():  # the user could not see which calls the rule allows
-        raise _invalid_rule(
-            "rule_pattern_unprintable",
-            "the pattern contains unprintable characters; write * in their place",
-        )
-    tokens = _TOKEN.findall(pattern)
-    if any(
-        token in _MUST_BE_ESCAPED or (len(token) > 1 and token not in _ESCAPES) for token in tokens
-    ):
-        raise _invalid_rule(
-            "rule_pattern_escape",
-            r"unescaped parenthesis or backslash in the pattern; write \( \) or \\",
-        )
-    if " " in (tokens[0], tokens[-1]):
-        raise _invalid_rule(
-            "rule_pattern_blank",
-            r"the pattern begins or ends with a space; write \ before the space",
-        )
+def counts_as_grant(rule: PermissionRule, subject: Subject) -> bool:
+    """Return whether a rule that an approval granted may allow a subject.
+
+    A rule for more than one command counts only for a command in a sandbox: a person who allows
+    similar commands cannot foresee all of them.
+    """
+    if rule.is_exact or subject.is_confined:
+        return True
+    if subject.rule_tool and not rule.names_tool(subject.rule_tool):
+        return False
+    return subject.capability is not Capability.EXECUTE
 
 
 def _invalid_rule(code: str, message: str) -> InvalidValue:
     return InvalidValue(message, place="rule", code=code)
-
-
-# -- patterns --------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=512)
-def _name_matcher(name: str) -> re.Pattern[str]:
-    return re.compile(_join_with_wildcards(name.split("*"), "."), re.DOTALL)
-
-
-@lru_cache(maxsize=512)
-def _command_matcher(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern in which `*` matches any text.
-
-    A space and a `*` at the end also match a command without arguments.
-    """
-    tokens = _TOKEN.findall(pattern)
-    tail = ""
-    if tokens[-2:] == [" ", "*"]:
-        tokens, tail = tokens[:-2], "(?: .*)?"
-    return re.compile(_join_with_wildcards(_split_at_wildcards(tokens), ".") + tail, re.DOTALL)
-
-
-@lru_cache(maxsize=512)
-def _path_matcher(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern in which `*` matches text in one name, and `**` any number of names.
-
-    A `/` at the end means `/**`. The path to match must have a `/` after each name, including the
-    last.
-    """
-    names = [name for name in pattern.split("/") if name != "."] or ["."]
-    if len(names) > 1 and not names[-1]:
-        names[-1] = "**"
-    segments = [""]
-    for name in names:
-        if name == "**":
-            segments.append("")
-        else:
-            segments[-1] += _name_in_path(name) + "/"
-    return re.compile(_join_with_wildcards(segments, "(?:[^/]*/)"), re.DOTALL)
-
-
-def _name_in_path(name: str) -> str:
-    pieces = _split_at_wildcards(_TOKEN.findall(name))
-    is_whole_name = len(pieces) > 1 and not any(pieces)
-    return "[^/]+" if is_whole_name else _join_with_wildcards(pieces, "[^/]")
-
-
-def _split_at_wildcards(tokens: Iterable[str]) -> list[str]:
-    """Return the pieces of a pattern between its wildcards, as regular expressions."""
-    pieces = [""]
-    for part in tokens:
-        if part == "*":
-            pieces.append("")
-        else:
-            pieces[-1] += re.escape(part[-1])
-    return pieces
-
-
-def _join_with_wildcards(pieces: Sequence[str], filler: str) -> str:
-    """Return a regular expression for pieces separated by any number of `filler` matches.
-
-    A piece between two wildcards matches at its first occurrence, without backtracking, so that no
-    text from a model can make matching slow.
-    """
-    if len(pieces) == 1:
-        return pieces[0]
-    first, *middle, last = pieces
-    return first + "".join([f"(?>{filler}*?{piece})" for piece in middle]) + f"{filler}*{last}"
 
 
 def _normalize_tool_name(tool: str) -> str:
@@ -247,6 +185,27 @@ def _normalize_tool_name(tool: str) -> str:
         return map_tool_name(tool)
     except InvalidTool:
         return tool  # `PermissionRule` rejects the name
+
+
+def check_path_rule(rule: PermissionRule) -> None:
+    """Raise InvalidValue if a rule for files can never match, because no file has such a path."""
+    if rule.pattern is None or rule.tool not in PATH_TOOLS:
+        return
+    names = rule.pattern.split("/")
+    if ".." in names:
+        raise _invalid_rule(
+            "rule_path_parent",
+            "the pattern contains .., which no resolved path contains; write the real path, "
+            "absolute if it is outside of the working directory",
+        )
+    if names[0].startswith("~"):
+        raise _invalid_rule(
+            "rule_path_home", "~ has no meaning in this rule; write the absolute path"
+        )
+    if "" in names[1:-1]:
+        raise _invalid_rule(
+            "rule_path_empty_name", "the pattern contains //, which no path contains; write one /"
+        )
 
 
 # -- policy ----------------------------------------------------------------------------------------
@@ -278,6 +237,16 @@ _CAPABILITY_NAMES: Final = {
     Capability.EXECUTE: "running programs",
     Capability.NETWORK: "using the network",
 }
+
+
+class AutoRun(StrEnum):
+    """The commands that need no approval while a sandbox limits their effects."""
+
+    ROUTINE = "routine"
+    """Commands that only read, and common work in a project."""
+    READ = "read"
+    """Commands that only read."""
+    NONE = "none"
 
 
 class DecisionKind(StrEnum):
@@ -318,6 +287,21 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
     """Capabilities that need neither a rule nor an approval."""
     default_rules: tuple[PermissionRule, ...] = _DEFAULT_RULES
     """Allow rules that apply in addition to those of the user."""
+    auto_run: AutoRun = AutoRun.ROUTINE
+    """The commands in a sandbox that need neither a rule nor an approval."""
+
+    def __post_init__(self) -> None:
+        _check_type("role", self.role, AgentRole)
+        _check_type("auto_run", self.auto_run, AutoRun)
+        for name in ("allow", "deny", "default_rules"):
+            rules = getattr(self, name)
+            _check_type(name, rules, tuple)
+            for number, rule in enumerate(rules):
+                _check_type(f"{name}[{number}]", rule, PermissionRule)
+                check_path_rule(rule)
+        _check_type("default_allow", self.default_allow, frozenset)
+        for capability in self.default_allow:
+            _check_type("default_allow", capability, Capability)
 
     @classmethod
     def of(
@@ -326,21 +310,29 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
         role: AgentRole = AgentRole.ACTOR,
         allow: Iterable[str] = (),
         deny: Iterable[str] = (),
+        auto_run: AutoRun = AutoRun.ROUTINE,
     ) -> Permissions:
         """Build permissions from rules as text. Raises InvalidValue if a rule is invalid."""
         return cls(
             role=role,
-            allow=tuple([PermissionRule.parse(text) for text in allow]),
-            deny=tuple([PermissionRule.parse(text) for text in deny]),
+            allow=_parse_rules("allow", allow),
+            deny=_parse_rules("deny", deny),
+            auto_run=auto_run,
         )
 
-    def find_mode_denial(self, tool: Tool, mode: Mode) -> PolicyDecision | None:
-        """Return a denial if the mode or the role forbids every call of a tool; else None."""
-        if tool.capability not in (allowed := MODE_CAPABILITIES[mode]):
+    def find_mode_denial(
+        self, tool: Tool, mode: Mode, subjects: Sequence[Subject] | None = None
+    ) -> PolicyDecision | None:
+        """Return a denial if the mode or the role forbids a call with these subjects; else None.
+
+        Without `subjects`, return a denial if the mode or the role forbids every call of the tool.
+        """
+        needed = self._needed_capabilities(tool, subjects)
+        if not needed <= (allowed := MODE_CAPABILITIES[mode]):
             advice = "describe what you would do, or ask the user to change the mode"
             text = f"{mode} mode allows {_join_capabilities(allowed)} only; {advice}"
             return _build_denial(ResultCode.DENIED_BY_MODE, mode_denial_rule(mode), text)
-        if tool.capability not in (allowed := ROLE_CAPABILITIES[self.role]):
+        if not needed <= (allowed := ROLE_CAPABILITIES[self.role]):
             advice = "describe what should be done, and leave it to other agents"
             text = f"the role {self.role} allows {_join_capabilities(allowed)} only; {advice}"
             return _build_denial(ResultCode.DENIED_BY_ROLE, role_denial_rule(self.role), text)
@@ -365,27 +357,67 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
         if mode_denial is not None:
             return mode_denial
         subjects = normalize_subjects(tool, tool.subjects(call))
-        denial = self._find_denial(tool, subjects)
+        denial = self.find_mode_denial(tool, mode, subjects) or self._find_denial(tool, subjects)
         if denial is not None:
             return denial
-        sources = {
-            "allow": self.allow,
-            "session grant": session_rules,
-            "standing grant": lasting_rules,
-            "default": self.default_rules,
-        }
-        rules = _describe_allowing_rules(sources, tool, subjects)
-        if rules is None and tool.capability in self.default_allow:
-            rules = f"default {tool.capability}"
-        if rules is None:
-            return PolicyDecision(kind=DecisionKind.ASK, subjects=subjects, uncovered=subjects)
+        sources = _RuleSources(
+            {"allow": self.allow, "default": self.default_rules},
+            {"session grant": session_rules, "standing grant": lasting_rules},
+        )
+        if not subjects:
+            origin = sources.find_for_every_call(tool) or self._default_for(tool, None)
+            uncovered: list[Subject] = []
+            origins = {origin: None}
+        else:
+            found = {
+                subject: sources.find(tool, subject) or self._default_for(tool, subject)
+                for subject in subjects
+            }
+            uncovered = [subject for subject, origin in found.items() if origin is None]
+            origins = dict.fromkeys(found.values())
+        if None in origins:
+            return PolicyDecision(
+                kind=DecisionKind.ASK, subjects=subjects, uncovered=tuple(uncovered)
+            )
+        rules = ", ".join([origin for origin in origins if origin is not None])
         return PolicyDecision(kind=DecisionKind.ALLOW, rule=rules, subjects=subjects)
 
     def denies(self, tool: Tool, subject: str) -> bool:
         """Return whether a deny rule covers a subject that a running call of the tool finds."""
-        return (
-            self._find_deny_rule(tool, (normalize_subject(subject, tool.capability),)) is not None
-        )
+        found = normalize_subject(subject, tool.capability)
+        return self._find_deny_rule(tool, (found,)) is not None
+
+    def _needed_capabilities(
+        self, tool: Tool, subjects: Sequence[Subject] | None
+    ) -> frozenset[Capability]:
+        """Return the capabilities that a call needs, or at least needs if its subjects are None."""
+        if subjects:
+            return frozenset([self._needed_capability(tool, subject) for subject in subjects])
+        has_reading_calls = subjects is None and self.auto_run is not AutoRun.NONE
+        if has_reading_calls and getattr(tool, "has_reading_calls", False) is True:
+            return _READ_ONLY
+        return frozenset({tool.capability})
+
+    def _needed_capability(self, tool: Tool, subject: Subject) -> Capability:
+        if subject.words and self.auto_run is AutoRun.NONE:
+            return tool.capability
+        return subject.capability
+
+    def _default_for(self, tool: Tool, subject: Subject | None) -> str | None:
+        """Return the default that allows a subject, or a call without subjects; None if none does.
+
+        The text is recorded; never change it.
+        """
+        if subject is None:
+            capability = tool.capability
+        elif subject.is_protected:
+            return None
+        else:
+            capability = self._needed_capability(tool, subject)
+        if capability in self.default_allow:
+            return f"default {capability}"
+        is_routine = subject is not None and subject.is_routine and subject.is_confined
+        return "default routine" if is_routine and self.auto_run is AutoRun.ROUTINE else None
 
     def _find_denial(self, tool: Tool, subjects: tuple[Subject, ...]) -> PolicyDecision | None:
         """Return the decision of the deny rules; None if they do not affect the call.
@@ -400,25 +432,44 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
                 f"the rule {rule} denies this call; choose another approach, or ask the user"
             )
             return _build_denial(ResultCode.DENIED_BY_RULE, f"deny {rule}", explanation, subjects)
-        if subjects and not any(subject.is_unknown for subject in subjects):
-            return None
+        unknown = tuple([subject for subject in subjects if subject.is_unknown])
         # Without subjects only the tool's own name counts: rules for an alias are about subjects.
-        names = _rule_names(tool) if subjects else _rule_names(tool)[:1]
+        names = [] if subjects else [tool.definition.name]
+        for subject in unknown:
+            names += [subject.rule_tool] if subject.rule_tool else _rule_names(tool)
         for rule in self.deny:
             if any(map(rule.names_tool, names)):
                 return PolicyDecision(
-                    kind=DecisionKind.ASK,
-                    rule=f"deny {rule}",
-                    subjects=subjects,
-                    uncovered=subjects,
+                    kind=DecisionKind.ASK, rule=f"deny {rule}", subjects=subjects, uncovered=unknown
                 )
         return None
 
     def _find_deny_rule(self, tool: Tool, subjects: tuple[Subject, ...]) -> PermissionRule | None:
-        for rule in self.deny:
-            if any(rule.covers_any(name, subjects) for name in _rule_names(tool)):
-                return rule
-        return None
+        names = _rule_names(tool)
+        return next((rule for rule in self.deny if rule.denies(names, subjects)), None)
+
+
+def _check_type(name: str, value: object, kind: type) -> None:
+    if not isinstance(value, kind):
+        raise InvalidValue(
+            f"must be a {kind.__name__}, not {type(value).__name__}",
+            code="wrong_type",
+            place=f"permissions.{name}",
+        )
+
+
+def _parse_rules(name: str, texts: Iterable[str]) -> tuple[PermissionRule, ...]:
+    """Parse rules. Raises InvalidValue for a string, which is an iterable of characters."""
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise InvalidValue(
+            f'must be a list of rules, such as ["bash"], not {type(texts).__name__}',
+            code="wrong_type",
+            place=f"permissions.{name}",
+        )
+    found = list(texts)
+    for number, text in enumerate(found):
+        _check_type(f"{name}[{number}]", text, str)
+    return tuple(map(PermissionRule.parse, found))
 
 
 def _rule_names(tool: Tool) -> tuple[str, ...]:
@@ -426,19 +477,35 @@ def _rule_names(tool: Tool) -> tuple[str, ...]:
     return (tool.definition.name, *tool.rule_aliases)
 
 
-def _describe_allowing_rules(
-    sources: Mapping[str, Sequence[PermissionRule]], tool: Tool, subjects: tuple[Subject, ...]
-) -> str | None:
-    """Return a list, as text, of the rules that together allow a call, each with its source.
+class _RuleSources(NamedTuple):
+    """The rules that may allow a call, by their source."""
 
-    Return None if the rules do not allow the call.
-    """
-    origins: dict[PermissionRule, str] = {}
-    for source, rules in sources.items():
-        for rule in rules:
-            origins.setdefault(rule, source)
-    found = find_covering_rules(origins, tool.definition.name, subjects)
-    return None if found is None else ", ".join([f"{origins[rule]} {rule}" for rule in found])
+    rules: Mapping[str, Sequence[PermissionRule]]
+    """Rules that always count."""
+    grants: Mapping[str, Sequence[PermissionRule]]
+    """Rules from approvals; see `counts_as_grant`."""
+
+    def find(self, tool: Tool, subject: Subject) -> str | None:
+        """Return the first rule that covers a subject, with its source; None if none does."""
+        name = tool.definition.name
+        for source, rules, is_grant in self._sources():
+            for rule in rules:
+                if rule.covers(name, subject) and (not is_grant or counts_as_grant(rule, subject)):
+                    return f"{source} {rule}"
+        return None
+
+    def find_for_every_call(self, tool: Tool) -> str | None:
+        """Return the first rule that covers every call of a tool; None if none does."""
+        for source, rules, _ in self._sources():
+            rule = _find_rule_for_every_call(rules, tool.definition.name)
+            if rule is not None:
+                return f"{source} {rule}"
+        return None
+
+    def _sources(self) -> list[tuple[str, Sequence[PermissionRule], bool]]:
+        user, *others = [(source, rules, False) for source, rules in self.rules.items()]
+        granted = [(source, rules, True) for source, rules in self.grants.items()]
+        return [user, *granted, *others]
 
 
 def mode_denial_rule(mode: Mode) -> str:
@@ -479,91 +546,92 @@ def build_denial_text(decision: ApprovalDecision) -> str:
 
 # -- suggestions -----------------------------------------------------------------------------------
 
-_ARGUMENT_DRIVEN: Final = """
-    ash bash busybox cmd csh dash fish ksh mksh powershell pwsh sh tcsh zsh
-    awk bun deno expect gawk java lua mawk nawk node nodejs osascript perl php python ruby rscript
-    sed tclsh ts-node
-    . builtin command doas env eval exec fd find nice nohup parallel pkexec setsid source stdbuf
-    strace su sudo time timeout trap watch xargs
-    bunx docker kubectl npx pipx podman uvx
-    curl nc ncat netcat rsync scp sftp socat ssh wget
-    chmod chown dd kill killall mkfs pkill rm rmdir shred systemctl tee unlink
-"""
-"""Programs whose arguments name code to run, addresses to contact, or what to change or remove."""
-_ARGUMENT_DRIVEN_PROGRAMS: Final = frozenset(_ARGUMENT_DRIVEN.split())
-_ARGUMENT_DRIVEN_SUBCOMMANDS: Final = frozenset({"dlx", "eval", "exec", "run", "shell", "x"})
-"""Subcommands that run the program named in their arguments, such as `npm exec` and `uv run`."""
+_READS_CODE: Final = frozenset(
+    """
+    ash awk bash bun busybox cmd csh dash deno elixir expect fish gawk ghci irb java julia ksh lua
+    mawk mksh mysql nawk node nodejs octave osascript perl php powershell psql pwsh python r rscript
+    ruby scala sed sh sqlite3 tclsh tcsh ts-node zsh
+    """.split()  # noqa: SIM905 - words
+)
+"""Programs that may read code from the output of another command."""
+_RUNS_PROGRAMS: Final = frozenset(
+    """
+    . at batch builtin chroot command crontab doas docker env eval exec flatpak kubectl nice nohup
+    nsenter parallel pkexec podman setsid source ssh stdbuf strace su sudo systemd-run time timeout
+    trap unshare watch xargs
+    """.split()  # noqa: SIM905 - words
+)
+"""Programs that run another program, which may read code from the output of another command."""
+_STANDARD_INPUT: Final = frozenset({"-", "-s", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"})
+"""Arguments with which such a program reads its code from another command."""
 _VERSION: Final = re.compile(r"[\d.-]+$")
-_WORD: Final = re.compile(r"[A-Za-z0-9_./+:@%-]+")
-_SUBCOMMAND: Final = re.compile(r"[a-z][a-z0-9_-]*")
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9.:-]+(?=/|$)")
 _MAX_PATTERN_LENGTH: Final = 200
 
 
 def suggest_rule(tool: str, subjects: Sequence[Subject]) -> str:
-    """Return a rule that covers similar calls, to suggest to the user; empty if none is safe.
+    """Return a rule that covers these subjects, to suggest to the user; empty if none is safe.
 
-    No rule is safe for unknown subjects, or for programs that run, fetch, change or remove the
-    targets named in their arguments.
+    For a command, the rule covers exactly this command, or those that the tool says are safe to
+    allow together. No rule is safe for unknown or protected subjects, or for a program that reads
+    its instructions from another command.
     """
-    if any(not subject.text or subject.is_unknown for subject in subjects):
-        return ""
     if not subjects:
         return tool
+    if any(not subject.text or subject.is_unknown or subject.is_protected for subject in subjects):
+        return ""
+    tools = {subject.rule_tool or tool for subject in subjects}
     texts = [subject.text for subject in subjects]
-    if any(subject.words for subject in subjects):
-        patterns = {_command_pattern(text) for text in texts}
+    if all(subject.words for subject in subjects):
+        patterns = {_command_pattern(subject) for subject in subjects}
+    elif any(subject.words for subject in subjects):
+        return ""
     elif any("://" in text for text in texts):
         patterns = {_address_pattern(text) for text in texts}
     else:
         patterns = {_path_pattern(texts)}
     pattern = patterns.pop()
-    if patterns or not pattern or len(pattern) > _MAX_PATTERN_LENGTH:
+    if len(tools) > 1 or patterns or not pattern or len(pattern) > _MAX_PATTERN_LENGTH:
         return ""
     try:
-        rule = PermissionRule(tool=tool, pattern=pattern)
+        rule = PermissionRule(tool=tools.pop(), pattern=pattern)
     except InvalidValue:  # no rule can contain this text
         return ""
-    return str(rule) if rule.covers_all(tool, subjects) else ""
+    return str(rule) if find_covering_rules((rule,), tool, subjects) is not None else ""
 
 
-def _command_pattern(command: str) -> str:
-    """Return a pattern for a program and its subcommand, or for exactly this command.
+def _command_pattern(subject: Subject) -> str:
+    """Return the pattern that the tool offers for a command, or a pattern for exactly this command.
 
-    The pattern is empty if the program is unsafe (see `_ARGUMENT_DRIVEN_PROGRAMS`), or if its name
-    contains unusual characters.
+    The pattern is empty if the command does not determine what runs.
     """
-    program, *rest = command.split(" ")
+    if subject.pattern and subject.is_confined:
+        return subject.pattern
+    program, *arguments = [word.text for word in subject.words]
     name = program.rpartition("/")[2].lower()  # some file systems ignore case
-    if (
-        _WORD.fullmatch(program) is None
-        or {name, _VERSION.sub("", name)} & _ARGUMENT_DRIVEN_PROGRAMS
-    ):
+    names = {name, _VERSION.sub("", name)}
+    operands = [word for word in arguments if not word.startswith("-")]
+    if names & _RUNS_PROGRAMS:
         return ""
-    has_arguments = len(rest) > 1 and _SUBCOMMAND.fullmatch(rest[0]) is not None
-    if has_arguments and rest[0] not in _ARGUMENT_DRIVEN_SUBCOMMANDS:
-        return f"{_escape_pattern(program)} {rest[0]} *"
-    return _escape_pattern(command)
+    if names & _READS_CODE and (not operands or _STANDARD_INPUT.intersection(arguments)):
+        return ""
+    return escape_pattern(subject.text)
 
 
 def _address_pattern(address: str) -> str:
     """Return a pattern for all addresses on the same host; empty if there is no host."""
     found = _ADDRESS.match(address)
-    return "" if found is None else f"{_escape_pattern(found[0])}/**"
+    return "" if found is None else f"{escape_pattern(found[0])}/**"
 
 
 def _path_pattern(paths: Sequence[str]) -> str:
     """Return a pattern for the common folder of the paths, or for a single path.
 
-    The folder is suggested only if it is not the top level and no path contains a hidden or
-    protected name. The pattern is empty if neither form is possible.
+    The folder is suggested only if it is not the top level and no path contains a hidden name. The
+    pattern is empty if neither form is possible.
     """
     folder, *other_folders = {path.rpartition("/")[0] for path in paths}
     is_hidden = any(name.startswith(".") for path in paths for name in path.split("/"))
-    if folder and not other_folders and not is_hidden and not any(map(_protected_names, paths)):
-        return f"{_escape_pattern(folder)}/**"
-    return _escape_pattern(paths[0]) if len(set(paths)) == 1 else ""
-
-
-def _escape_pattern(text: str) -> str:
-    return _SPECIAL.sub(r"\\\g<0>", text)
+    if folder and not other_folders and not is_hidden:
+        return f"{escape_pattern(folder)}/**"
+    return escape_pattern(paths[0]) if len(set(paths)) == 1 else ""

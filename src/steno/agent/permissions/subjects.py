@@ -6,6 +6,7 @@ a string about a command is split into words, so that rules match them like thos
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import pairwise
 from typing import Final
@@ -16,6 +17,7 @@ from steno.ports import Capability, CommandWord, Subject, Tool
 _DOT_NAMES: Final = frozenset({".", ".."})
 """Names that a normalized path does not contain."""
 _QUOTES: Final = frozenset("'\"")
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _EXPANDED: Final = frozenset("$`*?[{")
 """Characters with which a shell begins an expansion; the value may then begin with `-`."""
 
@@ -78,4 +80,5 @@ def find_blanks(text: str) -> list[int]:
 
 def _may_be_option(word: str) -> bool:
     value = word.lstrip("'\"\\")
-    return value[:1] == "-" or value[:1] in _EXPANDED or not word.isprintable()
+    has_controls = not _QUOTED.sub("", word).isprintable()  # a shell may split the word there
+    return value.startswith("-") or value[:1] in _EXPANDED or has_controls
