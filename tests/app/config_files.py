@@ -13,6 +13,7 @@ mode = "plan"
 role = "planner"
 allow = ["bash(git log *)", "read"]
 deny = ["write(.env)"]
+auto_run = "read"
 max_turns = 7
 max_total_tokens = 100000
 max_seconds = 60

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from steno import InvalidValue
-from steno.agent.permissions.rules import AgentRole
+from steno.agent.permissions.rules import AgentRole, AutoRun
 from steno.agent.steering import SteeringPolicy
 from steno.app.commands.arguments import UsageError
 from steno.app.folders import config_folder, find_project
@@ -31,6 +31,7 @@ VARIABLES: list[tuple[str, str, object]] = [
     ("model", "ollama/llama", "ollama/llama"),
     ("mode", "plan", Mode.PLAN),
     ("role", "planner", AgentRole.PLANNER),
+    ("auto_run", "read", AutoRun.READ),
     ("max_turns", "3", 3),
     ("max_total_tokens", "3", 3),
     ("max_seconds", "1.5", 1.5),

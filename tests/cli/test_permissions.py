@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steno.agent.permissions.rules import PermissionRule
-from steno.app.permissions import GrantsFile, StoredGrants, format_grants, parse_grants
+from steno.app.permissions import (
+    GrantsFile,
+    GrantTable,
+    StoredGrants,
+    format_grants,
+    parse_grants,
+    resolve_rule,
+)
 from steno.cli.main import run_command
 from steno.errors import InvalidDocument, InvalidValue, LogError, Missing, StenoError, Unavailable
 from steno.ports import GrantScope, GrantStore
@@ -158,6 +165,107 @@ def test_a_project_whose_path_no_text_can_hold_is_refused(tmp_path: Path) -> Non
     assert grants.rules() == ("write",)
 
 
+# -- files of older versions ---------------------------------------------------------------------
+
+OLD_FILE = """
+[user]
+allow = ["bash(git log *)", "bash", "write(src/**)", "mcp__files__*", "bash(> log)"]
+[projects."{project}"]
+allow = ["bash(npm test)", "bash(git grep *)", "*"]
+"""
+DROPPED = ("bash(> log)", "bash(git log *)", "bash", "bash(git grep *)", "*")
+
+
+def test_rules_for_several_commands_in_an_old_file_do_not_count(
+    project: Path, settings: Path
+) -> None:
+    file = write(settings, OLD_FILE.format(project=project))
+    grants = GrantsFile(project)
+    kept = ("bash(npm test)", "write(src/**)", "mcp__files__*")
+    assert grants.rules() == kept
+    assert sorted(grants.migrate()) == sorted(DROPPED)
+    assert grants.migrate() == ()
+    assert grants.rules() == kept
+    stored = tomllib.loads(file.read_text(encoding="utf-8"))
+    assert stored["version"] == 2
+    assert sorted(stored["user"]["unconfirmed"]) == sorted(DROPPED[:3])
+    assert stored["projects"][str(project)]["unconfirmed"] == ["bash(git grep *)", "*"]
+
+
+def test_a_change_of_an_old_file_loses_no_rule(project: Path, settings: Path) -> None:
+    write(settings, OLD_FILE.format(project=project))
+    GrantsFile(project).add("edit", USER)
+    stored = GrantsFile(project).read()
+    assert stored.version == 2
+    assert sorted(stored.user.unconfirmed) == sorted(DROPPED[:3])
+    assert "edit" in stored.user.allow
+
+
+def test_an_unconfirmed_rule_is_confirmed_or_revoked(project: Path, settings: Path) -> None:
+    write(settings, OLD_FILE.format(project=project))
+    grants = GrantsFile(project)
+    grants.add("bash(git log *)", USER)
+    assert "bash(git log *)" in grants.rules()
+    assert grants.revoke("bash(> log)", USER)
+    assert grants.read().user.unconfirmed == ("bash",)
+    assert not grants.revoke("bash(git grep *)", USER)
+    assert grants.revoke("bash(git grep *)", PROJECT)
+
+
+def test_a_new_file_keeps_rules_for_several_commands(project: Path, settings: Path) -> None:
+    grants = GrantsFile(project)
+    grants.add("bash(git log *)", PROJECT)
+    assert grants.migrate() == ()
+    assert grants.rules() == ("bash(git log *)",)
+
+
+def test_unconfirmed_rules_are_listed(
+    project: Path, settings: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(settings, OLD_FILE.format(project=project))
+    assert command("list") == 0
+    rows = capsys.readouterr().out.split("\n")
+    assert "user     bash(git log *)   needs confirmation" in rows
+    assert sum("needs confirmation" in row for row in rows) == len(DROPPED)
+    assert command("allow", "bash(git log *)", "--user") == 0
+    assert command("revoke", "bash") == 0
+    capsys.readouterr()
+    command("list", "--json")
+    unconfirmed = json.loads(capsys.readouterr().out)["unconfirmed"]
+    assert unconfirmed["user"] == ["bash(> log)"]
+    assert unconfirmed["project"] == ["bash(git grep *)", "*"]
+
+
+# -- paths in rules ------------------------------------------------------------------------------
+
+
+def test_paths_in_rules_are_resolved_as_tools_resolve_them(tmp_path: Path) -> None:
+    home, folder = tmp_path / "home", tmp_path / "home" / "shop"
+    (folder / "real").mkdir(parents=True)
+    (folder / "link").symlink_to("real")
+    (tmp_path / "way").symlink_to(folder)
+
+    def resolved(text: str) -> list[str]:
+        rules = resolve_rule(PermissionRule.parse(text), str(folder), home)
+        return [str(rule) for rule in rules]
+
+    assert resolved("read(src/**)") == ["read(src/**)"]
+    assert resolved("read(link/**)") == ["read(real/**)"]
+    assert resolved("read(link/)") == ["read(real/)"]
+    assert resolved(f"read({folder}/a)") == ["read(a)", f"read({folder}/a)"]
+    assert resolved(f"read({tmp_path}/way/a)") == ["read(a)"]
+    assert resolved("read(~/shop/*.key)") == ["read(*.key)", f"read({folder}/*.key)"]
+    assert resolved("read(~/**)") == ["read(**)", f"read({home}/**)"]
+    assert resolved("read(~/.ssh/**)") == [f"read({home}/.ssh/**)"]
+    assert resolved("bash(cat ~/x)") == ["bash(cat ~/x)"]
+    assert resolved("fetch(https://example.org/**)") == ["fetch(https://example.org/**)"]
+    assert resolved("*") == ["*"]
+    for text, code in (("read(../x)", "rule_path_parent"), ("read(~eva/x)", "rule_path_home")):
+        with pytest.raises(InvalidValue) as refused:
+            resolved(text)
+        assert refused.value.code == code
+
+
 # -- bad files -----------------------------------------------------------------------------------
 
 
@@ -175,6 +283,10 @@ def test_a_project_whose_path_no_text_can_hold_is_refused(tmp_path: Path) -> Non
         ('[projects]\n"/a" = ["bash"]\n', 2, "not_a_table"),
         ('[projects."/a"]\nalow = ["bash"]\n', 2, "field_unknown"),
         ('[user]\nallow = ["bash"]\n[user]\n', 3, "file_not_toml"),
+        ('version = 3\n[user]\nallow = ["write"]\n', 1, "grants_version"),
+        ('version = "2"\n', 1, "grants_version"),
+        ('version = 2\n[user]\nallow = ["bash(> log)"]\n', 3, "rule_redirection"),
+        ("[user]\nunconfirmed = [1]\n", 2, "not_a_rule"),
     ],
 )
 def test_a_bad_file_is_named_with_its_line_and_nothing_in_it_counts(
@@ -258,7 +370,18 @@ RULES = st.lists(
 ).map(tuple)
 
 
-@given(st.builds(StoredGrants, user=RULES, projects=st.dictionaries(texts(), RULES.filter(bool))))
+TABLES = st.builds(GrantTable, allow=RULES, unconfirmed=RULES)
+
+
+STORED = st.builds(
+    StoredGrants,
+    user=TABLES,
+    projects=st.dictionaries(texts(), TABLES.filter(any)),
+    version=st.just(2),
+)
+
+
+@given(STORED)
 def test_written_grants_are_read_back(grants: StoredGrants) -> None:
     text = format_grants(grants)
     assert parse_grants(text.encode(), "here") == grants
@@ -271,8 +394,8 @@ def test_any_bytes_are_grants_or_refused(data: bytes) -> None:
         grants = parse_grants(data, "here")
     except InvalidDocument:
         return
-    assert set(tomllib.loads(data.decode())) <= {"user", "projects"}
-    assert all(is_rule(rule) for rule in grants.user)
+    assert set(tomllib.loads(data.decode())) <= {"version", "user", "projects"}
+    assert all(is_rule(rule) for rule in grants.user.allow)
 
 
 # -- commands ------------------------------------------------------------------------------------
@@ -315,6 +438,11 @@ def test_the_list_is_there_for_programs(
         "project": ["bash(git log *)"],
         "user": [],
         "other_projects": {str(project.parent): ["edit"]},
+        "unconfirmed": {
+            "project": [],
+            "user": [],
+            "other_projects": {str(project.parent): []},
+        },
     }
 
 

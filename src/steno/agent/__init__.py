@@ -33,7 +33,7 @@ from steno.agent.permissions.gate import (
     Gate,
     decide_later,
 )
-from steno.agent.permissions.rules import AgentRole, PermissionRule, Permissions
+from steno.agent.permissions.rules import AgentRole, AutoRun, PermissionRule, Permissions
 from steno.agent.results import ResultCode
 from steno.agent.run_config import Limits
 from steno.agent.steering import PromptInput, SteeringPolicy
@@ -56,6 +56,7 @@ __all__ = [
     "ApprovalRequest",
     "ApprovalRequested",
     "Approver",
+    "AutoRun",
     "CallEnded",
     "CallOutput",
     "CallStarted",

@@ -37,6 +37,7 @@ from steno.messages.call import AnyToolCall, ToolCall
 from steno.ports import PreviewPart, Provider, SetupNotice, Tool, Transport
 from steno.providers.model_discovery import EMBEDDED, OFFLINE, ModelSelection
 from steno.providers.prices import find_price
+from steno.render.terminal_text import terminal_line
 from steno.store import MemoryStore, Store
 from steno.store.locate import default_address, read_address
 from steno.tools import CommandAccess, Toolbox, Workspace
@@ -195,7 +196,12 @@ async def open_environment_with_servers(
             )
         )
         grants, notices = _open_grants(folder)
-        permissions = Permissions(role=settings.role, allow=settings.allow, deny=settings.deny)
+        permissions = Permissions(
+            role=settings.role,
+            allow=settings.allow,
+            deny=settings.deny,
+            auto_run=settings.auto_run,
+        )
         gate = Gate(permissions, approver, grants=grants, sign_text=KeyFileSigner())
         yield AgentEnvironment(
             settings=settings,
@@ -298,10 +304,17 @@ def _open_grants(folder: Path) -> tuple[GrantsFile | None, tuple[SetupNotice, ..
         return None, ()
     grants = GrantsFile(folder)
     try:
-        grants.rules()
+        unconfirmed = grants.migrate()
     except StenoError as exc:
         return None, (SetupNotice(exc.code, str(exc)),)
-    return grants, ()
+    if not unconfirmed:
+        return grants, ()
+    text = (
+        f"{grants.file}: these rules no longer apply, because they allow too much: "
+        f"{', '.join(map(terminal_line, unconfirmed))}; `steno permissions` lists them, and "
+        "`steno permissions allow RULE --project` or `--user` confirms one"
+    )
+    return grants, (SetupNotice("grants_unconfirmed", text),)
 
 
 # -- notices -----------------------------------------------------------------------------------

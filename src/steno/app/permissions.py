@@ -18,17 +18,26 @@ import secrets
 import stat
 import time
 import tomllib
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn, final
 
+from msgspec.structs import replace
+
 from steno.agent.events import CallEnded, Notice, NoticeKind
-from steno.agent.permissions.rules import PermissionRule, find_covering_rules
+from steno.agent.permissions.patterns import escape_pattern, patterns_below
+from steno.agent.permissions.rules import (
+    PATH_TOOLS,
+    PermissionRule,
+    check_path_rule,
+    find_covering_rules,
+)
 from steno.agent.permissions.subjects import normalize_subjects
 from steno.agent.results import ResultCode
-from steno.app.folders import config_folder
+from steno.app.folders import config_folder, home_folder
 from steno.errors import InvalidDocument, InvalidValue, Unavailable
 from steno.log.queries import result_code
 from steno.messages.call import (
@@ -52,6 +61,8 @@ _FILE_HEADING: Final = """\
 # The permission rules that you have allowed permanently.
 # `steno permissions` lists and changes them. You can edit this file, but comments are not kept.
 """
+_FILE_VERSION: Final = 2
+"""The version of the file. In files without a version, `*` in a command matched any text."""
 _LOCK_TIMEOUT_S: Final = 10.0
 _WRITABLE_BY_OTHERS: Final = 0o022
 KEY_FILE_NAME: Final = "seal.key"
@@ -92,6 +103,46 @@ def check_rule_tool(rule: PermissionRule) -> None:
         raise InvalidValue(f"unknown tool {name}; {suggest_name(name, known)}", code="tool_unknown")
 
 
+def resolve_rule(
+    rule: PermissionRule, folder: str, home: Path | None
+) -> tuple[PermissionRule, ...]:
+    """Return the rules that match, with paths as tools name them, what a user's rule means.
+
+    Paths of tools are real, and relative in the working directory. So `~` is replaced, links in
+    front of the first wildcard are resolved, and an absolute path also becomes the relative one.
+    Raises InvalidValue for a rule that could never match.
+    """
+    pattern = rule.pattern
+    if pattern is None or not any(map(rule.names_tool, PATH_TOOLS)):
+        return (rule,)
+    if home is not None and (pattern == "~" or pattern.startswith("~/")):
+        pattern = f"{escape_pattern(str(home))}{pattern[1:]}"
+    check_path_rule(replace(rule, pattern=pattern))
+    root = os.path.realpath(folder)
+    pattern = _resolve_links(pattern, root)
+    patterns = [pattern]
+    if pattern.startswith("/"):
+        patterns = [*patterns_below(pattern, root), pattern]
+    return tuple([replace(rule, pattern=each) for each in dict.fromkeys(patterns)])
+
+
+def _resolve_links(pattern: str, root: str) -> str:
+    """Resolve the links in the part of a path pattern in front of its first special character."""
+    names = pattern.split("/")
+    plain = [*takewhile(lambda name: escape_pattern(name) == name, names)]
+    prefix = "/".join(plain)
+    if not any(plain) or "\0" in prefix:
+        return pattern
+    real = os.path.realpath(os.path.join(root, prefix))  # noqa: PTH118 - realpath returns a str
+    if real == os.path.normpath(os.path.join(root, prefix)):  # noqa: PTH118 - no link
+        return pattern
+    if not is_utf8_text(real):
+        return pattern
+    relative = os.path.relpath(real, root) if Path(real).is_relative_to(root) else real
+    end = "/" if plain[-1:] == [""] and len(plain) == len(names) else ""
+    return "/".join([escape_pattern(relative), *names[len(plain) :]]) + end
+
+
 def build_rule_hint(
     event: CallEnded, tool: Tool | None, allow: Sequence[PermissionRule]
 ) -> Notice | None:
@@ -118,30 +169,33 @@ def build_rule_hint(
 # -- the grants file --------------------------------------------------------------------------
 
 
+class GrantTable(NamedTuple):
+    """The stored rules of the user or of a project."""
+
+    allow: tuple[str, ...] = ()
+    unconfirmed: tuple[str, ...] = ()
+    """Rules of an older version that allow too much; they count only after you confirm them."""
+
+
 class StoredGrants(NamedTuple):
     """The stored rules: the user's, and those of each project by its folder."""
 
-    user: tuple[str, ...] = ()
-    projects: Mapping[str, tuple[str, ...]] = {}
+    user: GrantTable = GrantTable()
+    projects: Mapping[str, GrantTable] = {}
+    version: int = _FILE_VERSION
+    """The version of the file that was read."""
 
-    def rules_for(self, project: str | None) -> tuple[str, ...]:
+    def table_for(self, project: str | None) -> GrantTable:
         """Return the rules of a project, or those of the user if `project` is None."""
-        return self.user if project is None else self.projects.get(project, ())
+        return self.user if project is None else self.projects.get(project, GrantTable())
 
-    def with_rules(self, project: str | None, rules: Iterable[str]) -> StoredGrants:
-        """Return a copy in which `rules` replace the rules of a project.
-
-        If `project` is None, they replace the rules of the user.
-        """
-        unique = tuple(dict.fromkeys(rules))
+    def with_table(self, project: str | None, table: GrantTable) -> StoredGrants:
+        """Return a copy with other rules of a project, or of the user if `project` is None."""
+        unique = GrantTable(*[tuple(dict.fromkeys(rules)) for rules in table])
         if project is None:
             return self._replace(user=unique)
-        others = {
-            folder: folder_rules
-            for folder, folder_rules in self.projects.items()
-            if folder != project
-        }
-        return self._replace(projects={**others, project: unique} if unique else others)
+        others = {folder: each for folder, each in self.projects.items() if folder != project}
+        return self._replace(projects={**others, project: unique} if any(unique) else others)
 
 
 @final
@@ -166,8 +220,32 @@ class GrantsFile:
 
     def rules(self) -> tuple[str, ...]:
         """Return the rules of the project and of the user. Raises the same errors as `read`."""
-        stored = self.read()
-        return tuple(dict.fromkeys((*stored.rules_for(self.folder), *stored.user)))
+        stored, home = self.read(), home_folder(os.environ)
+        resolved: list[str] = []
+        for text in (*stored.table_for(self.folder).allow, *stored.user.allow):
+            try:
+                found = resolve_rule(PermissionRule.parse(text), self.folder, home)
+            except InvalidValue:  # a rule that never matches does no harm
+                continue
+            resolved += map(str, found)
+        return tuple(dict.fromkeys(resolved))
+
+    def migrate(self) -> tuple[str, ...]:
+        """Rewrite a file of an older version; return the rules that now need a confirmation.
+
+        These are rules for several commands, whose patterns have a new meaning. The result is empty
+        if the file has the current version, so that they are reported once. Raises the same errors
+        as `add`.
+        """
+        if self.read().version == _FILE_VERSION:
+            return ()
+        with self._locked_for_writing():
+            stored = self.read()
+            if stored.version == _FILE_VERSION:  # another process was faster
+                return ()
+            self._write(stored)
+        tables = (stored.user, *stored.projects.values())
+        return tuple(dict.fromkeys([rule for table in tables for rule in table.unconfirmed]))
 
     def read(self) -> StoredGrants:
         """Return all stored rules. There are none if the file does not exist.
@@ -191,7 +269,7 @@ class GrantsFile:
         return parse_grants(data, str(self.file))
 
     def add(self, rule: str, scope: GrantScope) -> None:
-        """Store a rule, which allows calls from now on.
+        """Store or confirm a rule, which allows calls from now on.
 
         Raises InvalidValue if the rule or the scope is invalid, InvalidDocument if the file is
         invalid, and Unavailable if it cannot be read or written.
@@ -199,17 +277,23 @@ class GrantsFile:
         text, project = str(PermissionRule.parse(rule)), self._project(scope)
         with self._locked_for_writing():
             stored = self.read()
-            self._write(stored.with_rules(project, (*stored.rules_for(project), text)))
+            table = stored.table_for(project)
+            unconfirmed = [each for each in table.unconfirmed if each != text]
+            changed = GrantTable((*table.allow, text), tuple(unconfirmed))
+            self._write(stored.with_table(project, changed))
 
     def revoke(self, rule: str, scope: GrantScope) -> bool:
         """Remove a rule; return whether it was stored. Raises the same errors as `add`."""
         project = self._project(scope)
         with self._locked_for_writing():
             stored = self.read()
-            remaining = [text for text in stored.rules_for(project) if text != rule]
-            if len(remaining) == len(stored.rules_for(project)):
+            table = stored.table_for(project)
+            remaining = GrantTable(
+                *[tuple([text for text in rules if text != rule]) for rules in table]
+            )
+            if remaining == table:
                 return False
-            self._write(stored.with_rules(project, remaining))
+            self._write(stored.with_table(project, remaining))
             return True
 
     def _project(self, scope: GrantScope) -> str | None:
@@ -260,13 +344,21 @@ def parse_grants(data: bytes, place: str) -> StoredGrants:
         is_utf8 = not isinstance(exc, UnicodeDecodeError)
         reason, code = (str(exc), "file_not_toml") if is_utf8 else ("not UTF-8", "not_utf8")
         raise InvalidDocument(f"{reason}; {_REPAIR_ADVICE}", code=code, place=place) from exc
-    parser = _GrantsParser(place, text)
-    parser.check_names(document, ("user", "projects"))
+    version = document.get("version", 1)
+    parser = _GrantsParser(place, text, version)
+    parser.check_names(document, ("version", "user", "projects"))
+    parser.check_version()
     projects = parser.table(document.get("projects", {}), "projects")
     return StoredGrants(
-        user=parser.rules(document.get("user", {}), "user"),
-        projects={folder: parser.rules(table, folder) for folder, table in projects.items()},
+        user=parser.grants(document.get("user", {}), "user"),
+        projects={folder: parser.grants(table, folder) for folder, table in projects.items()},
+        version=version,
     )
+
+
+def _needs_confirmation(rule: PermissionRule) -> bool:
+    """Return whether a rule of a file without a version covers more than one command."""
+    return rule.names_tool("bash") and not rule.is_exact
 
 
 class _GrantsParser(NamedTuple):
@@ -274,19 +366,36 @@ class _GrantsParser(NamedTuple):
 
     place: str
     text: str
+    version: object
+
+    def check_version(self) -> None:
+        if isinstance(self.version, bool) or self.version not in (1, _FILE_VERSION):
+            problem = "the file is from another version of steno; update steno"
+            self._refuse("version", problem, "grants_version")
 
     def table(self, value: object, name: str) -> Mapping[str, Any]:
         if not isinstance(value, dict):
             self._refuse(name, "must be a table", "not_a_table")
         return value
 
-    def rules(self, value: object, name: str) -> tuple[str, ...]:
+    def grants(self, value: object, name: str) -> GrantTable:
         table = self.table(value, name)
-        self.check_names(table, ("allow",))
-        rules = table.get("allow", [])
-        if not isinstance(rules, list):
-            self._refuse("allow", "must be a list of rules", "not_a_list")
-        return tuple([self._rule(rule) for rule in rules])
+        self.check_names(table, ("allow", "unconfirmed"))
+        allow, unconfirmed = list[str](), [*self._texts(table, "unconfirmed")]
+        for text in self._texts(table, "allow"):
+            rule = self._rule(text)
+            is_kept = rule is not None and (self.version != 1 or not _needs_confirmation(rule))
+            (allow if is_kept else unconfirmed).append(text if rule is None else str(rule))
+        return GrantTable(tuple(allow), tuple(unconfirmed))
+
+    def _texts(self, table: Mapping[str, Any], name: str) -> list[str]:
+        texts = table.get(name, [])
+        if not isinstance(texts, list):
+            self._refuse(name, "must be a list of rules", "not_a_list")
+        for text in texts:
+            if not isinstance(text, str):
+                self._refuse(str(text), "must be a rule, as a string", "not_a_rule")
+        return texts
 
     def check_names(self, table: Mapping[str, Any], known: tuple[str, ...]) -> None:
         for name in table:
@@ -294,13 +403,14 @@ class _GrantsParser(NamedTuple):
                 problem = f"unknown field {name}; use {' or '.join(known)}"
                 self._refuse(name, problem, "field_unknown")
 
-    def _rule(self, rule: object) -> str:
-        if not isinstance(rule, str):
-            self._refuse(str(rule), "must be a rule, as a string", "not_a_rule")
+    def _rule(self, text: str) -> PermissionRule | None:
+        """Parse a rule; return None for a form that only older versions understand."""
         try:
-            return str(PermissionRule.parse(rule))
+            return PermissionRule.parse(text)
         except InvalidValue as exc:
-            self._refuse(rule, str(exc), exc.code)
+            if self.version == 1 and exc.code == "rule_redirection":
+                return None
+            self._refuse(text, str(exc), exc.code)
 
     def _refuse(self, text: str, problem: str, code: str) -> NoReturn:
         lines = self.text.split("\n")
@@ -312,13 +422,17 @@ class _GrantsParser(NamedTuple):
 
 
 def format_grants(stored: StoredGrants) -> str:
-    """Return grants as TOML."""
+    """Return grants as TOML, in the current version of the file."""
     tables = [("user", stored.user)]
-    tables += [(f"projects.{_quote_toml(name)}", rules) for name, rules in stored.projects.items()]
-    parts = [_FILE_HEADING]
-    for name, rules in tables:
-        lines = "".join([f"    {_quote_toml(rule)},\n" for rule in rules])
-        parts += [f"[{name}]\nallow = [\n{lines}]\n"] if lines else []
+    tables += [(f"projects.{_quote_toml(name)}", table) for name, table in stored.projects.items()]
+    parts = [f"{_FILE_HEADING}version = {_FILE_VERSION}\n"]
+    for name, table in tables:
+        lists = [
+            f"{field} = [\n{''.join([f'    {_quote_toml(rule)},{chr(10)}' for rule in rules])}]\n"
+            for field, rules in zip(GrantTable._fields, table, strict=True)
+            if rules
+        ]
+        parts += [f"[{name}]\n{''.join(lists)}"] if lists else []
     return "\n".join(parts)
 
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
 from enum import StrEnum
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import (
@@ -33,12 +34,12 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from steno.agent.permissions.rules import AgentRole, PermissionRule
+from steno.agent.permissions.rules import AgentRole, AutoRun, PermissionRule
 from steno.agent.run_config import Limits
 from steno.agent.steering import SteeringPolicy
 from steno.app.commands.arguments import UsageError, parse_boolean
 from steno.app.folders import SETTINGS_FILE, config_folder, find_project, home_folder
-from steno.app.permissions import check_rule_tool, parse_known_rule
+from steno.app.permissions import check_rule_tool, parse_known_rule, resolve_rule
 from steno.errors import InvalidValue, ToolFailed, Unavailable
 from steno.inputs.mcp.server_spec import McpServerSpec, read_server_specs
 from steno.messages.content import RecognitionMode
@@ -91,6 +92,8 @@ class Settings(RedactedRepr, frozen=True, kw_only=True):
     role: AgentRole = AgentRole.ACTOR
     allow: tuple[PermissionRule, ...] = ()
     deny: tuple[PermissionRule, ...] = ()
+    auto_run: AutoRun = AutoRun.ROUTINE
+    """The commands that need no approval in a sandbox."""
     max_turns: _Count = 50
     max_total_tokens: _Count | None = None
     max_seconds: _Amount | None = None
@@ -198,6 +201,7 @@ ALLOWED_UNTRUSTED: Final[Mapping[str, _TrustCheck]] = {
     "mode": _allow_only(Mode.PLAN),
     "role": _allow_only(AgentRole.PLANNER),
     "deny": _allow_always,
+    "auto_run": _allow_only(AutoRun.NONE),
     "max_turns": _allow_if_lower,
     "max_total_tokens": _allow_if_lower,
     "max_seconds": _allow_if_lower,
@@ -279,7 +283,7 @@ def load_settings(
     user_folder, project = config_folder(environ), find_project(folder)
     user_file = None if user_folder is None else user_folder / SETTINGS_FILE
     project_file = project / ".steno" / SETTINGS_FILE
-    builder = _SettingsBuilder(environ)
+    builder = _SettingsBuilder(environ, folder)
     if user_file is not None:
         builder.add_file(user_file)
     trusted = project in builder.settings.trusted_projects
@@ -339,11 +343,12 @@ def _describe_how_to_trust(project: Path, user_file: Path | None) -> str:
 class _SettingsBuilder:
     """The settings that were read so far, and their origins."""
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    def __init__(self, environ: Mapping[str, str], folder: Path) -> None:
         self.settings = DEFAULTS
         self.origins: dict[str, tuple[str, ...]] = {}
         self.notices: list[SetupNotice] = []
         self._environ = environ
+        self._folder = folder
         self._home = home_folder(environ)
 
     def add_file(
@@ -423,9 +428,9 @@ class _SettingsBuilder:
                 table = _convert_value(value, dict[str, Any], place)
                 return self._servers(table, place, origin=origin, base=base)
             case "allow":
-                return self._parse_each(name, value, place, PermissionRule.parse)
+                return self._parse_rules(name, value, place, PermissionRule.parse)
             case "deny":  # a deny rule without effect would be a security risk
-                return self._parse_each(name, value, place, parse_known_rule)
+                return self._parse_rules(name, value, place, parse_known_rule)
             case "add_dirs" | "trusted_projects":
                 return self._parse_each(name, value, place, lambda text: self._path(text, base))
             case _:
@@ -467,6 +472,14 @@ class _SettingsBuilder:
             with _at_place(f"{place}[{number}]"):
                 parsed.append(parse(text))
         return tuple(parsed)
+
+    def _parse_rules(
+        self, name: str, value: Any, place: str, parse: Callable[[str], PermissionRule]
+    ) -> tuple[PermissionRule, ...]:
+        def parse_and_resolve(text: str) -> tuple[PermissionRule, ...]:
+            return resolve_rule(parse(text), str(self._folder), self._home)
+
+        return tuple(chain(*self._parse_each(name, value, place, parse_and_resolve)))
 
     def _path(self, text: str, base: Path | None) -> Path:
         path = Path(text)

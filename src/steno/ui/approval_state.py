@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, final
 
 from msgspec.structs import replace
 
-from steno.agent.permissions.rules import PermissionRule, find_covering_rules
+from steno.agent.permissions.rules import PermissionRule, counts_as_grant, find_covering_rules
 from steno.app.approval_queue import PendingCall
 from steno.app.session import AgentSession
 from steno.errors import InvalidValue, StenoError
@@ -202,8 +202,12 @@ def preview_rule(text: str, request: ApprovalRequest) -> RulePreview:
     subjects = request.uncovered or request.subjects
     if find_covering_rules((rule,), request.call.name, subjects) is None:
         description = "does not match this call, which still runs once"
+    elif not all(counts_as_grant(rule, subject) for subject in subjects):
+        description = "counts only for commands in a sandbox, so it will not allow this call"
     elif rule.covers_everything:
         description = f"matches every call of {rule.tool}, with any arguments"
+    elif rule.is_exact:
+        description, is_narrow = "matches exactly this", True
     else:
         description, is_narrow = "matches this call and similar ones", True
     return RulePreview(str(rule), description, is_narrow)

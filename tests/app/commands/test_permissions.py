@@ -142,7 +142,7 @@ def test_a_rule_is_allowed_for_good(
     assert permissions_text(project, argument).endswith(f" {whom}\\: bash(git log \\*)")
     grants = GrantsFile(project)
     stored = grants.read()
-    assert (stored.rules_for(grants.folder), stored.user) == (project_rules, user_rules)
+    assert (stored.table_for(grants.folder).allow, stored.user.allow) == (project_rules, user_rules)
 
 
 def test_a_rule_is_revoked_wherever_it_was_allowed_or_for_one_alone(project: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_rule_is_revoked_wherever_it_was_allowed_or_for_one_alone(project: Pat
     ]
     assert permissions_text(project, "revoke write --user").endswith(" all your projects\\: write")
     stored = grants.read()
-    assert (stored.rules_for(grants.folder), stored.user) == (("write",), ())
+    assert (stored.table_for(grants.folder).allow, stored.user.allow) == (("write",), ())
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def is_access_denied(access: SandboxAccess, deny: Iterable[PermissionRule]) -> b
         access_subject(SandboxAccess(AccessKind.NETWORK, target)) for target in sorted(targets)
     ]
     return any(
-        rule.tool == NETWORK_RULE_TOOL and any(rule.covers(subject) for subject in subjects)
+        rule.tool == NETWORK_RULE_TOOL and rule.denies((NETWORK_RULE_TOOL,), subjects)
         for rule in deny
     )
 

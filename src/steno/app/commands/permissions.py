@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
@@ -20,7 +21,8 @@ from steno.agent.permissions.rules import MODE_CAPABILITIES, ROLE_CAPABILITIES, 
 from steno.app.commands.arguments import OneOf, UsageError, add_arguments, argument, flag
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Paragraph, Report, Table, bold, code
-from steno.app.permissions import SCOPE_NAMES, GrantsFile, read_rule
+from steno.app.folders import home_folder
+from steno.app.permissions import SCOPE_NAMES, GrantsFile, GrantTable, read_rule, resolve_rule
 from steno.errors import InvalidValue, Missing, StenoError
 from steno.ports import Capability, GrantScope
 from steno.render.quantities import format_count
@@ -29,7 +31,12 @@ from steno.render.terminal_text import terminal_line
 from steno.values import replace_lone_surrogates
 
 _TITLE: Final = "Permissions"
-_GRANT_COLUMNS: Final = (Column("for", "cyan", may_shrink=True), Column("rule"))
+_GRANT_COLUMNS: Final = (
+    Column("for", "cyan", may_shrink=True),
+    Column("rule"),
+    Column("note", may_shrink=True),
+)
+_UNCONFIRMED_NOTE: Final = "needs confirmation"
 _SCOPES_IN_TERMINAL: Final = {GrantScope.SESSION: "this session", **SCOPE_NAMES}
 _REVOKE_HINT: Final = (code("/permissions revoke N"), " removes one")
 _CHANGE_HINT: Final = Paragraph(
@@ -138,20 +145,34 @@ COMMAND: CommandDefinition = CommandDefinition(
 
 def _list_grants(grants: GrantsFile, options: argparse.Namespace) -> Report:
     stored = grants.read()
-    project_rules = stored.rules_for(grants.folder)
-    others = stored.with_rules(grants.folder, ()).projects if options.all else {}
-    rows = [("project", rule) for rule in project_rules] + [("user", rule) for rule in stored.user]
-    rows += [(terminal_line(folder), rule) for folder, rules in others.items() for rule in rules]
+    project = stored.table_for(grants.folder)
+    others = stored.with_table(grants.folder, GrantTable()).projects if options.all else {}
+    tables = {"project": project, "user": stored.user}
+    tables |= {terminal_line(folder): table for folder, table in others.items()}
+    rows = [
+        (name, rule, note)
+        for index, note in enumerate(("", _UNCONFIRMED_NOTE))
+        for name, table in tables.items()
+        for rule in map(terminal_line, table[index])
+    ]
     members = {
         "file": str(grants.file),
         "folder": replace_lone_surrogates(grants.folder),
-        "project": project_rules,
-        "user": stored.user,
-        "other_projects": others,
+        "project": project.allow,
+        "user": stored.user.allow,
+        "other_projects": {folder: table.allow for folder, table in others.items()},
+        "unconfirmed": {
+            "project": project.unconfirmed,
+            "user": stored.user.unconfirmed,
+            "other_projects": {folder: table.unconfirmed for folder, table in others.items()},
+        },
     }
+    # The notes have a column only if there is one.
+    columns = _GRANT_COLUMNS if any(note for *_, note in rows) else _GRANT_COLUMNS[:2]
+    shown = [row[: len(columns)] for row in rows]
     return Report(
         title=_TITLE,
-        parts=[Table(_GRANT_COLUMNS, rows)] if rows else [],
+        parts=[Table(columns, shown)] if rows else [],
         when_empty="no rule is allowed permanently",
         data=[members],
     )
@@ -166,6 +187,7 @@ def _allow_rule(grants: GrantsFile, options: argparse.Namespace) -> Report:
         )
     try:
         rule = read_rule(options.rule)
+        resolve_rule(rule, grants.folder, home_folder(os.environ))
     except InvalidValue as exc:
         raise UsageError(exc.message, code=exc.code, place=exc.place) from None
     scope = options.scope or GrantScope.PROJECT
