@@ -109,6 +109,8 @@ def _strip_global_options(values: list[str | None]) -> list[str | None]:
 
 
 def _match_program(words: Sequence[ShellWord]) -> CommandMatch | None:
+    if [word.value for word in words[:1]] == ["xargs"]:
+        return _match_xargs(words[1:])
     found = _match_forms(words)
     if found is not None:
         return found
@@ -119,6 +121,25 @@ def _match_program(words: Sequence[ShellWord]) -> CommandMatch | None:
             if found is not None and found.kind is CommandKind.ROUTINE:
                 return found._replace(pattern="")
     return None
+
+
+def _match_xargs(words: Sequence[ShellWord]) -> CommandMatch | None:
+    """Return the match of a program of which every argument is safe, with arguments from a pipe."""
+    start, options = 0, _read_options(_XARGS_OPTIONS)
+    while start < len(words) and (words[start].value or "").startswith("-"):
+        name = words[start].value or ""
+        if name in options:
+            start += 2 if options[name] is _Arity.VALUE else 1
+        elif options.get(name[:2]) is _Arity.VALUE:
+            start += 1
+        else:
+            return None
+    program = words[start].value if start < len(words) else None
+    forms = _FORMS.get(program or "", ())
+    found = _match_forms(words[start:]) if any(form.any_option for form in forms) else None
+    if found is None:
+        return None
+    return found._replace(read_paths=(*found.read_paths, _PIPED_PATHS))
 
 
 def _match_forms(words: Sequence[ShellWord]) -> CommandMatch | None:
@@ -836,6 +857,8 @@ _WRAPPERS: Final = (
     *("npx", "npx --no-install", "pnpm exec", "yarn exec", "bunx"),
 )
 """Programs that run a program of the project; routine commands remain routine."""
+_XARGS_OPTIONS: Final = "-0 -r -t -x -n: -L: -P: -I: -d: -s: --null --no-run-if-empty"
+_PIPED_PATHS: Final = ShellWord("the files that a pipe names", None, may_be_option=True)
 _TIME_LIMIT: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?[smh]?")
 _HARMLESS_ASSIGNMENT: Final = re.compile(
     r"""
