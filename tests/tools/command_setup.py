@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -46,6 +46,19 @@ class WaitableToolContext(FakeToolContext):
             while text not in "".join(self.reported):
                 self._changed.clear()
                 await self._changed.wait()
+
+
+class FakeSandbox:
+    """A sandbox that is in force, as far as permissions can tell; it runs nothing."""
+
+    name = "fake"
+    is_wrapper = True
+    is_confining = True
+
+
+def bash_in_fake_sandbox(workspace: Workspace) -> BashTool:
+    """Return a tool whose commands count as confined."""
+    return BashTool(workspace, sandbox=cast("Sandbox", FakeSandbox()))
 
 
 def make_bash(

@@ -241,8 +241,13 @@ def test_arguments_that_do_not_fit_are_refused(workspace: Workspace) -> None:
 
 def test_subjects_are_the_commands_of_the_line(workspace: Workspace) -> None:
     tool = make_bash(workspace, BEST)
-    assert tool.subjects(call("git log | head > x")) == ("git log", "head", "> x")
-    assert tool.subjects(call("echo $(id)"))[0] == "\necho $(id)"
+    subjects = tool.subjects(call("git log | head > x"))
+    assert [(subject.rule_tool, subject.text) for subject in subjects] == [
+        ("", "git log"),
+        ("", "head"),
+        ("write", "x"),
+    ]
+    assert tool.subjects(call("echo $(id)"))[0].is_unknown
 
 
 def test_a_preview_shows_the_command_its_place_and_its_limits(

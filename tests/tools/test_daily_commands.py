@@ -30,7 +30,11 @@ def workspace(tmp_path: Path) -> Workspace:
 
 
 def decided(
-    workspace: Workspace, command: str, *, mode: Mode = Mode.ACT, auto_run: AutoRun = AutoRun.ROUTINE
+    workspace: Workspace,
+    command: str,
+    *,
+    mode: Mode = Mode.ACT,
+    auto_run: AutoRun = AutoRun.ROUTINE,
 ) -> DecisionKind:
     call = ToolCall.create("bash", {"command": command})
     tool = bash_in_fake_sandbox(workspace)

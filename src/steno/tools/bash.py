@@ -39,9 +39,11 @@ from steno.ports import (
 )
 from steno.tools.calls import call_headline, parse_arguments
 from steno.tools.programs import find_program
-from steno.tools.shell.command_parser import UNKNOWN_PREFIX, split_commands
+from steno.tools.shell.command_parser import parse_command_line
+from steno.tools.shell.command_subjects import LocatedPath, build_subjects
 from steno.tools.shell.process import CommandExit, CommandLimits, CommandProcess, append_notes
 from steno.tools.shell.sandbox import (
+    NoSandbox,
     Sandbox,
     SandboxScope,
     SandboxSetting,
@@ -50,7 +52,7 @@ from steno.tools.shell.sandbox import (
 )
 from steno.tools.truncate import truncate_output
 from steno.tools.workspace import Workspace
-from steno.values import RedactedRepr
+from steno.values import RedactedRepr, is_utf8_text
 
 MAX_COMMAND_BYTES: Final = 100_000
 """The maximum length of a command line.
@@ -150,13 +152,20 @@ class BashTool:
             ),
         )
 
-    def subjects(self, call: ToolCall) -> tuple[Subject | str, ...]:
-        """Return the simple commands and redirections of the command line."""
-        first, *others = split_commands(self._arguments(call).command)
-        if not first.startswith(UNKNOWN_PREFIX):
-            return (first, *others)
-        text = first.removeprefix(UNKNOWN_PREFIX)
-        return (Subject(text=text, capability=self.capability, is_unknown=True), *others)
+    @property
+    def has_reading_calls(self) -> bool:
+        """Whether commands that only read are known: only a sandbox guarantees it."""
+        return self._is_confined
+
+    def subjects(self, call: ToolCall) -> tuple[Subject, ...]:
+        """Return the simple commands of the command line, and the files that they name."""
+        command = self._arguments(call).command
+        return build_subjects(
+            parse_command_line(command),
+            text=command,
+            locate=self._locate,
+            is_confined=self._is_confined,
+        )
 
     async def preview(self, call: ToolCall) -> CallPreview:
         """Return the command, its working directory, its limits and its sandbox."""
@@ -232,6 +241,23 @@ class BashTool:
             on_output=live_output,
         )
         return process, sandbox.name
+
+    @property
+    def _is_confined(self) -> bool:
+        return not isinstance(self._find_sandbox(), NoSandbox)
+
+    def _locate(self, folder: str, path: str) -> LocatedPath | None:
+        """Resolve a path in a working directory, which is relative to the workspace."""
+        real = os.path.realpath(self._workspace.root / folder / path)
+        if not is_utf8_text(real):
+            return None
+        policy = self._workspace.policy
+        return LocatedPath(
+            self._workspace.relative_of_real_path(real),
+            is_inside=any(Path(real).is_relative_to(root) for root in self._workspace.roots),
+            is_secret=policy.is_secret(real),
+            is_protected=policy.is_protected(real),
+        )
 
     def _find_sandbox(self) -> Sandbox:
         if isinstance(self._sandbox, SandboxSetting):

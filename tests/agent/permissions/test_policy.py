@@ -42,7 +42,8 @@ from steno.ports import (
 )
 from steno.records.entry import Approval, ApprovalStatus, Entry, Mode
 from steno.store import MemoryStore
-from steno.tools.shell.command_parser import split_commands
+from steno.tools.shell.command_parser import parse_command_line
+from steno.tools.shell.command_subjects import LocatedPath, build_subjects
 from tests.agent.permissions.stub_tools import (
     BASH,
     FETCH,
@@ -207,7 +208,13 @@ def test_a_call_that_no_rule_covers_in_full_needs_approval(subjects: tuple[str, 
 )
 def test_a_command_line_passes_only_if_all_of_it_is_allowed(line: str, kind: DecisionKind) -> None:
     permissions = Permissions.of(allow=["bash(git log -*)"], deny=["bash(rm *)"])
-    decision = permissions.decide(BASH, about(*split_commands(line)), mode=Mode.ACT)
+    subjects = build_subjects(
+        parse_command_line(line),
+        text=line,
+        locate=lambda _, path: LocatedPath(path, is_inside=True),
+        is_confined=False,
+    )
+    decision = permissions.decide(shell(*subjects), about(), mode=Mode.ACT)
     assert decision.kind is kind
 
 
