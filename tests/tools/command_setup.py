@@ -17,7 +17,12 @@ from steno.messages.content import Text
 from steno.ports import ToolOutput
 from steno.tools.bash import BashTool, CommandAccess
 from steno.tools.shell.process import CommandLimits
-from steno.tools.shell.sandbox import NoSandbox, Sandbox, find_working_sandboxes
+from steno.tools.shell.sandbox import (
+    LandlockSandbox,
+    NoSandbox,
+    Sandbox,
+    find_working_sandboxes,
+)
 from steno.tools.workspace import Workspace
 from tests.tools.fake_tool_context import FakeToolContext
 
@@ -25,8 +30,19 @@ PATIENCE_S: Final = 60.0
 SANDBOXES: Final = find_working_sandboxes()
 EVERY_SANDBOX: Final[tuple[Sandbox, ...]] = (*SANDBOXES, NoSandbox("a test"))
 
-real_sandboxes = pytest.mark.parametrize("sandbox", SANDBOXES, ids=lambda sandbox: sandbox.name)
-every_sandbox = pytest.mark.parametrize("sandbox", EVERY_SANDBOX, ids=lambda sandbox: sandbox.name)
+
+def sandbox_id(sandbox: Sandbox) -> str:
+    """Return a name that also tells the two forms of Landlock apart."""
+    is_alone = isinstance(sandbox, LandlockSandbox) and not sandbox.has_namespaces
+    return f"{sandbox.name}-alone" if is_alone else sandbox.name
+
+
+real_sandboxes = pytest.mark.parametrize("sandbox", SANDBOXES, ids=sandbox_id)
+every_sandbox = pytest.mark.parametrize("sandbox", EVERY_SANDBOX, ids=sandbox_id)
+owning_sandboxes = pytest.mark.parametrize(
+    "sandbox", [each for each in SANDBOXES if each.has_own_files], ids=sandbox_id
+)
+"""The sandboxes that protect and hide paths everywhere."""
 
 
 class WaitableToolContext(FakeToolContext):

@@ -183,18 +183,33 @@ def test_a_file_cannot_grow_beyond_its_limit(workspace: Workspace, folder: Path)
     tool = make_bash(workspace, BEST, limits=CommandLimits(max_file_bytes=1000))
     output = run(tool, "head -c 5000 /dev/zero > large")
     assert output.outcome is Outcome.ERROR
+    assert details_of(output)["cause"] == "file_size"
     assert details_of(output)["signal"] == "SIGXFSZ"
     assert (folder / "large").stat().st_size == 1000
 
 
-def test_memory_can_be_limited(workspace: Workspace) -> None:
+@every_sandbox
+def test_memory_can_be_limited(workspace: Workspace, sandbox: Sandbox) -> None:
+    """The limit is for all processes together: `tail` keeps what `sleep` does not read."""
+    tool = make_bash(workspace, sandbox, limits=CommandLimits(max_memory_bytes=200 << 20))
+    output = run(
+        tool, "for i in 1 2; do head -c 150M /dev/zero | tail -c 150M | sleep 1000 & done; wait"
+    )
+    assert output.outcome is Outcome.ERROR
+    assert details_of(output)["cause"] == "memory"
+
+
+def test_memory_that_processes_share_counts_once(workspace: Workspace) -> None:
     # Without a sandbox, which may hide the folder of this Python.
     tool = make_bash(
-        workspace, find_sandbox(SandboxSetting.OFF), limits=CommandLimits(max_memory_bytes=1 << 30)
+        workspace,
+        find_sandbox(SandboxSetting.OFF),
+        limits=CommandLimits(max_memory_bytes=300 << 20),
     )
-    output = run(tool, f"{sys.executable} -c 'bytearray(2 << 30)'")
-    assert "MemoryError" in text_of(output)
-    assert output.outcome is Outcome.ERROR
+    program = (
+        "import os; b = b'x' * (200 << 20); os.fork(); os.fork(); import time; time.sleep(0.5)"
+    )
+    assert run(tool, f'{sys.executable} -c "{program}"; wait').outcome is Outcome.OK
 
 
 def test_capture_keeps_all_up_to_its_limit() -> None:

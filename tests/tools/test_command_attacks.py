@@ -28,6 +28,7 @@ from tests.tools.command_setup import (
     make_bash,
     run,
     running_processes,
+    sandbox_id,
     text_of,
     unique_seconds,
     wait_until,
@@ -192,7 +193,7 @@ def test_commands_end_with_the_program_that_ran_them(
         textwrap.dedent(f"""
             import asyncio
             from pathlib import Path
-            from tests.tools.command_setup import EVERY_SANDBOX, call, make_bash
+            from tests.tools.command_setup import EVERY_SANDBOX, call, make_bash, sandbox_id
             from tests.tools.fake_tool_context import FakeToolContext
             from steno.tools.workspace import Workspace
 
@@ -200,7 +201,7 @@ def test_commands_end_with_the_program_that_ran_them(
                 def report_output(self, text):
                     print(text, flush=True)
 
-            sandbox, = [each for each in EVERY_SANDBOX if each.name == {sandbox.name!r}]
+            sandbox, = [each for each in EVERY_SANDBOX if sandbox_id(each) == {sandbox_id(sandbox)!r}]
             tool = make_bash(Workspace([Path({str(folder)!r})]), sandbox)
             line = "setsid sleep {seconds} & echo ready; sleep {seconds}"
             asyncio.run(tool.run(call(line), PrintingContext()))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from steno.tools.shell.sandbox import BubblewrapSandbox, Sandbox, find_hidden_paths
+from steno.tools.shell.sandbox import Sandbox, find_hidden_paths
 from steno.tools.workspace import Workspace
 from tests.tools.command_setup import make_bash, real_sandboxes, run, text_of
 
@@ -32,7 +32,7 @@ def test_secrets_in_a_moved_folder_are_not_read(
     (tmp_path / "elsewhere" / "plain").write_text("nothing to hide", encoding="utf-8")
     environ = {variable: str(tmp_path / "elsewhere")}
     # In the sandbox with a private /tmp, only a workspace is visible there.
-    seen = [tmp_path / "elsewhere"] if isinstance(sandbox, BubblewrapSandbox) else []
+    seen = [tmp_path / "elsewhere"] if sandbox.has_own_files else []
     tool = make_bash(Workspace([work, *seen]), sandbox, home=tmp_path, environ=environ)
     said = text_of(run(tool, f"cat '{secret}' '{tmp_path}/elsewhere/plain'"))
     assert "open sesame" not in said

@@ -44,6 +44,7 @@ _SHELL_LIMITS: Final = CommandLimits(
     max_captured_bytes=MAX_RECORDED_BYTES,
     max_processes=1 << 16,
     max_file_bytes=1 << 60,
+    max_memory_bytes=None,
 )
 """Effectively no limits except for the recorded output: the user can interrupt the command."""
 _STOPPED_NOTE: Final = "[stopped]"
@@ -187,7 +188,6 @@ async def run_shell_command(
             folder=folder,
             environ={**os.environ, **_SHELL_VARIABLES},
             limits=_SHELL_LIMITS,
-            is_wrapped=False,
             on_output=on_bytes,
         )
         command_exit = await process.wait()

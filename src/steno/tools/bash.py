@@ -43,6 +43,7 @@ from steno.tools.shell.command_parser import parse_command_line
 from steno.tools.shell.command_subjects import LocatedPath, build_subjects
 from steno.tools.shell.process import CommandExit, CommandLimits, CommandProcess, append_notes
 from steno.tools.shell.sandbox import (
+    NetworkAccess,
     NoSandbox,
     Sandbox,
     SandboxScope,
@@ -176,7 +177,9 @@ class BashTool:
             f"in {self._workspace.root}",
             "in the background" if arguments.background else "",
             "no time limit" if seconds is None else f"at most {seconds} s",
-            f"sandbox: {sandbox.name}",
+            f"sandbox: {sandbox.name}"
+            if sandbox.is_confining
+            else "no sandbox: this command can change everything that you can",
             "network allowed" if self._access.network else "",
         ]
         return CallPreview(
@@ -228,16 +231,17 @@ class BashTool:
         """Start a command; return its process and the name of its sandbox."""
         sandbox = await asyncio.to_thread(self._find_sandbox)
         environ = build_environment(self._environ, self._access.environment)
-        if sandbox.is_wrapper:
+        if sandbox.has_own_files:
             environ["TMPDIR"] = "/tmp"  # noqa: S108 - a private folder inside the sandbox
         shell = find_program("bash", outside=self._workspace.roots, path=environ["PATH"])
-        argv = sandbox.wrap((str(shell or "/bin/sh"), "-c", command), self._sandbox_scope(environ))
+        scope = self._sandbox_scope(environ)
+        confinement = await asyncio.to_thread(sandbox.confine, scope)
         process = await CommandProcess.start(
-            argv,
+            (str(shell or "/bin/sh"), "-c", command),
             folder=self._workspace.root,
             environ=environ,
             limits=self._limits,
-            is_wrapped=sandbox.is_wrapper,
+            confinement=confinement,
             on_output=live_output,
         )
         return process, sandbox.name
@@ -277,7 +281,7 @@ class BashTool:
             hidden=find_hidden_paths(self._environ, self._access.hidden),
             scratch=self._scratch,
             temporary=temporary,
-            network=self._access.network,
+            network=NetworkAccess.ALL if self._access.network else NetworkAccess.NONE,
         )
 
     def _arguments(self, call: ToolCall) -> BashArguments:

@@ -1,34 +1,42 @@
 """Start a command, capture its output, end it with its descendants and report its exit.
 
-The command is a grandchild of steno. The program between them is `command_supervisor`, which finds
-and ends processes that a signal to the process group would miss, even after steno itself has ended.
-This module contains the part that needs an event loop. It does not depend on the shell, the sandbox
-or the tools.
+The command is a grandchild of steno. The program between them is `supervisor`, which finds and ends
+processes that a signal to the process group would miss, even after steno itself has ended. This
+module contains the part that needs an event loop. It does not depend on the shell, the sandbox or
+the tools.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import os
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, ClassVar, Final, cast, final
+from typing import Any, ClassVar, Final, final
 
-import msgspec
+from msgspec import field
 from msgspec.structs import replace
 
 from steno.bounded_text import BoundedText
-from steno.errors import ToolFailed
 from steno.messages.outcome import Outcome
-from steno.tools.programs import isolated_python_command
-from steno.tools.shell import command_supervisor
+from steno.tools.shell.launch import Launched, launch_supervisor, read_status
+from steno.tools.shell.supervisor.orders import KILL, TERMINATE
+from steno.tools.shell.supervisor.specification import CommandSpecification, Confinement
 from steno.values import RedactedRepr
+
+
+def default_memory_limit() -> int | None:
+    """Return half of the memory of this machine; None if its size is unknown."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    except (OSError, ValueError):
+        return None
 
 
 @final
@@ -52,8 +60,11 @@ class CommandLimits(RedactedRepr, frozen=True, kw_only=True):
     """
     max_file_bytes: int = 4 << 30
     """The maximum size of a file that a command writes."""
-    max_memory_bytes: int | None = None
-    """The limit for the address space of each process; None for no limit."""
+    max_memory_bytes: int | None = field(default_factory=default_memory_limit)
+    """The maximum memory of all processes together; a command with more is ended. None: no limit.
+
+    By default, this is half of the memory of the machine.
+    """
     max_jobs: int = 16
     """The maximum number of commands that run in the background at once."""
     grace_s: float = 2.0
@@ -68,14 +79,19 @@ class ExitCause(StrEnum):
     TIME = "time"
     OUTPUT = "output"
     PROCESSES = "processes"
+    MEMORY = "memory"
+    FILE_SIZE = "file_size"
     STOPPED = "stopped"
     """The command was ended on request."""
 
 
+_FILE_SIZE_EXIT: Final = 128 + signal.SIGXFSZ
 _CAUSE_TEXTS: Final = {
     ExitCause.TIME: "ended after {duration:g} s: it exceeded the time limit",
     ExitCause.OUTPUT: "ended: it exceeded the output limit",
     ExitCause.PROCESSES: "ended: it exceeded the process limit",
+    ExitCause.MEMORY: "ended: it exceeded the memory limit",
+    ExitCause.FILE_SIZE: "ended: it exceeded the limit for the size of a file",
     ExitCause.STOPPED: "ended on request",
 }
 
@@ -140,24 +156,25 @@ class CommandProcess:
 
     def __init__(
         self,
-        supervisor: subprocess.Popen[bytes],
-        output: int,
-        status: int,
+        launched: Launched,
         *,
         limits: CommandLimits,
         on_output: Callable[[bytes], None] | None,
+        on_listener: Callable[[socket.socket], None] | None,
     ) -> None:
         """Create a process from a supervisor and its pipes for the output and the final report."""
         self.capture: OutputCapture = OutputCapture(limits.max_captured_bytes)
-        self._child = supervisor
+        self._child = launched.supervisor
         self._limits = limits
         self._on_output = on_output
         self._started = time.monotonic()
         self._cause = ExitCause.DONE
         self._total = 0
         self._report = bytearray()
-        self._output = _ReadPipe(output, self._receive)
-        self._status = _ReadPipe(status, self._report.extend)
+        self._output = _ReadPipe(launched.output, self._receive)
+        self._status = _ReadPipe(launched.status, self._report.extend)
+        self._listener = launched.listener
+        self._on_listener = on_listener
 
     @classmethod
     async def start(
@@ -167,32 +184,35 @@ class CommandProcess:
         folder: Path,
         environ: Mapping[str, str],
         limits: CommandLimits,
-        is_wrapped: bool,
+        confinement: Confinement | None = None,
         on_output: Callable[[bytes], None] | None = None,
+        on_listener: Callable[[socket.socket], None] | None = None,
     ) -> CommandProcess:
         """Start a command.
 
-        `is_wrapped` states that the first process is a sandbox around the other processes.
-        `on_output` receives output as it arrives. Raises ToolFailed if the command cannot be
-        started.
+        `confinement` is the sandbox of the command; None for none. `on_output` receives output as
+        it arrives. `on_listener` receives a socket that listens on LISTENER_PORT inside the network
+        of a confinement that `listens`; the caller closes it. Raises ToolFailed if the command
+        cannot be started.
         """
-        specification: command_supervisor.CommandSpecification = {
-            "argv": list(argv),
-            "is_wrapped": is_wrapped,
+        specification: CommandSpecification = {
+            "argv": [*argv],
+            "confinement": confinement,
             "grace_s": limits.grace_s,
             "max_processes": limits.max_processes,
             "max_file_bytes": limits.max_file_bytes,
             "max_memory_bytes": limits.max_memory_bytes,
         }
-        # msgspec would refuse a path that is not UTF-8. Escapes would make long text longer than
-        # the kernel allows for one argument.
-        encoded = json.dumps(specification, ensure_ascii=False)
-        pipes = _spawn_supervisor(encoded, folder, environ)
-        process = cls(*pipes, limits=limits, on_output=on_output)
+        listens = confinement is not None and confinement.get("listens") is True
+        launched = launch_supervisor(specification, folder, environ, has_listener=listens)
+        process = cls(launched, limits=limits, on_output=on_output, on_listener=on_listener)
         with contextlib.ExitStack() as cleanup:
             cleanup.callback(process._release)
             await process._output.connect()
             await process._status.connect()
+            if process._listener is not None:
+                loop = asyncio.get_running_loop()
+                loop.add_reader(process._listener, process._receive_listener)
             cleanup.pop_all()
         return process
 
@@ -205,7 +225,7 @@ class CommandProcess:
         """Begin to end the command; `wait` returns when it has ended."""
         if self.is_running and self._cause is ExitCause.DONE:
             self._cause = cause
-            self._send_order(command_supervisor.TERMINATE)
+            self._send_order(TERMINATE)
 
     async def wait(self, timeout_s: float | None = None) -> CommandExit:
         """Wait until all processes have ended, and return the exit of the command.
@@ -239,6 +259,25 @@ class CommandProcess:
         if self._on_output is not None:
             self._on_output(data)
 
+    def _receive_listener(self) -> None:
+        """Pass the listening socket to the caller; the supervisor sends one at most."""
+        assert self._listener is not None
+        _, files, _, _ = socket.recv_fds(self._listener, 1, 1)
+        self._close_listener()
+        for file in files:
+            listener = socket.socket(fileno=file)
+            listener.setblocking(False)
+            if self._on_listener is None:
+                listener.close()
+            else:
+                self._on_listener(listener)
+
+    def _close_listener(self) -> None:
+        if self._listener is not None:
+            asyncio.get_running_loop().remove_reader(self._listener)
+            self._listener.close()
+            self._listener = None
+
     def _send_order(self, order: bytes) -> None:
         assert self._child.stdin is not None
         with contextlib.suppress(OSError, ValueError):
@@ -249,7 +288,7 @@ class CommandProcess:
     def _release(self) -> None:
         """Reap the supervisor and close the pipes; block only if the command must be killed."""
         if self.is_running:
-            self._send_order(command_supervisor.KILL)
+            self._send_order(KILL)
         try:
             self._child.wait(_KILL_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -259,6 +298,7 @@ class CommandProcess:
             self._child.stdin.close()
         self._output.disconnect()
         self._status.disconnect()
+        self._close_listener()
 
     def _build_exit(self) -> CommandExit:
         unknown = CommandExit(
@@ -268,17 +308,19 @@ class CommandProcess:
             leftover_processes=0,
             duration_s=round(time.monotonic() - self._started, 3),
         )
-        try:
-            status = cast("command_supervisor.CommandStatus", msgspec.json.decode(self._report))
-        except msgspec.DecodeError:  # the supervisor itself was killed
+        status = read_status(bytes(self._report))
+        if status is None:  # the supervisor itself was killed
             return unknown
-        if status["failure"]:
-            raise _not_started(status["failure"])
+        exit_code, cause = status["exit_code"], self._cause
+        if status["limit"]:
+            cause = ExitCause(status["limit"])
+        elif cause is ExitCause.DONE and exit_code == _FILE_SIZE_EXIT:
+            cause = ExitCause.FILE_SIZE
         return replace(
             unknown,
-            cause=ExitCause.PROCESSES if status["has_too_many_processes"] else self._cause,
-            exit_code=status["exit_code"],
-            signal=_signal_name(status["exit_code"]),
+            cause=cause,
+            exit_code=exit_code,
+            signal=_signal_name(exit_code),
             leftover_processes=status["leftover"],
         )
 
@@ -351,47 +393,6 @@ class _ReadPipe(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.closed.set()
-
-
-def _spawn_supervisor(
-    specification: str, folder: Path, environ: Mapping[str, str]
-) -> tuple[subprocess.Popen[bytes], int, int]:
-    """Start the supervisor, which starts the command.
-
-    Return the supervisor, and the read ends of its output pipe and its status pipe. Raises
-    ToolFailed if it cannot be started.
-    """
-    output, output_write = os.pipe()
-    status, status_write = os.pipe()
-    try:
-        supervisor = subprocess.Popen(  # noqa: S603 - the purpose of this module
-            [
-                *isolated_python_command(command_supervisor.__file__),
-                str(status_write),
-                specification,
-            ],
-            stdin=subprocess.PIPE,
-            stdout=output_write,
-            stderr=output_write,
-            bufsize=0,
-            cwd=folder,
-            env=environ,
-            pass_fds=(status_write,),
-            start_new_session=True,
-        )
-    except OSError as exc:
-        os.close(output)
-        os.close(status)
-        raise _not_started(exc.strerror) from exc
-    finally:
-        os.close(output_write)
-        os.close(status_write)
-    return supervisor, output, status
-
-
-def _not_started(reason: str | None) -> ToolFailed:
-    text = f"the command could not be started: {reason}"
-    return ToolFailed(text, code="command_not_started", place="bash")
 
 
 async def _wait_at_most(seconds: float, event: asyncio.Event) -> None:

@@ -1,0 +1,74 @@
+"""Empty folders in place of protected paths that do not exist.
+
+A path is only protected by a mount, and a mount needs something to mount on. A folder is used,
+because git does not list empty folders. Several commands may use one folder at once, and the last
+one removes it: each holds a shared lock on the folder, which ends with its process. A folder with
+any content is never removed. The time of the last change marks the folders of steno, so that
+the next command removes a folder that a killed process left behind.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Final
+
+_MARK_S: Final = 318_391_506
+"""A time of last change that no other program sets; even, since some file systems need that."""
+
+
+def hold_placeholders(paths: Iterable[str]) -> dict[str, int]:
+    """Create the missing folders and lock them; return the locked open folders by path.
+
+    A folder that cannot be created is left out.
+    """
+    held: dict[str, int] = {}
+    for path in paths:
+        try:
+            file = _hold(path)
+        except OSError:  # such as a read-only parent: then nothing else is created there either
+            continue
+        held[path] = file
+    return held
+
+
+def release_placeholders(held: dict[str, int]) -> None:
+    """Remove the folders that no other command uses, if steno created them and they are empty."""
+    for path, file in held.items():
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_current(path, file) and int(os.fstat(file).st_mtime) == _MARK_S:
+                os.rmdir(path)
+        except OSError:  # in use by another command, or not empty
+            pass
+        os.close(file)
+
+
+def _hold(path: str) -> int:
+    while True:
+        try:
+            os.mkdir(path, 0o755)
+            os.utime(path, (_MARK_S, _MARK_S))
+        except FileExistsError:
+            pass
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            file = os.open(path, flags)
+        except FileNotFoundError:  # another command has just removed it
+            continue
+        fcntl.flock(file, fcntl.LOCK_SH)
+        if _is_current(path, file):
+            return file
+        os.close(file)
+
+
+def _is_current(path: str, file: int) -> bool:
+    """Return whether an open folder is still at its path."""
+    try:
+        return os.path.samestat(os.lstat(path), os.fstat(file))
+    except OSError:
+        return False
