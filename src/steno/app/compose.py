@@ -193,6 +193,7 @@ async def open_environment_with_servers(
                 prepare_image=resolver.prepare_image,
                 sandbox=settings.sandbox,
                 access=CommandAccess(network=settings.network, environment=settings.env),
+                limits=settings.command_limits,
             )
         )
         grants, notices = _open_grants(folder)

@@ -50,6 +50,7 @@ from steno.records.entry import Mode
 from steno.render.terminal_text import terminal_line
 from steno.store.locate import read_address
 from steno.suggest import suggest_name
+from steno.tools.shell.process import CommandLimits
 from steno.tools.shell.sandbox import SandboxSetting
 from steno.tools.workspace import Workspace
 from steno.values import RedactedRepr, is_utf8_text, replace_lone_surrogates
@@ -113,6 +114,12 @@ class Settings(RedactedRepr, frozen=True, kw_only=True):
     """Whether commands in the sandbox may use the network."""
     env: tuple[_Name, ...] = ()
     """Environment variables that commands receive in addition to the default ones."""
+    command_memory_mb: _Count | None = None
+    """The memory that the processes of a command may use together; None for half of the machine's."""
+    command_processes: _Count = 512
+    """The number of processes that a command may run at once."""
+    command_file_mb: _Count = 4096
+    """The size of a file that a command may write."""
     theme: _Text | None = None
     """The theme of the full-screen terminal; see `/theme`."""
     plain: bool = False
@@ -148,6 +155,16 @@ class Settings(RedactedRepr, frozen=True, kw_only=True):
             seconds=self.max_seconds,
             cost=None if self.max_cost is None else Decimal(str(self.max_cost)),
         )
+
+    @property
+    def command_limits(self) -> CommandLimits:
+        """The limits of each command."""
+        limits = CommandLimits(
+            max_processes=self.command_processes, max_file_bytes=self.command_file_mb << 20
+        )
+        if self.command_memory_mb is None:
+            return limits
+        return replace(limits, max_memory_bytes=self.command_memory_mb << 20)
 
 
 DEFAULTS: Final = Settings()
@@ -212,6 +229,8 @@ ALLOWED_UNTRUSTED: Final[Mapping[str, _TrustCheck]] = {
     "append_system_prompt": _allow_always,  # the project's AGENTS.md has the same effect
     "sandbox": _allow_only(SandboxSetting.REQUIRE),
     "network": _allow_only(False),
+    "command_processes": _allow_if_lower,
+    "command_file_mb": _allow_if_lower,
     "image_mode": _allow_always,
     "ocr": _allow_always,
     "ocr_languages": _allow_always,

@@ -214,9 +214,11 @@ async def _check_models(loaded: LoadedSettings) -> list[DoctorCheck]:
 
 def _check_sandbox(setting: SandboxSetting) -> DoctorCheck:
     sandbox = find_sandbox(setting, outside=[working_folder()])
-    is_found = sandbox.name != "none"
     is_required = setting is SandboxSetting.REQUIRE
-    state = CheckState.OK if is_found else CheckState.BROKEN if is_required else CheckState.MISSING
+    is_complete = sandbox.is_confining and sandbox.has_own_files
+    state = CheckState.OK if is_complete else CheckState.MISSING
+    if is_required and not sandbox.is_confining:
+        state = CheckState.BROKEN
     return DoctorCheck("sandbox", state, sandbox.describe())
 
 

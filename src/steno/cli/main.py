@@ -23,6 +23,7 @@ from steno import StenoError, __version__
 from steno.app.commands.arguments import UsageError
 from steno.cli.arguments import CommandLineParser, ExitStatus, Subparsers, bound_message
 from steno.cli.command_table import COMMAND_NAMES, load_command
+from steno.cli.process_hardening import harden_process
 from steno.errors import MissingExtra
 from steno.render.output import STDOUT, OutputError, report_write_errors
 from steno.render.terminal_text import terminal_line, terminal_text, truncate_to_width
@@ -68,7 +69,12 @@ _GLOBAL_OPTIONS: Final = ("-h", "--help", "--version")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status."""
+    """Run the command and return its exit status.
+
+    The arguments default to those of this process, which then is a program of its own.
+    """
+    if arguments is None:
+        harden_process()
     _open_missing_streams()
     _buffer_output()
     try:

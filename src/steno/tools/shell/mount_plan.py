@@ -74,9 +74,15 @@ def plan_mounts(
     for path in (*hidden, *sockets):
         if path not in roots and (kind := _hiding_kind(path)) is not None:
             kinds[path] = kind
-    kinds.update(dict.fromkeys(approved, "writable"))
+    kinds = {**_base_kinds(), **kinds}
+    for path in sorted(approved, key=lambda path: len(path.parts)):
+        # A mount cannot be replaced by renaming, so an approved path is one only if necessary.
+        kinds.pop(path, None)
+        outer = next((parent for parent in path.parents if parent in kinds), None)
+        if outer is None or outer == _PRIVATE_TMP or kinds[outer] != "writable":
+            kinds[path] = "writable"
     return MountPlan(
-        mounts=tuple(_order({**_base_kinds(), **kinds}, scratch, shown={*roots, *approved})),
+        mounts=tuple(_order(kinds, scratch, shown={*roots, *approved})),
         placeholders=tuple(str(path) for path, kind in kinds.items() if kind == "placeholder"),
     )
 
