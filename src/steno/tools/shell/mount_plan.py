@@ -28,7 +28,7 @@ _VISIBLE_IN_RUN: Final = (
     "/run/NetworkManager/resolv.conf",
 )
 """Programs of NixOS and possible targets of /etc/resolv.conf; the rest of /run is hidden."""
-_HIDING: Final = frozenset({"hidden_folder", "hidden_file", "empty_folder"})
+_HIDING: Final = frozenset({"hidden_folder", "hidden_file", "hidden_socket", "empty_folder"})
 _SOCKET_TABLE: Final = Path("/proc/net/unix")
 
 
@@ -71,7 +71,8 @@ def plan_mounts(
             continue
         for folder in _pinned_folders(target, area):
             kinds.setdefault(folder, "writable")
-    for path in (*hidden, *sockets):
+    kinds.update(dict.fromkeys(sockets, "hidden_socket"))
+    for path in hidden:
         if path not in roots and (kind := _hiding_kind(path)) is not None:
             kinds[path] = kind
     kinds = {**_base_kinds(), **kinds}

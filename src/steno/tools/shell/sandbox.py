@@ -156,6 +156,9 @@ class BubblewrapSandbox(Struct, frozen=True):
                 *_bwrap_mounts(plan),
                 *("--chdir", str(scope.roots[0])),
             ],
+            "hidden_sockets": [
+                mount["path"] for mount in plan.mounts if mount["kind"] == "hidden_socket"
+            ],
             "placeholders": [*plan.placeholders],
             "sockets": "common",
             "scopes_sockets": scope.network is NetworkAccess.ALL and not _is_setuid(self.bwrap),
@@ -198,7 +201,7 @@ class LandlockSandbox(Struct, frozen=True):
             # service.
             sockets = "common" if self.has_namespaces else "local"
         writable = [*(() if scope.is_read_only else scope.roots), *scope.writable]
-        plan = _plan_mounts(scope) if self.has_namespaces else None
+        plan = _plan_mounts(scope, has_sockets=allows_network) if self.has_namespaces else None
         if plan is None:
             writable += [scope.scratch, *scope.temporary]
         else:
@@ -282,7 +285,7 @@ def sandbox_notice(sandbox: Sandbox) -> SetupNotice | None:
     return SetupNotice("sandbox_missing", f"no sandbox: {effect}{why}")
 
 
-def _plan_mounts(scope: SandboxScope) -> MountPlan:
+def _plan_mounts(scope: SandboxScope, *, has_sockets: bool = True) -> MountPlan:
     return plan_mounts(
         roots=scope.roots,
         is_read_only=scope.is_read_only,
@@ -290,7 +293,7 @@ def _plan_mounts(scope: SandboxScope) -> MountPlan:
         protected=scope.protected,
         hidden=scope.hidden,
         scratch=scope.scratch,
-        sockets=find_reachable_sockets((*scope.roots, *scope.writable)),
+        sockets=find_reachable_sockets((*scope.roots, *scope.writable)) if has_sockets else (),
     )
 
 
@@ -387,6 +390,8 @@ def _bwrap_mount(mount: Mount) -> list[str]:
         case "hidden_file":
             # A device on such a mount cannot be opened, not even by root.
             return ["--ro-bind", "/dev/null", path]
+        case "hidden_socket":
+            return []  # the supervisor covers those that exist when the command starts
         case "hidden_folder" | "empty_folder":
             return ["--tmpfs", path]
 

@@ -89,7 +89,26 @@ def _wrap(
         forbid_new_privileges()
         landlock.scope_abstract_sockets()
     bwrap, *others = confinement["command"]
+    if confinement["hidden_sockets"]:
+        others += _hide_sockets(confinement["hidden_sockets"])
     return [bwrap, *options, *others, "--", *argv]
+
+
+def _hide_sockets(paths: list[str]) -> list[str]:
+    """Cover Unix sockets in a namespace around that of bwrap; return options for bwrap if it fails.
+
+    bwrap does not start if a path to cover does not exist, and sockets come and go at any time. Some
+    systems let bwrap create namespaces, but no other program.
+    """
+    try:
+        namespaces.enter_namespaces()
+    except OSError:
+        present = [path for path in paths if os.path.exists(path)]
+        return [argument for path in present for argument in ("--ro-bind", "/dev/null", path)]
+    prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    for path in paths:
+        namespaces.cover_file(path)
+    return []
 
 
 def _confine(confinement: LandlockConfinement) -> None:

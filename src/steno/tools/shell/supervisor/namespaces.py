@@ -79,7 +79,9 @@ def apply_mounts(mounts: Sequence[Mount], folder: str) -> None:
     _mount_private_devices()
     for each, tree in zip(mounts, trees, strict=True):
         path = each["path"]
-        if each["kind"] in _COVERING:
+        if each["kind"] == "hidden_socket":
+            cover_file(path)
+        elif each["kind"] in _COVERING:
             mount("tmpfs", path, "tmpfs", _TMPFS_FLAGS, "mode=0755")
         elif tree is not None:
             _make_mount_point(path, tree)
@@ -90,12 +92,22 @@ def apply_mounts(mounts: Sequence[Mount], folder: str) -> None:
     os.chdir(folder)
 
 
+def cover_file(path: str) -> None:
+    """Make a file impossible to open; do nothing if it does not exist."""
+    try:
+        _move(_clone_closed_file(), path)
+    except FileNotFoundError:
+        pass
+
+
 def _clone_source(each: Mount) -> int | None:
     """Return an open copy of the tree to mount; None if nothing has to be copied."""
     kind = each["kind"]
-    if kind in _COVERING:
+    if kind in _COVERING or kind == "hidden_socket":
         return None
-    source = "/dev/null" if kind == "hidden_file" else each["source"]
+    if kind == "hidden_file":
+        return _clone_closed_file()
+    source = each["source"]
     flags = _CLONE_TREE | os.O_CLOEXEC | _RECURSIVE | _NO_FOLLOW
     try:
         tree = syscall(_OPEN_TREE, _CURRENT_FOLDER, os.fsencode(source), flags)
@@ -103,11 +115,16 @@ def _clone_source(each: Mount) -> int | None:
         if kind == "placeholder":  # it could not be created, so the command cannot either
             return None
         raise
-    if kind == "hidden_file":
-        # A device on such a mount cannot be opened, not even by root.
-        _restrict(tree, "", _READ_ONLY | _NO_DEVICES, _EMPTY_PATH)
-    elif kind != "writable":
+    if kind != "writable":
         _restrict(tree, "", _READ_ONLY, _EMPTY_PATH | _RECURSIVE)
+    return tree
+
+
+def _clone_closed_file() -> int:
+    """Return an open copy of a file that cannot be opened by its path, not even by root."""
+    tree = syscall(_OPEN_TREE, _CURRENT_FOLDER, b"/dev/null", _CLONE_TREE | os.O_CLOEXEC)
+    # Such a mount forbids the use of devices.
+    _restrict(tree, "", _READ_ONLY | _NO_DEVICES, _EMPTY_PATH)
     return tree
 
 

@@ -5,7 +5,13 @@ from __future__ import annotations
 from typing import Literal, TypeAlias, TypedDict
 
 MountKind: TypeAlias = Literal[
-    "writable", "read_only", "placeholder", "hidden_folder", "hidden_file", "empty_folder"
+    "writable",
+    "read_only",
+    "placeholder",
+    "hidden_folder",
+    "hidden_file",
+    "hidden_socket",
+    "empty_folder",
 ]
 """How a path appears to the command.
 
@@ -14,6 +20,7 @@ MountKind: TypeAlias = Literal[
     placeholder     an empty read-only folder, which the supervisor creates and removes
     hidden_folder   an empty read-only folder that only the command sees
     hidden_file     a file that cannot be opened
+    hidden_socket   the same for a Unix socket, which may have vanished when the command starts
     empty_folder    an empty writable folder that only the command sees
 """
 SocketRule: TypeAlias = Literal["none", "local", "common"]
@@ -40,6 +47,8 @@ class BubblewrapConfinement(TypedDict):
     mechanism: Literal["bubblewrap"]
     command: list[str]
     """The program and its options."""
+    hidden_sockets: list[str]
+    """The Unix sockets to cover, except for those that have vanished when the command starts."""
     placeholders: list[str]
     sockets: SocketRule
     scopes_sockets: bool
