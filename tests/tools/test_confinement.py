@@ -19,7 +19,7 @@ from steno.tools.shell.sandbox import (
     SandboxScope,
 )
 from steno.tools.shell.supervisor import seccomp
-from steno.tools.shell.supervisor.listener import LISTENER_PORT
+from steno.tools.shell.supervisor.orders import LISTENER_PORT
 from tests.tools.command_setup import (
     PATIENCE_S,
     SANDBOXES,

@@ -23,6 +23,7 @@ from steno.tools.shell.sandbox import (
     SandboxSetting,
     find_hidden_paths,
     find_sandbox,
+    sandbox_notice,
 )
 from steno.tools.workspace import Workspace
 from tests.raised_errors import raises_code
@@ -253,6 +254,16 @@ def test_a_sandbox_describes_itself_and_why_no_better_one_is_used() -> None:
     assert "changing modes" not in LandlockSandbox(7, has_namespaces=True).describe()
     assert NoSandbox("x").describe() == "none: commands have all rights of the user (x)"
     assert NoSandbox("x", is_refusal=True).describe() == "none: no command runs (x)"
+
+
+def test_a_missing_sandbox_is_noticed_unless_it_was_chosen() -> None:
+    notice = sandbox_notice(NoSandbox("bwrap is not installed"))
+    assert notice is not None
+    assert notice.code == "sandbox_missing"
+    assert notice.text.endswith("(bwrap is not installed)")
+    assert sandbox_notice(NoSandbox("x", is_refusal=True)) is not None
+    assert sandbox_notice(find_sandbox(SandboxSetting.OFF)) is None
+    assert sandbox_notice(SANDBOXES[0]) is None
 
 
 def test_only_secrets_that_exist_are_hidden_and_links_are_followed(home: Path) -> None:

@@ -23,6 +23,7 @@ _MAX_BYTES: Final = 65_536
 _MAX_LINE: Final = 2000
 _MAX_FOUND: Final = 8
 _MAX_PATH: Final = 4096
+_PRIVATE_TMP: Final = Path("/tmp")  # noqa: S108 - inside the sandbox
 _KERNEL_FOLDERS: Final = ("/proc", "/sys", "/dev")
 _MAX_NAMES: Final = 300
 """The number of possible paths to look up."""
@@ -131,7 +132,7 @@ def _classify(
     if "no such" in reason or reason == "enoent":
         return None
     areas = [*(() if scope.is_read_only else scope.roots), *scope.writable, scope.scratch]
-    areas += [Path("/tmp")] if sandbox.has_own_files else scope.temporary  # noqa: S108
+    areas += [_PRIVATE_TMP] if sandbox.has_own_files else scope.temporary
     is_inside = any(map(path.is_relative_to, areas))
     if any(map(path.is_relative_to, _KERNEL_FOLDERS)):
         return None
@@ -182,6 +183,5 @@ def _domain_names(line: str) -> Iterator[str]:
     for pattern in _DOMAINS:
         for match in pattern.finditer(line):
             name = match[1].lower().rstrip(".-")
-            is_local = name.startswith("127.") or name in {"0.0.0.0", "localhost"}  # noqa: S104
-            if not is_local and not name.endswith(_FILE_ENDINGS):
+            if not name.startswith(("127.", "0.")) and not name.endswith(_FILE_ENDINGS):
                 yield name

@@ -13,13 +13,12 @@ import os
 import struct
 
 from .kernel import setns
+from .orders import LISTENER_PORT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final
 
-LISTENER_PORT: Final = 3128
-"""The port inside the sandbox, where nothing else runs yet."""
 _NEW_USER: Final = 0x10000000
 _NEW_NETWORK: Final = 0x40000000
 _NS_GET_USERNS: Final = 0xB701

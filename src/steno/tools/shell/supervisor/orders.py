@@ -1,4 +1,4 @@
-"""The orders that steno writes to the standard input of the supervisor."""
+"""The orders that steno writes to the standard input of the supervisor, and the port of the proxy."""
 
 from __future__ import annotations
 
@@ -10,3 +10,5 @@ TERMINATE: Final = b"t"
 """Ask all processes to end, and kill those that still run after the grace period."""
 KILL: Final = b"k"
 """Kill all processes now."""
+LISTENER_PORT: Final = 3128
+"""The port of the listener on 127.0.0.1 inside the sandbox, where nothing else runs yet."""
