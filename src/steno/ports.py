@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import force_setattr
 
 from steno.errors import InvalidArguments, ToolFailed
+from steno.invisible import is_visible
 from steno.messages.call import NO_ARGUMENTS, AnyToolCall, ToolCall
 from steno.messages.content import (
     FileReference,
@@ -138,7 +139,7 @@ def strip_url_secrets(url: str) -> str | None:
         host = parts.netloc.rpartition("@")[2]
     except ValueError:
         return None
-    return f"{parts.scheme}://{host}{parts.path}" if host and url.isprintable() else None
+    return f"{parts.scheme}://{host}{parts.path}" if host and is_visible(url) else None
 
 
 def strip_url_user(uri: str) -> str:
@@ -172,7 +173,7 @@ def reference_address(reference: ReferenceBlock) -> str:
 
 def _strip_uri_secrets(uri: str) -> str:
     """Return a URI of any scheme without user, password, query, fragment and embedded data."""
-    uri = "".join(filter(str.isprintable, uri)).strip()  # as lenient parsers of URLs do
+    uri = "".join(filter(is_visible, uri)).strip()  # as lenient parsers of URLs do
     data_uri = _DATA_URI.match(uri)
     if data_uri is not None:
         return data_uri[0]

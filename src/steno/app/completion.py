@@ -29,6 +29,7 @@ from steno.errors import ServerFailed, ToolFailed
 from steno.inputs.mcp.connection import McpConnection
 from steno.inputs.mcp.prompts import McpPrompt, list_mcp_prompts
 from steno.inputs.mcp.protocol import ListedResource
+from steno.invisible import is_readable, is_visible
 from steno.lazy_task import start_task
 from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.tools.path_patterns import IgnoreRules, asks_for_hidden_names
@@ -219,7 +220,7 @@ def _path_suggestion(text: str) -> Suggestion | None:
     if _NEEDS_NO_QUOTES.fullmatch(text):
         return Suggestion(f"@{text}", expects_more=is_folder)
     quote = next((character for character in "\"'" if character not in text), None)
-    if quote is None or not text.isprintable():
+    if quote is None or not is_readable(text):
         return None
     # The quote of a folder stays open, because more of the path may follow.
     return Suggestion(f"@{quote}{text}{'' if is_folder else quote}", expects_more=is_folder)
@@ -283,7 +284,7 @@ def _resource_suggestion(server: str, resource: ListedResource) -> Suggestion | 
     The suggestion for a template ends before its first brace.
     """
     uri = resource.uri.partition("{")[0] if resource.is_template else resource.uri
-    if not uri.isprintable() or (not resource.is_template and not _TYPEABLE_URI.fullmatch(uri)):
+    if not is_visible(uri) or (not resource.is_template and not _TYPEABLE_URI.fullmatch(uri)):
         return None
     description = truncate_to_width(
         terminal_line(resource.name or resource.description), _MAX_DESCRIPTION_WIDTH

@@ -19,6 +19,7 @@ from steno.app.commands.table import Suggestion
 from steno.app.settings import LoadedSettings, ModelSettings, Settings, variable_name
 from steno.context import ModelTarget
 from steno.errors import InvalidValue, NotFound, StenoError
+from steno.invisible import is_visible
 from steno.json_object import JsonObject
 from steno.providers.endpoint import highest_temperature
 from steno.providers.model_discovery import (
@@ -251,7 +252,7 @@ async def list_models(loaded: LoadedSettings) -> Sequence[Suggestion]:
         lambda: [
             Suggestion(name, " · ".join(_model_facts(name, model)))
             for name, model in usable_models(results)
-            if model.id.isprintable()  # a name that cannot be shown cannot be chosen either
+            if is_visible(model.id)  # a name that cannot be shown cannot be chosen either
         ]
     )
 

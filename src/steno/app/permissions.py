@@ -39,6 +39,7 @@ from steno.agent.permissions.subjects import normalize_subjects
 from steno.agent.results import ResultCode
 from steno.app.folders import config_folder, home_folder
 from steno.errors import InvalidDocument, InvalidValue, Unavailable
+from steno.invisible import is_visible
 from steno.log.queries import result_code
 from steno.messages.call import (
     BUILTIN_TOOL_NAMES,
@@ -439,7 +440,7 @@ def format_grants(stored: StoredGrants) -> str:
 def _quote_toml(text: str) -> str:
     """Return a basic string of TOML, with invisible characters escaped."""
     escaped = re.sub(r'["\\]', r"\\\g<0>", text)
-    shown = [char if char.isprintable() else f"\\U{ord(char):08x}" for char in escaped]
+    shown = [char if is_visible(char) else f"\\U{ord(char):08x}" for char in escaped]
     return f'"{"".join(shown)}"'
 
 

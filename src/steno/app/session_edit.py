@@ -12,6 +12,7 @@ from typing import Final
 
 from steno.app.session_lookup import FOLDER_KEY, LAST_SESSION, SessionStart, explain_damage
 from steno.errors import Conflict, InvalidDocument, InvalidValue, LogError, StenoError
+from steno.invisible import is_visible
 from steno.log.conversation import Conversation
 from steno.log.queries import check_label_text
 from steno.messages.message import ChatMessage
@@ -98,7 +99,7 @@ def check_session_id(id: str) -> None:
         problem = f'"{LAST_SESSION}" means the last session; choose another ID'
     elif not id or len(id) > _MAX_ID_LENGTH:
         problem = f"must have 1 to {_MAX_ID_LENGTH} characters"
-    elif not id.isprintable() or id != id.strip():
+    elif not is_visible(id) or id != id.strip():
         problem = "must be one line, without control characters and surrounding blanks"
     elif id.startswith("-"):
         problem = "must not start with -, like an option"

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 from steno.app.settings import read_plain_file
 from steno.errors import InvalidValue
 from steno.ids import utc_now
+from steno.invisible import is_visible
 from steno.ports import SetupNotice
 
 INSTRUCTION_FILE_NAMES: Final = ("AGENTS.md", "CLAUDE.md")
@@ -219,4 +220,4 @@ def _wrap_instructions(instruction: InstructionFile) -> str:
 def _safe_path(path: Path) -> str:
     """Return a path on one line, without characters that could close its tag."""
     text = str(path).encode(errors="replace").decode()
-    return "".join([char if char.isprintable() and char not in '"<>' else "?" for char in text])
+    return "".join([char if is_visible(char) and char not in '"<>' else "?" for char in text])

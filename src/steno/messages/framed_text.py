@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
+from steno.invisible import is_visible
 from steno.messages.content import Block, FileReference, Image, Resource, Text
 
 _MAX_SERVER_CHARACTERS: Final = 80
@@ -152,7 +153,7 @@ def _quoted_address(uri: str) -> str:
     contains any of them, so a valid URI is unchanged.
     """
     beginning = uri[: _MAX_LINK_CHARACTERS + 1]
-    encoded = "".join([c if c.isprintable() and c != '"' else quote(c, safe="") for c in beginning])
+    encoded = "".join([c if is_visible(c) and c != '"' else quote(c, safe="") for c in beginning])
     if len(encoded) > _MAX_LINK_CHARACTERS:
         encoded = f"{encoded[: _MAX_LINK_CHARACTERS - 1]}…"
     return f'"{encoded}"'
@@ -161,4 +162,4 @@ def _quoted_address(uri: str) -> str:
 def _safe_label(text: str, max_characters: int) -> str:
     """Return an untrusted name without characters that could end a note."""
     shown = collapse_whitespace(text, max_characters).replace("[", "(").replace("]", ")")
-    return "".join([character if character.isprintable() else "\ufffd" for character in shown])
+    return "".join([character if is_visible(character) else "\ufffd" for character in shown])

@@ -30,7 +30,7 @@ from steno.ports import (
     SandboxAccess,
 )
 from steno.render.describe import call_arguments, tool_label, unstated_capability
-from steno.render.terminal_text import terminal_line, terminal_text
+from steno.render.terminal_text import exact_line, exact_text
 
 
 class LineTone(StrEnum):
@@ -120,8 +120,8 @@ def describe_call(
         blocked = [CallLine(describe_access(access)) for access in request.access]
         return [*lines, CallLine("the sandbox blocked", LineTone.HEADING), *blocked]
     subjects = () if request is None else [subject.text for subject in request.subjects]
-    shown = terminal_line(preview.text)
-    not_shown = [name for name in map(terminal_line, subjects) if _find_separate(shown, name) < 0]
+    shown = exact_line(preview.text)
+    not_shown = [name for name in map(exact_line, subjects) if _find_separate(shown, name) < 0]
     if not_shown:
         lines += [CallLine("applies to", LineTone.HEADING), *map(CallLine, not_shown)]
     if arguments := _arguments_not_shown(call, preview):
@@ -131,7 +131,7 @@ def describe_call(
 
 def describe_access(access: SandboxAccess) -> str:
     """Return an access beyond the sandbox as a phrase."""
-    target = terminal_line(access.target)
+    target = exact_line(access.target)
     match access.kind:
         case AccessKind.NETWORK:
             return "all network access" if target == "*" else f"network access to {target}"
@@ -181,7 +181,7 @@ def _arguments_not_shown(call: ToolCall, preview: CallPreview) -> list[CallLine]
 
 def quote_text(text: str) -> list[CallLine]:
     """Return untrusted text as printable lines."""
-    return [CallLine(line) for line in terminal_text(text).rstrip("\n").split("\n")]
+    return [CallLine(line) for line in exact_text(text).rstrip("\n").split("\n")]
 
 
 # -- diffs -----------------------------------------------------------------------------------
@@ -195,7 +195,7 @@ _DEV_NULL: Final = "/dev/null"
 
 def diff_lines(text: str) -> list[CallLine]:
     """Return the lines of an untrusted diff with their tones, and line counts for each file."""
-    return _add_line_counts(list(_call_diff_lines(terminal_text(text).rstrip("\n").split("\n"))))
+    return _add_line_counts(list(_call_diff_lines(exact_text(text).rstrip("\n").split("\n"))))
 
 
 def _call_diff_lines(lines: Sequence[str]) -> Iterator[CallLine]:
@@ -260,7 +260,7 @@ def _describe_mapping(arguments: Mapping[str, Any]) -> list[CallLine]:
     return [
         CallLine(text)
         for name, value in arguments.items()
-        for text in _describe_value(terminal_line(name), value, depth=0)
+        for text in _describe_value(exact_line(name), value, depth=0)
     ]
 
 
@@ -272,16 +272,16 @@ def _describe_value(name: str, value: Any, *, depth: int) -> Iterator[str]:
     """
     indent = "  " * depth
     if isinstance(value, str):
-        is_plain = not _QUOTED.search(value) and terminal_text(value) == value
+        is_plain = not _QUOTED.search(value) and exact_text(value) == value
         if is_plain and len(value) <= _MAX_INLINE:
             yield f'{indent}{name}: "{value}"'
         else:
             yield f"{indent}{name}:"
-            yield from [f"{indent}  │ {line}" for line in terminal_text(value).split("\n")]
+            yield from [f"{indent}  │ {line}" for line in exact_text(value).split("\n")]
     elif isinstance(value, Mapping) and value and depth < _MAX_DEPTH:
         yield f"{indent}{name}:"
         for inner, member in value.items():
-            yield from _describe_value(terminal_line(inner), member, depth=depth + 1)
+            yield from _describe_value(exact_line(inner), member, depth=depth + 1)
     elif isinstance(value, tuple) and value and depth < _MAX_DEPTH:
         yield f"{indent}{name}:"
         for number, member in enumerate(value, 1):
@@ -289,7 +289,7 @@ def _describe_value(name: str, value: Any, *, depth: int) -> Iterator[str]:
     else:
         # Mappings are the only values that msgspec cannot encode itself.
         json = msgspec.json.encode(value, enc_hook=dict).decode()
-        yield f"{indent}{name}: {terminal_text(json)}"
+        yield f"{indent}{name}: {exact_text(json)}"
 
 
 # -- subjects in the preview -------------------------------------------------------------------

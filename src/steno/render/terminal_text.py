@@ -1,7 +1,9 @@
 r"""Functions that make untrusted text safe for a terminal and fit it into a width.
 
 Colours are removed. Every other character that is invisible or that a terminal interprets becomes a
-visible escape (`\x1b`, `\u202e`), because hidden characters may be an attack.
+visible escape (`\x1b`, `\u202e`), because hidden characters may be an attack. Text to read keeps
+the joiners and selectors of emoji and letters; `exact_text` and `exact_line` escape them too, and
+are for text that a decision depends on. The characters are listed in `steno.invisible`.
 """
 
 from __future__ import annotations
@@ -11,6 +13,13 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Final, final
 
+from steno.invisible import (
+    HIDDEN_LOOKBEHIND,
+    escape_hidden,
+    escape_invisible,
+    escape_invisible_in_json,
+)
+
 _COLOR_PREFIX: Final = r"(?:\x1b\[|\x9b)[0-9;:]*"
 _COLOR_SEQUENCE: Final = re.compile(rf"{_COLOR_PREFIX}m")
 _INCOMPLETE_END: Final = re.compile(
@@ -19,21 +28,14 @@ _INCOMPLETE_END: Final = re.compile(
 )
 _MAX_PENDING: Final = 200
 """The maximum length of an incomplete colour sequence."""
-_UNSAFE_NON_ASCII: Final = (
-    "\x7f-\x9f"  # DEL, and the C1 control characters of ISO 6429
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # text direction
-    "\u200b\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"  # invisible
-)
-_UNSAFE: Final = re.compile(f"[\x00-\x08\x0b-\x1f{_UNSAFE_NON_ASCII}]")
-_UNSAFE_IN_JSON: Final = re.compile(f"[{_UNSAFE_NON_ASCII}]")
 _DUMB_TERMINALS: Final = ("", "dumb", "unknown")
 
 
 def terminal_text(text: str) -> str:
     """Return a text that is safe to print; line breaks and tabs are preserved."""
-    if text.isprintable():
-        return _UNSAFE.sub(_escape, text)
-    return _UNSAFE.sub(_escape, _COLOR_SEQUENCE.sub("", text).replace("\r\n", "\n"))
+    if text.isascii() and text.isprintable():
+        return text
+    return escape_hidden(_remove_colors(text))
 
 
 def terminal_line(text: str) -> str:
@@ -44,18 +46,25 @@ def terminal_line(text: str) -> str:
     return " ".join(terminal_text(text).split())
 
 
+def exact_text(text: str) -> str:
+    """Return a text that is safe to print and shows every invisible character as an escape."""
+    if text.isascii() and text.isprintable():
+        return text
+    return escape_invisible(_remove_colors(text))
+
+
+def exact_line(text: str) -> str:
+    """Return a text as `exact_text` does, on one line, as `terminal_line` does."""
+    return " ".join(exact_text(text).split())
+
+
 def terminal_json(data: bytes) -> bytes:
     """Return equivalent JSON that is safe to print."""
-    return _UNSAFE_IN_JSON.sub(_escape_in_json, data.decode()).encode()
+    return escape_invisible_in_json(data.decode()).encode()
 
 
-def _escape(match: re.Match[str]) -> str:
-    return match[0].encode("unicode_escape").decode()
-
-
-def _escape_in_json(match: re.Match[str]) -> str:
-    units = match[0].encode("utf-16-be").hex()
-    return "".join([f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4)])
+def _remove_colors(text: str) -> str:
+    return _COLOR_SEQUENCE.sub("", text).replace("\r\n", "\n")
 
 
 @final
@@ -67,6 +76,7 @@ class TerminalTextStream:
 
     def __init__(self) -> None:
         self._pending = ""
+        self._last = ""  # the last characters, on which the escape of the next one depends
 
     def feed(self, chunk: str) -> str:
         """Add a chunk, and return the text that can be printed now."""
@@ -74,12 +84,17 @@ class TerminalTextStream:
         match = _INCOMPLETE_END.search(text, max(len(text) - _MAX_PENDING, 0))
         end = len(text) if match is None else match.start()
         self._pending = text[end:]
-        return terminal_text(text[:end])
+        return self._escape(text[:end])
 
     def close(self) -> str:
         """Return the remaining text at the end of the stream."""
         pending, self._pending = self._pending, ""
-        return terminal_text(pending)
+        return self._escape(pending)
+
+    def _escape(self, text: str) -> str:
+        before, plain = self._last, _remove_colors(text)
+        self._last = (before + plain)[-HIDDEN_LOOKBEHIND:]
+        return escape_hidden(before + plain)[len(escape_hidden(before)) :]
 
 
 # -- width -----------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Final, NamedTuple, TypeAlias
 
+from steno.invisible import is_readable
 from steno.ports import CallPreview, PreviewKind, PreviewPart, ToolOutput
 from steno.tools.safe_open import quote_path
 from steno.tools.text_file import decode_text_file
@@ -50,7 +51,7 @@ class FileChange(NamedTuple):
         `path` is the path in the arguments of the call. `replaced` and `written` contain the
         arguments, by name, whose text is removed from the file or added to it.
         """
-        shown_arguments = ["path"] if path == self.path and path.isprintable() else []
+        shown_arguments = ["path"] if path == self.path and is_readable(path) else []
         if not self.diff.added and not self.diff.removed:
             reason = "an empty file" if self.before is None else "no change"
             text = self.diff.text or f"{self.path}: {reason}"
@@ -86,7 +87,7 @@ class FileChange(NamedTuple):
 
 def _build_diff(path: str, before: bytes | None, after: bytes) -> Diff:
     old, new = _split_lines(before or b""), _split_lines(after)
-    name = path if path.isprintable() else quote_path(path)
+    name = path if is_readable(path) else quote_path(path)
     if old is None or new is None:
         sizes = f"{len(before or b''):,} bytes before, {len(after):,} bytes after"
         return Diff(f"{name}: binary content differs ({sizes})\n", 0, 0)

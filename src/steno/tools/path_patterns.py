@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias, final
 
 from steno.errors import InvalidValue, ToolFailed
+from steno.invisible import escape_invisible, is_readable
 from steno.tools.workspace import Workspace
 
 
@@ -55,7 +56,7 @@ def build_filter_below(under: str, pattern: str) -> Callable[[str], bool]:
 
 def printable_name(name: str) -> str:
     """Return a name for display on one line; a name with unprintable characters is quoted."""
-    return name if name.isprintable() else repr(name)
+    return name if is_readable(name) else escape_invisible(repr(name))
 
 
 def asks_for_hidden_names(pattern: str) -> bool:

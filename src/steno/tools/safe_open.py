@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from steno.errors import ToolFailed
+from steno.invisible import escape_invisible
 from steno.values import is_utf8_text
 
 PathNames: TypeAlias = tuple[str, ...]
@@ -111,7 +112,7 @@ def path_error(path: str, message: str, *, code: str) -> ToolFailed:
 
 def quote_path(path: str) -> str:
     """Return a path for an error message, quoted on one line and shortened if it is long."""
-    return repr(path if len(path) <= 300 else f"{path[:200]}...{path[-80:]}")
+    return escape_invisible(repr(path if len(path) <= 300 else f"{path[:200]}...{path[-80:]}"))
 
 
 _ERRORS: Final = {

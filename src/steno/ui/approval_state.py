@@ -16,6 +16,7 @@ from steno.agent.permissions.rules import PermissionRule, counts_as_grant, find_
 from steno.app.approval_queue import PendingCall
 from steno.app.session import AgentSession
 from steno.errors import InvalidValue, StenoError
+from steno.invisible import is_visible
 from steno.messages.call import ToolCall
 from steno.ports import (
     AccessKind,
@@ -27,7 +28,7 @@ from steno.ports import (
 )
 from steno.render.call_text import describe_call_status, describe_purpose
 from steno.render.describe import summarize_call
-from steno.render.terminal_text import terminal_line, terminal_text
+from steno.render.terminal_text import terminal_line
 
 _QUEUED_OBSTACLE: Final = "it is queued after another call, and a rule may still allow or deny it"
 _NO_RULE_OBSTACLE: Final = "no safe rule matches it"
@@ -169,7 +170,7 @@ def rule_obstacle(request: ApprovalRequest | None) -> str:
         return _QUEUED_OBSTACLE
     if not request.rule:
         return _NO_RULE_OBSTACLE
-    return "" if terminal_text(request.rule) == request.rule else _UNPRINTABLE_OBSTACLE
+    return "" if is_visible(request.rule) else _UNPRINTABLE_OBSTACLE
 
 
 def once_only_note(obstacle: str) -> str:

@@ -26,8 +26,9 @@ from steno.app.commands.table import (
     match_commands,
     parse_slash_command,
 )
+from steno.invisible import remove_hidden
 from steno.render.quantities import format_count
-from steno.render.terminal_text import terminal_line, terminal_text, truncate_to_width
+from steno.render.terminal_text import terminal_line, truncate_to_width
 
 # -- pasted text ------------------------------------------------------------------------------
 #
@@ -58,12 +59,7 @@ def sanitize_pasted(text: str) -> PastedText:
     """Return the visible part of a pasted text, with every line break as a line feed."""
     # A lone surrogate is half a character; it can be neither shown nor encoded.
     clean = _BREAK.sub("\n", strip_escape_sequences(text)).encode(errors="ignore").decode()
-    if terminal_text(clean) == clean:
-        return PastedText(clean, 0)
-    invisible = {
-        ord(character): None for character in set(clean) if terminal_text(character) != character
-    }
-    visible = clean.translate(invisible)
+    visible = remove_hidden(clean)
     return PastedText(visible, len(clean) - len(visible))
 
 

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 from steno.agent.permissions.subjects import find_blanks
 from steno.errors import InvalidValue
+from steno.invisible import is_visible
 from steno.ports import CommandWord
 
 _TOKEN: Final = re.compile(r"\\.|.", re.DOTALL)
@@ -37,7 +38,7 @@ def check_pattern(pattern: str) -> None:
             "rule_pattern_empty",
             "the pattern is empty; remove the parentheses to cover all calls of the tool",
         )
-    if not pattern.isprintable():  # the user could not see which calls the rule allows
+    if not is_visible(pattern):  # the user could not see which calls the rule allows
         raise _invalid_pattern(
             "rule_pattern_unprintable",
             "the pattern contains unprintable characters; write * in their place",

@@ -31,6 +31,7 @@ from steno.inputs.ocr.engine import (
     OcrResult,
     format_confidence,
 )
+from steno.invisible import is_visible
 from steno.messages.content import (
     Image,
     ImageBlob,
@@ -339,7 +340,7 @@ def image_name(image: Image, workspace_path: str | None = None) -> str:
             name = unquote(parts.path.rstrip("/").rpartition("/")[2]) or parts.netloc
         case _:
             name = ""
-    printable = "".join(c if c.isprintable() and c not in "[]" else "?" for c in name)
+    printable = "".join(c if is_visible(c) and c not in "[]" else "?" for c in name)
     if len(printable) > _MAX_NAME_CHARACTERS:
         printable = f"{printable[:50]}...{printable[-20:]}"
     return printable or "image"

@@ -26,6 +26,7 @@ from steno.inputs.mcp.protocol import McpServer, ResourceContents
 from steno.inputs.mcp.server_spec import matches_wildcard
 from steno.inputs.mcp.tools import mcp_server_name
 from steno.inputs.mcp.untrusted_data import clean_text
+from steno.invisible import is_visible
 from steno.messages.content import Image, ImageData, Opaque, Resource, Text
 from steno.messages.framed_text import describe_target
 from steno.ports import Capability, PrepareImage, ResolveContext, ResolvedReference, strip_url_user
@@ -491,7 +492,7 @@ def check_uri(uri: str) -> None:
     if len(uri) > MAX_URI_CHARACTERS:
         message = f"the URI is longer than {MAX_URI_CHARACTERS:,} characters"
         raise _uri_error(message, code="uri_too_long")
-    if not uri.isprintable() or clean_text(uri, MAX_URI_CHARACTERS) != uri:
+    if not is_visible(uri) or clean_text(uri, MAX_URI_CHARACTERS) != uri:
         message = "the URI contains invisible characters; remove them"
         raise _uri_error(message, code="uri_has_hidden_characters")
     names = [name for part in _TEMPLATE_VARIABLES.findall(uri) for name in part.split(",")]

@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from msgspec.structs import force_setattr
 
 from steno.errors import InvalidValue
+from steno.invisible import is_visible
 from steno.json_object import as_json_object
 from steno.suggest import closest_name
 from steno.values import RedactedRepr, is_utf8_text
@@ -347,7 +348,7 @@ class _ServerSpecReader:
 
 def _similar_key(key: object) -> str | None:
     """Return the key of `_COMMON_KEYS` that is most similar to a key; None if no key is similar."""
-    if not isinstance(key, str) or not key.isprintable() or len(key) > _MAX_KEY_CHARACTERS:
+    if not isinstance(key, str) or not is_visible(key) or len(key) > _MAX_KEY_CHARACTERS:
         return None
     return closest_name(key, _COMMON_KEYS, cutoff=_MIN_SIMILARITY)
 

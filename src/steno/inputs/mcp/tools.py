@@ -30,7 +30,7 @@ from steno.inputs.mcp.server_spec import matches_wildcard
 from steno.inputs.mcp.untrusted_data import (
     clean_text,
     decode_base64,
-    is_hidden_character,
+    has_hidden_characters,
     sanitize_json,
     walk_values,
 )
@@ -678,7 +678,7 @@ def _clean_schema(schema: Any, depth: int) -> Any:
 def _check_visible(value: Any) -> None:
     """Raise InvalidTool if a name or a value contains invisible characters."""
     for text in walk_values(value):
-        if isinstance(text, str) and any(map(is_hidden_character, text)):
+        if isinstance(text, str) and has_hidden_characters(text):
             message = "the schema contains invisible characters"
             raise InvalidTool(message, code="schema_has_hidden_characters")
 

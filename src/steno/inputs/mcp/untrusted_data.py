@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, cast
 from unicodedata import category
 
+from steno.invisible import is_visible, remove_hidden
 from steno.values import is_utf8_text, replace_lone_surrogates
 
 # -- text -----------------------------------------------------------------------------------------
@@ -20,39 +21,38 @@ _ESCAPE_SEQUENCE: Final = re.compile(
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"  # titles, links
     r"|\x1b[ -/]*[0-~]?"
 )
-_HIDDEN_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
-_BLANK_LETTERS: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters and symbols that are invisible."""
-_ALLOWED_CONTROLS: Final = frozenset("\t\n\r\u200c\u200d")
-"""Tabs, line breaks, and joiners for letters of some scripts and parts of emoji."""
+_UNREADABLE_CATEGORIES: Final = frozenset({"Cf", "Cn", "Co", "Cs"})
+"""Characters that have no glyph in most fonts, besides those that `steno.invisible` lists."""
+_JOINERS: Final = frozenset("\u200c\u200d")
 
 
 def clean_text(text: str, max_characters: int) -> str:
     """Truncate a text, and remove invisible characters and terminal controls."""
     text = replace_lone_surrogates(text[:_MAX_CLEANED_CHARACTERS])
     text = _ESCAPE_SEQUENCE.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
-    text = "".join([character for character in text if not is_hidden_character(character)]).strip()
+    text = "".join(filter(_has_glyph, remove_hidden(text))).strip()
     return text if len(text) <= max_characters else f"{text[: max_characters - 1].rstrip()}…"
 
 
-def is_hidden_character(character: str) -> bool:
-    """Return whether a character is invisible and may hide text from a human reader."""
-    return (
-        category(character) in _HIDDEN_CATEGORIES
-        or character in _BLANK_LETTERS
-        # Variation selectors that no font supports can encode hidden bytes.
-        or "\ufe00" <= character <= "\ufe0d"
-        or "\U000e0100" <= character <= "\U000e01ef"
-    ) and character not in _ALLOWED_CONTROLS
+def has_hidden_characters(text: str) -> bool:
+    """Return whether a text has characters that may hide text from a human reader."""
+    if text.isascii() and text.isprintable():
+        return False
+    text = text.replace("\r", "\n")
+    return remove_hidden(text) != text or not all(map(_has_glyph, text))
+
+
+def _has_glyph(character: str) -> bool:
+    return category(character) not in _UNREADABLE_CATEGORIES or character in _JOINERS
 
 
 def escape_text(text: str, max_characters: int = 1000) -> str:
     """Truncate a text and escape its control characters, so that it is safe to print."""
     shown = text if len(text) <= max_characters else f"{text[:max_characters]}…"
-    if shown.isprintable():
+    if is_visible(shown):
         return shown
     shown = shown.replace("\r\n", "\n").replace("\t", " ")
-    return "".join([c if c.isprintable() or c == "\n" else ascii(c)[1:-1] for c in shown])
+    return "".join([c if is_visible(c) or c == "\n" else ascii(c)[1:-1] for c in shown])
 
 
 # -- JSON -----------------------------------------------------------------------------------------

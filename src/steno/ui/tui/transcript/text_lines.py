@@ -214,7 +214,11 @@ def indent_strips(lines: Sequence[Strip], prefix: str, style: Style) -> list[Str
 
 
 def _safe_segment(segment: Segment) -> Segment:
-    if segment.text.isprintable() and (segment.style is None or segment.style.link is None):
+    if (
+        segment.text.isascii()
+        and segment.text.isprintable()
+        and (segment.style is None or segment.style.link is None)
+    ):
         return segment
     text = terminal_text(segment.text).replace("\n", " ").replace("\t", " ")
     return Segment(text, segment.style and segment.style.update_link(None))
