@@ -32,6 +32,7 @@ from steno.inputs.mcp.protocol import ListedResource
 from steno.invisible import is_readable, is_visible
 from steno.lazy_task import start_task
 from steno.render.terminal_text import terminal_line, truncate_to_width
+from steno.tools.cancellable_thread import run_in_cancellable_thread
 from steno.tools.path_patterns import IgnoreRules, asks_for_hidden_names
 from steno.tools.search import choose_search_engine
 from steno.tools.workspace import Workspace
@@ -120,7 +121,11 @@ async def complete_path(workspace: Workspace, typed: str) -> list[Suggestion]:
     if not wanted.startswith(("/", _HOME_PREFIX)):
         lists = _ALL_PATHS if asks_for_hidden_names(wanted) else _VISIBLE_PATHS
         names = await lists.get(workspace)
-    best = await asyncio.to_thread(_best_matches, workspace, names, wanted)
+    try:
+        async with asyncio.timeout(_LISTING_TIMEOUT_S):
+            best = await run_in_cancellable_thread(lambda: _best_matches(workspace, names, wanted))
+    except TimeoutError:
+        return []
     return [candidate for name in best if (candidate := _path_suggestion(name)) is not None]
 
 

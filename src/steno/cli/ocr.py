@@ -19,7 +19,7 @@ from steno.app.commands.arguments import UsageError, argument, flag
 from steno.cli.arguments import ExitStatus, Subparsers, add_command
 from steno.errors import MissingExtra, Unrecognised, install_command
 from steno.inputs.images.prepare import MAX_IMAGE_FILE_BYTES, BadImage, prepare_for_ocr
-from steno.inputs.ocr.cancellable_thread import run_in_cancellable_thread
+from steno.tools.cancellable_thread import run_in_cancellable_thread
 from steno.inputs.ocr.engine import OCR_ENGINES, OcrEngine, OcrResult, format_confidence
 from steno.inputs.ocr.reader import OcrReader, choose_ocr_engine
 from steno.inputs.ocr.tesseract_engine import TesseractEngine

@@ -27,6 +27,7 @@ from steno.ports import Capability, ResolveContext, ResolvedReference
 from steno.records.entry import Resolution, ResolutionStatus
 from steno.schema.convert import convert_value
 from steno.suggest import closest_name
+from steno.tools.cancellable_thread import check_not_cancelled, run_in_cancellable_thread
 from steno.tools.path_patterns import (
     IgnoreRules,
     asks_for_hidden_names,
@@ -39,6 +40,7 @@ from steno.tools.search import (
     SearchEngine,
     check_exists,
     choose_search_engine,
+    filter_paths,
 )
 from steno.tools.text_file import (
     decode_text_file,
@@ -53,6 +55,7 @@ T = TypeVar("T")
 
 _GLOB_CHARACTERS: Final = frozenset("*?[{")
 _MAX_COMPARED_NAMES: Final = 2_000
+_NAMES_AT_ONCE: Final = 8
 """The maximum number of names in a folder that are compared with a missing name."""
 _SUGGEST_TIMEOUT_S: Final = 3.0
 """The time limit of the search for a file to suggest."""
@@ -305,7 +308,7 @@ class FileReferenceResolver:
         self, workspace: Workspace, name: str, *, extra_entries: int = 0
     ) -> _FolderListing:
         max_entries = self._limits.max_listed + extra_entries
-        listing = asyncio.to_thread(_list_folder, workspace, name, max_entries)
+        listing = run_in_cancellable_thread(lambda: _list_folder(workspace, name, max_entries))
         return await _with_timeout(self._limits.timeout_s, name, listing)
 
     def _engine(self, workspace: Workspace) -> SearchEngine:
@@ -487,9 +490,14 @@ async def _find_matching_files(
     except InvalidValue as exc:
         raise path_error(pattern, str(exc), code=exc.code) from exc
     await asyncio.to_thread(check_exists, workspace, under)
-    listing = engine.files(under, hidden=asks_for_hidden_names(rest))
-    names = await _with_timeout(timeout_s, under, listing)
-    return await asyncio.to_thread(lambda: [n for n in names if n != under and matches(n)])
+
+    async def find() -> list[str]:
+        names = await engine.files(under, hidden=asks_for_hidden_names(rest))
+        return await run_in_cancellable_thread(
+            lambda: filter_paths(lambda name: name != under and matches(name), names)
+        )
+
+    return await _with_timeout(timeout_s, under, find())
 
 
 # -- folders --------------------------------------------------------------------------------------
@@ -603,10 +611,16 @@ async def _suggest_path(workspace: Workspace, engine: SearchEngine, name: str) -
         files = await _with_timeout(_SUGGEST_TIMEOUT_S, name, engine.files(".", hidden=False))
     except ToolFailed:
         files = []
-    deeper = [file for file in files if file.endswith(f"/{name}")]
+    deeper = await run_in_cancellable_thread(
+        lambda: filter_paths(lambda file: file.endswith(f"/{name}"), files)
+    )
     if len(deeper) == 1:
         return deeper[0]
-    return await asyncio.to_thread(_nearest_path, workspace, name)
+    nearest = run_in_cancellable_thread(lambda: _nearest_path(workspace, name))
+    try:
+        return await _with_timeout(_SUGGEST_TIMEOUT_S, name, nearest)
+    except ToolFailed:
+        return None
 
 
 def _nearest_path(workspace: Workspace, name: str) -> str | None:
@@ -624,13 +638,27 @@ def _nearest_path(workspace: Workspace, name: str) -> str | None:
         for step in steps:
             folders, files = _read_folder(workspace, folder or ".")
             known = [_base_name(path) for path in (*folders, *files)[:_MAX_COMPARED_NAMES]]
-            found = step if step in known else closest_name(step, known)
+            found = step if step in known else _closest_name(step, known)
             if found is None:
                 break
             nearest = folder = posixpath.join(folder, found)
     except ToolFailed:
         pass
     return nearest
+
+
+def _closest_name(name: str, known: Sequence[str]) -> str | None:
+    """Return the most similar name; ends early in a thread whose task is cancelled.
+
+    A few names at a time, because one comparison of long names may take a noticeable time.
+    """
+    nearest: list[str] = []
+    for start in range(0, len(known), _NAMES_AT_ONCE):
+        check_not_cancelled()
+        some = known[start : start + _NAMES_AT_ONCE]
+        if (found := closest_name(name, (*nearest, *some))) is not None:
+            nearest = [found]
+    return nearest[0] if nearest else None
 
 
 # -- changed files -------------------------------------------------------------------------------

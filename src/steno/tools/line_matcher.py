@@ -11,6 +11,7 @@ lengths and counts are sent as 8 bytes in the native byte order.
 import re
 import sys
 from array import array
+from io import BytesIO
 
 NUMBER_BYTES = 8
 
@@ -18,8 +19,11 @@ NUMBER_BYTES = 8
 def find_matching_lines(pattern: re.Pattern[str], text: bytes, max_lines: int) -> "array[int]":
     """Return the numbers of the first `max_lines` matching lines, counted from 1."""
     found = array("Q")
-    for number, line in enumerate(text.removesuffix(b"\n").split(b"\n") if text else (), start=1):
-        if pattern.search(line.removesuffix(b"\r").decode("utf-8", "surrogateescape")):
+    # A file yields one line at a time; a list of all lines may need much more memory than the text.
+    for number, line in enumerate(BytesIO(text), start=1):
+        if pattern.search(
+            line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape")
+        ):
             found.append(number)
             if len(found) >= max_lines:
                 break

@@ -2,7 +2,8 @@
 
 A `SearchEngine` lists files and finds lines in them. It skips paths that `IgnoreRules` ignores,
 never follows a link out of the workspace, and searches only files that `_open_searchable_file`
-accepts as text. The ripgrep engine is used if ripgrep is installed. The Python engine is slower,
+accepts as text. All work that grows with the size of a tree runs in a process or a thread that ends
+when the search is cancelled. The ripgrep engine is used if ripgrep is installed. The Python engine is slower,
 and reads patterns in the syntax of Python's `re`.
 """
 
@@ -13,15 +14,25 @@ import codecs
 import os
 import sys
 import sysconfig
-import threading
 from array import array
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterator, Sequence
+from asyncio.subprocess import Process
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Collection,
+    Generator,
+    Iterable,
+    Iterator,
+    Sequence,
+)
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, Protocol, final
 
 from steno.errors import ToolFailed
+from steno.lazy_task import start_task
 from steno.tools import line_matcher
+from steno.tools.cancellable_thread import check_not_cancelled, run_in_cancellable_thread
 from steno.tools.line_matcher import NUMBER_BYTES, encode_number
 from steno.tools.path_patterns import IgnoreRules
 from steno.tools.programs import find_program, helper_process, isolated_python_command
@@ -30,6 +41,8 @@ from steno.tools.workspace import MAX_FILE_BYTES, Workspace
 from steno.values import is_utf8_text
 
 SEARCH_TIME_LIMIT_S: Final = 30.0
+MAX_LISTED_FILES: Final = 1_000_000
+"""The maximum number of files below the path of a search; the list is kept in memory."""
 
 
 def check_exists(workspace: Workspace, name: str) -> None:
@@ -118,6 +131,9 @@ _MATCH_OPTIONS: Final = (
 _OPEN_FILES_AT_ONCE: Final = 64
 _MAX_ARGUMENT_BYTES: Final = 200_000
 """The maximum length of all names on one command line, which every known system accepts."""
+_CHUNK_BYTES: Final = 65_536
+_MAX_OUTPUT_BYTES: Final = 256 * 1024 * 1024
+"""The maximum length of a list of files."""
 _FAILED_STATUS: Final = 2
 """The exit status of ripgrep for an invalid pattern, and also for an unreadable file."""
 
@@ -133,9 +149,12 @@ class RipgrepEngine:
     global ignore file of git.
     """
 
-    def __init__(self, workspace: Workspace, program: Path) -> None:
+    def __init__(
+        self, workspace: Workspace, program: Path, *, max_files: int = MAX_LISTED_FILES
+    ) -> None:
         self._workspace = workspace
         self._program = program
+        self._max_files = max_files
 
     async def files(self, under: str, *, hidden: bool) -> list[str]:
         """Return the names of all files below a folder, without ignored files, folder by folder."""
@@ -145,7 +164,8 @@ class RipgrepEngine:
         """Yield the files with matching lines, in the order of `files`."""
         options = ["--files", f"--max-filesize={MAX_FILE_BYTES}"]
         listed = await self._list_names(options, search.path, hidden=search.hidden)
-        for names in _batch_names(await _filter_names(search, listed)):
+        wanted = await _filter_names(search, listed)
+        for names in await run_in_cancellable_thread(lambda: [*_batch_names(wanted)]):
             matching = await self._find_matching_files(search, names)
             for first in range(0, len(matching), _OPEN_FILES_AT_ONCE):
                 batch = matching[first : first + _OPEN_FILES_AT_ONCE]
@@ -178,15 +198,22 @@ class RipgrepEngine:
     async def _list_names(self, options: Sequence[str], under: str, *, hidden: bool) -> list[str]:
         hidden_option = ["--hidden"] if hidden else []
         output = await self._run([*options, *hidden_option, "--", _ripgrep_path(under)])
+        return await run_in_cancellable_thread(lambda: self._parse_names(output))
+
+    def _parse_names(self, output: bytes) -> list[str]:
         names: list[str] = []
         for place in map(os.fsdecode, filter(None, output.split(b"\0"))):
+            check_not_cancelled()
             if not is_utf8_text(place):
                 continue
             if place.startswith("/"):  # in another root, which may be inside the first
                 names.append(self._workspace.relative_of_real_path(place))
             else:
                 names.append(place.removeprefix("./"))
-        return sorted(names, key=lambda name: name.split("/"))  # folder by folder
+            if len(names) > self._max_files:
+                raise _too_many_files()
+        # Folder by folder: a NUL sorts before every character of a name.
+        return sorted(names, key=lambda name: name.replace("/", "\0"))
 
     async def _find_lines(
         self, search: SearchRequest, files: Sequence[BinaryIO]
@@ -217,7 +244,7 @@ class RipgrepEngine:
         command = [str(self._program), *_COMMON_OPTIONS, *arguments]
         try:
             async with helper_process(command, folder=self._workspace.root, files=files) as process:
-                output, stderr = await process.communicate()
+                output, stderr = await _receive_output(process)
         except OSError as exc:
             raise ToolFailed(
                 "ripgrep cannot be started",
@@ -230,6 +257,30 @@ class RipgrepEngine:
             reason = next((line for line in lines if line.startswith("error: ")), lines[0])
             raise _pattern_refused(reason.removeprefix("error: ").removeprefix("rg: "))
         return output
+
+
+async def _receive_output(process: Process) -> tuple[bytes, bytes]:
+    """Return the output and the beginning of the error output of a process that ends by itself."""
+    assert process.stdout is not None
+    assert process.stderr is not None
+    errors = start_task(_receive_errors(process.stderr))
+    try:
+        output = bytearray()
+        while chunk := await process.stdout.read(_CHUNK_BYTES):
+            output += chunk
+            if len(output) > _MAX_OUTPUT_BYTES:
+                raise _too_many_files()
+        await process.wait()
+        return bytes(output), await errors
+    finally:
+        errors.cancel()
+
+
+async def _receive_errors(stream: asyncio.StreamReader) -> bytes:
+    errors = b""
+    while chunk := await stream.read(_CHUNK_BYTES):
+        errors = (errors + chunk)[:_CHUNK_BYTES]
+    return errors
 
 
 def _match_options(search: SearchRequest) -> list[str]:
@@ -270,25 +321,13 @@ def _batch_names(names: Sequence[str]) -> Iterator[list[str]]:
 class PythonEngine:
     """Searches with Python's `re`, and needs no other program."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, *, max_files: int = MAX_LISTED_FILES) -> None:
         self._workspace = workspace
+        self._max_files = max_files
 
     async def files(self, under: str, *, hidden: bool) -> list[str]:
         """Return the names of all files below a folder, without ignored files, folder by folder."""
-        is_cancelled = threading.Event()
-
-        def collect() -> list[str]:
-            names: list[str] = []
-            for name in self._walk(under, hidden):
-                if is_cancelled.is_set():
-                    break
-                names.append(name)
-            return names
-
-        try:
-            return await asyncio.to_thread(collect)
-        finally:
-            is_cancelled.set()  # stops the thread if the task was cancelled
+        return await run_in_cancellable_thread(lambda: self._list_names(under, hidden))
 
     async def search(self, search: SearchRequest) -> AsyncGenerator[FileMatch, None]:
         """Yield the files with matching lines, in the order of `files`."""
@@ -323,6 +362,14 @@ class PythonEngine:
             return None
         with file:
             return _read_searchable_file(file)
+
+    def _list_names(self, under: str, hidden: bool) -> list[str]:
+        names: list[str] = []
+        for name in self._walk(under, hidden):
+            names.append(name)
+            if len(names) > self._max_files:
+                raise _too_many_files()
+        return names
 
     def _walk(self, under: str, hidden: bool) -> Iterator[str]:
         ignored = IgnoreRules(self._workspace, hidden=hidden)
@@ -362,7 +409,22 @@ _UTF_16_MARKS: Final = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "
 
 
 async def _filter_names(search: SearchRequest, names: Sequence[str]) -> list[str]:
-    return await asyncio.to_thread(lambda: [*filter(search.is_wanted, names)])
+    return await run_in_cancellable_thread(lambda: filter_paths(search.is_wanted, names))
+
+
+def filter_paths(is_wanted: Callable[[str], bool], names: Iterable[str]) -> list[str]:
+    """Return the wanted names. Ends early in a thread whose task is cancelled."""
+    wanted: list[str] = []
+    for name in names:
+        check_not_cancelled()
+        if is_wanted(name):
+            wanted.append(name)
+    return wanted
+
+
+def _too_many_files() -> ToolFailed:
+    message = "the path has too many files to list; narrow the path"
+    return ToolFailed(message, code="search_too_large", place="search")
 
 
 def _open_searchable_file(workspace: Workspace, name: str) -> BinaryIO | None:

@@ -14,6 +14,7 @@ from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
 from steno.ports import CallPreview, Capability, Subject, ToolContext, ToolOutput
 from steno.tools.calls import approved_subject, call_headline, parse_arguments, path_subject
+from steno.tools.cancellable_thread import run_in_cancellable_thread
 from steno.tools.path_patterns import asks_for_hidden_names, build_filter_below, printable_name
 from steno.tools.search import (
     SEARCH_TIME_LIMIT_S,
@@ -23,6 +24,7 @@ from steno.tools.search import (
     SearchRequest,
     check_exists,
     choose_search_engine,
+    filter_paths,
 )
 from steno.tools.truncate import truncate_output
 from steno.tools.workspace import Workspace
@@ -195,15 +197,13 @@ class GlobTool(SearchTool):
         search_filter = _SearchFilter(
             under, arguments.pattern, workspace=self._workspace, context=context
         )
-        async with self._time_limit("the path"):
+        async with self._time_limit("the path or the pattern"):
             hidden = asks_for_hidden_names(arguments.pattern)
             names = await self._engine.files(under, hidden=hidden)
-        found = await asyncio.to_thread(
-            lambda: [*map(printable_name, filter(search_filter, names))]
-        )
+            found = await run_in_cancellable_thread(lambda: filter_paths(search_filter, names))
         limited = len(found) > MAX_FILES
         details = {"files": len(found), "limited": limited, **search_filter.details}
-        shown = found[:MAX_FILES]
+        shown = [*map(printable_name, found[:MAX_FILES])]
         if limited:
             rest = len(found) - MAX_FILES
             more = "1 more file" if rest == 1 else f"{rest:,} more files"
@@ -322,7 +322,8 @@ async def _format_content(
             remaining -= len(numbers)
             files += 1
             shown += [*([""] if shown else []), printable_name(found.name)]
-            shown += _format_excerpts(found.text, numbers, arguments.context)
+            excerpts = _format_excerpts(found.text, numbers, arguments.context)
+            shown += await asyncio.to_thread(list, excerpts)
         if limited := len(numbers) < len(found.lines):
             shown += ["", _limit_note(arguments, "matches")]
             break
@@ -353,20 +354,62 @@ def _limit_note(arguments: _GrepArguments, noun: str) -> str:
 
 def _format_excerpts(text: bytes, numbers: tuple[int, ...], context: int) -> Iterator[str]:
     """Yield numbered lines: `12:` for a match, `13-` for context, `--` between excerpts."""
-    lines = text.split(b"\n")
-    if not lines[-1]:
-        lines.pop()
+    lines = _LineReader(text)
     matching = frozenset(numbers)
     last = 0
     for number in sorted(
         {line for match in numbers for line in range(match - context, match + context + 1)}
     ):
-        if not 1 <= number <= len(lines):
+        line_bytes = lines.read(number)
+        if line_bytes is None:
             continue
         if context and last and number > last + 1:
             yield "--"
-        line = lines[number - 1].removesuffix(b"\r").decode(errors="replace")
+        line = line_bytes.removesuffix(b"\r").decode(errors="replace")
         if omitted := max(0, len(line) - _MAX_LINE_CHARACTERS):
             line = f"{line[:_MAX_LINE_CHARACTERS]}[... {omitted:,} more characters]"
         yield f"{number}{':' if number in matching else '-'}{line}"
         last = number
+
+
+@final
+class _LineReader:
+    """Reads lines of a text by ascending numbers, without a list of all lines.
+
+    A list of the lines of a hostile file may need fifty times the memory of its text.
+    """
+
+    def __init__(self, text: bytes) -> None:
+        self._text = text
+        self._number = 1
+        self._start = 0  # the position at which the line with this number begins
+
+    def read(self, number: int) -> bytes | None:
+        """Return a line without its line feed; None if the text has no such line."""
+        if number < 1:
+            return None
+        while (missing := number - self._number) > 0:
+            block_end = self._start + _BLOCK_BYTES
+            if missing > _NEAR_LINES:
+                count = self._text.count(b"\n", self._start, block_end)
+                if count < missing:
+                    if block_end >= len(self._text):
+                        return None
+                    self._number += count
+                    self._start = block_end
+                    continue
+            for _ in range(missing):
+                end = self._text.find(b"\n", self._start)
+                if end < 0:
+                    return None
+                self._start = end + 1
+            self._number = number
+        if self._start >= len(self._text):
+            return None
+        end = self._text.find(b"\n", self._start)
+        return self._text[self._start : end if end >= 0 else None]
+
+
+_BLOCK_BYTES: Final = 65_536
+_NEAR_LINES: Final = 64
+"""The number of lines from which on blocks are skipped by counting their lines."""

@@ -21,6 +21,7 @@ from typing import BinaryIO, Final, NamedTuple, TypeAlias, TypeVar, final
 
 from steno.errors import InvalidValue, ToolFailed, Unavailable
 from steno.lazy_task import start_task
+from steno.tools.cancellable_thread import check_not_cancelled
 from steno.tools.protected_paths import PathPolicy
 from steno.tools.safe_open import (
     CREATE_FILE_FLAGS,
@@ -38,6 +39,9 @@ from steno.values import is_utf8_text
 
 MAX_FILE_BYTES: Final = 64 * 1024 * 1024
 """The maximum size of a file that is read as a whole."""
+
+_MAX_FOLDER_ENTRIES: Final = 1_000_000
+"""The maximum number of entries of one folder, which are kept in memory to sort them."""
 
 T = TypeVar("T")
 _FolderPath: TypeAlias = str | os.PathLike[str]
@@ -151,9 +155,7 @@ class Workspace:
     ) -> Iterator[str]:
         """Yield the names of regular files in an open folder and below."""
         with os.scandir(folder) as found:
-            entries = sorted(
-                [entry for entry in found if is_utf8_text(entry.name)], key=lambda e: e.name
-            )
+            entries = sorted(_read_entries(found), key=lambda e: e.name)
         for entry in entries:
             names = (*above, entry.name)
             if entry.is_file(follow_symlinks=False):
@@ -252,6 +254,17 @@ class Workspace:
         if names[: len(self._base)] == self._base:
             return "/".join(names[len(self._base) :]) or "."
         return "/" + "/".join(names)
+
+
+def _read_entries(folder: Iterable[os.DirEntry[str]]) -> Iterator[os.DirEntry[str]]:
+    """Yield the entries whose names are UTF-8. Ends early in a thread whose task is cancelled."""
+    for number, entry in enumerate(folder, 1):
+        check_not_cancelled()
+        if number > _MAX_FOLDER_ENTRIES:
+            message = f"a folder has more than {_MAX_FOLDER_ENTRIES:,} entries; narrow the path"
+            raise ToolFailed(message, code="folder_too_large", place="search")
+        if is_utf8_text(entry.name):
+            yield entry
 
 
 async def run_to_completion(work: Callable[[], T]) -> T:

@@ -12,7 +12,7 @@ from threading import Event
 import pytest
 
 from steno.errors import Unrecognised
-from steno.inputs.ocr.cancellable_thread import check_not_cancelled
+from steno.tools.cancellable_thread import check_not_cancelled
 from steno.inputs.ocr.engine import RecognisedText
 from steno.inputs.ocr.rapidocr_engine import RapidOcrEngine
 from steno.inputs.ocr.reader import OcrReader, choose_ocr_engine, find_ocr_reader

@@ -70,7 +70,7 @@ class OcrEngine(Protocol):
 
         Raises Unrecognised if that fails, with a message that suggests a solution. The first call
         may be slow, because it loads models. An engine that works in steps should call
-        `check_not_cancelled` (`steno.inputs.ocr.cancellable_thread`) between steps, to end when its
+        `check_not_cancelled` (`steno.tools.cancellable_thread`) between steps, to end when its
         task is cancelled.
         """
         ...

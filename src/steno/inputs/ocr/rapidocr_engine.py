@@ -20,7 +20,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, final
 
 from steno.errors import Unrecognised, install_command
-from steno.inputs.ocr.cancellable_thread import check_not_cancelled
+from steno.tools.cancellable_thread import check_not_cancelled
 from steno.inputs.ocr.engine import (
     LineCorners,
     OcrLine,

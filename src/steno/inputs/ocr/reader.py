@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any, Final, final
 
 from steno.errors import Unrecognised
-from steno.inputs.ocr.cancellable_thread import check_not_cancelled, run_in_cancellable_thread
+from steno.tools.cancellable_thread import check_not_cancelled, run_in_cancellable_thread
 from steno.inputs.ocr.engine import (
     NO_ENGINE_INSTALLED,
     OCR_ENGINES,
