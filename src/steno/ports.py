@@ -118,6 +118,11 @@ class HttpRequest(NamedTuple):
     url: str
     headers: Mapping[str, str]
     body: bytes = b""
+    addresses: tuple[str, ...] | None = None
+    """The IP addresses that were checked for the host; a direct connection uses no other address.
+
+    None allows any address. A proxy resolves the host itself.
+    """
 
     @property
     def address(self) -> str:

@@ -12,7 +12,8 @@ import pytest
 import trustme
 
 from steno.errors import InvalidValue, Unreachable
-from steno.transport.http import HttpTransport
+from steno.ports import HttpRequest
+from steno.transport.http import HttpTransport, TimeLimits
 from steno.transport.proxy import proxy_for
 from tests.transport.http_client import error_of, free_port, post, read_all
 from tests.transport.http_proxy import run_proxy
@@ -46,6 +47,68 @@ def test_a_certificate_of_a_custom_authority_is_trusted(trust: Trust) -> None:
             transport = HttpTransport(environ={}, ca_file=trust.ca_file)
             assert await read_all(await transport.open(post(server.url))) == b"safe"
             await transport.close()
+
+    run(main())
+
+
+def pinned(url: str, *addresses: str) -> HttpRequest:
+    return HttpRequest("GET", url, {}, addresses=addresses)
+
+
+def test_a_request_connects_to_a_checked_address_and_verifies_the_name(trust: Trust) -> None:
+    async def main() -> None:
+        scripts = [reply(200, b"first"), reply(200, b"second")]
+        async with run_server(*scripts, tls=trust.server) as server:
+            transport = HttpTransport(environ={}, ca_file=trust.ca_file)
+            url = f"https://lab.example:{server.port}/x"
+            for body in (b"first", b"second"):
+                response = await transport.open(pinned(url, "127.0.0.1"))
+                assert await read_all(response) == body
+            wrong = f"https://other.example:{server.port}/x"
+            error = await error_of(transport.open(pinned(wrong, "127.0.0.1")))
+            assert error.code == "certificate_refused"
+            await transport.close()
+        assert [seen.headers["host"] for seen in server.seen] == [f"lab.example:{server.port}"] * 2
+        assert [seen.connection for seen in server.seen] == [1, 2]
+
+    run(main())
+
+
+def test_a_request_without_an_address_connects_to_nothing() -> None:
+    async def main() -> None:
+        async with run_server(reply(200, b"no")) as server:
+            transport = HttpTransport(environ={})
+            error = await error_of(transport.open(pinned(f"http://localhost:{server.port}/x")))
+            assert isinstance(error, Unreachable)
+            assert (error.code, error.retryable) == ("unknown_host", False)
+            await transport.close()
+        assert server.connections == 0
+
+    run(main())
+
+
+def test_a_connection_of_another_request_is_not_used_for_a_pinned_one() -> None:
+    async def main() -> None:
+        async with run_server(reply(200, b"open")) as server:
+            transport = HttpTransport(environ={}, limits=TimeLimits(connect_s=0.5))
+            url = f"http://localhost:{server.port}/x"
+            assert await read_all(await transport.open(HttpRequest("GET", url, {}))) == b"open"
+            error = await error_of(transport.open(pinned(url, "127.255.255.254")))
+            assert isinstance(error, Unreachable)
+            await transport.close()
+        assert [seen.path for seen in server.seen] == ["/x"]
+
+    run(main())
+
+
+def test_a_proxy_resolves_the_host_of_a_pinned_request() -> None:
+    async def main() -> None:
+        async with run_server(reply(200, b"near")) as server, run_proxy(server.port) as proxy:
+            transport = HttpTransport(environ={"http_proxy": proxy.url})
+            response = await transport.open(pinned("http://lab.example/x"))
+            assert await read_all(response) == b"near"
+            await transport.close()
+        assert proxy.asked == ["GET http://lab.example/x HTTP/1.1"]
 
     run(main())
 

@@ -15,7 +15,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, final
+from typing import TYPE_CHECKING, Final, NamedTuple, cast, final
 from urllib.parse import urlsplit
 from weakref import ref
 
@@ -110,6 +110,8 @@ class HttpTransport:
         import yarl  # noqa: PLC0415 - comes with aiohttp
 
         proxy = self._proxy or proxy_for(request.url, self._environ)
+        if proxy is None and request.addresses is not None:
+            session = self._open_pinned_session(request.addresses)
         context = _ErrorContext(_host_of(request.url), self._limits, proxy)
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -136,6 +138,9 @@ class HttpTransport:
             )
         except (aiohttp.ClientError, OSError) as exc:
             error = context.no_first_byte() if timeout.expired() else _translate_error(exc, context)
+        finally:
+            if session is not self._session:
+                session.detach()  # a response keeps its connection
         # Raised outside `except`, so that `__context__` is not aiohttp's exception, which holds
         # the headers of the request with the API key.
         raise error
@@ -156,20 +161,71 @@ class HttpTransport:
         if self._session is None or self._loop is not loop:
             self._detach_session()
             self._loop = loop
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, ssl=self._tls),
-                timeout=aiohttp.ClientTimeout(total=None, connect=self._limits.connect_s),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                max_line_size=MAX_HEADER_BYTES,
-                max_field_size=MAX_HEADER_BYTES,
-            )
+            self._session = self._create_session(aiohttp.TCPConnector(limit=0, ssl=self._tls))
         return self._session
+
+    def _open_pinned_session(self, addresses: tuple[str, ...]) -> aiohttp.ClientSession:
+        """Return a session for one request, which connects only to the given addresses.
+
+        No connection is reused: another request for the same host may have other addresses.
+        """
+        import aiohttp  # noqa: PLC0415 - it is loaded by now
+
+        resolver = cast("aiohttp.abc.AbstractResolver", _PinnedResolver(addresses))
+        return self._create_session(
+            aiohttp.TCPConnector(
+                limit=0, ssl=self._tls, resolver=resolver, use_dns_cache=False, force_close=True
+            )
+        )
+
+    def _create_session(self, connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
+        import aiohttp  # noqa: PLC0415 - it is loaded by now
+
+        return aiohttp.ClientSession(
+            connector=connector,
+            timeout=aiohttp.ClientTimeout(total=None, connect=self._limits.connect_s),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            max_line_size=MAX_HEADER_BYTES,
+            max_field_size=MAX_HEADER_BYTES,
+        )
 
     def _detach_session(self) -> None:
         """Drop the session, which is closed or belongs to another event loop."""
         if self._session is not None:
             self._session.detach()
         self._session = None
+
+
+@final
+class _PinnedResolver:
+    """Resolves every host to the same addresses. Implements the resolver interface of aiohttp."""
+
+    def __init__(self, addresses: tuple[str, ...]) -> None:
+        self._addresses = addresses
+
+    async def resolve(
+        self, host: str, port: int = 0, family: int = socket.AF_UNSPEC
+    ) -> list[dict[str, str | int]]:
+        """Return the addresses; `family` is ignored, because the connector accepts every family.
+
+        Raises OSError if there are none.
+        """
+        if not self._addresses:
+            raise OSError(socket.EAI_NONAME, "no address")
+        return [
+            {
+                "hostname": host,
+                "host": address,
+                "port": port,
+                "family": socket.AF_INET6 if ":" in address else socket.AF_INET,
+                "proto": 0,
+                "flags": socket.AI_NUMERICHOST,
+            }
+            for address in self._addresses
+        ]
+
+    async def close(self) -> None:
+        """Do nothing, because there is nothing to release."""
 
 
 @final

@@ -11,7 +11,7 @@ import trustme
 
 from steno.errors import ToolFailed
 from steno.inputs.images.fetch import FetchLimits, fetch_image, resolve_host
-from steno.ports import Capability, HttpRequest, ResolveContext
+from steno.ports import Capability, HttpRequest, HttpResponse, ResolveContext
 from steno.transport.http import HttpTransport
 from tests.inputs.images.image_samples import ScriptedPermission, encode_image, red_image, run
 from tests.raised_errors import raises_code
@@ -213,9 +213,11 @@ class Web:
     def __init__(self, **pages: Said) -> None:
         self.pages = pages
         self.asked: list[str] = []
+        self.addresses: list[tuple[str, ...] | None] = []
 
     async def open(self, outgoing: HttpRequest) -> Said:
         self.asked.append(outgoing.url)
+        self.addresses.append(outgoing.addresses)
         return self.pages[outgoing.url.rpartition("/")[2]]
 
     async def close(self) -> None: ...
@@ -274,6 +276,61 @@ def test_a_name_with_a_public_address_is_fetched(address: str) -> None:
 def test_a_private_address_can_be_named_as_such(host: str) -> None:
     web = Web(x=Said(200, PAGE, PICTURE))
     assert fetch_from(web, f"http://{host}/x") == PICTURE
+
+
+@pytest.mark.parametrize(
+    ("url", "addresses"),
+    [
+        ("http://shop.example/x", ("93.184.215.14", "2606:4700::1111")),
+        ("http://localhost/x", ("127.0.0.1", "::1")),
+        ("http://192.168.0.9/x", ("192.168.0.9",)),
+        ("http://[::1]:81/x", ("::1",)),
+    ],
+)
+def test_the_request_names_the_addresses_that_were_checked(
+    url: str, addresses: tuple[str, ...]
+) -> None:
+    web = Web(x=Said(200, PAGE, PICTURE))
+    assert fetch_from(web, url, "93.184.215.14", "2606:4700::1111") == PICTURE
+    assert web.addresses == [addresses]
+
+
+class PublicNetwork:
+    """The real transport, for which an address without a server stands for the public address."""
+
+    def __init__(self) -> None:
+        self._http = HttpTransport(environ={})
+
+    async def open(self, outgoing: HttpRequest) -> HttpResponse:
+        assert outgoing.addresses == PUBLIC
+        return await self._http.open(outgoing._replace(addresses=("127.255.255.254",)))
+
+    async def close(self) -> None:
+        await self._http.close()
+
+
+def test_a_name_that_changes_its_address_after_the_check_reaches_nothing() -> None:
+    """DNS rebinding: the second answer would be the loopback address of this machine."""
+
+    async def main() -> None:
+        asked: list[str] = []
+
+        async def rebinding(host: str) -> tuple[str, ...]:
+            asked.append(host)
+            return PUBLIC if len(asked) == 1 else ("127.0.0.1",)
+
+        async with run_server(picture()) as server:
+            network = PublicNetwork()
+            # Every resolver of this machine knows the address of this name, which is the server's.
+            url = f"http://localhost.:{server.port}/x"
+            context = ResolveContext(authorize=ScriptedPermission())
+            with raises_code(ToolFailed, "fetch_failed"):
+                await fetch_image(url, context, network, host_lookup=rebinding)
+            await network.close()
+        assert asked == ["localhost."]
+        assert server.connections == 0
+
+    run(main())
 
 
 @pytest.mark.parametrize("host", ["127.1", "0x7f000001", "2130706433", "localhost."])

@@ -2,8 +2,8 @@
 
 A server can redirect to any other server, and a host name can resolve to any address, including
 those in the local network, whose machines may trust this one. Each hop therefore needs permission,
-and neither a host name nor a redirect from a public address may lead to a private address. Size and
-time are limited. This module returns bytes, and does not check that they are an image.
+and neither a host name nor a redirect from a public address may lead to a private address. The host
+name is resolved once: the connection goes to an address that was checked. Size and time are limited. This module returns bytes, and does not check that they are an image.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import asyncio
 import re
 import socket
 from collections.abc import Awaitable, Callable
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final, NamedTuple, TypeAlias
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
@@ -25,6 +25,7 @@ from steno.ports import (
     Transport,
     strip_url_secrets,
 )
+from steno.public_address import is_public_address
 
 HostLookup: TypeAlias = Callable[[str], Awaitable[tuple[str, ...]]]
 """A function that returns the IP addresses of a host name; empty if they are unknown."""
@@ -41,9 +42,7 @@ _UNSPECIFIC_TYPES: Final = frozenset({"application/octet-stream", "binary/octet-
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _UNSAFE_CHARACTERS: Final = re.compile(r"[\s\\\x00-\x1f\x7f-\x9f]")
 """Characters that URL parsers drop or misread."""
-_GLOBAL_UNICAST: Final = IPv6Network("2000::/3")
-"""The public IPv6 addresses."""
-_NAT64: Final = IPv6Network("64:ff9b::/96")
+_LOOPBACK: Final = ("127.0.0.1", "::1")
 _HOST_NAME: Final = re.compile(r"[a-z0-9_]([a-z0-9_.-]{0,251}[a-z0-9_.])?")
 # The characters that RFC 3986 allows in a path or a query, and `%`, which begins an escape.
 _UNESCAPED_CHARACTERS: Final = "/?:@!$&'()*+,;=%~-._"
@@ -74,7 +73,7 @@ async def resolve_host(host: str) -> tuple[str, ...]:
     try:
         found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
-        return ()  # a proxy may resolve the name; if not, the request fails
+        return ()  # a proxy may resolve the name; without one, the request fails
     return tuple(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
@@ -100,8 +99,8 @@ async def fetch_image(
         started_at = loop.time()
         try:
             async with asyncio.timeout(remaining_s):
-                await _check_not_private(address, previous, host_lookup)
-                result = await _request_image(address, transport, limits.max_bytes)
+                addresses = await _public_addresses(address, previous, host_lookup)
+                result = await _request_image(address, addresses, transport, limits.max_bytes)
         except TimeoutError as exc:
             message = f"took longer than {limits.timeout_s:g} s"
             raise address.error(message, code="fetch_timeout") from exc
@@ -131,7 +130,8 @@ class _ImageAddress(NamedTuple):
     @property
     def is_private(self) -> bool:
         """Whether the host is localhost or an IP address that is not public."""
-        return self.host == "localhost" or not _is_public(self.host)
+        is_address = _parse_ip(self.host) is not None
+        return self.host == "localhost" or (is_address and not is_public_address(self.host))
 
     def error(self, rule: str, *, code: str) -> ToolFailed:
         """Return an error without the query of the URL, which may contain a key."""
@@ -183,13 +183,13 @@ def _redirect_target(address: _ImageAddress, location: str) -> _ImageAddress:
     return target
 
 
-async def _check_not_private(
+async def _public_addresses(
     address: _ImageAddress, before: _ImageAddress | None, host_lookup: HostLookup
-) -> None:
-    """Raise ToolFailed if a host name or a redirect leads into the local network.
+) -> tuple[str, ...]:
+    """Return the IP addresses to which the request may connect.
 
-    The transport resolves the host name again, and the owner of the name can change its address in
-    between. This check therefore does not replace a firewall.
+    Raises ToolFailed if a host name or a redirect leads into the local network. The owner of a name
+    can change its addresses at any time, so the name must not be resolved again after this check.
     """
     if address.is_literal:
         if address.is_private and before is not None and not before.is_private:
@@ -197,12 +197,14 @@ async def _check_not_private(
                 "is a private address; redirects from public to private addresses are not followed"
             )
             raise address.error(message, code="redirect_to_private_address")
-        return
-    # One private address is enough, because the transport may use it.
-    if not all(map(_is_public, await host_lookup(address.host))):
+        return _LOOPBACK if address.host == "localhost" else (address.host,)
+    addresses = await host_lookup(address.host)
+    # A name with one private address is refused, because no public service needs one.
+    if not all(map(is_public_address, addresses)):
         advice = "if that is intended, use the IP address in the URL"
         message = f"the host name resolves to a private address; {advice}"
         raise address.error(message, code="private_address")
+    return addresses
 
 
 def _parse_ip(host: str) -> IPv4Address | IPv6Address | None:
@@ -212,36 +214,19 @@ def _parse_ip(host: str) -> IPv4Address | IPv6Address | None:
         return None
 
 
-def _is_public(host: str) -> bool:
-    """Return whether an address is public; a host name counts as public."""
-    address = _parse_ip(host)
-    if isinstance(address, IPv6Address):
-        ipv4 = _embedded_ipv4(address)
-        if ipv4 is None and address not in _GLOBAL_UNICAST:
-            return False
-        address = ipv4 or address
-    return address is None or (address.is_global and not address.is_multicast)
-
-
-def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
-    """Return the IPv4 address that is embedded in an IPv6 address; None if there is none."""
-    if address in _NAT64:
-        return IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour
-
-
 # -- responses -------------------------------------------------------------------------------
 
 
 async def _request_image(
-    address: _ImageAddress, transport: Transport, max_bytes: int
+    address: _ImageAddress, addresses: tuple[str, ...], transport: Transport, max_bytes: int
 ) -> bytes | str:
     """Return the bytes at an address, or the URL to which the server redirects.
 
     Raises ToolFailed if the request fails, or if the response is not an image or is too large.
     """
     try:
-        response = await transport.open(HttpRequest("GET", address.url, _REQUEST_HEADERS))
+        request = HttpRequest("GET", address.url, _REQUEST_HEADERS, addresses=addresses)
+        response = await transport.open(request)
         try:
             if response.status in _REDIRECTS:
                 return response.headers.get("location", "")
