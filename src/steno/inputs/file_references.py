@@ -43,6 +43,7 @@ from steno.tools.search import (
     filter_paths,
 )
 from steno.tools.text_file import (
+    LineReader,
     decode_text_file,
     describe_binary,
     detect_image_type,
@@ -410,9 +411,9 @@ def _extract_lines(
         kind = describe_binary(data) if image is None else f"an image ({image})"
         message = f"is not text but {kind} of {len(data):,} bytes"
         raise _NotTextFile(message, place=quote_path(name))
-    lines = file.lines
+    total = file.line_count
     first = reference.start_line or 1
-    last = reference.end_line or reference.start_line or len(lines)
+    last = reference.end_line or reference.start_line or total
     size, sha256 = Fingerprint.of(data)
     details: dict[str, Any] = {
         "kind": "file",
@@ -420,17 +421,19 @@ def _extract_lines(
         "sha256": sha256,
         "bytes": size,
         "encoding": file.label,
-        "lines": len(lines),
+        "lines": total,
     }
-    if not lines and reference.start_line is None:
+    if not total and reference.start_line is None:
         return f"[{printable_name(name)} is empty]", details
-    if last > len(lines):
-        raise path_error(name, _missing_lines_text(first, len(lines)), code="line_not_found")
+    if last > total:
+        raise path_error(name, _missing_lines_text(first, total), code="line_not_found")
     details |= {"first_line": first, "last_line": last}
-    shown = [f"{file_heading(printable_name(name), first, last, len(lines))}\n"]
+    shown = [f"{file_heading(printable_name(name), first, last, total)}\n"]
     remaining_bytes = max_bytes - len(shown[0].encode())
+    lines = LineReader(file.text, "\n")
     for number in range(first, last + 1):
-        line = format_numbered_line(number, lines[number - 1])
+        text = (lines.read(number) or "").removesuffix("\r")
+        line = format_numbered_line(number, text)
         remaining_bytes -= len(line.encode())
         if remaining_bytes < 0:
             message = _too_long_text(size, first, number - 1, max_bytes)

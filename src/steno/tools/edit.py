@@ -7,12 +7,12 @@ the error quotes the most similar text in the file.
 
 from __future__ import annotations
 
-import asyncio
 import re
+from array import array
 from bisect import bisect_left
-from collections.abc import Iterator
-from difflib import get_close_matches
-from itertools import islice
+from collections.abc import Iterator, Sequence
+from io import StringIO
+from itertools import count, islice, pairwise
 from typing import Annotated, Final, final
 from unicodedata import normalize
 
@@ -29,12 +29,15 @@ from steno.tools.calls import (
     parse_arguments,
     path_subject,
 )
+from steno.tools.cancellable_thread import check_not_cancelled, run_in_cancellable_thread
 from steno.tools.file_change import FileChange
 from steno.tools.safe_open import path_error
 from steno.tools.text_file import TextFile, decode_text_file, describe_binary
 from steno.tools.workspace import MAX_FILE_BYTES, Workspace, run_to_completion
 
 _CRLF: Final = re.compile("\r\n")
+_STEPS_PER_CHECK: Final = 1_024
+"""The number of short steps between two checks whether the call is cancelled."""
 
 
 class _EditArguments(Struct, frozen=True, kw_only=True):
@@ -92,19 +95,21 @@ class EditTool:
         """Return the diff that the call would apply."""
         arguments = parse_arguments(call, _EditArguments)
         (subject,) = self.subjects(call)
-        change = await asyncio.to_thread(self._change, subject.text, arguments)
-        return change.preview(
-            arguments.path, replaced={"old": arguments.old}, written={"new": arguments.new}
+        replaced, written = {"old": arguments.old}, {"new": arguments.new}
+        return await run_in_cancellable_thread(
+            lambda: self._change(subject.text, arguments).preview(
+                arguments.path, replaced=replaced, written=written
+            )
         )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Edit the file. Raises ToolFailed, without a change, if the edit is not possible."""
         arguments = parse_arguments(call, _EditArguments)
         subject = approved_subject(self, call, context)
+        # Only the write has to end before the call returns.
+        change = await run_in_cancellable_thread(lambda: self._change(subject.text, arguments))
         return await run_to_completion(
-            lambda: self._change(subject.text, arguments).apply(
-                self._workspace, may_be_protected=subject.is_protected
-            )
+            lambda: change.apply(self._workspace, may_be_protected=subject.is_protected)
         )
 
     def _change(self, path: str, arguments: _EditArguments) -> FileChange:
@@ -143,19 +148,19 @@ def replace_text(file: TextFile, old: str, new: str, *, every: bool = False) -> 
     if first < 0:
         message = f"the text is not in the file{_nearest_text_hint(file.text, old)}"
         raise ToolFailed(message, code="text_not_found", place="old")
-    count = text.count(wanted)
+    found = text.count(wanted)
     # `count` ignores overlaps, but `aa` occurs in `aaa` twice.
     if not every and text.find(wanted, first + 1) >= 0:
         positions = islice(_find_occurrences(text, wanted), 10)
         places = [str(text.count("\n", 0, position) + 1) for position in positions]
-        listed = ", ".join(places) + (", ..." if count > len(places) else "")
+        listed = ", ".join(places) + (", ..." if found > len(places) else "")
         raise ToolFailed(
-            f"the text occurs {max(count, 2)} times in the file (lines {listed}); include more of"
+            f"the text occurs {max(found, 2)} times in the file (lines {listed}); include more of"
             " the surrounding lines to make it unique, or set replace_all",
             code="text_ambiguous",
             place="old",
         )
-    if len(text) + count * (len(new) - len(wanted)) > MAX_FILE_BYTES:
+    if len(text) + found * (len(new) - len(wanted)) > MAX_FILE_BYTES:
         message = f"the file would have more than {MAX_FILE_BYTES:,} bytes"
         raise ToolFailed(message, code="file_too_large", place="new")
     return _replace_occurrences(file, text, wanted, new=new)
@@ -168,12 +173,12 @@ def _replace_occurrences(file: TextFile, text: str, wanted: str, *, new: str) ->
     matches CR LF.
     """
     # Positions, in the normalized text, of the line feeds that are CR LF in the file.
-    pairs = [found.start() - number for number, found in enumerate(_CRLF.finditer(file.text))]
+    pairs = array("Q", _find_line_end_pairs(file.text))
     if not pairs:
         return text.replace(wanted, new)
     with_pairs = _normalize_line_ends(new).replace("\n", "\r\n")
     default_replacement = with_pairs if file.line_end == "\r\n" else new
-    parts: list[str] = []
+    result = StringIO(newline="")
     copied = 0
     for position in _find_occurrences(text, wanted):
         start = position + bisect_left(pairs, position)
@@ -182,15 +187,29 @@ def _replace_occurrences(file: TextFile, text: str, wanted: str, *, new: str) ->
         replacement = (
             with_pairs if "\r\n" in found else new if "\n" in found else default_replacement
         )
-        parts += file.text[copied:start], replacement
+        result.write(file.text[copied:start])
+        result.write(replacement)
         copied = end
-    return "".join([*parts, file.text[copied:]])
+    result.write(file.text[copied:])
+    return result.getvalue()
+
+
+def _find_line_end_pairs(text: str) -> Iterator[int]:
+    """Yield the positions of CR LF in a text in which each CR LF is one character."""
+    for number, found in enumerate(_CRLF.finditer(text)):
+        if number % _STEPS_PER_CHECK == 0:
+            check_not_cancelled()
+        yield found.start() - number
 
 
 def _find_occurrences(text: str, wanted: str) -> Iterator[int]:
     """Yield the positions of `wanted`, from left to right, without overlaps."""
     position = text.find(wanted)
-    while position >= 0:
+    for number in count():
+        if position < 0:
+            return
+        if number % _STEPS_PER_CHECK == 0:
+            check_not_cancelled()
         yield position
         position = text.find(wanted, position + len(wanted))
 
@@ -204,7 +223,10 @@ def _normalize_line_ends(text: str) -> str:
 _LINE_NUMBER_PREFIX: Final = re.compile(r"\s*\d+\t")
 _LOOKALIKES: Final = str.maketrans("\u2018\u2019\u201c\u201d\u2013\u2014\u2212", "''\"\"---")
 _MAX_SHOWN_LINES: Final = 20
-_MAX_COMPARED_LINES: Final = 5_000  # each line is compared character by character
+_MAX_COMPARED_LINES: Final = 20_000
+_MAX_COMPARED_LINE: Final = 200
+"""The number of characters of a line that are compared."""
+_MIN_SIMILARITY: Final = 0.5
 _MAX_COMPARED_CHARACTERS: Final = 4_000_000
 """The size above which the hint does not search the file for similar text."""
 _READ_AGAIN_HINT: Final = "; read the file again and copy the text from it"
@@ -212,31 +234,56 @@ _READ_AGAIN_HINT: Final = "; read the file again and copy the text from it"
 
 def _nearest_text_hint(text: str, old: str) -> str:
     """Return a hint about the text in the file that is most similar to `old`."""
-    lines, wanted = text.split("\n"), _normalize_line_ends(old).strip("\n").split("\n")
+    wanted = _normalize_line_ends(old).strip("\n").split("\n")
     if all(map(_LINE_NUMBER_PREFIX.match, wanted)):
         return "; leave out the line numbers and tabs that read shows before each line"
     size = len(wanted)
-    if max(len(text), len(old), len(lines) * size) > _MAX_COMPARED_CHARACTERS:
+    if max(len(text), len(old), text.count("\n") * size) > _MAX_COMPARED_CHARACTERS:
         return _READ_AGAIN_HINT
-    normalized_lines = [_normalize_line(line) for line in lines]
-    wanted_lines = [_normalize_line(line) for line in wanted]
+    lines = text.split("\n")
+    known: dict[str, str] = {}  # equal lines become one object, which compares at once
+    normalized_lines, wanted_lines = (
+        [known.setdefault(line, line) for line in map(_normalize_line, some)]
+        for some in (lines, wanted)
+    )
     for position in range(len(normalized_lines) - size + 1):
+        check_not_cancelled()
         if normalized_lines[position : position + size] == wanted_lines:
             near_lines = lines[position : position + min(size, _MAX_SHOWN_LINES)]
             shown = "\n".join([line.removesuffix("\r") for line in near_lines])
             difference = "differs only in white space, quotes or dashes"
             return f"; the text from line {position + 1} on {difference}:\n{shown}"
-    longest = max(wanted_lines, key=len)[:200]
-    near = get_close_matches(
-        longest, [line[:200] for line in normalized_lines[:_MAX_COMPARED_LINES] if line], n=1
-    )
-    if not near:
+    similar = _find_similar_line(max(wanted_lines, key=len), normalized_lines)
+    if similar is None:
         return _READ_AGAIN_HINT
-    position = next(i for i, line in enumerate(normalized_lines) if line[:200] == near[0])
-    shown = lines[position].removesuffix("\r")[:500]
-    return f"; the most similar line is line {position + 1}:\n{shown}"
+    shown = lines[similar].removesuffix("\r")[:500]
+    return f"; the most similar line is line {similar + 1}:\n{shown}"
+
+
+def _find_similar_line(wanted: str, lines: Sequence[str]) -> int | None:
+    """Return the position of the most similar line; None if no line is similar.
+
+    Two lines are as similar as the pairs of neighbouring characters that both contain (the Dice
+    coefficient), which takes linear time, unlike the comparison in `difflib`.
+    """
+    wanted_pairs = _character_pairs(wanted)
+    best: int | None = None
+    similarity = _MIN_SIMILARITY
+    for position, line in enumerate(lines[:_MAX_COMPARED_LINES]):
+        check_not_cancelled()
+        pairs = _character_pairs(line)
+        shared = 2 * len(wanted_pairs & pairs) / max(1, len(wanted_pairs) + len(pairs))
+        if shared > similarity:
+            best, similarity = position, shared
+    return best
+
+
+def _character_pairs(line: str) -> frozenset[str]:
+    line = line[:_MAX_COMPARED_LINE]
+    return frozenset(map("".join, pairwise(line)))
 
 
 def _normalize_line(line: str) -> str:
     """Return a line with white space, quotes and dashes normalized."""
+    check_not_cancelled()
     return " ".join(normalize("NFKC", line).translate(_LOOKALIKES).split())

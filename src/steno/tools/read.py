@@ -16,6 +16,7 @@ from steno.ports import CallPreview, Capability, PrepareImage, Subject, ToolCont
 from steno.tools.calls import approved_subject, call_headline, parse_arguments, path_subject
 from steno.tools.safe_open import path_error
 from steno.tools.text_file import (
+    LineReader,
     TextFile,
     decode_text_file,
     describe_binary,
@@ -168,20 +169,20 @@ def _prepare_image(
 def _build_text_output(
     file: TextFile, arguments: _ReadArguments, details: dict[str, Any]
 ) -> ToolOutput:
-    lines = file.lines
-    details |= {"encoding": file.label, "lines": len(lines)}
-    if not lines:
+    total = file.line_count
+    details |= {"encoding": file.label, "lines": total}
+    if not total:
         return ToolOutput.of("[the file is empty]", details=details)
-    if arguments.offset > len(lines):
-        count = "1 line" if len(lines) == 1 else f"{len(lines):,} lines"
+    if arguments.offset > total:
+        count = "1 line" if total == 1 else f"{total:,} lines"
         message = f"the file has no line {arguments.offset}, only {count}"
         raise path_error(arguments.path, message, code="line_not_found")
-    text, last_line = _number_lines(lines, arguments)
+    text, last_line = _number_lines(file, total, arguments)
     details |= {"first_line": arguments.offset, "last_line": last_line}
     return ToolOutput.of(text, details=details)
 
 
-def _number_lines(lines: list[str], arguments: _ReadArguments) -> tuple[str, int]:
+def _number_lines(file: TextFile, total: int, arguments: _ReadArguments) -> tuple[str, int]:
     """Return the requested lines as numbered text, and the number of the last line in the text.
 
     After the first line, lines that would exceed `MAX_OUTPUT_BYTES` are left out. If the text does
@@ -189,18 +190,18 @@ def _number_lines(lines: list[str], arguments: _ReadArguments) -> tuple[str, int
     """
     shown: list[str] = []
     size = 0
-    for number in range(arguments.offset, min(arguments.offset + arguments.limit, len(lines) + 1)):
+    lines = LineReader(file.text, "\n")
+    for number in range(arguments.offset, min(arguments.offset + arguments.limit, total + 1)):
         column = arguments.column if not shown else 1
-        line = format_numbered_line(number, _truncate_line(lines[number - 1], number, column))
+        text = (lines.read(number) or "").removesuffix("\r")
+        line = format_numbered_line(number, _truncate_line(text, number, column))
         size += len(line.encode())
         if shown and size > MAX_OUTPUT_BYTES:
             break
         shown.append(line)
     last = arguments.offset + len(shown) - 1
-    if last < len(lines):
-        shown.append(
-            f"[... {len(lines):,} lines in total; to read the rest: offset {last + 1} ...]\n"
-        )
+    if last < total:
+        shown.append(f"[... {total:,} lines in total; to read the rest: offset {last + 1} ...]\n")
     return "".join(shown), last
 
 

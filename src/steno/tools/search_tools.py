@@ -26,6 +26,7 @@ from steno.tools.search import (
     choose_search_engine,
     filter_paths,
 )
+from steno.tools.text_file import LineReader
 from steno.tools.truncate import truncate_output
 from steno.tools.workspace import Workspace
 
@@ -354,7 +355,7 @@ def _limit_note(arguments: _GrepArguments, noun: str) -> str:
 
 def _format_excerpts(text: bytes, numbers: tuple[int, ...], context: int) -> Iterator[str]:
     """Yield numbered lines: `12:` for a match, `13-` for context, `--` between excerpts."""
-    lines = _LineReader(text)
+    lines = LineReader(text, b"\n")
     matching = frozenset(numbers)
     last = 0
     for number in sorted(
@@ -370,46 +371,3 @@ def _format_excerpts(text: bytes, numbers: tuple[int, ...], context: int) -> Ite
             line = f"{line[:_MAX_LINE_CHARACTERS]}[... {omitted:,} more characters]"
         yield f"{number}{':' if number in matching else '-'}{line}"
         last = number
-
-
-@final
-class _LineReader:
-    """Reads lines of a text by ascending numbers, without a list of all lines.
-
-    A list of the lines of a hostile file may need fifty times the memory of its text.
-    """
-
-    def __init__(self, text: bytes) -> None:
-        self._text = text
-        self._number = 1
-        self._start = 0  # the position at which the line with this number begins
-
-    def read(self, number: int) -> bytes | None:
-        """Return a line without its line feed; None if the text has no such line."""
-        if number < 1:
-            return None
-        while (missing := number - self._number) > 0:
-            block_end = self._start + _BLOCK_BYTES
-            if missing > _NEAR_LINES:
-                count = self._text.count(b"\n", self._start, block_end)
-                if count < missing:
-                    if block_end >= len(self._text):
-                        return None
-                    self._number += count
-                    self._start = block_end
-                    continue
-            for _ in range(missing):
-                end = self._text.find(b"\n", self._start)
-                if end < 0:
-                    return None
-                self._start = end + 1
-            self._number = number
-        if self._start >= len(self._text):
-            return None
-        end = self._text.find(b"\n", self._start)
-        return self._text[self._start : end if end >= 0 else None]
-
-
-_BLOCK_BYTES: Final = 65_536
-_NEAR_LINES: Final = 64
-"""The number of lines from which on blocks are skipped by counting their lines."""

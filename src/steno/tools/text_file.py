@@ -8,7 +8,7 @@ module opens no files.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import AnyStr, Final, Generic, NamedTuple, final
 
 _BYTE_ORDER_MARKS: Final = (
     (b"\xef\xbb\xbf", "utf-8"),
@@ -62,12 +62,9 @@ class TextFile(NamedTuple):
         return "utf-8-sig" if self.byte_order_mark and self.encoding == "utf-8" else self.encoding
 
     @property
-    def lines(self) -> list[str]:
-        """The lines without their line ends; an empty last line is left out."""
-        lines = self.text.split("\n")
-        if not lines[-1]:
-            lines.pop()
-        return [line.removesuffix("\r") for line in lines]
+    def line_count(self) -> int:
+        """The number of lines; an empty last line is left out."""
+        return self.text.count("\n") + (bool(self.text) and not self.text.endswith("\n"))
 
     @property
     def line_end(self) -> str:
@@ -80,6 +77,53 @@ class TextFile(NamedTuple):
         Raises UnicodeEncodeError if the encoding lacks a character of the text.
         """
         return self.byte_order_mark + text.encode(self.encoding)
+
+
+@final
+class LineReader(Generic[AnyStr]):
+    """Reads lines of a text by ascending numbers, counted from 1, without a list of all lines.
+
+    A list of the lines of a hostile file may need fifty times the memory of its text. Lines end
+    with a line feed; an empty last line is left out.
+    """
+
+    def __init__(self, text: AnyStr, line_feed: AnyStr) -> None:
+        self._text: AnyStr = text
+        self._line_feed: AnyStr = line_feed
+        self._number = 1
+        self._start = 0  # the position at which the line with this number begins
+
+    def read(self, number: int) -> AnyStr | None:
+        """Return a line without its line feed; None if the text has no such line."""
+        if number < self._number or not self._find(number) or self._start >= len(self._text):
+            return None
+        end = self._text.find(self._line_feed, self._start)
+        return self._text[self._start : end if end >= 0 else None]
+
+    def _find(self, number: int) -> bool:
+        """Move to the start of a line; return whether there is one."""
+        while (missing := number - self._number) > 0:
+            block_end = self._start + _BLOCK_SIZE
+            if missing > _NEAR_LINES:
+                count = self._text.count(self._line_feed, self._start, block_end)
+                if count < missing:
+                    if block_end >= len(self._text):
+                        return False
+                    self._number += count
+                    self._start = block_end
+                    continue
+            for _ in range(missing):
+                end = self._text.find(self._line_feed, self._start)
+                if end < 0:
+                    return False
+                self._start = end + 1
+            self._number = number
+        return True
+
+
+_BLOCK_SIZE: Final = 65_536
+_NEAR_LINES: Final = 64
+"""The number of lines from which on blocks are skipped by counting their lines."""
 
 
 def format_numbered_line(number: int, line: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Annotated, final
 
 from msgspec import Meta, Struct
@@ -17,6 +16,7 @@ from steno.tools.calls import (
     parse_arguments,
     path_subject,
 )
+from steno.tools.cancellable_thread import run_in_cancellable_thread
 from steno.tools.file_change import FileChange
 from steno.tools.text_file import TextFile, decode_text_file
 from steno.tools.workspace import Workspace, run_to_completion
@@ -62,17 +62,23 @@ class WriteTool:
         """Return the diff between the current and the new content."""
         arguments = parse_arguments(call, _WriteArguments)
         (subject,) = self.subjects(call)
-        change = await asyncio.to_thread(self._change, subject.text, arguments.content)
-        return change.preview(arguments.path, replaced={}, written={"content": arguments.content})
+        written = {"content": arguments.content}
+        return await run_in_cancellable_thread(
+            lambda: self._change(subject.text, arguments.content).preview(
+                arguments.path, replaced={}, written=written
+            )
+        )
 
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Write the file. Raises ToolFailed, without a change, if that is not possible."""
         arguments = parse_arguments(call, _WriteArguments)
         subject = approved_subject(self, call, context)
+        # Only the write has to end before the call returns.
+        change = await run_in_cancellable_thread(
+            lambda: self._change(subject.text, arguments.content)
+        )
         return await run_to_completion(
-            lambda: self._change(subject.text, arguments.content).apply(
-                self._workspace, may_be_protected=subject.is_protected
-            )
+            lambda: change.apply(self._workspace, may_be_protected=subject.is_protected)
         )
 
     def _change(self, path: str, content: str) -> FileChange:

@@ -10,7 +10,6 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from difflib import SequenceMatcher
 from itertools import accumulate, zip_longest
 from typing import Final, NamedTuple, TypeAlias, final
 
@@ -20,6 +19,7 @@ from steno.errors import Missing
 from steno.messages.message import MessageRole
 from steno.records.entry import Entry
 from steno.render.quantities import format_count
+from steno.sequence_diff import find_opcodes
 from steno.ui.tree_state import entry_heading, entry_text, nearest_position
 
 _MAX_PARTS: Final = 250
@@ -159,7 +159,7 @@ def _unequal_spans(
     if max(map(len, middle)) > _MAX_PARTS:
         unequal = [(0, len(middle[0]), 0, len(middle[1]))]
     else:
-        opcodes = SequenceMatcher(None, *middle, autojunk=False).get_opcodes()
+        opcodes = find_opcodes(*middle, autojunk=False)
         unequal = [(i, j, k, m) for operation, i, j, k, m in opcodes if operation != "equal"]
     for i, j, k, m in unequal:
         yield (
