@@ -34,6 +34,7 @@ from steno.messages.message import AssistantMessage, SystemMessage, UserMessage
 from steno.messages.usage import StopReason
 from steno.ports import SetupNotice
 from steno.records.entry import Entry
+from steno.regular_file import open_regular_file
 from steno.render.terminal_text import terminal_line
 from steno.tools import Workspace
 
@@ -426,7 +427,7 @@ def _load_image(image: str | bytes, workspace: Workspace) -> str | ImageData:
         return workspace.relative_of_real_path(str(real_path))
     if not real_path.is_file():  # a pipe may never have data, and a device may never end
         raise InvalidValue(f"{name} is not a file", code="not_a_file", place="image")
-    with real_path.open("rb") as file:
+    with open_regular_file(real_path) as file:
         return _validate_image(file.read(MAX_IMAGE_FILE_BYTES + 1), name)
 
 

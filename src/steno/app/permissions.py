@@ -15,7 +15,6 @@ import hmac
 import os
 import re
 import secrets
-import stat
 import time
 import tomllib
 from collections.abc import Generator, Mapping, Sequence
@@ -47,6 +46,7 @@ from steno.messages.call import (
     ToolCall,
 )
 from steno.ports import GrantScope, Tool
+from steno.regular_file import open_regular_file
 from steno.store.atomic_files import make_folder, open_draft, open_locked, translate_os_errors
 from steno.suggest import suggest_name
 from steno.values import is_utf8_text
@@ -256,7 +256,7 @@ class GrantsFile:
         """
         with translate_os_errors(str(self.file)):
             try:
-                with self.file.open("rb") as stream:
+                with open_regular_file(self.file) as stream:
                     status, data = os.fstat(stream.fileno()), stream.read()
             except FileNotFoundError:
                 return StoredGrants()
@@ -475,13 +475,11 @@ def _read_secret(file: Path) -> bytes | None:
     Raises OSError, also if the file belongs to another user.
     """
     try:
-        with file.open("rb") as stream:
+        with open_regular_file(file) as stream:
             status = os.fstat(stream.fileno())
             if status.st_uid != os.geteuid():
                 raise PermissionError(f"{file}: belongs to another user")
-            is_exposed = not stat.S_ISREG(status.st_mode) or bool(
-                status.st_mode & _ACCESSIBLE_TO_OTHERS
-            )
+            is_exposed = bool(status.st_mode & _ACCESSIBLE_TO_OTHERS)
             secret = stream.read(_KEY_BYTES + 1)
     except FileNotFoundError:
         return None

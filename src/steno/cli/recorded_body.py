@@ -11,13 +11,13 @@ import argparse
 import codecs
 import re
 import sys
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
 from steno import InvalidValue, Request
 from steno.app.commands.arguments import Argument, argument
+from steno.regular_file import open_input
 from steno.render.table_output import print_notice
 from steno.suggest import closest_name
 from steno.wire import WIRES, Wire, load_wire
@@ -117,7 +117,7 @@ def _read_bytes(name: str) -> bytes:
             print_notice("reading stdin until Ctrl-D; pass a file name to read a file")
         data = sys.stdin.buffer.read(_MAX_BYTES + 1)
     else:
-        with Path(name).open("rb") as file:
+        with open_input(name) as file:
             data = file.read(_MAX_BYTES + 1)
     if len(data) > _MAX_BYTES:
         raise InvalidValue(

@@ -34,6 +34,7 @@ from steno.cli.command_table import (
     load_session_opener,
 )
 from steno.errors import install_command
+from steno.regular_file import open_regular_file
 from steno.render.terminal_text import is_dumb_terminal
 
 OUTPUT_FORMATS: Final = ("text", "json", "stream-json")
@@ -271,7 +272,8 @@ def _read_user_settings(environ: Mapping[str, str]) -> Mapping[str, object]:
     if folder is None:
         return {}
     try:
-        return tomllib.loads((folder / "config.toml").read_text("utf-8"))
+        with open_regular_file(folder / "config.toml") as file:
+            return tomllib.load(file)
     except (OSError, ValueError):
         return {}  # the settings loader reports the error
 

@@ -34,6 +34,7 @@ from steno.cli.store_options import store_address
 from steno.codec.canonical_json import CodecWarning
 from steno.errors import Conflict, InvalidDocument, InvalidValue
 from steno.formats import detect_format
+from steno.regular_file import open_input
 from steno.render.output import STDOUT, print_json, print_line, report_write_errors
 from steno.render.progress import show_activity, show_progress
 from steno.render.quantities import format_count
@@ -50,6 +51,7 @@ _IMPORT_FORMATS: Final = tuple([name for name in SESSION_FORMATS if name not in 
 _UNDETECTED: Final = ("unknown_format", "invalid_version")
 """The codes of errors about files whose format is not detected."""
 _MAX_SHOWN_ID: Final = 80
+_MAX_IMPORT_BYTES: Final = 1024**3
 _ID_PROBLEMS: Final = {
     "session_exists": "is taken",
     "invalid_session_id": "is not valid",
@@ -85,6 +87,18 @@ def _export_session(options: argparse.Namespace) -> int:
     return ExitStatus.INCOMPLETE if options.strict and not exported.is_complete else ExitStatus.OK
 
 
+def _read_file(name: str) -> bytes:
+    with open_input(name) as file:
+        data = file.read(_MAX_IMPORT_BYTES + 1)
+    if len(data) > _MAX_IMPORT_BYTES:
+        raise InvalidDocument(
+            f"must not be larger than {_MAX_IMPORT_BYTES:,} bytes",
+            code="input_too_large",
+            place=terminal_text(name),
+        )
+    return data
+
+
 def _import_session(options: argparse.Namespace) -> int:
     """Add a session from a file to the store, and print its ID."""
     if options.format is not None:
@@ -92,7 +106,7 @@ def _import_session(options: argparse.Namespace) -> int:
     if options.id is not None:
         _check_id(options.id)
     title = None if options.title is None else clean_title(options.title, place="--title")
-    data = _read_stdin() if options.file == "-" else Path(options.file).read_bytes()
+    data = _read_stdin() if options.file == "-" else _read_file(options.file)
     data = data.removeprefix(codecs.BOM_UTF8)
     place = "stdin" if options.file == "-" else terminal_text(options.file)
     name = options.format or _detect_format(data, place)

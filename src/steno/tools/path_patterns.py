@@ -28,8 +28,8 @@ from typing import Final, NamedTuple, TypeAlias, final
 
 from steno.errors import InvalidValue, ToolFailed
 from steno.invisible import escape_invisible, is_readable
+from steno.regular_file import open_regular_file
 from steno.tools.cancellable_thread import check_not_cancelled
-from steno.tools.safe_open import open_regular_file
 from steno.tools.workspace import Workspace
 
 

@@ -15,7 +15,7 @@ import stat
 from collections.abc import Collection, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 from unicodedata import normalize
 
 from steno.errors import ToolFailed
@@ -92,31 +92,6 @@ def open_path(
         yield walk.resolve()
     finally:
         walk.close()
-
-
-def open_regular_file(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a regular file outside of a workspace for reading; links are followed.
-
-    Raises OSError if the file cannot be opened, or is a pipe, a socket or a device, which could
-    block or have side effects.
-    """
-    # Checked before opening, because opening a device may have side effects. Only the second check,
-    # of the opened file, is safe from a swap.
-    _check_regular(Path(path).stat())
-    file = os.fdopen(os.open(path, OPEN_FILE_FLAGS & ~_NO_FOLLOW), "rb")
-    try:
-        _check_regular(os.fstat(file.fileno()))
-    except BaseException:
-        file.close()
-        raise
-    return file
-
-
-def _check_regular(found: os.stat_result) -> None:
-    if stat.S_ISDIR(found.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if not stat.S_ISREG(found.st_mode):
-        raise OSError(errno.EINVAL, "not a regular file")
 
 
 @contextmanager

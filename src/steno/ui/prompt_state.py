@@ -10,7 +10,6 @@ import fcntl
 import os
 import re
 import shlex
-import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -27,6 +26,7 @@ from steno.app.commands.table import (
     parse_slash_command,
 )
 from steno.invisible import remove_hidden
+from steno.regular_file import open_regular_file
 from steno.render.quantities import format_count
 from steno.render.terminal_text import terminal_line, truncate_to_width
 
@@ -290,9 +290,7 @@ class HistoryCursor:
 
 def _read_history(file: Path) -> list[str]:
     try:
-        if not stat.S_ISREG(file.stat().st_mode):
-            return []  # reading a pipe would block
-        with file.open("rb") as stream:
+        with open_regular_file(file) as stream:
             size = stream.seek(0, os.SEEK_END)
             stream.seek(max(0, size - _TAIL_BYTES))
             lines = stream.read(_TAIL_BYTES).split(b"\n")

@@ -28,6 +28,7 @@ from msgspec.structs import replace
 from steno.errors import Damaged, InvalidDocument, LogError, Missing, Unavailable
 from steno.records.entry import Entry
 from steno.records.stored_record import Header, Record
+from steno.regular_file import open_regular_file
 from steno.store import base
 from steno.store.atomic_files import (
     append_durably,
@@ -260,7 +261,7 @@ class JsonlStore(base.Store):
         try:
             # Locked, so that no other process removes the blob before its time is updated.
             with open_locked(path, to_write=False, deadline=self._deadline()) as file:
-                if path.read_bytes() != data:
+                if _read_file(path) != data:
                     return False
                 os.utime(file)
                 sync_folder(path.parent)
@@ -272,7 +273,7 @@ class JsonlStore(base.Store):
         path = self._blob_path(sha256)
         with translate_os_errors(f"blob {sha256}"):
             try:
-                data = path.read_bytes()
+                data = _read_file(path)
             except FileNotFoundError as exc:
                 raise base.missing_blob() from exc
         if hashlib.sha256(data).hexdigest() != sha256:
@@ -449,6 +450,11 @@ class _SessionSnapshot(NamedTuple):
     file: int
     heads: dict[str, str | None]
     spans: dict[str, LineSpan]
+
+
+def _read_file(path: Path) -> bytes:
+    with open_regular_file(path) as file:
+        return file.read()
 
 
 def _check_id(header: Header | None, session: str) -> Header:
