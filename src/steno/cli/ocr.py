@@ -19,7 +19,6 @@ from steno.app.commands.arguments import UsageError, argument, flag
 from steno.cli.arguments import ExitStatus, Subparsers, add_command
 from steno.errors import MissingExtra, Unrecognised, install_command
 from steno.inputs.images.prepare import MAX_IMAGE_FILE_BYTES, BadImage, prepare_for_ocr
-from steno.tools.cancellable_thread import run_in_cancellable_thread
 from steno.inputs.ocr.engine import OCR_ENGINES, OcrEngine, OcrResult, format_confidence
 from steno.inputs.ocr.reader import OcrReader, choose_ocr_engine
 from steno.inputs.ocr.tesseract_engine import TesseractEngine
@@ -27,6 +26,7 @@ from steno.render.output import print_json
 from steno.render.table_output import StdoutPrinter, print_notice
 from steno.render.terminal_text import terminal_line, terminal_text
 from steno.render.wait_indicator import WaitIndicator
+from steno.tools.cancellable_thread import run_in_cancellable_thread
 
 _STDIN_NAME: Final = "-"
 

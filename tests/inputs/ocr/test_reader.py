@@ -12,11 +12,11 @@ from threading import Event
 import pytest
 
 from steno.errors import Unrecognised
-from steno.tools.cancellable_thread import check_not_cancelled
 from steno.inputs.ocr.engine import RecognisedText
 from steno.inputs.ocr.rapidocr_engine import RapidOcrEngine
 from steno.inputs.ocr.reader import OcrReader, choose_ocr_engine, find_ocr_reader
 from steno.inputs.ocr.tesseract_engine import TesseractEngine
+from steno.tools.cancellable_thread import check_not_cancelled
 from tests.raised_errors import raises_code
 
 PATIENCE_S = 60

@@ -20,7 +20,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, final
 
 from steno.errors import Unrecognised, install_command
-from steno.tools.cancellable_thread import check_not_cancelled
 from steno.inputs.ocr.engine import (
     LineCorners,
     OcrLine,
@@ -32,6 +31,7 @@ from steno.inputs.ocr.engine import (
     sort_in_reading_order,
     temporary_environment_variable,
 )
+from steno.tools.cancellable_thread import check_not_cancelled
 
 if TYPE_CHECKING:
     from PIL.Image import Image

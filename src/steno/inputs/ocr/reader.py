@@ -10,7 +10,6 @@ from threading import Lock
 from typing import Any, Final, final
 
 from steno.errors import Unrecognised
-from steno.tools.cancellable_thread import check_not_cancelled, run_in_cancellable_thread
 from steno.inputs.ocr.engine import (
     NO_ENGINE_INSTALLED,
     OCR_ENGINES,
@@ -20,6 +19,7 @@ from steno.inputs.ocr.engine import (
 )
 from steno.inputs.ocr.rapidocr_engine import RapidOcrEngine
 from steno.inputs.ocr.tesseract_engine import TesseractEngine, has_language_data
+from steno.tools.cancellable_thread import check_not_cancelled, run_in_cancellable_thread
 
 
 @final

@@ -21,7 +21,6 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, final
 
 from steno.errors import Unrecognised, install_command
-from steno.tools.cancellable_thread import check_not_cancelled
 from steno.inputs.ocr.engine import (
     OcrLine,
     RecognisedText,
@@ -31,6 +30,7 @@ from steno.inputs.ocr.engine import (
     mean_confidence,
     temporary_environment_variable,
 )
+from steno.tools.cancellable_thread import check_not_cancelled
 
 if TYPE_CHECKING:
     from PIL.Image import Image
