@@ -15,7 +15,8 @@ import pytest
 from steno import ToolCall
 from steno.messages.content import Text
 from steno.ports import ToolOutput
-from steno.tools.bash import BashTool, CommandAccess
+from steno.tools.bash import BashTool
+from steno.tools.shell.confined_command import CommandAccess
 from steno.tools.shell.process import CommandLimits
 from steno.tools.shell.sandbox import (
     LandlockSandbox,

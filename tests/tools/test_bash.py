@@ -11,13 +11,9 @@ import pytest
 from steno import Outcome, ToolCall
 from steno.errors import ToolFailed
 from steno.ports import Capability, PreviewKind, Tool, ToolOutput
-from steno.tools.bash import (
-    BashKillTool,
-    BashOutputTool,
-    BashTool,
-    CommandAccess,
-    build_environment,
-)
+from steno.tools.bash import BashKillTool, BashOutputTool, BashTool
+from steno.tools.shell.confined_command import CommandAccess
+from steno.tools.shell.environment import build_environment
 from steno.tools.shell.process import CommandLimits, OutputCapture
 from steno.tools.shell.sandbox import Sandbox, SandboxSetting, find_sandbox
 from steno.tools.workspace import Workspace

@@ -12,7 +12,7 @@ import pytest
 
 from steno import Outcome
 from steno.errors import ToolFailed
-from steno.tools.bash import CommandAccess
+from steno.tools.shell.confined_command import CommandAccess
 from steno.tools.shell.sandbox import (
     HIDDEN_HOME_PATHS,
     BubblewrapSandbox,
@@ -164,7 +164,7 @@ def test_temporary_files_last_from_one_command_to_the_next_and_no_longer(
             await tool.run(call("f=$(mktemp); echo kept > $f; echo $f"), FakeToolContext())
         )
         output = await tool.run(call(f"f={made.strip()}; cat $f; rm $f"), FakeToolContext())
-        scratch = tool._scratch
+        scratch = tool._runner._scratch
         await tool.aclose()
         return text_of(output), scratch
 

@@ -5,12 +5,15 @@ No other module depends on all of these parts.
 
 from __future__ import annotations
 
+import asyncio
 import os
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 from msgspec.structs import replace
 
@@ -19,7 +22,7 @@ from steno.agent.dispatch import ToolRunner
 from steno.agent.permissions.gate import PermissionGate, tool_content, tool_headline
 from steno.agent.run_config import Limits
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
-from steno.app.folders import config_folder, home_folder, user_name
+from steno.app.folders import config_folder, home_folder, own_paths, user_name
 from steno.app.mcp import DEFAULT_MCP_OPTIONS, ServerSetup, set_up_servers, unmatched_rule_notices
 from steno.app.models import build_target, unknown_model
 from steno.app.permissions import GrantsFile, KeyFileSigner
@@ -42,6 +45,12 @@ from steno.store import MemoryStore, Store
 from steno.store.locate import default_address, read_address
 from steno.tools import CommandAccess, Toolbox, Workspace
 from steno.tools.calls import call_content, call_headline
+from steno.tools.protected_paths import PathPolicy
+from steno.tools.shell.blocked_access import ALL_DOMAINS
+from steno.tools.shell.domain_rules import NETWORK_RULE_NAME
+from steno.tools.shell.network_proxy import UpstreamProxy
+from steno.tools.shell.sandbox import sandbox_notice
+from steno.transport.proxy import proxy_for
 
 _MAX_FETCHED_BYTES: Final = 25_000_000
 _FETCH_TIMEOUT_S: Final = 20
@@ -185,18 +194,32 @@ async def open_environment_with_servers(
         telemetry = _open_telemetry(settings)
         provider = model.open()
         stack.push_async_callback(provider.close)
-        workspace = Workspace([folder, *settings.add_dirs])
+        workspace = _open_workspace(folder, settings)
         resolver = _build_resolver(settings, model, workspace, server_setup.servers)
         toolbox = await stack.enter_async_context(
             Toolbox(
                 workspace,
                 prepare_image=resolver.prepare_image,
                 sandbox=settings.sandbox,
-                access=CommandAccess(network=settings.network, environment=settings.env),
+                access=CommandAccess(
+                    network=settings.network,
+                    environment=settings.env,
+                    denied_domains=tuple(
+                        [
+                            rule.pattern or ALL_DOMAINS
+                            for rule in settings.deny
+                            if rule.tool == NETWORK_RULE_NAME
+                        ]
+                    ),
+                ),
                 limits=settings.command_limits,
+                find_upstream=_find_upstream,
             )
         )
         grants, notices = _open_grants(folder)
+        sandbox_problem = sandbox_notice(await asyncio.to_thread(lambda: toolbox.sandbox))
+        if sandbox_problem is not None:
+            notices = (*notices, sandbox_problem)
         permissions = Permissions(
             role=settings.role,
             allow=settings.allow,
@@ -217,6 +240,36 @@ async def open_environment_with_servers(
             telemetry=telemetry,
             setup_notices=notices,
         )
+
+
+def _open_workspace(folder: Path, settings: Settings) -> Workspace:
+    """Open the workspace, in which the files of steno itself are protected."""
+    roots = Workspace([folder, *settings.add_dirs]).roots
+    own = list(own_paths(os.environ))
+    store = default_address() if settings.store is None else read_address(settings.store)
+    if isinstance(store.location, Path):
+        own += [store.location, *_sqlite_files(store.location)]
+    return Workspace(roots, policy=PathPolicy(roots, environ=os.environ, own=own))
+
+
+def _sqlite_files(store: Path) -> list[Path]:
+    """Return the files that SQLite keeps beside a store while it is open."""
+    return [store.with_name(store.name + ending) for ending in ("-wal", "-shm", "-journal")]
+
+
+def _find_upstream(url: str) -> UpstreamProxy | None:
+    """Return the user's own proxy, through which commands contact approved domains."""
+    proxy = proxy_for(url, os.environ)
+    if proxy is None:
+        return None
+    parts = urlsplit(proxy.url)
+    authorization = None
+    if parts.username is not None:
+        text = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        authorization = f"Basic {b64encode(text.encode()).decode()}"
+    uses_tls = parts.scheme == "https"
+    port = parts.port or (443 if uses_tls else 80)
+    return UpstreamProxy(parts.hostname or "", port, authorization, uses_tls)
 
 
 def _build_resolver(

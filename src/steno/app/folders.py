@@ -68,6 +68,18 @@ def config_folder(environ: Mapping[str, str]) -> Path | None:
     return None if home is None else home / ".config" / "steno"
 
 
+def own_paths(environ: Mapping[str, str]) -> tuple[Path, ...]:
+    """Return the folders of steno for settings, sessions and state; they need not exist."""
+    home = home_folder(environ)
+    variables = {"XDG_DATA_HOME": ".local/share", "XDG_STATE_HOME": ".local/state"}
+    found = [config_folder(environ)]
+    for variable, default in variables.items():
+        folder = environ.get(variable, "")
+        base = Path(folder) if folder.startswith("/") else home and home / default
+        found.append(base and base / "steno")
+    return tuple([path for path in found if path is not None])
+
+
 def home_folder(environ: Mapping[str, str]) -> Path | None:
     """Return the home folder of the user; None if it is unknown."""
     if path := environ.get("HOME", ""):

@@ -49,6 +49,7 @@ from steno.ports import GrantScope, Tool
 from steno.regular_file import open_regular_file
 from steno.store.atomic_files import make_folder, open_draft, open_locked, translate_os_errors
 from steno.suggest import suggest_name
+from steno.tools.shell.domain_rules import NETWORK_RULE_NAME, DomainRule
 from steno.values import is_utf8_text
 
 GRANTS_FILE_NAME: Final = "grants.toml"
@@ -102,6 +103,8 @@ def check_rule_tool(rule: PermissionRule) -> None:
     known = (*BUILTIN_TOOL_NAMES, *_OTHER_RULE_SUBJECTS)
     if name not in known and "*" not in name and not name.startswith(MCP_TOOL_PREFIX):
         raise InvalidValue(f"unknown tool {name}; {suggest_name(name, known)}", code="tool_unknown")
+    if name == NETWORK_RULE_NAME:
+        DomainRule.parse(rule.pattern or "*")
 
 
 def resolve_rule(

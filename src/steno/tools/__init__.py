@@ -12,8 +12,8 @@ from steno.lazy_exports import lazy_exports as _lazy_exports
 
 if _typing.TYPE_CHECKING:
     from steno.ports import Capability, Tool, ToolContext, ToolOutput
-    from steno.tools.bash import CommandAccess
     from steno.tools.function_tool import FunctionTool, tool
+    from steno.tools.shell.confined_command import CommandAccess
     from steno.tools.shell.process import CommandLimits
     from steno.tools.shell.sandbox import SandboxSetting
     from steno.tools.toolbox import Toolbox
@@ -37,7 +37,7 @@ __getattr__: _Callable[[str], object] = _lazy_exports(
     __name__,
     {
         "steno.ports": ("Capability", "Tool", "ToolContext", "ToolOutput"),
-        "steno.tools.bash": ("CommandAccess",),
+        "steno.tools.shell.confined_command": ("CommandAccess",),
         "steno.tools.function_tool": ("FunctionTool", "tool"),
         "steno.tools.shell.process": ("CommandLimits",),
         "steno.tools.shell.sandbox": ("SandboxSetting",),

@@ -1,9 +1,8 @@
 """The tools `bash`, `bash_output` and `bash_kill`: commands in the foreground and the background.
 
-Each command runs with a filtered environment, limits, and a sandbox if one works on this machine.
-`shell.command_parser` splits a command line into the commands that permission rules match, and
-`shell.process` runs the command line. A background job ends when the tool that started it is
-closed. `bash_output` and `bash_kill` cannot access any other process.
+`shell.command_subjects` splits a command line into the subjects that permission rules match, and
+`shell.confined_command` runs the command line with limits and a sandbox. A background job ends when
+the tool that started it is closed. `bash_output` and `bash_kill` cannot access any other process.
 """
 
 from __future__ import annotations
@@ -11,13 +10,8 @@ from __future__ import annotations
 import asyncio
 import codecs
 import os
-import re
-import shutil
-import tempfile
-import weakref
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from fnmatch import fnmatchcase
 from itertools import count
 from pathlib import Path
 from typing import Annotated, ClassVar, Final, final
@@ -29,31 +23,33 @@ from steno.lazy_task import start_task
 from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
 from steno.ports import (
+    AccessKind,
     CallPreview,
     Capability,
     PreviewKind,
     PreviewPart,
+    SandboxAccess,
     Subject,
     ToolContext,
     ToolOutput,
 )
 from steno.tools.calls import call_headline, parse_arguments
-from steno.tools.programs import find_program
 from steno.tools.shell.command_parser import parse_command_line
 from steno.tools.shell.command_subjects import LocatedPath, build_subjects
-from steno.tools.shell.process import CommandExit, CommandLimits, CommandProcess, append_notes
-from steno.tools.shell.sandbox import (
-    NetworkAccess,
-    NoSandbox,
-    Sandbox,
-    SandboxScope,
-    SandboxSetting,
-    find_hidden_paths,
-    find_sandbox,
+from steno.tools.shell.confined_command import (
+    CommandAccess,
+    CommandReport,
+    CommandRequest,
+    CommandRunner,
+    ConfinedCommand,
+    describe_blocked,
 )
+from steno.tools.shell.network_proxy import FindUpstream
+from steno.tools.shell.process import CommandLimits, append_notes
+from steno.tools.shell.sandbox import Sandbox, SandboxSetting
 from steno.tools.truncate import truncate_output
 from steno.tools.workspace import Workspace
-from steno.values import RedactedRepr, is_utf8_text
+from steno.values import is_utf8_text
 
 MAX_COMMAND_BYTES: Final = 100_000
 """The maximum length of a command line.
@@ -61,39 +57,6 @@ MAX_COMMAND_BYTES: Final = 100_000
 Linux limits each argument of a program to 128 KiB, and the command line is a part of one argument.
 """
 MAX_WAIT_S: Final = 60
-PASSED_VARIABLES: Final = (
-    # The user and the machine.
-    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR"),
-    *("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"),
-    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS"),
-    # Locations and versions of language toolchains.
-    *("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYENV_ROOT", "PYENV_VERSION"),
-    *("NVM_DIR", "NVM_BIN", "PNPM_HOME", "VOLTA_HOME", "BUN_INSTALL", "DENO_DIR"),
-    *("GOPATH", "GOROOT", "GOBIN", "CARGO_HOME", "RUSTUP_HOME", "JAVA_HOME", "GEM_HOME"),
-    *("NIX_PATH", "NIX_PROFILES", "LOCALE_ARCHIVE"),
-)
-"""Names of environment variables that commands inherit; `*` matches any suffix."""
-FIXED_VARIABLES: Final[Mapping[str, str]] = {
-    "TERM": "dumb",
-    # Commands have no terminal: a pager or a password prompt would wait forever.
-    "PAGER": "cat",
-    "GIT_PAGER": "cat",
-    "GIT_TERMINAL_PROMPT": "0",
-}
-
-
-@final
-class CommandAccess(RedactedRepr, frozen=True, kw_only=True):
-    """The resources outside of the workspace that commands may use."""
-
-    network: bool = False
-    """Whether commands may use the network. Only a sandbox can block it."""
-    environment: tuple[str, ...] = ()
-    """Names of further environment variables to inherit; `*` at the end matches any suffix."""
-    hidden: tuple[Path, ...] = ()
-    """Paths that commands may not read, in addition to the known locations of secrets."""
-    temporary: tuple[Path, ...] = (Path("/tmp"),)  # noqa: S108 - where commands expect it
-    """Further folders that commands may write to, if the sandbox cannot provide a private /tmp."""
 
 
 class BashArguments(Struct, forbid_unknown_fields=True):
@@ -128,16 +91,22 @@ class BashTool:
         access: CommandAccess | None = None,
         limits: CommandLimits | None = None,
         environ: Mapping[str, str] | None = None,
+        find_upstream: FindUpstream | None = None,
     ) -> None:
+        """Create the tool. `find_upstream` finds the user's own proxy for the proxy of commands."""
         self.capability: Final = Capability.EXECUTE
         self.rule_aliases: Final[tuple[str, ...]] = ()
         self.jobs: Final = BackgroundJobs()
         self._workspace = workspace
-        self._sandbox = sandbox
-        self._access = access or CommandAccess()
         self._limits = limits or CommandLimits()
-        self._environ = dict(os.environ if environ is None else environ)
-        self._scratch: Path | None = None
+        self._runner: Final = CommandRunner(
+            workspace,
+            sandbox=sandbox,
+            access=access or CommandAccess(),
+            limits=self._limits,
+            environ=dict(os.environ if environ is None else environ),
+            find_upstream=find_upstream,
+        )
         self.definition: Final = ToolDefinition.from_type(
             BashArguments,
             name="bash",
@@ -156,7 +125,12 @@ class BashTool:
     @property
     def has_reading_calls(self) -> bool:
         """Whether commands that only read are known: only a sandbox guarantees it."""
-        return self._is_confined
+        return self.sandbox.is_confining
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """The sandbox of commands; the first use tests what works and may block for a moment."""
+        return self._runner.sandbox
 
     def subjects(self, call: ToolCall) -> tuple[Subject, ...]:
         """Return the simple commands of the command line, and the files that they name."""
@@ -165,13 +139,13 @@ class BashTool:
             parse_command_line(command),
             text=command,
             locate=self._locate,
-            is_confined=self._is_confined,
+            is_confined=self.sandbox.is_confining,
         )
 
     async def preview(self, call: ToolCall) -> CallPreview:
         """Return the command, its working directory, its limits and its sandbox."""
         arguments = self._arguments(call)
-        sandbox = await asyncio.to_thread(self._find_sandbox)
+        sandbox = await asyncio.to_thread(lambda: self.sandbox)
         seconds = self._timeout_of(arguments)
         notes = [
             f"in {self._workspace.root}",
@@ -180,7 +154,7 @@ class BashTool:
             f"sandbox: {sandbox.name}"
             if sandbox.is_confining
             else "no sandbox: this command can change everything that you can",
-            "network allowed" if self._access.network else "",
+            "network allowed" if self._runner.access.network else "",
         ]
         return CallPreview(
             (
@@ -193,62 +167,58 @@ class BashTool:
     async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         """Run the command and wait until it ends, or start it in the background."""
         arguments = self._arguments(call)
+        request = self._build_request(arguments.command, context)
         if arguments.background:
-            return await self._run_in_background(arguments)
+            return await self._run_in_background(arguments, request)
         live_output = _LiveOutput(context, self._limits.max_live_bytes)
-        process, sandbox = await self._start(arguments.command, live_output)
-        command_exit = await process.wait(self._timeout_of(arguments))
+        command = await self._runner.start(request, on_output=live_output)
+        report = await command.wait(self._timeout_of(arguments))
         live_output.close()
-        text, details = await asyncio.to_thread(truncate_output, process.capture.take(), context)
-        notes = command_exit.notes
+        output = command.capture.take()
+        text, details = await asyncio.to_thread(truncate_output, output, context)
+        blocked = report.find_blocked(output)
+        notes = [*report.notes, *describe_blocked(blocked)]
         return ToolOutput.of(
             append_notes(text, notes) if text or notes else "[no output]",
-            outcome=command_exit.outcome,
-            details={**command_exit.details, "sandbox": sandbox, **details},
+            outcome=report.outcome,
+            details={**report.details, **_describe_access(request.access, blocked), **details},
+            blocked=blocked,
         )
 
     async def aclose(self) -> None:
         """End the background jobs, and remove the temporary folder."""
         await self.jobs.aclose()
-        if self._scratch is not None:
-            await asyncio.to_thread(shutil.rmtree, self._scratch, ignore_errors=True)
-            self._scratch = None
+        await self._runner.aclose()
 
-    async def _run_in_background(self, arguments: BashArguments) -> ToolOutput:
+    async def _run_in_background(
+        self, arguments: BashArguments, request: CommandRequest
+    ) -> ToolOutput:
         if self.jobs.running >= self._limits.max_jobs:
             problem = f"the limit of {self._limits.max_jobs} background commands is reached"
             raise _refusal(f"{problem}; end one with bash_kill", code="too_many_jobs")
-        process, sandbox = await self._start(arguments.command, None)
-        job = self.jobs.add(arguments.command, process, timeout_s=self._timeout_of(arguments))
+        command = await self._runner.start(request)
+        job = self.jobs.add(arguments.command, command, timeout_s=self._timeout_of(arguments))
         return ToolOutput.of(
             f'[started as job {job.id}; call bash_output with job "{job.id}" to read its output]',
-            details={"job": job.id, "sandbox": sandbox},
+            details={"job": job.id, "sandbox": command.sandbox.name},
         )
 
-    async def _start(
-        self, command: str, live_output: _LiveOutput | None
-    ) -> tuple[CommandProcess, str]:
-        """Start a command; return its process and the name of its sandbox."""
-        sandbox = await asyncio.to_thread(self._find_sandbox)
-        environ = build_environment(self._environ, self._access.environment)
-        if sandbox.has_own_files:
-            environ["TMPDIR"] = "/tmp"  # noqa: S108 - a private folder inside the sandbox
-        shell = find_program("bash", outside=self._workspace.roots, path=environ["PATH"])
-        scope = self._sandbox_scope(environ)
-        confinement = await asyncio.to_thread(sandbox.confine, scope)
-        process = await CommandProcess.start(
-            (str(shell or "/bin/sh"), "-c", command),
-            folder=self._workspace.root,
-            environ=environ,
-            limits=self._limits,
-            confinement=confinement,
-            on_output=live_output,
+    def _build_request(self, command: str, context: ToolContext) -> CommandRequest:
+        """Return a command with the access that its approved subjects and the gate give to it."""
+        subjects = context.subjects or ()
+        access = list(context.access)
+        for subject in subjects:
+            if subject.is_protected and not subject.is_unknown:
+                # The user has approved this path, so the sandbox must not block it.
+                is_read = subject.capability is Capability.READ
+                path = os.path.realpath(self._workspace.root / subject.text)
+                access.append(SandboxAccess(AccessKind.READ if is_read else AccessKind.WRITE, path))
+        return CommandRequest(
+            command,
+            is_read_only=bool(subjects)
+            and all(subject.capability is Capability.READ for subject in subjects),
+            access=tuple(dict.fromkeys(access)),
         )
-        return process, sandbox.name
-
-    @property
-    def _is_confined(self) -> bool:
-        return not isinstance(self._find_sandbox(), NoSandbox)
 
     def _locate(self, folder: str, path: str) -> LocatedPath | None:
         """Resolve a path in a working directory, which is relative to the workspace."""
@@ -261,27 +231,6 @@ class BashTool:
             is_inside=any(Path(real).is_relative_to(root) for root in self._workspace.roots),
             is_secret=policy.is_secret(real),
             is_protected=policy.is_protected(real),
-        )
-
-    def _find_sandbox(self) -> Sandbox:
-        if isinstance(self._sandbox, SandboxSetting):
-            self._sandbox = find_sandbox(self._sandbox, outside=self._workspace.roots)
-        return self._sandbox
-
-    def _sandbox_scope(self, environ: Mapping[str, str]) -> SandboxScope:
-        if self._scratch is None:
-            self._scratch = Path(tempfile.mkdtemp(prefix="steno-")).resolve()
-            # For programs that end without closing the tool.
-            weakref.finalize(self, shutil.rmtree, self._scratch, ignore_errors=True)
-        temporary = self._access.temporary
-        if "TMPDIR" in environ:
-            temporary = (*temporary, Path(environ["TMPDIR"]))
-        return SandboxScope(
-            roots=self._workspace.roots,
-            hidden=find_hidden_paths(self._environ, self._access.hidden),
-            scratch=self._scratch,
-            temporary=temporary,
-            network=NetworkAccess.ALL if self._access.network else NetworkAccess.NONE,
         )
 
     def _arguments(self, call: ToolCall) -> BashArguments:
@@ -305,6 +254,17 @@ class BashTool:
         if arguments.timeout_s is not None or arguments.background:
             return arguments.timeout_s
         return self._limits.timeout_s
+
+
+def _describe_access(
+    given: tuple[SandboxAccess, ...], blocked: tuple[SandboxAccess, ...]
+) -> dict[str, object]:
+    """Return the details of a result about the access that a command had and that it lacked."""
+    return {
+        name: [{"kind": str(each.kind), "target": each.target} for each in access]
+        for name, access in (("access", given), ("blocked", blocked))
+        if access
+    }
 
 
 def _refusal(message: str, *, code: str) -> ToolFailed:
@@ -336,32 +296,6 @@ class _LiveOutput:
             self._context.report_output(rest)
 
 
-# -- environment ----------------------------------------------------------------------------------
-
-_SECRET_NAME = re.compile(
-    r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE|SESSION|PRIVATE|(^|_)(PAT|PWD?|DSN|JWT)$"
-    r"|^(AWS|AZURE|GOOGLE|GCP|OPENAI|ANTHROPIC|HF)_|DATABASE_URL|PROXY",
-    re.IGNORECASE,
-)
-
-
-def build_environment(environ: Mapping[str, str], extra: Iterable[str] = ()) -> dict[str, str]:
-    """Return the environment variables of a command.
-
-    `extra` adds names and patterns of variables to inherit. A variable whose name looks like a
-    secret is inherited only if its full name is listed; patterns do not match it.
-    """
-    patterns = (*PASSED_VARIABLES, *extra)
-
-    passed = {
-        name: value
-        for name, value in environ.items()
-        if name in patterns
-        or (not _SECRET_NAME.search(name) and any(fnmatchcase(name, each) for each in patterns))
-    }
-    return {"PATH": os.defpath, **passed, **FIXED_VARIABLES}
-
-
 # -- background jobs ------------------------------------------------------------------------------
 
 _MAX_ENDED_JOBS: Final = 64
@@ -373,15 +307,15 @@ class Job:
     """A command that runs in the background."""
 
     def __init__(
-        self, id: str, command: str, process: CommandProcess, timeout_s: int | None
+        self, id: str, command: str, running: ConfinedCommand, timeout_s: int | None
     ) -> None:
         self.id = id
         self.command = command
-        self._process = process
+        self._running = running
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.output_lock: Final = asyncio.Lock()
         """Held while output is read, so that two calls do not read the same output."""
-        self._exit_task = start_task(process.wait(timeout_s), name=f"bash job {id}")
+        self._exit_task = start_task(running.wait(timeout_s), name=f"bash job {id}")
         # Retrieve an exception here, since asyncio warns about exceptions never retrieved.
         self._exit_task.add_done_callback(lambda task: task.cancelled() or task.exception())
 
@@ -396,23 +330,23 @@ class Job:
 
     async def end(self) -> None:
         """End the command and every process it started."""
-        self._process.stop()
+        self._running.stop()
         await asyncio.wait([self._exit_task])
 
     @contextmanager
-    def take_output(self) -> Generator[tuple[str, CommandExit | None], None, None]:
-        """Yield the output since the last call, and the exit of the command, or None while it runs.
+    def take_output(self) -> Generator[tuple[str, CommandReport | None], None, None]:
+        """Yield the output since the last call, and the report of the command; None while it runs.
 
         If the `with` block raises, the next call yields the output again. Raises ToolFailed if the
         command could not be started.
         """
-        command_exit = None if self.is_running else self._exit_task.result()
-        state, data = self._decoder.getstate(), self._process.capture.take()
+        report = None if self.is_running else self._exit_task.result()
+        state, data = self._decoder.getstate(), self._running.capture.take()
         try:
-            yield self._decoder.decode(data, final=command_exit is not None), command_exit
+            yield self._decoder.decode(data, final=report is not None), report
         except BaseException:
             self._decoder.setstate(state)
-            self._process.capture.restore(data)
+            self._running.capture.restore(data)
             raise
 
 
@@ -429,12 +363,12 @@ class BackgroundJobs:
         """The number of jobs that are still running."""
         return sum(job.is_running for job in self._jobs.values())
 
-    def add(self, command: str, process: CommandProcess, *, timeout_s: int | None) -> Job:
+    def add(self, command: str, running: ConfinedCommand, *, timeout_s: int | None) -> Job:
         """Add a started command as a job. `timeout_s` is its time limit; None for no limit."""
         ended = [id for id, job in self._jobs.items() if not job.is_running]
         for id in ended[: max(0, len(ended) - _MAX_ENDED_JOBS + 1)]:
             del self._jobs[id]
-        job = Job(str(next(self._numbers)), command, process, timeout_s)
+        job = Job(str(next(self._numbers)), command, running, timeout_s)
         self._jobs[job.id] = job
         return job
 
@@ -536,12 +470,12 @@ class BashKillTool(_JobTool):
 
 
 async def _build_job_output(job: Job, context: ToolContext) -> ToolOutput:
-    with job.take_output() as (text, command_exit):
+    with job.take_output() as (text, report):
         shown, blob_details = await asyncio.to_thread(truncate_output, text, context)
-    details = {"job": job.id, "running": command_exit is None}
-    if command_exit is None:
+    details = {"job": job.id, "running": report is None}
+    if report is None:
         notes = ["still running"]
     else:
-        notes = command_exit.notes or ["exit code 0"]
-        details |= command_exit.details
+        notes = report.notes or ["exit code 0"]
+        details |= report.details
     return ToolOutput.of(append_notes(shown, notes), details=details | blob_details)

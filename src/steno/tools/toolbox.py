@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Final, Self, final
 
 from steno.ports import PrepareImage, Tool
-from steno.tools.bash import BashKillTool, BashOutputTool, BashTool, CommandAccess
+from steno.tools.bash import BashKillTool, BashOutputTool, BashTool
 from steno.tools.edit import EditTool
 from steno.tools.read import ReadTool
 from steno.tools.search_tools import GlobTool, GrepTool
+from steno.tools.shell.confined_command import CommandAccess
+from steno.tools.shell.network_proxy import FindUpstream
 from steno.tools.shell.process import CommandLimits
 from steno.tools.shell.sandbox import Sandbox, SandboxSetting
 from steno.tools.workspace import Workspace
@@ -34,14 +36,21 @@ class Toolbox:
         access: CommandAccess | None = None,
         limits: CommandLimits | None = None,
         environ: Mapping[str, str] | None = None,
+        find_upstream: FindUpstream | None = None,
         prepare_image: PrepareImage | None = None,
     ) -> None:
         """Create the tools. `prepare_image` applies to `read`, the other options to commands.
 
         Commands inherit variables from `environ`, by default the environment of this process.
+        `find_upstream` finds the user's own proxy, through which commands contact domains.
         """
         self._bash = BashTool(
-            workspace, sandbox=sandbox, access=access, limits=limits, environ=environ
+            workspace,
+            sandbox=sandbox,
+            access=access,
+            limits=limits,
+            environ=environ,
+            find_upstream=find_upstream,
         )
         self.tools: Final[tuple[Tool, ...]] = (
             ReadTool(workspace, prepare_image=prepare_image),
@@ -53,6 +62,11 @@ class Toolbox:
             BashOutputTool(self._bash.jobs),
             BashKillTool(self._bash.jobs),
         )
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """The sandbox of commands; the first use tests what works and may block for a moment."""
+        return self._bash.sandbox
 
     async def aclose(self) -> None:
         """End the background jobs."""

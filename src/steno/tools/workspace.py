@@ -86,6 +86,8 @@ class Workspace:
             raise _root_error("at least one folder is required", code="no_folder")
         self.roots: Final = tuple(map(_resolve_root, folders))
         self.policy: Final = policy or PathPolicy(self.roots, environ=os.environ)
+        self.protected_write_listeners: Final[list[Callable[[str], object]]] = []
+        """Functions to call with the real path before an approved write to a protected path."""
         self._base: Final = self.root.parts[1:]
         # A folder inside another is reached through the outer one, because a model can change the
         # path between them. A model can change nothing above the outermost folders.
@@ -216,9 +218,13 @@ class Workspace:
         """
         with explain_os_errors(path), self._open_path(path) as place:
             # The real path of the open folder: nothing can be swapped after this check.
-            if not may_be_protected and self.policy.is_protected("/" + "/".join(place.names)):
-                message = "the path is protected; each change needs approval"
-                raise path_error(path, message, code="protected_path")
+            real = "/" + "/".join(place.names)
+            if self.policy.is_protected(real):
+                if not may_be_protected:
+                    message = "the path is protected; each change needs approval"
+                    raise path_error(path, message, code="protected_path")
+                for listener in self.protected_write_listeners:
+                    listener(real)
             with _create_parent_folders(place) as folder:
                 target = ResolvedPath(place.folder_names, folder, place.rest[-1:])
                 _replace_file(target, path, data, expected=expected)

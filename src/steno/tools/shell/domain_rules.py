@@ -244,6 +244,15 @@ def _invalid_wildcard() -> InvalidValue:
     )
 
 
+def is_domain_pattern(text: str) -> bool:
+    """Return whether a text is a valid pattern for domains."""
+    try:
+        DomainRule.parse(text)
+    except InvalidValue:
+        return False
+    return True
+
+
 class DomainRules(NamedTuple):
     """The rules that decide about every connection of a command. Without rules, none is allowed.
 

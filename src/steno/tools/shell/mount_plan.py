@@ -47,6 +47,7 @@ def plan_mounts(
     writable: tuple[Path, ...],
     protected: tuple[Path, ...],
     hidden: tuple[Path, ...],
+    revealed: tuple[Path, ...] = (),
     scratch: Path,
     sockets: tuple[Path, ...],
 ) -> MountPlan:
@@ -75,6 +76,12 @@ def plan_mounts(
     for path in hidden:
         if path not in roots and (kind := _hiding_kind(path)) is not None:
             kinds[path] = kind
+    shown = {*roots, *approved}
+    for path in revealed:
+        kinds.pop(path, None)
+        if any(kinds.get(parent) == "hidden_folder" for parent in path.parents):
+            kinds[path] = "read_only"
+            shown.add(path)
     kinds = {**_base_kinds(), **kinds}
     for path in sorted(approved, key=lambda path: len(path.parts)):
         # A mount cannot be replaced by renaming, so an approved path is one only if necessary.
@@ -83,7 +90,7 @@ def plan_mounts(
         if outer is None or outer == _PRIVATE_TMP or kinds[outer] != "writable":
             kinds[path] = "writable"
     return MountPlan(
-        mounts=tuple(_order(kinds, scratch, shown={*roots, *approved})),
+        mounts=tuple(_order(kinds, scratch, shown=shown)),
         placeholders=tuple(str(path) for path, kind in kinds.items() if kind == "placeholder"),
     )
 

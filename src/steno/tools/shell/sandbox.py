@@ -87,6 +87,8 @@ class SandboxScope(RedactedRepr, frozen=True, kw_only=True):
 
     Landlock without namespaces cannot hide paths inside of the roots.
     """
+    revealed: tuple[Path, ...] = ()
+    """Real paths that the user approved for reading, even if they are hidden."""
     writable: tuple[Path, ...] = ()
     """Further real paths that the user approved for writing, even if they are protected or hidden.
 
@@ -215,6 +217,7 @@ class LandlockSandbox(Struct, frozen=True):
             "placeholders": [] if plan is None else [*plan.placeholders],
             "writable": [*map(str, writable)],
             "hidden": [*map(str, scope.hidden)] if plan is None else [],
+            "revealed": [*map(str, scope.revealed)] if plan is None else [],
             "allows_network": allows_network,
             "sockets": sockets,
         }
@@ -292,6 +295,7 @@ def _plan_mounts(scope: SandboxScope, *, has_sockets: bool = True) -> MountPlan:
         writable=scope.writable,
         protected=scope.protected,
         hidden=scope.hidden,
+        revealed=scope.revealed,
         scratch=scope.scratch,
         sockets=find_reachable_sockets((*scope.roots, *scope.writable)) if has_sockets else (),
     )

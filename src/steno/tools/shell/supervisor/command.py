@@ -123,6 +123,7 @@ def _confine(confinement: LandlockConfinement) -> None:
     landlock.confine(
         confinement["writable"],
         confinement["hidden"],
+        confinement["revealed"],
         allows_network=confinement["allows_network"],
         has_own_terminals=mounts is not None,
     )

@@ -64,6 +64,7 @@ def abi_version() -> int:
 def confine(
     writable: Iterable[str],
     hidden: Iterable[str],
+    revealed: Iterable[str],
     *,
     allows_network: bool,
     has_own_terminals: bool,
@@ -71,7 +72,7 @@ def confine(
     """Restrict this process for good. Raises OSError if the kernel does not allow it.
 
     The process must have dropped its privileges. `hidden` are real paths that must not be read,
-    unless they are inside a writable path. `has_own_terminals` states that the terminals of the
+    unless they are inside a writable path or among those in `revealed`. `has_own_terminals` states that the terminals of the
     user are not visible.
     """
     abi = abi_version()
@@ -96,6 +97,8 @@ def confine(
         _grant(rules, f"/dev/{name}", rights | device)
     # The other devices are hidden as well: reading the terminal of the user takes away the input.
     for path in _paths_beside("/", frozenset((*hidden, "/dev"))):
+        _grant(rules, path, _READ_FILE, follow=False)
+    for path in revealed:
         _grant(rules, path, _READ_FILE, follow=False)
     syscall(_RESTRICT_SELF, rules, 0)
     os.close(rules)

@@ -69,6 +69,8 @@ class LandlockConfinement(TypedDict):
     writable: list[str]
     hidden: list[str]
     """Real paths that must not be read, unless they are inside a writable path."""
+    revealed: list[str]
+    """Real paths that may be read even so."""
     allows_network: bool
     sockets: SocketRule
 
