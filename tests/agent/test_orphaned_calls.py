@@ -105,7 +105,7 @@ def test_the_next_run_applies_decisions_made_between_runs(allowed: bool) -> None
         tool,
         store=store,
         conversation=store.open(session),
-        gate=Gate(approver=CallbackApprover(never_ask)),
+        gate=Gate(approver=CallbackApprover(never_ask), trust_record=True),
     )
     run(harness.run(None))
     assert len(tool.calls) == allowed
@@ -119,8 +119,8 @@ def test_the_next_run_applies_decisions_made_between_runs(allowed: bool) -> None
 def test_a_yes_from_meanwhile_does_not_reach_beyond_deny_or_mode() -> None:
     store = MemoryStore()
     for settings, mode in (
-        ({"gate": Gate(Permissions.of(deny=["write"]))}, Mode.ACT),
-        ({"gate": gate_allowing("write")}, Mode.PLAN),
+        ({"gate": Gate(Permissions.of(deny=["write"]), trust_record=True)}, Mode.ACT),
+        ({"gate": gate_allowing("write", trust_record=True)}, Mode.PLAN),
     ):
         tool = write_tool()
         session = run(ask_and_die(store, tool, call("c1", "write")))
@@ -246,7 +246,8 @@ def test_a_yes_that_was_acted_on_once_is_not_acted_on_again() -> None:
 
     async def main() -> Conversation:
         hanging = write_tool("write", [asyncio.Event(), "never"])
-        harness = AgentHarness([], hanging, store=store, conversation=conversation)
+        gate = Gate(trust_record=True)
+        harness = AgentHarness([], hanging, store=store, conversation=conversation, gate=gate)
         task = asyncio.create_task(harness.run(None))
         await hanging.begun.wait()
         killed = store.clone(conversation.id)
@@ -254,7 +255,8 @@ def test_a_yes_that_was_acted_on_once_is_not_acted_on_again() -> None:
         await asyncio.wait([task])
         return killed
 
-    harness = AgentHarness(["I look."], tool, store=store, conversation=run(main()))
+    gate = Gate(trust_record=True)
+    harness = AgentHarness(["I look."], tool, store=store, conversation=run(main()), gate=gate)
     run(harness.run())
     assert tool.calls == []
     assert result_code(harness.result) == ResultCode.OUTCOME_UNKNOWN

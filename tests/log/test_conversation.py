@@ -9,6 +9,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from steno import ChatMessage, InvalidMessage, OutOfOrder, StenoError, ToolCall, ToolResult
 from steno.errors import Conflict, InvalidValue, Missing, Unavailable
@@ -644,3 +645,34 @@ def test_an_append_that_was_interrupted_after_it_was_written_is_known_to_the_nex
     assert [message.text for message in other.messages()] == ["one", "two", "three"]
     conversation.refresh()
     assert conversation.messages() == other.messages()
+
+
+# -- audits that are built from their entry ------------------------------------------------------
+
+
+def test_an_audit_may_be_built_from_the_id_the_time_and_the_place_of_its_entry() -> None:
+    conversation = Conversation([ChatMessage.user("Hi")])
+    seen: list[Entry] = []
+
+    def build(entry: Entry) -> dict[str, str | None]:
+        seen.append(entry)
+        return {"of": entry.id}
+
+    appended = conversation.append(
+        Label(target=conversation.entries()[0].id, text="a"), audit=build
+    )
+    assert appended.audit == {"of": appended.id}
+    assert seen == [replace(appended, audit=None)]
+    assert seen[0].parent == conversation.entries()[0].id
+
+
+def test_an_audit_that_cannot_be_built_changes_nothing() -> None:
+    conversation = Conversation([ChatMessage.user("Hi")])
+
+    def build(_: Entry) -> dict[str, str]:
+        raise ValueError
+
+    with pytest.raises(ValueError):  # noqa: PT011 - it is raised two lines above
+        conversation.append(ChatMessage.assistant("Yo"), audit=build)
+    assert len(conversation) == 1
+    conversation.append(ChatMessage.assistant("Yo"))

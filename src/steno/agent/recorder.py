@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeAlias, final
 from steno.agent.events import EntryRecorded, LoopEvent
 from steno.agent.results import ResultCode, build_cancelled_result
 from steno.errors import LogError, Unavailable
-from steno.log.conversation import Conversation
+from steno.log.conversation import BuildAudit, Conversation
 from steno.log.queries import shell_command_of
 from steno.messages.message import ChatMessage
 from steno.records.entry import ApprovalStatus, Entry, Mode, Payload
@@ -69,7 +69,7 @@ class RunRecorder:
         payload: Payload | ChatMessage,
         *,
         decision: str | None = None,
-        audit: Mapping[str, Any] | None = None,
+        audit: Mapping[str, Any] | BuildAudit | None = None,
     ) -> Entry:
         """Append a payload or a message to the active branch, and return its entry."""
         return self._emit_recorded(
@@ -84,7 +84,7 @@ class RunRecorder:
         actor: str | None = None,
         rule: str | None = None,
         reason: str | None = None,
-        audit: Mapping[str, Any] | None = None,
+        audit: Mapping[str, Any] | BuildAudit | None = None,
     ) -> Entry:
         """Record a decision about an outstanding call."""
         return self._emit_recorded(

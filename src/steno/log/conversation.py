@@ -14,7 +14,9 @@ from enum import StrEnum
 from functools import partial
 from hashlib import sha256
 from threading import Lock
-from typing import Any, Final, TypeVar, final
+from typing import Any, Final, TypeAlias, TypeVar, final
+
+from msgspec.structs import replace
 
 from steno.errors import Conflict, Damaged, InvalidMessage, InvalidValue, LogError, Missing
 from steno.ids import new_id, utc_now
@@ -56,6 +58,12 @@ from steno.records.stored_record import MAIN_BRANCH
 from steno.values import class_label, is_utf8_text
 
 EnumT = TypeVar("EnumT", bound=StrEnum)
+BuildAudit: TypeAlias = Callable[[Entry], Mapping[str, Any] | None]
+"""A function that returns the audit of a new entry.
+
+It receives the entry without its audit, so that a signature can cover the id and the time. It runs
+while the log is locked for writing, so it must not use the conversation.
+"""
 
 
 @final
@@ -105,9 +113,11 @@ class Conversation:
         *,
         branch: str | None = None,
         decision: str | None = None,
-        audit: Mapping[str, Any] | None = None,
+        audit: Mapping[str, Any] | BuildAudit | None = None,
     ) -> Entry:
         """Append a message or another payload to a branch, and return the new entry.
+
+        `audit` may be a function that receives the entry; see `BuildAudit`.
 
         An entry that the payload refers to must exist. Its kind is not checked, and neither is the
         number of a block: a conversation accepts an `ImageAnalysis` between any two entries.
@@ -140,7 +150,7 @@ class Conversation:
         *,
         branch: str | None = None,
         decision: str | None = None,
-        audit: Mapping[str, Any] | None = None,
+        audit: Mapping[str, Any] | BuildAudit | None = None,
     ) -> Entry:
         """Append a payload like `append`, without blocking the event loop during the write.
 
@@ -212,11 +222,11 @@ class Conversation:
         actor: str | None = None,
         rule: str | None = None,
         reason: str | None = None,
-        audit: Mapping[str, Any] | None = None,
+        audit: Mapping[str, Any] | BuildAudit | None = None,
     ) -> Entry:
         """Record a decision about an outstanding call, bound to the exact arguments of the call.
 
-        `audit` holds further details of the decision. Raises Missing if no call with this id is
+        `audit` holds further details of the decision, or returns them (`BuildAudit`). Raises Missing if no call with this id is
         outstanding on the active branch, and InvalidValue if the status is unknown.
         """
         decided = _parse_enum_member(ApprovalStatus, status)
@@ -404,7 +414,7 @@ class Conversation:
         build_payload: Callable[[], Payload],
         *,
         decision: str | None = None,
-        audit: Mapping[str, Any] | None = None,
+        audit: Mapping[str, Any] | BuildAudit | None = None,
     ) -> Entry:
         """Append the payload that `build_payload` returns to the active branch.
 
@@ -425,7 +435,7 @@ class Conversation:
         order: OrderState,
         decision: str | None = None,
         *,
-        audit: Mapping[str, Any] | None = None,
+        audit: Mapping[str, Any] | BuildAudit | None = None,
         parent: EntryNode | None = None,
     ) -> Entry:
         """Store an entry, then make it visible.
@@ -444,8 +454,10 @@ class Conversation:
             time=self._now(),
             payload=recorded,
             decision=decision,
-            audit=audit,
+            audit=None if callable(audit) else audit,
         )
+        if callable(audit):
+            entry = replace(entry, audit=audit(entry))
         digest: str | None = None
         if journal is not None:
             digest = entry_digest(entry, None if parent is None else _digest_of(parent))

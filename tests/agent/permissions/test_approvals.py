@@ -174,7 +174,11 @@ def test_a_grant_for_the_session_holds_after_a_restart_and_not_in_another_sessio
     ):
         turns = [turn_with_calls(call("c9", "write")), "Done."]
         later = AgentHarness(
-            turns, write_tool(subjects=["a"]), store=store, conversation=conversation
+            turns,
+            write_tool(subjects=["a"]),
+            store=store,
+            conversation=conversation,
+            gate=Gate(trust_record=True),
         )
         run(later.run())
         assert later.results[-1].outcome is outcome

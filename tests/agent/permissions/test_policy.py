@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from steno import ChatMessage, InvalidValue, ToolCall
 from steno.agent.permissions.gate import CallbackApprover, Gate
 from steno.agent.permissions.grants import (
+    GrantSigner,
     SessionGrants,
     build_grant_audit,
     find_granted_rule,
@@ -476,17 +477,18 @@ def approval(
     return Entry(id="e1", payload=payload, audit=audit)
 
 
+TRUSTING = GrantSigner(trusts_record=True)
 SESSION: dict[str, object] = {"scope": "session", "grant": "bash(git log *)"}
 
 
 def test_a_grant_is_read_from_the_entry_of_its_approval() -> None:
     other: dict[str, object] = {"scope": "session", "grant": "write"}
     entries = [approval(SESSION), approval(None), approval(other), approval(SESSION)]
-    assert SessionGrants(entries).rules == rules("bash(git log *)", "write")
-    growing = SessionGrants()
+    assert SessionGrants(entries, signer=TRUSTING).rules == rules("bash(git log *)", "write")
+    growing = SessionGrants(signer=TRUSTING)
     for entry in entries:
         growing.add(entry)
-    assert growing.rules == SessionGrants(entries).rules
+    assert growing.rules == SessionGrants(entries, signer=TRUSTING).rules
 
 
 @pytest.mark.parametrize(
@@ -505,7 +507,7 @@ def test_a_grant_is_read_from_the_entry_of_its_approval() -> None:
     ],
 )
 def test_nothing_else_on_record_grants_anything(entry: Entry) -> None:
-    assert SessionGrants([entry]).rules == ()
+    assert SessionGrants([entry], signer=TRUSTING).rules == ()
 
 
 def test_a_grant_outlives_its_process_and_stays_in_its_branch() -> None:
@@ -524,9 +526,9 @@ def test_a_grant_outlives_its_process_and_stays_in_its_branch() -> None:
         audit=build_grant_audit(PermissionRule.parse("bash(git log *)"), GrantScope.SESSION),
     )
     again = store.open("s")
-    assert SessionGrants(again.entries()).rules == rules("bash(git log *)")
+    assert SessionGrants(again.entries(), signer=TRUSTING).rules == rules("bash(git log *)")
     again.fork("other", at=start.id)
-    assert SessionGrants(again.entries("other")).rules == ()
+    assert SessionGrants(again.entries("other"), signer=TRUSTING).rules == ()
 
 
 # -- verdicts ------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from steno import ChatMessage, Conversation
 from steno.agent import CallbackApprover, Gate
-from steno.agent.permissions.grants import Revocations, SessionGrants
+from steno.agent.permissions.grants import GrantSigner, Revocations, SessionGrants
 from steno.agent.permissions.rules import PermissionRule
 from steno.agent.recorder import RunRecorder, ignore_event, rewind_branch
 from steno.agent.replay.verify import replay
@@ -24,6 +24,7 @@ from tests.log.journals import Journal, do_nothing
 
 pytestmark = pytest.mark.requirement("S2-18")
 RULE = PermissionRule.parse("write(a)")
+TRUSTING = GrantSigner(trusts_record=True)
 
 
 class Person:
@@ -103,7 +104,7 @@ def test_a_revocation_of_version_2_holds() -> None:
     [grant] = grants_in(harness.conversation)
     revoked = Entry(id="r", payload=GrantRevoked(grant=str(RULE), target=grant))
     harness.conversation.append(as_version_2(revoked).payload, decision="revoked")
-    assert SessionGrants(harness.conversation.entries()).rules == ()
+    assert SessionGrants(harness.conversation.entries(), signer=TRUSTING).rules == ()
 
 
 @pytest.mark.parametrize(
@@ -114,7 +115,7 @@ def test_revoking_an_unknown_grant_changes_nothing(code: str, target: str | None
     [grant] = grants_in(harness.conversation)
     repair = Repair(code=code, explanation="?", target=grant if target == "" else target)
     entry = Entry(id="r", payload=repair, decision="revoked", audit={"revoked": "write(a)"})
-    assert SessionGrants((*harness.conversation.entries(), entry)).rules == (RULE,)
+    assert SessionGrants((*harness.conversation.entries(), entry), signer=TRUSTING).rules == (RULE,)
 
 
 # -- on every branch -----------------------------------------------------------------------------
@@ -304,9 +305,9 @@ def test_a_grant_without_time_is_dropped_by_an_unreadable_entry() -> None:
     for grants in (entries, timeless):
         for time in (entries[-1].time, None):
             taken_out = Entry(id="x", time=time, payload=gone, decision="revoked")
-            assert SessionGrants([*grants, taken_out]).rules == ()
+            assert SessionGrants([*grants, taken_out], signer=TRUSTING).rules == ()
     other = Entry(id="x", time=entries[-1].time, payload=gone)
-    assert SessionGrants([*entries, other]).rules == (RULE,)
+    assert SessionGrants([*entries, other], signer=TRUSTING).rules == (RULE,)
 
 
 def test_missing_rewound_entries_may_have_revoked_any_grant() -> None:
@@ -317,4 +318,4 @@ def test_missing_rewound_entries_may_have_revoked_any_grant() -> None:
     harness.conversation.rewind(last)
     twin = harness.store.open(harness.conversation.id).clone()
     assert isinstance(twin.entries()[-1].payload, Rewind)
-    assert Gate().session_rules(twin) == ()
+    assert Gate(trust_record=True).session_rules(twin) == ()

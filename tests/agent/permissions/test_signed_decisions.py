@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from steno import ChatMessage, Outcome
-from steno.agent import ApprovalDecision, ApprovalRequest, CallbackApprover, Gate
+from steno.agent import ApprovalDecision, ApprovalRequest, CallbackApprover, Gate, Notice
 from steno.agent.permissions.gate import decide_later
-from steno.agent.permissions.grants import GrantSigner, SessionGrants, SignText
+from steno.agent.permissions.grants import GrantSigner, SessionGrants, SignatureState, SignText
 from steno.log.conversation import Conversation
 from steno.ports import GrantScope
-from steno.records.entry import Approval, ApprovalStatus, Entry
+from steno.records.entry import Approval, ApprovalStatus, Entry, GrantRevoked
 from steno.store import MemoryStore
 from tests.agent.agent_setup import AgentHarness, call, run, turn_with_calls, write_tool
 
@@ -95,28 +99,64 @@ def test_one_gate_separates_two_sessions() -> None:
     assert len(asked) == 2
 
 
-@pytest.mark.parametrize("forged", ["scope", "grant", "seal", "status", "call_id"])
-def test_a_sealed_grant_cannot_be_changed(forged: str) -> None:
-    conversation = granted(MemoryStore(), OURS)
-    signet = GrantSigner(conversation.id, OURS)
-    entry = next(
-        entry
-        for entry in conversation.entries()
-        if isinstance(entry.payload, Approval) and entry.audit is not None
-    )
-    assert signet.has_valid_signature(entry)
-    audit, approval = dict(entry.audit or {}), entry.payload
-    assert isinstance(approval, Approval)
-    assert {"scope", "grant", "seal"} == audit.keys()
-    if forged in audit:
-        audit[forged] = "*"
-    changed = Approval(
-        call_id="c9" if forged == "call_id" else approval.call_id,
-        status=ApprovalStatus.DENIED if forged == "status" else approval.status,
-        arguments_sha256=approval.arguments_sha256,
-        actor=approval.actor,
-    )
-    assert not signet.has_valid_signature(Entry(id="e", payload=changed, audit=audit))
+def granting_entry(conversation: Conversation) -> Entry:
+    """Return the entry that grants a rule."""
+    [entry] = [one for one in conversation.entries() if "grant" in (one.audit or {})]
+    return entry
+
+
+def changed_payload(entry: Entry, **fields: object) -> Entry:
+    return replace(entry, payload=replace(entry.payload, **fields))
+
+
+def changed_audit(entry: Entry, **members: object) -> Entry:
+    return replace(entry, audit={**(entry.audit or {}), **members})
+
+
+@pytest.mark.requirement("S2-18")
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda entry: changed_audit(entry, scope="user"),
+        lambda entry: changed_audit(entry, grant="bash"),
+        lambda entry: changed_audit(entry, deferred=True),
+        lambda entry: changed_audit(entry, seal="*"),
+        lambda entry: changed_payload(entry, status=ApprovalStatus.DENIED),
+        lambda entry: changed_payload(entry, call_id="c9"),
+        lambda entry: changed_payload(entry, arguments_sha256="0" * 64),
+        lambda entry: changed_payload(entry, actor="mallory"),
+        lambda entry: changed_payload(entry, reason="because"),
+        lambda entry: replace(entry, id="e9"),
+        lambda entry: replace(entry, parent="e9"),
+        lambda entry: replace(entry, parent=None),
+        lambda entry: replace(entry, time=entry.time + timedelta(microseconds=1)),
+        lambda entry: replace(entry, time=None),
+        lambda entry: replace(entry, decision="denied"),
+    ],
+)
+def test_a_signed_grant_cannot_be_changed_copied_or_moved(forge: Callable[[Entry], Entry]) -> None:
+    store = MemoryStore()
+    session = granted(store, OURS).id
+    signer, entry = GrantSigner(session, OURS), granting_entry(store.open(session))
+    assert {"scope", "grant", "seal"} == (entry.audit or {}).keys()
+    assert signer.has_valid_signature(entry)
+    forged = forge(entry)
+    assert not signer.has_valid_signature(forged)
+    assert signer.signature_state(forged) is SignatureState.INVALID
+
+
+def test_a_copied_grant_does_not_return_after_its_revocation() -> None:
+    """Revocations compare times, so a copy with a later time would grant the rule again."""
+    store = MemoryStore()
+    conversation = granted(store, OURS)
+    entry = granting_entry(conversation)
+    asking, _ = gate(False)
+    [rule] = asking.session_rules(conversation)
+    asking.revoke(rule, conversation, actor="eva")
+    conversation.append(entry.payload, decision=entry.decision, audit=entry.audit)
+    assert asking.session_rules(conversation) == ()
+    _, asked = go_on(store.open(conversation.id))
+    assert len(asked) == 1
 
 
 @pytest.mark.parametrize("proof", [None, True, "", "\u00e9", {"a": 1}, ["x"]])
@@ -131,9 +171,9 @@ def test_an_invalid_seal_is_not_a_valid_signature(proof: object) -> None:
         audit={"scope": "session", "grant": "write", "seal": proof},
     )
     assert not GrantSigner(conversation.id, OURS).has_valid_signature(entry)
-    assert [str(rule) for rule in SessionGrants([entry]).rules] == [
-        "write"
-    ]  # where all of a record counts
+    assert SessionGrants([entry]).rules == ()
+    trusting = GrantSigner(conversation.id, trusts_record=True)
+    assert [str(rule) for rule in SessionGrants([entry], signer=trusting).rules] == ["write"]
 
 
 @pytest.mark.requirement("S2-18")
@@ -162,3 +202,134 @@ def test_a_denial_from_meanwhile_holds_for_any_actor() -> None:
     allowing, asked = gate(True)
     run(AgentHarness(["Done."], tool, conversation=conversation, gate=allowing).run(None))
     assert (tool.calls, asked) == ([], [])
+
+
+# -- gates without a signer ------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("S2-18")
+@pytest.mark.parametrize("trusts", [False, True])
+def test_a_gate_without_a_signer_counts_a_recorded_grant_only_if_it_trusts_the_record(
+    trusts: bool,
+) -> None:
+    store = MemoryStore()
+    conversation = store.open(granted(store, OURS).id)
+    assert bool(Gate(trust_record=trusts).session_rules(conversation)) is trusts
+
+
+@pytest.mark.requirement("S2-18")
+@pytest.mark.parametrize("trusts", [False, True])
+def test_a_gate_without_a_signer_acts_on_a_deferred_approval_only_if_it_trusts_the_record(
+    trusts: bool,
+) -> None:
+    tool = write_tool()
+    conversation = MemoryStore().new(
+        [ChatMessage.user("Go."), turn_with_calls(call("c1", "write"))]
+    )
+    decide_later(conversation, "c1", allowed=True, actor="eva")
+    harness = AgentHarness(
+        ["Done."], tool, conversation=conversation, gate=Gate(trust_record=trusts)
+    )
+    run(harness.run(None))
+    assert bool(tool.calls) is trusts
+
+
+def test_a_gate_without_a_signer_counts_the_grants_that_it_records_itself() -> None:
+    """It adds no signature to the log, and no other gate counts these grants."""
+    store, (asking, asked) = MemoryStore(), gate(for_the_session(), None)
+    turns = [turn_with_calls(call("c1", "write")), turn_with_calls(call("c2", "write")), "Done."]
+    harness = AgentHarness(turns, write_tool(), store=store, gate=asking)
+    run(harness.run())
+    assert len(asked) == 1
+    assert (granting_entry(harness.conversation).audit or {}).keys() == {"scope", "grant"}
+    again = store.open(harness.conversation.id)
+    assert len(asking.session_rules(again)) == 1
+    assert Gate().session_rules(again) == ()
+
+
+# -- decisions that the user reviews ---------------------------------------------------------------
+
+
+def decisions_in(conversation: Conversation) -> list[Entry]:
+    return [one for one in conversation.entries() if isinstance(one.payload, Approval)]
+
+
+@pytest.mark.parametrize("verdict", [True, False])
+def test_every_decision_of_an_approver_is_signed(verdict: bool) -> None:
+    asking, _ = gate(verdict)
+    harness = AgentHarness(
+        [turn_with_calls(call("c1", "write")), "Done."], write_tool(), gate=asking
+    )
+    run(harness.run())
+    conversation = harness.conversation
+    ours, theirs = (GrantSigner(conversation.id, sign) for sign in (OURS, seal_with("theirs")))
+    pending, decided = decisions_in(conversation)
+    assert ours.signature_state(pending) is SignatureState.NOT_REQUIRED
+    assert ours.signature_state(decided) is SignatureState.VALID
+    assert theirs.signature_state(decided) is SignatureState.INVALID
+    assert ours.signature_state(replace(decided, audit=None)) is SignatureState.MISSING
+
+
+def test_a_decision_of_a_rule_needs_no_signature() -> None:
+    harness = AgentHarness([turn_with_calls(call("c1", "write")), "Done."], write_tool())
+    run(harness.run())
+    [decided] = decisions_in(harness.conversation)
+    signer = GrantSigner(harness.conversation.id, OURS)
+    assert signer.signature_state(decided) is SignatureState.NOT_REQUIRED
+
+
+def test_a_repeated_denial_is_signed_only_if_it_was_signed_before() -> None:
+    for sign, state in ((OURS, SignatureState.VALID), (None, SignatureState.MISSING)):
+        conversation = MemoryStore().new(
+            [ChatMessage.user("Go."), turn_with_calls(call("c1", "write"))]
+        )
+        decide_later(conversation, "c1", allowed=False, actor="eva", sign_text=sign)
+        allowing, _ = gate(True)
+        run(AgentHarness(["Done."], write_tool(), conversation=conversation, gate=allowing).run())
+        decided = decisions_in(conversation)[-1]
+        assert GrantSigner(conversation.id, OURS).signature_state(decided) is state
+
+
+# -- grants of older versions ----------------------------------------------------------------------
+
+
+def granted_by_older_version(store: MemoryStore) -> Conversation:
+    """Return a session with a grant whose signature covers neither the id nor the time."""
+    conversation = store.new([ChatMessage.user("Go."), turn_with_calls(call("c1", "write"))])
+    pending = conversation.decide("c1", ApprovalStatus.PENDING).payload
+    assert isinstance(pending, Approval)
+    parts = [conversation.id, "c1", pending.arguments_sha256, "approved", "session", "write", None]
+    conversation.decide(
+        "c1",
+        ApprovalStatus.APPROVED,
+        actor="eva",
+        audit={"scope": "session", "grant": "write", "seal": OURS(json.dumps(parts))},
+    )
+    conversation.answer_outstanding()
+    return conversation
+
+
+def notice_codes(harness: AgentHarness) -> list[str]:
+    return [event.code for event in harness.events if isinstance(event, Notice)]
+
+
+def test_grants_of_older_versions_are_dropped_with_one_notice() -> None:
+    store = MemoryStore()
+    session = granted_by_older_version(store).id
+    harness, asked = go_on(store.open(session))
+    assert (len(asked), notice_codes(harness)) == (1, ["grants_outdated"])
+    entry = granting_entry(store.open(session))
+    revoked = [one.payload for one in store.open(session).entries()]
+    assert GrantRevoked(grant="write", target=entry.id) in revoked
+    again, asked = go_on(store.open(session))
+    assert (len(asked), notice_codes(again)) == (1, [])
+
+
+def test_grants_that_were_signed_elsewhere_are_listed_and_stay_in_the_log() -> None:
+    """They may count on the machine of another user of the same store."""
+    store = MemoryStore()
+    session = granted(store, seal_with("theirs")).id
+    harness, _ = go_on(store.open(session))
+    assert notice_codes(harness) == ["grants_unsigned"]
+    theirs, _ = gate(False, seal_with("theirs"))
+    assert len(theirs.session_rules(store.open(session))) == 1

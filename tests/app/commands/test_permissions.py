@@ -47,8 +47,9 @@ def granting(*, is_sealed: bool) -> Callable[[Store], Conversation]:
         conversation.append(ChatMessage.assistant("", [call]))
         audit = build_grant_audit(PermissionRule.parse("bash(git log *)"), GrantScope.SESSION)
         signet = GrantSigner(conversation.id, KeyFileSigner() if is_sealed else lambda _: "forged")
-        sealed = signet.sign_audit(audit, call, ApprovalStatus.APPROVED)
-        conversation.decide("c1", ApprovalStatus.APPROVED, actor=ACTOR, audit=sealed)
+        conversation.decide(
+            "c1", ApprovalStatus.APPROVED, actor=ACTOR, audit=signet.sign_audit(audit)
+        )
         return conversation
 
     return begin

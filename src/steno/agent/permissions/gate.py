@@ -25,6 +25,7 @@ from steno.agent.permissions.grants import (
     GrantSigner,
     Revocations,
     SessionGrants,
+    SignatureState,
     SignText,
     build_access_audit,
     build_grant_audit,
@@ -45,6 +46,7 @@ from steno.agent.permissions.rules import (
 )
 from steno.agent.recorder import RunRecorder
 from steno.agent.results import ResultCode
+from steno.bounded_text import truncate_middle
 from steno.errors import (
     InvalidTool,
     InvalidValue,
@@ -90,6 +92,18 @@ _DEFAULT_DENIAL: Final = (
     "the call needs approval, and no one can approve it now; "
     "do without it, or ask the user to allow it with a rule"
 )
+_OUTDATED_GRANTS: Final = (
+    "grants of this session were dropped, because an older version of steno signed them without "
+    "their time and place; allow them again when you are asked"
+)
+_UNSIGNED_GRANTS: Final = (
+    "grants in this session do not count, because you did not sign them on this machine; allow "
+    "them again when you are asked"
+)
+_MAX_LISTED: Final = 600
+"""The maximum number of characters of the rules in a notice; a log may contain any number."""
+_OWN_ACTOR: Final = "steno"
+"""The actor of the revocations that steno itself records."""
 _LASTING_SCOPES: Final = (GrantScope.PROJECT, GrantScope.USER)
 _DEFERRED_AUDIT: Final = {"deferred": True}
 """The audit of a decision that was made between runs, before the call could begin."""
@@ -171,8 +185,11 @@ class Gate:
     """Decides whether calls may run, by rules, grants and an approver.
 
     Without an approver, calls that need approval are denied. `grants` stores the rules that are
-    granted for longer than a session. With `sign_text`, a grant in the log of a session applies
-    only if its signature is valid; pass it if sessions may come from other people.
+    granted for longer than a session.
+
+    A log may come from other people. So a grant or a deferred approval in the log counts only if it
+    has a valid signature of `sign_text`, or if this gate itself has recorded it. `trust_record`
+    accepts all of them; use it only if no other program can write the logs.
     """
 
     def __init__(
@@ -182,12 +199,18 @@ class Gate:
         *,
         grants: GrantStore | None = None,
         sign_text: SignText | None = None,
+        trust_record: bool = False,
     ) -> None:
         _check_arguments(permissions, approver, grants=grants, sign_text=sign_text)
         self._permissions = permissions or Permissions()
         self._approver = approver
         self._grants = grants
         self._sign_text = sign_text
+        self._trust_record = trust_record
+        self._own_texts: set[str] = set()
+        """See `GrantSigner.own_texts`."""
+        self._reported_grants: set[str] = set()
+        """The ids of the entries whose grants were reported as not valid."""
         self._reported_errors: set[str] = set()
         """The error texts of the grant store that were already reported."""
         self._input_grants: dict[str, list[PermissionRule]] = {}
@@ -213,6 +236,7 @@ class Gate:
         await asyncio.sleep(0)
         conversation = recorder.conversation
         granted = self._read_grants(conversation)
+        self._report_rejected(granted, recorder)
         rules = {"session_rules": granted.rules, "lasting_rules": self._lasting_rules(recorder)}
         with _as_tool_fault():
             policy = self._permissions.decide(tool, call, mode=conversation.mode, **rules)
@@ -234,7 +258,7 @@ class Gate:
         recorder: RunRecorder,
     ) -> GateDecision:
         if (earlier := granted.earlier_decision(call)) is not None:
-            return _repeat_decision(earlier, policy.subjects, recorder)
+            return _repeat_decision(earlier, policy.subjects, recorder, granted.signer)
         if policy.kind is DecisionKind.ALLOW:
             recorder.record_decision(call.id, ApprovalStatus.APPROVED, rule=policy.rule)
             return GateDecision(True, subjects=policy.subjects)
@@ -274,7 +298,8 @@ class Gate:
             access=blocked,
         )
         recorder.emit(ApprovalRequested(request))
-        decision = await _ask_approver(self._approver, request, recorder)
+        signer = self._signer(recorder.conversation)
+        decision = await _ask_approver(self._approver, request, recorder, signer)
         granted = decision.access if decision.allowed else ()
         audit = build_access_audit(granted or blocked)
         status = ApprovalStatus.APPROVED if granted else ApprovalStatus.DENIED
@@ -283,13 +308,12 @@ class Gate:
             grant, scope = self._granted_rule(decision, request, recorder)
             if grant is not None:
                 audit |= build_grant_audit(grant, scope)
-        signer = GrantSigner(recorder.conversation.id, self._sign_text)
         recorder.record_decision(
             call.id,
             status,
             actor=decision.actor,
             reason=decision.reason,
-            audit=signer.sign_audit(audit, call, status),
+            audit=signer.sign_audit(audit),
         )
         if grant is not None:
             self._store_grant(grant, scope, recorder)
@@ -346,7 +370,7 @@ class Gate:
         """
         input_rules = self._input_grants.get(conversation.id, [])
         input_rules[:] = [granted for granted in input_rules if granted != rule]
-        revocations, signer = Revocations(), GrantSigner(conversation.id, self._sign_text)
+        revocations, signer = Revocations(), self._signer(conversation)
         all_grants = SessionGrants(
             revocations.read(conversation), signer=signer, revocations=revocations
         )
@@ -365,10 +389,15 @@ class Gate:
         call = request.call
         recorder.record_decision(call.id, ApprovalStatus.PENDING)
         recorder.emit(ApprovalRequested(request))
-        decision = await _ask_approver(approver, request, recorder)
+        signer = self._signer(recorder.conversation)
+        decision = await _ask_approver(approver, request, recorder, signer)
         if not decision.allowed:
             recorder.record_decision(
-                call.id, ApprovalStatus.DENIED, actor=decision.actor, reason=decision.reason
+                call.id,
+                ApprovalStatus.DENIED,
+                actor=decision.actor,
+                reason=decision.reason,
+                audit=signer.sign_audit({}),
             )
             text = build_denial_text(decision)
             return GateDecision(False, text, code=ResultCode.DENIED_BY_APPROVER)
@@ -378,12 +407,12 @@ class Gate:
         if denial is not None:
             return _record_denial(call, recorder, denial.code, denial.rule, denial.reason)
         grant, scope = self._granted_rule(decision, request, recorder)
-        audit, status = None, ApprovalStatus.APPROVED
-        if grant is not None:
-            signer = GrantSigner(recorder.conversation.id, self._sign_text)
-            audit = signer.sign_audit(build_grant_audit(grant, scope), call, status)
         recorder.record_decision(
-            call.id, status, actor=decision.actor, reason=decision.reason, audit=audit
+            call.id,
+            ApprovalStatus.APPROVED,
+            actor=decision.actor,
+            reason=decision.reason,
+            audit=signer.sign_audit({} if grant is None else build_grant_audit(grant, scope)),
         )
         if grant is not None:
             self._store_grant(grant, scope, recorder)
@@ -445,7 +474,7 @@ class Gate:
         After a rewind, or on another branch, the whole branch is read again. Decisions on other
         branches do not apply, but revocations do. Raises LogError if revocations cannot be read.
         """
-        entries, signer = conversation.entries_view(), GrantSigner(conversation.id, self._sign_text)
+        entries, signer = conversation.entries_view(), self._signer(conversation)
         count, last = self._read_position
         granted = self._session_grants
         if granted.signer != signer:
@@ -459,6 +488,37 @@ class Gate:
         if granted.has_grants:  # without grants, there is nothing to revoke
             granted.revocations.read(conversation)
         return granted
+
+    def _signer(self, conversation: Conversation) -> GrantSigner:
+        return GrantSigner(conversation.id, self._sign_text, self._trust_record, self._own_texts)
+
+    def _report_rejected(self, granted: SessionGrants, recorder: RunRecorder) -> None:
+        """Report the grants of the session that do not count, once.
+
+        Grants that an older version of steno signed are also revoked, so that no later run reports
+        them again. Other grants may count on another machine.
+        """
+        rejected = [one for one in granted.rejected if one[1].id not in self._reported_grants]
+        if not rejected:
+            return
+        outdated = [one for one in rejected if granted.signer.has_outdated_signature(one[1])]
+        self._reported_grants |= {entry.id for _, entry in rejected}
+        for code, reason, grants in (
+            ("grants_outdated", _OUTDATED_GRANTS, outdated),
+            ("grants_unsigned", _UNSIGNED_GRANTS, [one for one in rejected if one not in outdated]),
+        ):
+            rules = {str(rule) for rule, _ in grants if rule not in granted.rules}
+            if rules:
+                listed = truncate_middle(
+                    ", ".join(sorted(rules)), max_head=_MAX_LISTED, max_tail=0, note=" …"
+                )
+                recorder.emit(Notice(NoticeKind.PERMISSION, f"{reason}: {listed}", code))
+        for rule, entry in outdated:
+            recorder.record(
+                GrantRevoked(grant=str(rule), target=entry.id),
+                decision=REVOKED,
+                audit={"actor": _OWN_ACTOR, "scope": str(GrantScope.SESSION)},
+            )
 
 
 def _check_arguments(
@@ -502,14 +562,25 @@ def _record_denial(
 
 
 def _repeat_decision(
-    earlier: Approval, subjects: tuple[Subject, ...], recorder: RunRecorder
+    entry: Entry, subjects: tuple[Subject, ...], recorder: RunRecorder, signer: GrantSigner
 ) -> GateDecision:
     """Record an earlier decision again when the agent acts on it.
 
-    After a crash, the second entry shows that an approved call may have run.
+    After a crash, the second entry shows that an approved call may have run. It is signed only if
+    the earlier decision was signed here.
     """
+    earlier = entry.payload
+    assert isinstance(earlier, Approval)
     actor, rule, reason = earlier.actor, earlier.rule, earlier.reason
-    recorder.record_decision(earlier.call_id, earlier.status, actor=actor, rule=rule, reason=reason)
+    is_signed = signer.signature_state(entry) is SignatureState.VALID
+    recorder.record_decision(
+        earlier.call_id,
+        earlier.status,
+        actor=actor,
+        rule=rule,
+        reason=reason,
+        audit=signer.sign_audit({}) if is_signed else None,
+    )
     if earlier.status is ApprovalStatus.APPROVED:
         return GateDecision(True, subjects=subjects)
     if rule is not None and reason is not None:  # the reason of a rule is the text for the model
@@ -560,7 +631,7 @@ async def _build_approval_request(
 
 
 async def _ask_approver(
-    approver: Approver, request: ApprovalRequest, recorder: RunRecorder
+    approver: Approver, request: ApprovalRequest, recorder: RunRecorder, signer: GrantSigner
 ) -> ApprovalDecision:
     """Ask the approver, and record a denial if the approver raises an exception.
 
@@ -572,7 +643,11 @@ async def _ask_approver(
     except Exception as exc:
         reason = f"the approver failed: {type(exc).__name__}"
         recorder.record_decision(
-            request.call.id, ApprovalStatus.DENIED, actor="approver", reason=reason
+            request.call.id,
+            ApprovalStatus.DENIED,
+            actor="approver",
+            reason=reason,
+            audit=signer.sign_audit({}),
         )
         if isinstance(exc, ToolFailed | ProviderError | ProtocolError):
             raise StenoError(str(exc), place="approver", code="approver_failed") from exc
@@ -593,8 +668,9 @@ def decide_later(
 ) -> Entry:
     """Record a decision about a call that awaits approval; the next run acts on the decision.
 
-    Pass the `sign_text` of the gate that will act on the decision, if it has one. Raises Missing if
-    no call with this id on the active branch awaits a decision.
+    Pass the `sign_text` of the gate that will act on the decision; without it, only a gate with
+    `trust_record` acts on an approval. Raises Missing if no call with this id on the active branch
+    awaits a decision.
     """
     if call_id not in conversation.outstanding:
         raise Missing(
@@ -606,7 +682,7 @@ def decide_later(
         message = "the call is already decided, and may have run"
         raise Missing(message, place="approval", code="already_decided")
     status = ApprovalStatus.APPROVED if allowed else ApprovalStatus.DENIED
-    audit = GrantSigner(conversation.id, sign_text).sign_audit(_DEFERRED_AUDIT, call, status)
+    audit = GrantSigner(conversation.id, sign_text).sign_audit(_DEFERRED_AUDIT)
     return conversation.decide(call_id, status, actor=actor, reason=reason, audit=audit)
 
 

@@ -11,12 +11,14 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
 from hmac import compare_digest
 from typing import Any, Final, NamedTuple, TypeAlias, final
 
 from steno.agent.permissions.rules import PermissionRule
 from steno.errors import InvalidValue, Missing
-from steno.log.conversation import Conversation, arguments_digest
+from steno.log.conversation import BuildAudit, Conversation, arguments_digest
 from steno.log.queries import revoked_grant_of
 from steno.messages.call import AnyToolCall, ToolCall
 from steno.messages.message import AssistantMessage
@@ -35,7 +37,9 @@ REVOKED: Final = "revoked"
 """The `decision` of an entry that revokes a grant."""
 _SIGNATURE_KEY: Final = "seal"
 _ACCESS_KEY: Final = "access"
-_SIGNED_KEYS: Final = ("scope", "grant", "deferred")
+_SIGNATURE_FORMAT: Final = 2
+"""The format of the signed text; the first one covered neither the id nor the time of the entry."""
+_SIGNED_KEYS: Final = frozenset({"scope", "grant", "deferred", _ACCESS_KEY})
 """The members of an audit that extend the effect of a decision; the signature covers them."""
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -112,47 +116,101 @@ def decided_access(entry: Entry) -> tuple[SandboxAccess, ...] | None:
 # -- signatures ------------------------------------------------------------------------------------
 
 
+class SignatureState(StrEnum):
+    """Whether a decision was signed on this machine."""
+
+    VALID = "valid"
+    INVALID = "invalid"
+    """The decision was changed, copied or moved, or it was signed with another key."""
+    MISSING = "missing"
+    NOT_REQUIRED = "none required"
+    """No approver made the decision: a rule did, or it is pending."""
+
+
 @final
 class GrantSigner(NamedTuple):
-    """Signs decisions, and verifies that a decision was signed on this machine.
+    """Signs the decisions of approvers, and verifies that they were signed on this machine.
 
-    A session may come from another person, with every call already approved. Without `sign_text`
-    every decision is accepted, which is safe only if no other program can write the logs.
+    A session may come from another person, with every call already approved. Without `sign_text`,
+    a recorded decision is accepted only if this process recorded it (`own_texts`), or if
+    `trusts_record` is set, which is safe only if no other program can write the logs.
     """
 
     session: str = ""
     sign_text: SignText | None = None
+    trusts_record: bool = False
+    own_texts: set[str] | None = None
+    """The texts of the decisions that this process has recorded without a `sign_text`."""
 
-    def sign_audit(
-        self, audit: Mapping[str, Any], call: AnyToolCall, status: ApprovalStatus
-    ) -> dict[str, Any]:
-        """Return the audit of a decision about a call, signed if there is a `sign_text`."""
-        if self.sign_text is None:
-            return dict(audit)
-        text = self._signed_text(audit, call.id, arguments_digest(call), status)
-        return {**audit, _SIGNATURE_KEY: self.sign_text(text)}
+    def sign_audit(self, audit: Mapping[str, Any]) -> BuildAudit:
+        """Return a function that adds a signature to the audit of a new decision.
+
+        The signature covers the id, the time and the place of the entry, so it is valid only there.
+        """
+        return partial(self._sign_entry, audit)
+
+    def _sign_entry(self, audit: Mapping[str, Any], entry: Entry) -> Mapping[str, Any] | None:
+        if self.sign_text is not None:
+            return {**audit, _SIGNATURE_KEY: self.sign_text(self._signed_text(entry, audit))}
+        if audit and self.own_texts is not None:
+            self.own_texts.add(self._signed_text(entry, audit))
+        return audit or None
 
     def has_valid_signature(self, entry: Entry) -> bool:
-        """Return whether a decision has a valid signature for this session and call.
-
-        Return True without `sign_text`.
-        """
-        if self.sign_text is None:
+        """Return whether a decision may be acted on: it was signed here, or the record is trusted."""
+        if self.trusts_record:
             return True
-        approval, audit = entry.payload, entry.audit
-        if not isinstance(approval, Approval) or audit is None:
+        if self.sign_text is not None:
+            return self.signature_state(entry) is SignatureState.VALID
+        if not isinstance(entry.payload, Approval):
             return False
-        found = audit.get(_SIGNATURE_KEY)
-        if not isinstance(found, str):
+        return self._signed_text(entry, entry.audit or {}) in (self.own_texts or ())
+
+    def signature_state(self, entry: Entry) -> SignatureState:
+        """Return the state of the signature of a decision, which needs a `sign_text` to be valid."""
+        approval, audit = entry.payload, entry.audit or {}
+        if not isinstance(approval, Approval) or approval.status is ApprovalStatus.PENDING:
+            return SignatureState.NOT_REQUIRED
+        if approval.actor is None and _SIGNED_KEYS.isdisjoint(audit):
+            return SignatureState.NOT_REQUIRED
+        if _SIGNATURE_KEY not in audit:
+            return SignatureState.MISSING
+        is_valid = self._is_signature(audit[_SIGNATURE_KEY], self._signed_text(entry, audit))
+        return SignatureState.VALID if is_valid else SignatureState.INVALID
+
+    def has_outdated_signature(self, entry: Entry) -> bool:
+        """Return whether an older version of steno signed a decision on this machine.
+
+        Such a signature covers neither the id nor the time of the entry, so it is not valid.
+        """
+        approval, audit = entry.payload, entry.audit or {}
+        if not isinstance(approval, Approval):
             return False
-        text = self._signed_text(
-            audit, approval.call_id, approval.arguments_sha256, approval.status
-        )
+        subjects = (approval.call_id, approval.arguments_sha256, approval.status)
+        members = [audit.get(name) for name in ("scope", "grant", "deferred")]
+        text = json.dumps([self.session, *subjects, *members], default=repr)
+        return self._is_signature(audit.get(_SIGNATURE_KEY), text)
+
+    def _is_signature(self, found: object, text: str) -> bool:
+        if self.sign_text is None or not isinstance(found, str):
+            return False
         return compare_digest(found.encode(errors="replace"), self.sign_text(text).encode())
 
-    def _signed_text(self, audit: Mapping[str, Any], *subjects: str | None) -> str:
-        members = [audit.get(name) for name in _SIGNED_KEYS]
-        return json.dumps([self.session, *subjects, *members], default=repr)
+    def _signed_text(self, entry: Entry, audit: Mapping[str, Any]) -> str:
+        approval = entry.payload
+        assert isinstance(approval, Approval)
+        time = None if entry.time is None else entry.time.astimezone(UTC).isoformat()
+        place = (self.session, entry.id, entry.parent, time, entry.decision)
+        subject = (approval.call_id, approval.arguments_sha256, approval.status)
+        source = (approval.actor, approval.rule, approval.reason)
+        members = [audit.get(name) for name in sorted(_SIGNED_KEYS)]
+        parts = [_SIGNATURE_FORMAT, *place, *subject, *source, *members]
+        return json.dumps(parts, sort_keys=True, default=_as_plain_json)
+
+
+def _as_plain_json(value: object) -> object:
+    """Return an object of a stored audit as `json` expects it."""
+    return dict(value) if isinstance(value, Mapping) else repr(value)
 
 
 # -- revocations -----------------------------------------------------------------------------------
@@ -250,6 +308,8 @@ class SessionGrants:
         self.revocations: Final = revocations or Revocations()
         self._granted: list[tuple[PermissionRule, Entry]] = []
         """Every grant with its entry, including revoked grants."""
+        self._rejected: list[tuple[PermissionRule, Entry]] = []
+        """Every grant that does not apply for lack of a valid signature."""
         self._decisions: dict[str, Entry] = {}
         """The last decision about each call of the last turn."""
         for entry in entries:
@@ -257,8 +317,8 @@ class SessionGrants:
 
     @property
     def has_grants(self) -> bool:
-        """Whether a rule was ever granted, even if it was revoked."""
-        return bool(self._granted)
+        """Whether the entries contain a grant, even if it was revoked or does not apply."""
+        return bool(self._granted or self._rejected)
 
     @property
     def rules(self) -> tuple[PermissionRule, ...]:
@@ -285,11 +345,17 @@ class SessionGrants:
             and approval.actor is not None
         )
         rule = _parse_grant(audit.get("grant")) if is_decided else None
-        if rule is not None and self.signer.has_valid_signature(entry):
-            self._granted.append((rule, entry))
+        if rule is not None:
+            is_valid = self.signer.has_valid_signature(entry)
+            (self._granted if is_valid else self._rejected).append((rule, entry))
 
-    def earlier_decision(self, call: ToolCall) -> Approval | None:
-        """Return the recorded decision to repeat for a call; None if there is none.
+    @property
+    def rejected(self) -> tuple[tuple[PermissionRule, Entry], ...]:
+        """The rules, with their entries, whose grants lack a valid signature; not revoked ones."""
+        return tuple([one for one in self._rejected if not self.revocations.covers(one[1])])
+
+    def earlier_decision(self, call: ToolCall) -> Entry | None:
+        """Return the entry with the recorded decision to repeat for a call; None if there is none.
 
         Only a denial, or a deferred approval with a valid signature, is repeated.
         """
@@ -300,7 +366,7 @@ class SessionGrants:
             return None
         is_denied = entry.payload.status is ApprovalStatus.DENIED
         is_approved = is_deferred(entry) and self.signer.has_valid_signature(entry)
-        return entry.payload if is_denied or is_approved else None
+        return entry if is_denied or is_approved else None
 
     def _in_force(self) -> list[tuple[PermissionRule, Entry]]:
         return [grant for grant in self._granted if not self.revocations.covers(grant[1])]
