@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 import re
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
-from steno import ChatMessage, ToolCall
+from steno import ChatMessage, Conversation, ToolCall
+from steno.agent.permissions.grants import GrantSigner
+from steno.app.permissions import KeyFileSigner
 from steno.formats import FORMATS
+from steno.log.conversation import BuildAudit
 from steno.messages.content import OWN_FORMAT, Opaque
 from steno.messages.outcome import Outcome
 from steno.records.entry import Approval, ApprovalStatus, Repair
@@ -49,7 +54,7 @@ def test_the_audit_lists_who_decided_what(address: str) -> None:
         "#1  TIME  user",
         "#2  TIME  assistant_action            read, bash",
         "#3  TIME  approval          approved  read        rule readers",
-        "#4  TIME  approval          denied    bash        ada                    rm -r build · no",
+        "#4  TIME  approval          denied    bash        ada                    rm -r build · no · unsigned",
         "#5  TIME  tool_result                 read        runner        ok",
         "#6  TIME  tool_error                  bash                      denied",
     ]
@@ -232,9 +237,9 @@ def test_the_audit_lists_grants_with_their_scope_and_revocations(
             "approved",
             "bash",
             "ada",
-            "pytest -q tests · for the session: bash(pytest *)",
+            "pytest -q tests · for the session: bash(pytest *) · unsigned",
         ],
-        ["approval", "approved", "write", "ada", "src/a.py"],
+        ["approval", "approved", "write", "ada", "src/a.py · unsigned"],
         [
             *("grant_revoked", "revoked", "ada"),
             "bash(pytest *) is no longer allowed for this session",
@@ -246,6 +251,69 @@ def test_on_a_terminal_nothing_of_a_decision_is_cut(address: str) -> None:
     granting(address)
     output = re.sub(r"\x1b\[[\d;]*m", "", on_terminal("audit", "tidy").out)
     assert max(map(len, output.splitlines())) <= 80
-    assert "    pytest -q tests · for the session: bash(pytest *)\n" in output
-    assert "    src/a.py\n" in output
+    assert "    pytest -q tests · for the session: bash(pytest *) · unsigned\n" in output
+    assert "    src/a.py · unsigned\n" in output
     assert "    bash(pytest *) is no longer allowed for this session\n" in output
+
+
+# -- signatures ------------------------------------------------------------------------------
+
+
+def decide_call(conversation: Conversation, id: str, audit: BuildAudit | None) -> None:
+    conversation.append(ChatMessage.assistant("", [ToolCall(id=id, name="write")]))
+    conversation.decide(id, ApprovalStatus.APPROVED, actor="ada", audit=audit)
+    conversation.append(ChatMessage.tool_result(id, "ok"))
+
+
+def signed_session(address: str) -> None:
+    """Store a session whose decisions are signed here, signed elsewhere, unsigned, and by rule."""
+    with open_store(address) as store:
+        conversation = store.new([ChatMessage.user("Go")], id="tidy")
+        ours = GrantSigner("tidy", KeyFileSigner())
+        theirs = GrantSigner("tidy", lambda _: "0" * 64)
+        for number, signer in enumerate((ours, theirs), start=1):
+            decide_call(conversation, f"c{number}", signer.sign_audit({}))
+        decide_call(conversation, "c3", None)
+        conversation.append(ChatMessage.assistant("", [ToolCall(id="c4", name="read")]))
+        conversation.decide("c4", ApprovalStatus.APPROVED, rule="default read")
+
+
+@pytest.mark.requirement("S2-18")
+def test_the_audit_marks_decisions_whose_signature_is_missing_or_invalid(address: str) -> None:
+    signed_session(address)
+    marks = ["signature invalid or from another machine", "unsigned"]
+    listed = rows("--kind", "approval")[1:]
+    found = [[mark for mark in marks if line.endswith(mark)] for line in listed]
+    assert found == [[], [marks[0]], [marks[1]], []]
+    output = run_steno("audit", "tidy", "--json")
+    states = [entry.get("signature") for entry in json.loads(output.out)["entries"]]
+    assert list(filter(None, states)) == ["valid", "invalid", "missing", "none required"]
+
+
+def test_the_signatures_in_the_json_are_not_taken_from_the_log(address: str) -> None:
+    with open_store(address) as store:
+        conversation = store.new([ChatMessage.user("Go")], id="tidy")
+        forged = {"signature": "valid", "steno_derived": ["signature"]}
+        decide_call(conversation, "c1", lambda _: forged)
+    output = run_steno("audit", "tidy", "--json")
+    [state] = [one["signature"] for one in json.loads(output.out)["entries"] if "signature" in one]
+    assert state == "missing"
+
+
+def test_an_import_of_the_json_ignores_the_signatures(address: str) -> None:
+    signed_session(address)
+    output = run_steno("audit", "tidy", "--json").out.encode()
+    with open_store(address) as store:
+        wanted = [
+            replace(record.entry, parent=None) for record in store.records("tidy") if record.entry
+        ]
+    entries = FORMATS["audit"].decode(output).entries
+    assert [replace(entry, parent=None) for entry in entries] == wanted
+
+
+def test_an_audit_creates_no_key(address: str, home: Path) -> None:
+    with open_store(address) as store:
+        conversation = store.new([ChatMessage.user("Go")], id="tidy")
+        decide_call(conversation, "c1", GrantSigner("tidy", lambda _: "0" * 64).sign_audit({}))
+    assert rows("--kind", "approval")[1].endswith("signature invalid or from another machine")
+    assert not list(home.rglob("*.key"))

@@ -454,19 +454,23 @@ def _quote_toml(text: str) -> str:
 class KeyFileSigner:
     """Signs texts for the user of this process (`steno.agent.permissions.grants.SignText`)."""
 
-    def __init__(self, file: Path | None = None) -> None:
+    def __init__(self, file: Path | None = None, *, creates_key: bool = True) -> None:
         """Take the file of the key, by default the user's file.
 
-        The file is read when the first text is signed.
+        The file is read when the first text is signed. If it does not exist and `creates_key` is
+        false, it is not created, and the signatures are valid in this process only.
         """
         self._file = file or _user_file(KEY_FILE_NAME)
+        self._creates_key = creates_key
         self._secret: bytes | None = None
 
     def __call__(self, text: str) -> str:
         """Return the signature of a text."""
         if self._secret is None and self._file is not None:
             with suppress(OSError):
-                self._secret = _read_secret(self._file) or _create_secret(self._file)
+                self._secret = _read_secret(self._file)
+                if self._secret is None and self._creates_key:
+                    self._secret = _create_secret(self._file)
         if self._secret is None:
             self._secret = secrets.token_bytes(_KEY_BYTES)
         return hmac.new(self._secret, text.encode(), sha256).hexdigest()

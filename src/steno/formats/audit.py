@@ -14,7 +14,8 @@ written as a `system_context`.
 
 Every element has a decision. If the entry has none, the decision is derived: from the approval of
 the call, the outcome of the result, or the type of the entry. The execution time and the size of a
-result are derived, too. `audit.steno_derived` names the derived values.
+result are derived, too. `audit.steno_derived` names the derived values. `steno audit --json` adds
+the member `signature` to the element of each decision; an import ignores it.
 
 Reading an export returns equal entries, without the derived values. If these members cannot express
 a payload completely, the payload is added to `audit` under `steno`, in the stored format. If they
@@ -36,6 +37,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import compress
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, assert_never, final
 
 import msgspec
@@ -105,7 +107,7 @@ from steno.messages.message import (
     UserMessage,
 )
 from steno.messages.outcome import Failure, Outcome
-from steno.records.entry import Entry, Payload
+from steno.records.entry import Approval, Entry, Payload
 from steno.records.stored_record import Header
 from steno.values import FORM_KEY, Sendable
 
@@ -132,6 +134,8 @@ _MAX_TYPE_LENGTH: Final = 80
 _INTEGER_LIMIT: Final = 2**53
 """The limit of the integers that every JSON reader reads exactly."""
 _ASSISTANT_KINDS: Final = frozenset({EntryKind.ASSISTANT_TEXT, EntryKind.ASSISTANT_ACTION})
+_SIGNATURE_MEMBER: Final = "signature"
+"""The member of an element with the state of the signature of a decision, which is derived."""
 _ROW_MEMBERS: Final = ("id", "timestamp", "message", "decision", "audit")
 _MESSAGE_MEMBERS: Final[dict[str, frozenset[str]]] = {
     EntryKind.USER: frozenset({"type", "content"}),
@@ -296,6 +300,8 @@ def _read_row(raw: bytes, place: str, missing_id: str | None = None) -> _Row:
     for name in _take_derived_names(audit):
         (recorded if name in _DERIVABLE_MEMBERS else audit).pop(name, None)
     stored = _decode_stored(audit)
+    if isinstance(stored.payload if isinstance(stored, Entry) else stored, Approval):
+        members.pop(_SIGNATURE_MEMBER, None)
     ignored = frozenset[str]() if stored is None else _STORED_KEYS
     plain_audit = {name: value for name, value in audit.items() if name not in ignored}
     return _Row(
@@ -602,11 +608,16 @@ def _restore_original(entry: Entry, rows: Sequence[_WrittenRow]) -> list[bytes] 
 
 
 def encode(
-    header: Header, entries: Sequence[Entry], *, log_entries: Sequence[Entry] | None = None
+    header: Header,
+    entries: Sequence[Entry],
+    *,
+    log_entries: Sequence[Entry] | None = None,
+    signatures: Mapping[str, str] = MappingProxyType({}),
 ) -> ExportedFile:
     """Write the entries of a branch, or a selection of the entries `log_entries`.
 
-    A selection is always an object with `entries`, also if the imported file was not.
+    A selection is always an object with `entries`, also if the imported file was not. `signatures`
+    are the states of the signatures of decisions, by the id of their entry.
     A payload or entry that the plain members cannot express is also added in the stored format.
     """
     entries = [as_version_2(entry) for entry in entries]
@@ -618,6 +629,8 @@ def encode(
     for entry in entries:
         written = _encode_entry(entry, builder, reader)
         reader.add(entry, written)
+        if (signature := signatures.get(entry.id)) is not None:
+            written = [_with_signature(row, signature) for row in written]
         rows += written
     about = (header.about or {}).get(NAME)
     outer_members = restore_members({}, about) or {}
@@ -646,6 +659,14 @@ def _encode_entry(entry: Entry, builder: _RowBuilder, reader: _WrittenRowReader)
     else:
         head = builder.rows(plain)[0]
     return [head.encode({_ENTRY_KEY: encode_entry(entry)}), *tail]
+
+
+def _with_signature(row: bytes, signature: str) -> bytes:
+    """Add the state of a signature to an element.
+
+    It is a member of the element, because the audit data in the log may have the same name.
+    """
+    return write_object(parse_object(row, "row") | {_SIGNATURE_MEMBER: write_json(signature)})
 
 
 @final

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 
+from steno.agent.permissions.grants import GrantSigner, SignatureState
 from steno.app.commands.arguments import SESSION, argument, flag, parse_time, split_words
 from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import Paragraph, Report, ReportPart, Table, bold, code
+from steno.app.permissions import KeyFileSigner
 from steno.app.session_log import SessionLog, describe_log_entry, restore_entry
 from steno.app.session_lookup import UNREADABLE_ERRORS
 from steno.errors import LogError, Missing
@@ -69,6 +71,11 @@ _MAX_REASON_LENGTH: Final = 60
 """The maximal width of a reason; `steno sessions show` prints all of it."""
 _MAX_DETAILS_LENGTH: Final = 200
 """The maximal width of the description of an entry that is not a decision."""
+_SIGNATURE_MARKS: Final = {
+    SignatureState.MISSING: "unsigned",
+    SignatureState.INVALID: "signature invalid or from another machine",
+}
+"""The marks of decisions without a valid signature."""
 _BAD_RECORD_KEYS: Final = ("seq", "entry_id", "problem")
 
 
@@ -117,13 +124,14 @@ def _run_audit(context: CommandContext, options: argparse.Namespace) -> Report:
                 raise
             return Report(parts, _TITLE)
         entries = _select_entries(log, options)
+        signatures = _signature_states(log, entries)
         if options.json:
-            return Report(data=[msgspec.Raw(_encode_entries(store, log, entries))])
+            return Report(data=[msgspec.Raw(_encode_entries(store, log, entries, signatures))])
     if not entries:
         missing = _describe_missing_decision(options.decision, log)
         return Report(parts, _TITLE, f"no entry matches{missing}")
     rows = [_entry_row(entry, log, options.decision) for entry in entries]
-    details = [_describe_details(entry, log, context.headline) for entry in entries]
+    details = [_describe_details(entry, log, context.headline, signatures) for entry in entries]
     return Report([*parts, Table(_COLUMNS, rows, details=(_DETAILS_COLUMN, details))], _TITLE)
 
 
@@ -174,11 +182,28 @@ def _select_entries(log: SessionLog, options: argparse.Namespace) -> Sequence[En
     return [entry for entry in entries if entry_type(entry) in types]
 
 
-def _encode_entries(store: Store, log: SessionLog, entries: Iterable[Entry]) -> bytes:
+def _signature_states(log: SessionLog, entries: Iterable[Entry]) -> dict[str, SignatureState]:
+    """Return the state of the signature of each decision about a call, by the id of its entry."""
+    signer = GrantSigner(log.header.id, KeyFileSigner(creates_key=False))
+    return {
+        entry.id: signer.signature_state(entry)
+        for entry in entries
+        if isinstance(entry.payload, Approval)
+    }
+
+
+def _encode_entries(
+    store: Store,
+    log: SessionLog,
+    entries: Iterable[Entry],
+    signatures: Mapping[str, SignatureState],
+) -> bytes:
     """Encode a selection of the entries of a session, with the content of their blobs."""
     restored = [restore_entry(store, entry)[0] for entry in entries]
     log_entries = list(log.entries.values())
-    return audit_format.encode(log.header, restored, log_entries=log_entries).data
+    return audit_format.encode(
+        log.header, restored, log_entries=log_entries, signatures=signatures
+    ).data
 
 
 def _describe_missing_decision(decision: str | None, log: SessionLog) -> str:
@@ -219,8 +244,10 @@ def _printed_kind(entry: Entry) -> str:
     return ", ".join(entry_kinds(entry))
 
 
-def _describe_details(entry: Entry, log: SessionLog, headline: Headline) -> str:
-    """Return the subject, grant and reason of a decision, or the description of another entry.
+def _describe_details(
+    entry: Entry, log: SessionLog, headline: Headline, signatures: Mapping[str, SignatureState]
+) -> str:
+    """Return the subject, grant, reason and signature of a decision, or describe another entry.
 
     The result is empty for a message, unless the message records a shell command.
     """
@@ -238,6 +265,7 @@ def _describe_details(entry: Entry, log: SessionLog, headline: Headline) -> str:
         "" if call is None else summarize_arguments(call, headline),
         terminal_line(f"for the {scope}: {rule}") if is_grant else "",
         truncate_to_width(terminal_line(payload.reason or ""), _MAX_REASON_LENGTH),
+        _SIGNATURE_MARKS.get(signatures[entry.id], ""),
     )
     return " · ".join(filter(None, parts))
 
