@@ -130,6 +130,7 @@ class AgentSession:
                 on_progress=on_progress,
                 approver=approver,
                 is_interactive=is_interactive,
+                is_folder_chosen=start.is_folder_chosen,
             )
         )
         session = cls(state)

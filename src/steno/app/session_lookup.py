@@ -6,6 +6,7 @@ An unreadable session is skipped and reported at the end, so that other sessions
 from __future__ import annotations
 
 import logging
+import shlex
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -290,6 +291,23 @@ def session_folder(header: Header) -> str | None:
     return folder if isinstance(folder, str) else None
 
 
+def check_folder_is_known(header: Header, *, is_chosen: bool) -> None:
+    """Raise Missing if a session was imported and the user has not chosen a folder for its tools.
+
+    Its file comes from another machine or person, so the folder in which steno happens to run may
+    not be the one that the prompts and calls are about.
+    """
+    if is_chosen or read_import_record(header) is None or session_folder(header) is not None:
+        return
+    name = shlex.quote(terminal_line(header.id))
+    raise Missing(
+        "the session was imported, so it has no folder to work in; choose one with --folder, as in: "
+        f"steno -r {name} --folder .",
+        code="folder_not_chosen",
+        place="session",
+    )
+
+
 class SessionSummary(NamedTuple):
     """The properties of a session that a list of sessions shows."""
 
@@ -407,6 +425,8 @@ class SessionStart(NamedTuple):
     continues: bool = False
     fork: str | None = None
     """The name of a new branch, empty for a generated name; None for no new branch."""
+    is_folder_chosen: bool = False
+    """Whether the user has named `folder`, which an imported session requires."""
 
     @property
     def is_new(self) -> bool:
@@ -419,12 +439,14 @@ def open_session(
 ) -> Conversation:
     """Open an existing session; `on_skipped` receives notices about unreadable sessions.
 
-    Raises Missing if there is no such session, and Damaged if it cannot be read.
+    Raises Missing if there is no such session, or if an imported session needs a folder, and Damaged
+    if it cannot be read.
     """
     if start.resume is None:
         return store.open(_find_last_in_folder(store, start.folder, on_skipped))
     session = find_session(store, start.resume)
     with explain_damage(session):
+        check_folder_is_known(store.header(session), is_chosen=start.is_folder_chosen)
         return store.open(session)
 
 

@@ -36,7 +36,7 @@ from steno.app.folders import UNKNOWN_USER, display_folder, user_name
 from steno.app.mcp import MAX_SERVER_WAIT_S, McpOptions, McpStartup, set_up_servers
 from steno.app.models import choose_model
 from steno.app.session_edit import begin_session, set_mode
-from steno.app.session_lookup import session_folder
+from steno.app.session_lookup import check_folder_is_known, session_folder
 from steno.app.settings import LoadedSettings
 from steno.app.usage_totals import UsageTotals
 from steno.context import estimate_tokens
@@ -139,6 +139,8 @@ class SessionConfig(NamedTuple):
 
     If not, and if there is no `approver`, calls that need approval are denied.
     """
+    is_folder_chosen: bool = False
+    """Whether the user has named `folder`, which an imported session requires."""
 
 
 class ResumableSession(NamedTuple):
@@ -389,9 +391,11 @@ class SessionState:
     def read_session(self, conversation: Conversation) -> ResumableSession:
         """Read a stored session without changing the open session.
 
-        This method may be called in any thread.
+        This method may be called in any thread. Raises Missing if the session was imported and the
+        user has not chosen a folder.
         """
         header, entries = self.store.header(conversation.id), conversation.entries_view()
+        check_folder_is_known(header, is_chosen=self.config.is_folder_chosen)
         title = header.title or derive_title(islice(entries, TITLE_SEARCH_ENTRIES))
         folder, start_folder = str(self.config.folder), session_folder(header)
         notices: list[SetupNotice] = []

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from enum import IntEnum
 from typing import Any, Final, NamedTuple, NoReturn, Protocol, final
 
-from steno.app.commands.arguments import Argument, CommandParser, OneOf, add_arguments, argument
+from steno.app.commands.arguments import (
+    Argument,
+    CommandParser,
+    OneOf,
+    UsageError,
+    add_arguments,
+    argument,
+)
 from steno.bounded_text import truncate_middle
 from steno.render.output import STDOUT, report_write_errors
+from steno.render.terminal_text import terminal_line
 
 
 @final
@@ -102,6 +111,29 @@ STORE: Final = argument(
     help=f"the session store: {STORE_ADDRESSES} (default: $STENO_STORE, the setting `store`, "
     "or sqlite:~/.local/share/steno/steno.db)",
 )
+
+
+FOLDER: Final = argument(
+    "--folder",
+    metavar="FOLDER",
+    help="work in this folder instead of the working directory; an imported session requires it",
+)
+
+
+def enter_folder(folder: str | None) -> None:
+    """Change the working directory, unless `folder` is None.
+
+    Raises UsageError if the folder does not exist or may not be entered.
+    """
+    if folder is None:
+        return
+    try:
+        os.chdir(folder)
+    except (OSError, ValueError) as exc:  # ValueError: a NUL character
+        reason = (exc.strerror if isinstance(exc, OSError) else None) or "not a path"
+        raise UsageError(
+            f"{terminal_line(folder)}: {reason}", code="folder_missing", place="--folder"
+        ) from None
 
 
 class GroupCommand(NamedTuple):

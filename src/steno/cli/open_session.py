@@ -34,7 +34,11 @@ def open_session_from_options(
     flags: dict[str, Any] = {name: getattr(options, name) for name in _SETTING_OPTIONS}
     flags["store"] = getattr(options, "store", None)
     start = SessionStart(
-        working_folder(), resume=options.resume, continues=options.continues, fork=options.fork
+        working_folder(),
+        resume=options.resume,
+        continues=options.continues,
+        fork=options.fork,
+        is_folder_chosen=options.folder is not None,
     )
     return AgentSession.open(
         load_settings(flags=flags),

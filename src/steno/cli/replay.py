@@ -18,9 +18,16 @@ from steno.app.compose import open_environment
 from steno.app.folders import working_folder
 from steno.app.models import choose_model
 from steno.app.session_log import SessionLog, summarize_entry
-from steno.app.session_lookup import explain_damage
+from steno.app.session_lookup import check_folder_is_known, explain_damage
 from steno.app.settings import LoadedSettings, load_settings
-from steno.cli.arguments import STORE, ExitStatus, Subparsers, exit_status_for
+from steno.cli.arguments import (
+    FOLDER,
+    STORE,
+    ExitStatus,
+    Subparsers,
+    enter_folder,
+    exit_status_for,
+)
 from steno.cli.report_command import print_report
 from steno.cli.store_options import find_named_session, open_existing_store, read_named_log
 from steno.errors import Missing
@@ -76,6 +83,7 @@ _MODEL_OPTIONS: Final = (
         help="deny calls that match this rule; overrides --allow; repeatable",
     ),
     flag("--yes", help="allow calls that need approval"),
+    FOLDER,
     flag("-q", "--quiet", help="on stderr, print only errors"),
 )
 
@@ -100,8 +108,10 @@ def add_commands(commands: Subparsers) -> None:
 def _run_replay(options: argparse.Namespace) -> int:
     if options.model is not None:
         return rerun_session(options)
-    if options.allow or options.deny or options.yes:
-        options.parser.error("--allow, --deny and --yes need --model; without it, no tool runs")
+    if options.allow or options.deny or options.yes or options.folder is not None:
+        options.parser.error(
+            "--allow, --deny, --yes and --folder need --model; without it, no tool runs"
+        )
     with open_existing_store(options) as store:
         log = read_named_log(store, options.session)
     branch = log.active if options.branch is None else options.branch
@@ -195,6 +205,7 @@ def _entry_pieces(entry: Entry, log: SessionLog) -> tuple[tuple[str, str], str]:
 
 def rerun_session(options: argparse.Namespace) -> int:
     """Run a session on another model, print the comparison, and return the exit status."""
+    enter_folder(options.folder)
     flags = {name: getattr(options, name) for name in ("model", "allow", "deny")}
     loaded = load_settings(flags=flags)
     for notice in () if options.quiet else loaded.notices:
@@ -218,6 +229,7 @@ async def _compare_models(
     options: argparse.Namespace, loaded: LoadedSettings, store: Store, session: str
 ) -> ModelComparison:
     folder = working_folder()
+    check_folder_is_known(store.header(session), is_chosen=options.folder is not None)
     conversation = store.open(session)
     if options.branch is not None and options.branch not in conversation.branches:
         known = ", ".join(map(terminal_line, conversation.branches))

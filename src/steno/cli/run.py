@@ -26,7 +26,7 @@ from steno.app.commands.arguments import (
     positive_int,
 )
 from steno.app.folders import config_folder, home_folder
-from steno.cli.arguments import STORE, Subparsers
+from steno.cli.arguments import FOLDER, STORE, Subparsers, enter_folder
 from steno.cli.command_table import (
     load_full_screen,
     load_headless,
@@ -142,7 +142,7 @@ def _add_session_options(run: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with -c or -r: send the last prompt again, for example after an error",
     )
-    add_arguments(run, [STORE])
+    add_arguments(run, [FOLDER, STORE])
 
 
 def _add_model_options(run: argparse.ArgumentParser) -> None:
@@ -221,6 +221,7 @@ def _add_permission_options(run: argparse.ArgumentParser) -> None:
 
 def _run_command(options: argparse.Namespace) -> int:
     _check_session_options(options)
+    enter_folder(options.folder)
     if is_interactive(options):
         return run_interactive(options)
     return load_headless()(options)
