@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from steno.app.settings import LoadedSettings, load_settings
+from steno.app.trust_review import open_trust_file, review_project
 
 EVERY_SETTING = """
 model = "lab/large"
@@ -58,6 +59,7 @@ class ConfigFolders:
     """A home and a project, each with nothing in it."""
 
     def __init__(self, folder: Path) -> None:
+        self._trusts = False
         self.home = folder / "home"
         self.project = folder / "project"
         self.work = self.project / "src" / "deep"
@@ -76,9 +78,18 @@ class ConfigFolders:
     ) -> LoadedSettings:
         self.user_file.write_text(user)
         self.project_file.write_text(project)
-        return load_settings(
-            self.work, flags=flags, environ={"HOME": str(self.home), **(environ or {})}
-        )
+        variables = {"HOME": str(self.home), **(environ or {})}
+        if self._trusts:
+            trust_project(self.work, variables)
+        return load_settings(self.work, flags=flags, environ=variables)
 
     def trusting(self, user: str = "") -> str:
-        return f"trusted_projects = [{json.dumps(str(self.project))}]\n{user}"
+        """Trust the project with each `load`, as its files are then; return the user's settings."""
+        self._trusts = True
+        return user
+
+
+def trust_project(folder: Path, environ: Mapping[str, str] | None = None) -> None:
+    """Trust the configuration of a project as it is now, as `steno trust --yes` does."""
+    review = review_project(folder, environ)
+    open_trust_file(environ).trust(review.project, review.found)

@@ -193,8 +193,8 @@ def answered(folder: Path, typed: str) -> dict[str, Suggestion]:
 def test_resources_of_servers_are_offered_by_the_name_of_the_server(
     project: Path, home: Path
 ) -> None:
-    write_settings(home, trust_settings(project))
     write_servers(project / ".mcp.json", everything_spec(), time_spec())
+    write_settings(home, trust_settings(project))
     found = answered(project, "@everything:demo://resource/")
     assert "@everything:demo://resource/static/document/features.md" in found
     template = found["@everything:demo://resource/dynamic/text/"]
@@ -203,8 +203,8 @@ def test_resources_of_servers_are_offered_by_the_name_of_the_server(
 
 
 def test_prompts_of_servers_are_offered_with_what_they_need(project: Path, home: Path) -> None:
-    write_settings(home, trust_settings(project))
     write_servers(project / ".mcp.json", everything_spec())
+    write_settings(home, trust_settings(project))
     found = answered(project, "/everything:")
     assert found["/everything:args-prompt"].expects_more
     assert found["/everything:args-prompt"].description.startswith("city=… [state=…] · ")
@@ -214,12 +214,12 @@ def test_prompts_of_servers_are_offered_with_what_they_need(project: Path, home:
 
 
 def test_a_server_that_fails_takes_nothing_from_the_others(project: Path, home: Path) -> None:
-    write_settings(home, trust_settings(project))
     dead = own_spec(name="dead")
     write_servers(project / ".mcp.json", everything_spec())
     text = (project / ".mcp.json").read_text()
     broken = f'{{"mcpServers": {{"dead": {{"command": "{dead.command}", "args": ["-c", ""]}}, '
     (project / ".mcp.json").write_text(text.replace('{"mcpServers": {', broken))
+    write_settings(home, trust_settings(project))
     assert "/everything:simple-prompt" in answered(project, "/")
 
 

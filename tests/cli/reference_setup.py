@@ -13,6 +13,7 @@ from typing import Any
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.records.entry import Resolution
 from steno.store import open_store
+from tests.app.config_files import trust_project
 from tests.app.scripted_vendor import PATIENCE_S, ScriptedVendor
 from tests.cli.program import ProgramOutput, run_steno
 
@@ -77,8 +78,9 @@ def write_servers(file: Path, *specs: McpServerSpec) -> None:
 
 
 def trust_settings(project: Path) -> str:
-    """Return settings that trust a project."""
-    return f"trusted_projects = [{json.dumps(str(project))}]\n"
+    """Trust the configuration of a project as it is now; return settings for it, which are empty."""
+    trust_project(project)
+    return ""
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from steno.app.trust import TRUST_COMMAND
 from steno.providers import CATALOG
 from steno.store import open_store
 from tests.app.project_setup import make_project, write_settings
@@ -180,16 +181,32 @@ def test_mcp_servers_are_listed_and_none_is_started(
     assert found["mcp poor"][0] == "missing"
     assert "needs the variable NOT_THERE_AT_ALL" in found["mcp poor"][1]
     assert found["mcp theirs"] == ("missing", f"not trusted ({project / '.mcp.json'})")
-    assert "if you trust this project" in found["mcp servers"][1]
+    assert TRUST_COMMAND in found["mcp servers"][1]
+    assert found["trust"][0] == "missing"
+    assert found["trust"][1].startswith("theirs: ")
     assert not marker.exists()
 
 
-def test_servers_that_make_no_sense_are_broken(home: Path, project: Path, no_servers: str) -> None:
+def test_servers_of_a_project_that_make_no_sense_are_missing(
+    home: Path, project: Path, no_servers: str
+) -> None:
     (project / ".mcp.json").write_text("{")
-    write_settings(home, f"trusted_projects = [{json.dumps(str(project))}]\n{no_servers}")
+    write_settings(home, no_servers)
     output = run_steno("doctor", "--json")
-    assert output.status == 1
-    assert findings(output)["mcp servers"][0] == "broken"
+    assert output.status == 0
+    assert findings(output)["mcp servers"][0] == "missing"
+
+
+def test_the_trust_in_a_project_is_checked(home: Path, project: Path, no_servers: str) -> None:
+    write_settings(home, no_servers)
+    assert findings(run_steno("doctor", "--json"))["trust"][0] == "ok"
+    (project / ".steno").mkdir()
+    (project / ".steno" / "config.toml").write_text("network = true\n")
+    assert findings(run_steno("doctor", "--json"))["trust"][0] == "missing"
+    assert run_steno("trust", "--yes").status == 0
+    assert findings(run_steno("doctor", "--json"))["trust"] == ("ok", f"{project}: trusted")
+    (home / ".config" / "steno" / "trust.toml").write_text("?")
+    assert findings(run_steno("doctor", "--json"))["trust"][0] == "broken"
 
 
 @pytest.mark.parametrize(

@@ -281,8 +281,8 @@ def test_an_error_in_untrusted_settings_does_not_block_reading_commands(project:
         assert " max_turns?" in output.err.splitlines()[0]
     assert run_steno("explain", session).status == 0
     output = run_steno("-p", "list files", *OFFLINE)
-    assert (output.status, output.code) == (1, "setting_unknown")
-    assert output.place == f"{file}: max_turn"
+    assert output.status == 0
+    assert f"steno: {file}: max_turn: " in output.err
 
 
 def test_a_slip_in_one_s_own_settings_is_an_error_everywhere(home: Path) -> None:

@@ -17,6 +17,8 @@ from steno.store import MemoryStore
 from tests.app.project_setup import OFFLINE, make_project
 from tests.cli.program import run_steno
 
+HERE = ("--folder", ".")
+
 
 def _sent(file: Path, conversation: Conversation) -> str:
     document = Document(id=conversation.id, entries=tuple(conversation.entries()))
@@ -36,7 +38,9 @@ def test_a_yes_that_came_with_a_session_runs_nothing(
     conversation = _begun("touch ran")
     decide_later(conversation, "c1", allowed=True, actor="you")
     assert run_steno("sessions", "import", _sent(tmp_path / "sent.json", conversation)).status == 0
-    assert "note.txt" in run_steno("-p", "list the files", "-r", conversation.id, *OFFLINE).out
+    assert (
+        "note.txt" in run_steno("-p", "list the files", "-r", conversation.id, *HERE, *OFFLINE).out
+    )
     assert not (project / "ran").exists()
 
 
@@ -50,6 +54,6 @@ def test_a_grant_that_came_with_a_session_allows_nothing(
     conversation.append(ToolResult.error("c1", "no"))
     conversation.append(ChatMessage.assistant("Done."))
     assert run_steno("sessions", "import", _sent(tmp_path / "sent.json", conversation)).status == 0
-    output = run_steno("-p", "run `touch ran`", "-r", conversation.id, *OFFLINE)
+    output = run_steno("-p", "run `touch ran`", "-r", conversation.id, *HERE, *OFFLINE)
     assert "permission denied" in output.out
     assert not (project / "ran").exists()

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from steno.app.trust import TRUST_COMMAND
 from steno.inputs.mcp.server_spec import McpServerSpec
+from tests.app.config_files import trust_project
 from tests.app.project_setup import make_project, write_settings
 from tests.cli.program import COMMAND, ProgramOutput, on_terminal, run_steno
 from tests.inputs.mcp.real_servers import everything_spec, git_spec, time_spec
@@ -41,8 +43,9 @@ def write(project: Path, **rows: Any) -> Path:
 
 
 def trust(home: Path, project: Path, text: str = "") -> None:
-    """Let the user's settings be these, and trust the project."""
-    write_settings(home, f"trusted_projects = [{json.dumps(str(project))}]\n{text}")
+    """Let the user's settings be these, and trust the project as it is now."""
+    write_settings(home, text)
+    trust_project(project)
 
 
 @pytest.fixture
@@ -130,7 +133,7 @@ def test_servers_of_an_untrusted_project_are_listed_and_never_started(
     assert [line["state"] for line in lines(output)] == ["not trusted"]
     [notice] = output.err.splitlines()
     assert "evil" in notice
-    assert "trusted_projects" in notice
+    assert TRUST_COMMAND in notice
     for command in (["tools", "evil"], ["call", "evil", "x"], ["read", "evil", "x:y"]):
         output = run_steno("mcp", *command)
         assert (output.status, output.code) == (1, "server_misconfigured")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from steno.app.trust import TRUST_COMMAND
 from steno.inputs.mcp.server_spec import McpServerSpec
 from steno.messages.message import ToolResultMessage, UserMessage
 from steno.messages.outcome import Outcome
@@ -96,7 +97,7 @@ def test_servers_of_an_untrusted_project_are_reported_and_not_started(
     assert offered(model) == set()
     [note] = [line for line in output.err.splitlines() if "evil" in line]
     assert note.startswith(f"steno: {project}/.mcp.json: ")
-    assert "trusted_projects" in note
+    assert TRUST_COMMAND in note
     assert not marker.exists()
 
 

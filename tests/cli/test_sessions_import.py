@@ -770,7 +770,9 @@ def test_an_imported_session_that_was_continued_is_the_last_one(address: str) ->
     run_steno("sessions", "import", "-", data=FUTURE)
     run_steno("sessions", "import", "-", data=CHAT)
     assert last_session() != "future"
-    assert run_steno("-r", "future", "-p", "hello", "--model", "offline").status == 0
+    assert (
+        run_steno("-r", "future", "-p", "hello", "--folder", ".", "--model", "offline").status == 0
+    )
     assert last_session() == "future"
     imported = run_steno("sessions", "import", "-", data=ROWS).out.strip()
     assert last_session() == imported

@@ -1,8 +1,8 @@
 """The MCP servers of a session: their configuration, status and start in the background.
 
 Servers are configured in the settings, in `.mcp.json`, and in files that the user names. The
-servers of an untrusted project are listed but not started. In an untrusted project, the user's own
-servers are started in the home folder unless they have a `cwd`, because most programs load
+servers of a project that the user has not trusted, or that have changed since, are listed but not
+started. In a project that is not trusted, the user's own servers are started in the home folder unless they have a `cwd`, because most programs load
 settings, and some load code, from their working directory.
 
 A separate task lists the tools of each server. In an interactive session, a slow server delays the
@@ -17,7 +17,7 @@ import asyncio
 import logging
 import os
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, final
 
@@ -26,6 +26,13 @@ from msgspec.structs import replace
 
 from steno.app.folders import home_folder, working_folder
 from steno.app.settings import LoadedSettings, Settings, read_config_file
+from steno.app.trust import (
+    TRUST_CHANGED,
+    TRUST_COMMAND,
+    TrustState,
+    server_digest,
+    trust_advice,
+)
 from steno.errors import InvalidValue
 from steno.inputs.mcp.connection import McpConnection, McpServers
 from steno.inputs.mcp.prompts import McpPrompt
@@ -53,8 +60,6 @@ MAX_SERVER_WAIT_S: Final = 10.0
 """The maximum time that a prompt waits after the wait is reported; most servers need less."""
 MCP_FILE_NAME: Final = ".mcp.json"
 """The file in a project that configures MCP servers; other programs read it too."""
-NOT_TRUSTED: Final = "not trusted"
-"""The `problem` that is set for a server of an untrusted project."""
 _CONFIGURED: Final = "configured"
 """The state of a server that can be started; it is not known whether the server responds."""
 _SERVERS_KEY: Final = "mcpServers"
@@ -73,6 +78,10 @@ class ConfiguredServers(NamedTuple):
     specs: tuple[McpServerSpec, ...]
     """The servers, sorted by name; `problem` is set for each server that cannot be used."""
     notices: tuple[SetupNotice, ...]
+    project_rows: Mapping[str, object] = {}
+    """The valid servers of the project's `.mcp.json`, as in the file."""
+    project_digests: Mapping[str, str] = {}
+    """The digests of all servers of the project; those in its settings take precedence."""
 
 
 def find_servers(
@@ -82,7 +91,7 @@ def find_servers(
 
     `files` have the format of `.mcp.json` and are trusted, because the user named them. They take
     precedence over the settings, and the settings over the project's file. Raises InvalidValue if
-    one of `files` is invalid, or if the file of a trusted project cannot be read or parsed.
+    one of `files` is invalid; invalid servers of the project are ignored with a notice.
     """
     fallback_cwd = None if loaded.trusts_project else home_folder(environ) or Path("/")
     collector = _ServerCollector(environ)
@@ -97,7 +106,29 @@ def find_servers(
         for spec in specs
         if spec.notice
     ]
-    return ConfiguredServers(specs, (*collector.notices, *spec_notices))
+    notices = (*collector.notices, *_describe_untrusted(specs), *spec_notices)
+    return ConfiguredServers(
+        specs,
+        notices,
+        project_rows=collector.project_rows,
+        project_digests={**collector.project_digests, **loaded.project_settings.server_digests},
+    )
+
+
+def _describe_untrusted(specs: Iterable[McpServerSpec]) -> Iterator[SetupNotice]:
+    """Yield a notice about the servers of each file that are not started for lack of trust."""
+    names_by_problem: dict[tuple[str, str], list[str]] = {}
+    for spec in specs:
+        if not spec.is_trusted and not spec.disabled:
+            names_by_problem.setdefault((spec.origin, spec.problem), []).append(spec.name)
+    for (origin, problem), found in names_by_problem.items():
+        names = truncate_to_width(", ".join(sorted(found)), _MAX_LIST_LENGTH)
+        if problem == TRUST_CHANGED:
+            advice = f"they changed since you trusted them; review them with `{TRUST_COMMAND}`"
+            yield SetupNotice("trust_changed", f"{origin}: servers not started: {names}; {advice}")
+        else:
+            text = f"{origin}: servers not started: {names}; {trust_advice(TrustState.UNKNOWN)}"
+            yield SetupNotice("not_trusted", text)
 
 
 @final
@@ -107,6 +138,8 @@ class _ServerCollector:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.specs: dict[str, McpServerSpec] = {}
         self.notices: list[SetupNotice] = []
+        self.project_rows: dict[str, object] = {}
+        self.project_digests: dict[str, str] = {}
         self._environ = environ
 
     def add(self, specs: Mapping[str, McpServerSpec], *, fallback_cwd: Path | None = None) -> None:
@@ -114,12 +147,16 @@ class _ServerCollector:
         for name, configured in specs.items():
             spec = replace(configured, cwd=configured.cwd or fallback_cwd)
             existing = self.specs.setdefault(name, spec)
-            if existing is not spec and not existing.disabled:
-                text = (
-                    f"{spec.origin}: {name}: this server is ignored; {existing.origin} has a server "
-                    "with the same name"
-                )
-                self.notices.append(SetupNotice("server_overridden", text))
+            if existing is not spec:
+                self._report_overridden(spec, existing)
+
+    def _report_overridden(self, spec: McpServerSpec, existing: McpServerSpec) -> None:
+        if not existing.disabled:
+            text = (
+                f"{spec.origin}: {spec.name}: this server is ignored; {existing.origin} has a "
+                "server with the same name"
+            )
+            self.notices.append(SetupNotice("server_overridden", text))
 
     def add_named_file(self, file: Path, *, fallback_cwd: Path | None) -> None:
         table = _read_servers_table(file, inside=None)
@@ -133,40 +170,33 @@ class _ServerCollector:
         file = loaded.project / MCP_FILE_NAME
         try:
             table = _read_servers_table(file, inside=loaded.project) or {}
-        except InvalidValue as exc:
-            if loaded.trusts_project:
-                raise InvalidValue(
-                    f"{exc.message}; use --no-mcp to start without MCP servers",
-                    code=exc.code,
-                    place=exc.place,
-                ) from None
-            # An error in an untrusted project does not prevent the user from starting steno.
-            self.notices.append(SetupNotice(exc.code, str(exc)))
+        except InvalidValue as exc:  # a project must not prevent the user from starting steno
+            self.notices.append(SetupNotice(exc.code, f"{exc}; the file is ignored"))
             return
-        if loaded.trusts_project:
-            self.add(self._read_valid_specs(table, file, self._environ))
-            return
-        # Variables are not expanded, because an untrusted project must not read the environment.
-        untrusted = self._read_valid_specs(table, file, {})
-        unused: list[str] = []
-        for name, configured in untrusted.items():
-            spec = replace(configured, problem=NOT_TRUSTED, is_trusted=False, notice="")
-            if self.specs.setdefault(name, spec) is spec and not spec.disabled:
-                unused.append(name)
-        if unused:
-            names = truncate_to_width(", ".join(sorted(unused)), _MAX_LIST_LENGTH)
-            text = f"{file}: servers not started: {names}; {loaded.trust_advice}"
-            self.notices.append(SetupNotice("not_trusted", text))
+        for name, (expanded, unexpanded) in self._read_valid_specs(table, file).items():
+            digest = server_digest(expanded, table[name])
+            spec = loaded.trust.apply(expanded, unexpanded, digest)
+            self.project_rows[name], self.project_digests[name] = table[name], digest
+            existing = self.specs.setdefault(name, spec)
+            if existing is not spec and loaded.trusts_project:
+                self._report_overridden(spec, existing)
 
     def _read_valid_specs(
-        self, table: Mapping[str, Any], file: Path, environ: Mapping[str, str]
-    ) -> dict[str, McpServerSpec]:
-        """Return the valid servers of a project, and add notices about the invalid servers."""
-        specs: dict[str, McpServerSpec] = {}
+        self, table: Mapping[str, Any], file: Path
+    ) -> dict[str, tuple[McpServerSpec, McpServerSpec]]:
+        """Return the valid servers of a project, with variables expanded and not expanded.
+
+        Add notices about the invalid servers.
+        """
+        specs: dict[str, tuple[McpServerSpec, McpServerSpec]] = {}
         rejected: list[SetupNotice] = []
         for name, row in table.items():
             try:
-                specs |= _read_specs_from({name: row}, file, environ=environ, base=file.parent)
+                expanded, unexpanded = (
+                    _read_specs_from({name: row}, file, environ=environ, base=file.parent)
+                    for environ in (self._environ, {})
+                )
+                specs[name] = (expanded[name], unexpanded[name])
             except InvalidValue as exc:
                 short = truncate_to_width(terminal_line(name), _MAX_NAME_LENGTH)
                 rejected.append(SetupNotice(exc.code, f"{exc}; server {short} is skipped"))

@@ -13,12 +13,10 @@ from __future__ import annotations
 
 import hmac
 import os
-import re
 import secrets
-import time
 import tomllib
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from hashlib import sha256
 from itertools import takewhile
 from pathlib import Path
@@ -36,9 +34,9 @@ from steno.agent.permissions.rules import (
 )
 from steno.agent.permissions.subjects import normalize_subjects
 from steno.agent.results import ResultCode
-from steno.app.folders import config_folder, home_folder
-from steno.errors import InvalidDocument, InvalidValue, Unavailable
-from steno.invisible import is_visible
+from steno.app.folders import home_folder
+from steno.app.user_file import UserFile, quote_toml, unknown_home, user_file
+from steno.errors import InvalidDocument, InvalidValue
 from steno.log.queries import result_code
 from steno.messages.call import (
     BUILTIN_TOOL_NAMES,
@@ -47,7 +45,7 @@ from steno.messages.call import (
 )
 from steno.ports import GrantScope, Tool
 from steno.regular_file import open_regular_file
-from steno.store.atomic_files import make_folder, open_draft, open_locked, translate_os_errors
+from steno.store.atomic_files import make_folder, open_draft
 from steno.suggest import suggest_name
 from steno.tools.shell.domain_rules import NETWORK_RULE_NAME, DomainRule
 from steno.values import is_utf8_text
@@ -65,8 +63,6 @@ _FILE_HEADING: Final = """\
 """
 _FILE_VERSION: Final = 2
 """The version of the file. In files without a version, `*` in a command matched any text."""
-_LOCK_TIMEOUT_S: Final = 10.0
-_WRITABLE_BY_OTHERS: Final = 0o022
 KEY_FILE_NAME: Final = "seal.key"
 _KEY_BYTES: Final = 32
 _ACCESSIBLE_TO_OTHERS: Final = 0o077
@@ -213,14 +209,11 @@ class GrantsFile:
         """
         self.folder: Final = os.path.realpath(folder)
         """The folder of the project; paths in its rules are relative to it."""
-        file = file or _user_file(GRANTS_FILE_NAME)
+        file = file or user_file(GRANTS_FILE_NAME)
         if file is None:
-            raise InvalidValue(
-                "the home folder is unknown; set HOME or XDG_CONFIG_HOME",
-                code="home_unknown",
-                place="grants",
-            )
-        self.file: Final = Path(os.path.realpath(file))
+            raise unknown_home("grants")
+        self._user_file: Final = UserFile(file)
+        self.file: Final = self._user_file.path
 
     def rules(self) -> tuple[str, ...]:
         """Return the rules of the project and of the user. Raises the same errors as `read`."""
@@ -243,11 +236,11 @@ class GrantsFile:
         """
         if self.read().version == _FILE_VERSION:
             return ()
-        with self._locked_for_writing():
+        with self._user_file.locked_for_writing():
             stored = self.read()
             if stored.version == _FILE_VERSION:  # another process was faster
                 return ()
-            self._write(stored)
+            self._user_file.write(format_grants(stored))
         tables = (stored.user, *stored.projects.values())
         return tuple(dict.fromkeys([rule for table in tables for rule in table.unconfirmed]))
 
@@ -257,20 +250,8 @@ class GrantsFile:
         Raises InvalidDocument if the file is invalid, and Unavailable if it cannot be read or
         another user can write to it.
         """
-        with translate_os_errors(str(self.file)):
-            try:
-                with open_regular_file(self.file) as stream:
-                    status, data = os.fstat(stream.fileno()), stream.read()
-            except FileNotFoundError:
-                return StoredGrants()
-        if status.st_uid not in (0, os.geteuid()) or status.st_mode & _WRITABLE_BY_OTHERS:
-            raise Unavailable(
-                "another user owns this file or can write to it, so it is ignored; check its "
-                "content, then run chown and chmod 600",
-                code="file_writable_by_others",
-                place=str(self.file),
-            )
-        return parse_grants(data, str(self.file))
+        data = self._user_file.read()
+        return StoredGrants() if data is None else parse_grants(data, str(self.file))
 
     def add(self, rule: str, scope: GrantScope) -> None:
         """Store or confirm a rule, which allows calls from now on.
@@ -279,17 +260,17 @@ class GrantsFile:
         invalid, and Unavailable if it cannot be read or written.
         """
         text, project = str(PermissionRule.parse(rule)), self._project(scope)
-        with self._locked_for_writing():
+        with self._user_file.locked_for_writing():
             stored = self.read()
             table = stored.table_for(project)
             unconfirmed = [each for each in table.unconfirmed if each != text]
             changed = GrantTable((*table.allow, text), tuple(unconfirmed))
-            self._write(stored.with_table(project, changed))
+            self._user_file.write(format_grants(stored.with_table(project, changed)))
 
     def revoke(self, rule: str, scope: GrantScope) -> bool:
         """Remove a rule; return whether it was stored. Raises the same errors as `add`."""
         project = self._project(scope)
-        with self._locked_for_writing():
+        with self._user_file.locked_for_writing():
             stored = self.read()
             table = stored.table_for(project)
             remaining = GrantTable(
@@ -297,7 +278,7 @@ class GrantsFile:
             )
             if remaining == table:
                 return False
-            self._write(stored.with_table(project, remaining))
+            self._user_file.write(format_grants(stored.with_table(project, remaining)))
             return True
 
     def _project(self, scope: GrantScope) -> str | None:
@@ -316,27 +297,6 @@ class GrantsFile:
                 place="grants",
             )
         return self.folder
-
-    @contextmanager
-    def _locked_for_writing(self) -> Generator[None]:
-        """Lock the file against other processes until the `with` block ends."""
-        with translate_os_errors(str(self.file)):
-            make_folder(self.file.parent)
-            lock = self.file.with_name(f"{GRANTS_FILE_NAME}.lock")
-            deadline = time.monotonic() + _LOCK_TIMEOUT_S
-            with open_locked(lock, to_write=True, deadline=deadline, create=True):
-                yield
-
-    def _write(self, stored: StoredGrants) -> None:
-        with open_draft(self.file.parent) as draft:
-            draft.stream.write(format_grants(stored).encode())
-            draft.sync()
-            draft.publish(self.file)
-
-
-def _user_file(name: str) -> Path | None:
-    folder = config_folder(os.environ)
-    return None if folder is None else folder / name
 
 
 def parse_grants(data: bytes, place: str) -> StoredGrants:
@@ -428,23 +388,16 @@ class _GrantsParser(NamedTuple):
 def format_grants(stored: StoredGrants) -> str:
     """Return grants as TOML, in the current version of the file."""
     tables = [("user", stored.user)]
-    tables += [(f"projects.{_quote_toml(name)}", table) for name, table in stored.projects.items()]
+    tables += [(f"projects.{quote_toml(name)}", table) for name, table in stored.projects.items()]
     parts = [f"{_FILE_HEADING}version = {_FILE_VERSION}\n"]
     for name, table in tables:
         lists = [
-            f"{field} = [\n{''.join([f'    {_quote_toml(rule)},{chr(10)}' for rule in rules])}]\n"
+            f"{field} = [\n{''.join([f'    {quote_toml(rule)},{chr(10)}' for rule in rules])}]\n"
             for field, rules in zip(GrantTable._fields, table, strict=True)
             if rules
         ]
         parts += [f"[{name}]\n{''.join(lists)}"] if lists else []
     return "\n".join(parts)
-
-
-def _quote_toml(text: str) -> str:
-    """Return a basic string of TOML, with invisible characters escaped."""
-    escaped = re.sub(r'["\\]', r"\\\g<0>", text)
-    shown = [char if is_visible(char) else f"\\U{ord(char):08x}" for char in escaped]
-    return f'"{"".join(shown)}"'
 
 
 # -- the signing key --------------------------------------------------------------------------
@@ -460,7 +413,7 @@ class KeyFileSigner:
         The file is read when the first text is signed. If it does not exist and `creates_key` is
         false, it is not created, and the signatures are valid in this process only.
         """
-        self._file = file or _user_file(KEY_FILE_NAME)
+        self._file = file or user_file(KEY_FILE_NAME)
         self._creates_key = creates_key
         self._secret: bytes | None = None
 

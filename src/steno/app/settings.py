@@ -1,9 +1,10 @@
 """The settings, their types and defaults, and the functions that load them.
 
 Settings are read from the user's file, the project's file, the environment and the command line;
-later sources override earlier ones. In the file of an untrusted project, only harmless settings
-take effect, and a notice lists the ignored ones. An invalid setting raises an error that names its
-place.
+later sources override earlier ones. The project's file comes from whoever wrote the project: unless
+the user trusts its content (`steno.app.trust`), only harmless settings take effect, and a notice
+lists the ignored ones. An invalid setting of the user raises an error that names its place; an
+invalid part of the project's file is ignored with a notice, so that no project can stop steno.
 """
 
 from __future__ import annotations
@@ -40,14 +41,26 @@ from steno.agent.steering import SteeringPolicy
 from steno.app.commands.arguments import UsageError, parse_boolean
 from steno.app.folders import SETTINGS_FILE, config_folder, find_project, home_folder
 from steno.app.permissions import check_rule_tool, parse_known_rule, resolve_rule
-from steno.errors import InvalidValue, ToolFailed, Unavailable
+from steno.app.trust import (
+    TRUST_COMMAND,
+    TRUST_FILE_NAME,
+    ProjectTrust,
+    TrustChecker,
+    TrustFile,
+    TrustState,
+    server_digest,
+    settings_digest,
+    trust_advice,
+)
+from steno.errors import InvalidValue, StenoError, ToolFailed, Unavailable
 from steno.inputs.mcp.server_spec import McpServerSpec, read_server_specs
 from steno.messages.content import RecognitionMode
 from steno.ports import SetupNotice
 from steno.providers import CATALOG, Vendor, read_vendors
 from steno.providers.row_errors import build_row_error
 from steno.records.entry import Mode
-from steno.render.terminal_text import terminal_line
+from steno.render.quantities import format_count
+from steno.render.terminal_text import terminal_line, truncate_to_width
 from steno.store.locate import read_address
 from steno.suggest import suggest_name
 from steno.tools.shell.process import CommandLimits
@@ -144,7 +157,7 @@ class Settings(RedactedRepr, frozen=True, kw_only=True):
     mcp_servers: Mapping[str, McpServerSpec] = MappingProxyType({})
     """MCP servers by name, except those in a project's `.mcp.json`."""
     trusted_projects: tuple[Path, ...] = ()
-    """Projects whose settings all apply; only the user's file can set this."""
+    """Folders that older versions of steno trusted; it only causes a notice, see `steno.app.trust`."""
 
     @property
     def limits(self) -> Limits:
@@ -240,7 +253,7 @@ ALLOWED_UNTRUSTED: Final[Mapping[str, _TrustCheck]] = {
 
 Each check receives the new value, the old value and the root of the project. Any other setting is
 ignored, because it could spend the user's money, send keys or messages to another host, or grant
-commands more access. Not even a trusted project can set `trusted_projects`.
+commands more access. Not even a trusted file can set `trusted_projects`.
 """
 
 
@@ -253,10 +266,27 @@ _FILE_TYPES: Final = get_type_hints(Settings, include_extras=True) | dict.fromke
 """The type of each setting in a file, by name."""
 _FLAG_SPELLINGS: Final = {"add_dirs": "--add-dir"}
 """Flags whose name differs from the setting, because each flag adds one element."""
+_USER_FILE_SETTINGS: Final = frozenset({"trusted_projects"})
 _USER_FILE_ONLY: Final = "only your own settings file can set this"
+_MAX_FILE_NOTICES: Final = 20
+"""The maximum number of notices about the invalid settings of a project."""
+_MAX_NOTICE_LENGTH: Final = 500
+"""The maximum width of a notice about an invalid setting, whose name may have any length."""
 _PROVIDER_MARKERS: Final = frozenset({"like", "wire", "base_url"})
 """The fields that identify a table as a provider. Every provider has at least one of them."""
 _BARE_KEY: Final = re.compile(r"[\w-]+", re.ASCII)
+
+
+class ProjectSettings(NamedTuple):
+    """What the settings file of a project contains, for a review."""
+
+    trust: TrustState = TrustState.UNKNOWN
+    digest: str | None = None
+    """The digest of the content; None if there is no file, or if it is invalid."""
+    sensitive: Mapping[str, Any] = MappingProxyType({})
+    """The values, as in the file, of the settings that apply only if the file is trusted."""
+    server_digests: Mapping[str, str] = MappingProxyType({})
+    """The digests of the servers in the file, by name."""
 
 
 class LoadedSettings(NamedTuple):
@@ -271,16 +301,16 @@ class LoadedSettings(NamedTuple):
     project_file: Path
     user_file: Path | None
     """The user's settings file; None if the home folder is unknown."""
+    problems: tuple[SetupNotice, ...] = ()
+    """The `notices` that concern every command: a file is invalid, or no longer trusted."""
+    trust: TrustChecker = TrustChecker()
+    """The configuration of the project that the user trusts."""
+    project_settings: ProjectSettings = ProjectSettings()
 
     @property
     def trusts_project(self) -> bool:
-        """Whether the user trusts the project."""
-        return self.project in self.settings.trusted_projects
-
-    @property
-    def trust_advice(self) -> str:
-        """The advice on how to trust the project."""
-        return _describe_how_to_trust(self.project, self.user_file)
+        """Whether the user trusts the project, and its settings file has not changed since."""
+        return self.project_settings.trust is TrustState.TRUSTED
 
 
 def load_settings(
@@ -288,14 +318,14 @@ def load_settings(
     *,
     flags: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
-    reads_untrusted: bool = True,
+    is_review: bool = False,
 ) -> LoadedSettings:
     """Return the settings for work in `folder`, by default the working directory.
 
     `flags` are the settings of the command line by name; None and empty values are ignored. The
-    settings files need not exist. If `reads_untrusted` is false, the file of an untrusted project
-    is not read. Raises UsageError if a flag is invalid, and InvalidValue if any other setting is
-    invalid.
+    settings files need not exist. With `is_review`, the result is what would apply if the user
+    trusted the project; use it only to show it to the user. Raises UsageError if a flag is invalid,
+    and InvalidValue if a setting in the user's file or in the environment is invalid.
     """
     folder = (folder or Path.cwd()).resolve()
     environ = os.environ if environ is None else environ
@@ -305,17 +335,9 @@ def load_settings(
     builder = _SettingsBuilder(environ, folder)
     if user_file is not None:
         builder.add_file(user_file)
-    trusted = project in builder.settings.trusted_projects
-    ignored: list[str] = []
-    if trusted or reads_untrusted:
-        ignored = builder.add_file(project_file, project=project, trusted=trusted)
-    if ignored:
-        names, advice = ", ".join(ignored), _describe_how_to_trust(project, user_file)
-        text = (
-            f"{project_file}: project settings ignored: {names}; "
-            f"{_USER_FILE_ONLY if trusted else advice}"
-        )
-        builder.notices.append(SetupNotice("settings_ignored", text))
+    known = None if user_folder is None else builder.read_trust(user_folder, project)
+    trust = TrustChecker(known, is_review=is_review)
+    project_settings = builder.add_project_file(project_file, project, trust)
     for name in SCALAR_NAMES:
         if value := environ.get(variable_name(name)):
             _check_utf8(name, value, variable_name(name))
@@ -325,37 +347,32 @@ def load_settings(
             flag = _FLAG_SPELLINGS.get(name, f"--{name.replace('_', '-')}")
             try:
                 _check_utf8(name, value, flag)
-                builder.add_value(_check_setting_name(name, flag), value, flag, base=folder)
+                builder.add_value(_check_setting_name(name, None, flag), value, flag, base=folder)
             except InvalidValue as exc:
                 raise UsageError(exc.message, code=exc.code, place=exc.place) from None
     return LoadedSettings(
         settings=builder.settings,
         origins=builder.origins,
-        notices=tuple(builder.notices),
+        notices=(*builder.problems, *builder.notices),
         project=project,
         project_file=project_file,
         user_file=user_file,
+        problems=tuple(builder.problems),
+        trust=trust,
+        project_settings=project_settings,
     )
 
 
 def load_settings_leniently(notify: Callable[[str], object]) -> LoadedSettings:
     """Return the settings for a command that only reads stores.
 
-    An error in the file of an untrusted project is passed to `notify`, and the file is ignored,
-    because an untrusted project cannot set the store. Raises InvalidValue for any other error.
+    `notify` receives the problems of the settings files, but not the other notices. Raises
+    InvalidValue if the user's own settings are invalid.
     """
-    try:
-        return load_settings()
-    except InvalidValue as exc:
-        loaded = load_settings(reads_untrusted=False)
-        notify(f"{terminal_line(str(exc))}; the file is ignored")
-        return loaded
-
-
-def _describe_how_to_trust(project: Path, user_file: Path | None) -> str:
-    quoted = msgspec.json.encode(replace_lone_surrogates(str(project))).decode()
-    place = user_file or "your settings file"
-    return f"if you trust this project, add trusted_projects = [{quoted}] to {place}"
+    loaded = load_settings()
+    for notice in loaded.problems:
+        notify(terminal_line(notice.text))
+    return loaded
 
 
 @final
@@ -366,38 +383,112 @@ class _SettingsBuilder:
         self.settings = DEFAULTS
         self.origins: dict[str, tuple[str, ...]] = {}
         self.notices: list[SetupNotice] = []
+        self.problems: list[SetupNotice] = []
         self._environ = environ
         self._folder = folder
         self._home = home_folder(environ)
+        self._trust = TrustChecker()
+        self._project_digests: dict[str, str] = {}
+        """The digests of the servers in the project's file, by name."""
 
-    def add_file(
-        self, path: Path, *, project: Path | None = None, trusted: bool = True
-    ) -> list[str]:
-        """Add the settings of a file, and return the names of the settings that are ignored."""
-        ignored: list[str] = []
+    def add_file(self, path: Path) -> None:
+        """Add the settings of the user's file."""
         origin = replace_lone_surrogates(str(path))
-        for key, value in _read_toml(path, inside=project).items():
+        data = read_config_file(path, inside=None)
+        for key, value in ({} if data is None else _parse_toml(data, path)).items():
             place = f"{path}: {terminal_line(key)}"
-            _check_misplaced_provider(key, value, place)
-            name = _check_setting_name(key, place)
-            if not (trusted or name in ALLOWED_UNTRUSTED) or (
-                project and name == "trusted_projects"
-            ):
-                ignored.append(name)  # without validating its value
+            name = _check_setting_name(key, value, place)
+            new = self._read_value(name, value, place, origin=origin, base=None)
+            self._check_allowed_tools(name, new, place)
+            self._set(name, new, origin)
+
+    def read_trust(self, user_folder: Path, project: Path) -> ProjectTrust | None:
+        """Return the configuration of the project that the user trusts."""
+        try:
+            trust = TrustFile(user_folder / TRUST_FILE_NAME).read().get(str(project))
+        except StenoError as exc:
+            self.problems.append(SetupNotice(exc.code, str(exc)))
+            return None
+        if trust is None and project in self.settings.trusted_projects:
+            text = (
+                "trusted_projects no longer trusts a project, because it would also trust every "
+                f"later change; review this project with `{TRUST_COMMAND}`"
+            )
+            self.problems.append(SetupNotice("trusted_projects_unused", text))
+        return trust
+
+    def add_project_file(self, path: Path, project: Path, trust: TrustChecker) -> ProjectSettings:
+        """Add the settings of the project's file as far as it is trusted; return its content.
+
+        The digest is that of the bytes that are then used. A part that is invalid is ignored.
+        """
+        try:
+            data = read_config_file(path, inside=project)
+            table = {} if data is None else _parse_toml(data, path)
+        except InvalidValue as exc:
+            self.problems.append(_problem(exc, "the file is ignored"))
+            return ProjectSettings(
+                TrustState.UNKNOWN if trust.known is None else TrustState.CHANGED
+            )
+        digest = None if data is None else settings_digest(data)
+        state, self._trust = trust.settings_state(digest), trust
+        ignored, sensitive, rejected = list[str](), dict[str, Any](), list[SetupNotice]()
+        for key, value in table.items():
+            place = f"{path}: {terminal_line(key)}"
+            try:
+                name = _check_setting_name(key, value, place)
+                is_harmless = self._add_project_setting(
+                    name, value, place, path=path, project=project, state=state
+                )
+            except InvalidValue as exc:
+                rejected.append(_problem(exc, "the setting is ignored"))
                 continue
-            new = self._read_value(name, value, place, origin=origin, base=project)
-            old = getattr(self.settings, name)
-            if name == "allow":  # only a notice: another version of steno may have the tool
-                for number, rule in enumerate(new):
-                    try:
-                        check_rule_tool(rule)
-                    except InvalidValue as exc:
-                        self.notices.append(SetupNotice(exc.code, f"{place}[{number}]: {exc}"))
-            if trusted or (project and ALLOWED_UNTRUSTED[name](new, old, project)):
-                self._set(name, new, origin)
+            if not is_harmless:
+                sensitive[name] = value
+                if state is not TrustState.TRUSTED or name in _USER_FILE_SETTINGS:
+                    ignored.append(name)
+        self.problems += rejected[:_MAX_FILE_NOTICES]
+        if extra_count := len(rejected[_MAX_FILE_NOTICES:]):
+            more = format_count(extra_count, "more setting is", "more settings are")
+            self.problems.append(SetupNotice("more_settings_ignored", f"{path}: {more} ignored"))
+        if ignored:
+            advice = _USER_FILE_ONLY if state is TrustState.TRUSTED else trust_advice(state)
+            text = f"{path}: project settings ignored: {', '.join(ignored)}; {advice}"
+            if state is TrustState.CHANGED:
+                self.problems.append(SetupNotice("trust_changed", text))
             else:
-                ignored.append(name)
-        return ignored
+                self.notices.append(SetupNotice("settings_ignored", text))
+        sensitive = {name: sensitive[name] for name in sensitive if name not in _USER_FILE_SETTINGS}
+        return ProjectSettings(state, digest, sensitive, self._project_digests)
+
+    def _add_project_setting(
+        self, name: str, value: Any, place: str, *, path: Path, project: Path, state: TrustState
+    ) -> bool:
+        """Add a setting of the project if it is trusted or harmless; return whether it is harmless.
+
+        The value of an untrusted setting is not read, unless it may be harmless.
+        """
+        is_trusted, check = state is TrustState.TRUSTED, ALLOWED_UNTRUSTED.get(name)
+        if name in _USER_FILE_SETTINGS or not (is_trusted or check):
+            return False
+        origin = replace_lone_surrogates(str(path))
+        new = self._read_value(name, value, place, origin=origin, base=project)
+        is_harmless = check is not None and check(new, getattr(self.settings, name), project)
+        if is_trusted or is_harmless:
+            self._check_allowed_tools(name, new, place)
+            self._set(name, new, origin)
+        return is_harmless
+
+    def _check_allowed_tools(self, name: str, new: Any, place: str) -> None:
+        """Add a notice for each allow rule of a file whose tool is unknown.
+
+        It is only a notice, because another version of steno may have the tool.
+        """
+        for number, rule in enumerate(new if name == "allow" else ()):
+            try:
+                check_rule_tool(rule)
+            except InvalidValue as exc:
+                self.notices.append(SetupNotice(exc.code, f"{place}[{number}]: {exc}"))
 
     def add_value(self, name: str, value: Any, origin: str, *, base: Path | None = None) -> None:
         """Add one setting from a variable or a flag, where a number may be a string."""
@@ -473,6 +564,15 @@ class _SettingsBuilder:
         specs = read_server_specs(
             table, place=place, environ=self._environ, base=base, is_strict=True
         )
+        if base is not None:
+            unexpanded = read_server_specs(table, place=place, environ={}, base=base)
+            self._project_digests = {
+                name: server_digest(spec, table[name]) for name, spec in specs.items()
+            }
+            specs = {
+                name: self._trust.apply(spec, unexpanded[name], self._project_digests[name])
+                for name, spec in specs.items()
+            }
         for name in specs.keys() & known.keys():
             del specs[name]
             winner = known[name].origin
@@ -517,11 +617,14 @@ class _SettingsBuilder:
 # -- files ------------------------------------------------------------------------------------
 
 
-def _read_toml(path: Path, *, inside: Path | None) -> dict[str, Any]:
-    """Return the table in a TOML file; empty if the file does not exist."""
-    data = read_config_file(path, inside=inside)
-    if data is None:
-        return {}
+def _problem(exc: InvalidValue, effect: str) -> SetupNotice:
+    """Return a notice about an invalid part of a project's file; its text may have any length."""
+    text = truncate_to_width(terminal_line(str(exc)), _MAX_NOTICE_LENGTH)
+    return SetupNotice(exc.code, f"{text}; {effect}")
+
+
+def _parse_toml(data: bytes, path: Path) -> dict[str, Any]:
+    """Return the table in a TOML file."""
     try:
         return tomllib.loads(data.decode())
     except UnicodeDecodeError as exc:
@@ -575,10 +678,11 @@ def read_plain_file(path: Path, *, inside: Path | None, max_bytes: int) -> bytes
 # -- values -----------------------------------------------------------------------------------
 
 
-def _check_setting_name(key: str, place: str) -> str:
+def _check_setting_name(key: str, value: object, place: str) -> str:
     """Return `key` if it is the name of a setting. Raises InvalidValue otherwise."""
     if key in SETTING_NAMES:
         return key
+    _check_misplaced_provider(key, value, place)
     raise InvalidValue(
         f"unknown setting; {suggest_name(key, SETTING_NAMES)}",
         code="setting_unknown",
@@ -588,7 +692,7 @@ def _check_setting_name(key: str, place: str) -> str:
 
 def _check_misplaced_provider(key: str, value: object, place: str) -> None:
     """Raise InvalidValue if a table outside of `providers` has the fields of a provider."""
-    if key in SETTING_NAMES or not isinstance(value, dict) or _PROVIDER_MARKERS.isdisjoint(value):
+    if not isinstance(value, dict) or _PROVIDER_MARKERS.isdisjoint(value):
         return
     name = key if _BARE_KEY.fullmatch(key) else msgspec.json.encode(terminal_line(key)).decode()
     raise InvalidValue(

@@ -26,7 +26,18 @@ AddCommands: TypeAlias = Callable[[Subparsers], None]
 _REPORT_COMMANDS: Final = {command.name: command for command in COMMANDS if command.on_command_line}
 _HELP_ORDER: Final = (
     *("run", "models", "doctor", "sessions", "approvals", "explain", "inputs", "audit", "verify"),
-    *("store", "usage", "replay", "feedback", "permissions", "mcp", "config", "ocr", "decode"),
+    *(
+        "store",
+        "usage",
+        "replay",
+        "feedback",
+        "permissions",
+        "trust",
+        "mcp",
+        "config",
+        "ocr",
+        "decode",
+    ),
     "convert",
 )
 COMMAND_NAMES: Final = tuple(dict.fromkeys([*_HELP_ORDER, *_REPORT_COMMANDS]))
@@ -54,6 +65,8 @@ def load_command(name: str) -> AddCommands:
             from steno.cli.replay import add_commands
         case "feedback":
             from steno.cli.feedback import add_commands
+        case "trust":
+            from steno.cli.trust import add_commands
         case "mcp":
             from steno.cli.mcp import add_commands
         case "config":

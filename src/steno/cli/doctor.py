@@ -23,6 +23,8 @@ from steno.app.permissions import GrantsFile
 from steno.app.session_lookup import open_store_at
 from steno.app.settings import LoadedSettings, OcrEngineSetting, load_settings
 from steno.app.system_prompt import read_instructions
+from steno.app.trust import TRUST_COMMAND
+from steno.app.trust_review import open_trust_file, review_project
 from steno.cli.arguments import STORE, Subparsers, add_command
 from steno.cli.report_command import print_report
 from steno.cli.store_options import store_address
@@ -152,12 +154,30 @@ def _check_configuration(loaded: LoadedSettings) -> Iterator[DoctorCheck]:
             yield DoctorCheck(subject, CheckState.OK, text)
     for notice in loaded.notices:
         yield DoctorCheck("project", CheckState.MISSING, notice.text)
+    yield _check_trust()
     user_folder = None if loaded.user_file is None else loaded.user_file.parent
     instructions = read_instructions(working_folder(), loaded.project, user_folder)
     paths = ", ".join([str(file.path) for file in instructions.files])
     yield DoctorCheck("instructions", CheckState.OK, paths or "none (AGENTS.md)")
     for notice in instructions.notices:
         yield DoctorCheck("instructions", CheckState.MISSING, notice.text)
+
+
+def _check_trust() -> DoctorCheck:
+    """Check whether the user trusts the configuration of the project as it is now."""
+    if config_folder(os.environ) is None:
+        return DoctorCheck("trust", CheckState.MISSING, "the home folder is unknown; set HOME")
+    try:
+        open_trust_file().read()
+        review = review_project(working_folder())
+    except StenoError as exc:
+        return DoctorCheck("trust", CheckState.BROKEN, str(exc))
+    if untrusted := review.untrusted:
+        names = ", ".join([part.name for part in untrusted])
+        text = f"{names}: no effect until you trust them; run `{TRUST_COMMAND}`"
+        return DoctorCheck("trust", CheckState.MISSING, text)
+    text = "nothing that needs trust" if review.known is None else f"{review.project}: trusted"
+    return DoctorCheck("trust", CheckState.OK, text)
 
 
 def _check_store(options: argparse.Namespace) -> DoctorCheck:

@@ -43,7 +43,6 @@ def test_without_a_server_the_reply_shows_how_to_add_one(project: Path, home: Pa
 
 def test_each_server_is_listed_with_its_state_and_its_offers(project: Path, home: Path) -> None:
     file = project / ".mcp.json"
-    write_settings(home, trust_settings(project))
     write_servers(file, time_spec())
     add(
         file,
@@ -51,6 +50,7 @@ def test_each_server_is_listed_with_its_state_and_its_offers(project: Path, home
         off={"command": "x", "disabled": True},
         poor={"command": "x", "env": {"A": "${NOT_SET}"}},
     )
+    write_settings(home, trust_settings(project))
     report = run_with_context(project, "mcp")
     [table] = report.tables
     broken, off, poor, time = table.rows
@@ -74,30 +74,16 @@ def test_servers_of_an_untrusted_project_are_not_started(project: Path) -> None:
     text = mcp_text(project)
     assert "\n| `evil` |" in text
     assert "\\: evil" in text
-    assert text.count("trusted\\_projects") == 1
+    assert text.count("run \\`steno trust\\`") == 1
     assert not marker.exists()
     with pytest.raises(ServerFailed) as caught:
         mcp_text(project, "evil")
     assert (caught.value.code, caught.value.place) == ("not_trusted", "mcp evil")
 
 
-@pytest.mark.parametrize("servers", [None, {}, {"off": {"command": "x", "disabled": True}}])
-def test_an_untrusted_project_is_reported_with_the_way_to_trust_it(
-    project: Path, home: Path, servers: dict[str, Any] | None
-) -> None:
-    file = project / ".mcp.json"
-    if servers is not None:
-        file.write_text(json.dumps({"mcpServers": servers}))
-    *_, hint = mcp_text(project).split("\n\n")
-    assert f"`{file}`" in hint
-    assert "trusted\\_projects = " in hint
-    write_settings(home, trust_settings(project))
-    assert "trusted\\_projects" not in mcp_text(project)
-
-
 def test_a_name_lists_what_a_server_offers(project: Path, home: Path) -> None:
-    write_settings(home, trust_settings(project))
     write_servers(project / ".mcp.json", everything_spec())
+    write_settings(home, trust_settings(project))
     text = mcp_text(project, "everything")
     assert "| `mcp__everything__echo` |" in text
     resource = "demo://resource/static/document/features.md"

@@ -11,12 +11,12 @@ from steno.app.commands.context import CommandContext, CommandDefinition
 from steno.app.commands.report import FormattedText, Paragraph, Report, ReportPart, Table, code
 from steno.app.mcp import (
     MCP_FILE_NAME,
-    NOT_TRUSTED,
     describe_server,
     prompt_arguments,
     server_status,
 )
 from steno.app.settings import LoadedSettings
+from steno.app.trust import TRUST_CHANGED, TRUST_COMMAND
 from steno.errors import Missing, ServerFailed
 from steno.inputs.mcp.connection import McpConnection, McpServers
 from steno.inputs.mcp.prompts import McpPrompts, list_mcp_prompts
@@ -66,7 +66,7 @@ async def _run_mcp(context: CommandContext, options: argparse.Namespace) -> Repo
     state = context.open_session.state
     loaded, environment = state.config.loaded_settings, state.environment
     if options.text:
-        return await _report_server(environment.servers, options.text, loaded)
+        return await _report_server(environment.servers, options.text)
     specs = environment.servers.specs.values()
     usable = [spec.name for spec in specs if spec.is_usable]
     checks = await asyncio.gather(*[_check_all(environment.servers.get(name)) for name in usable])
@@ -76,7 +76,7 @@ async def _run_mcp(context: CommandContext, options: argparse.Namespace) -> Repo
         if specs
         else Paragraph("No MCP server is configured.")
     )
-    hints = [hint, *_setup_hints(environment.servers, loaded)]
+    hints = [hint, *_setup_hints(loaded)]
     problems = [terminal_line(notice.text) for notice in environment.server_notices]
     return report._replace(
         parts=[*report.parts, *hints],
@@ -103,32 +103,25 @@ async def _check_all(server: McpConnection) -> ServerCheck:
     return ServerCheck(len(listed[0]), server.protocol, offers=offers)
 
 
-def _setup_hints(servers: McpServers, loaded: LoadedSettings) -> list[ReportPart]:
-    """Return hints on how to add a server and how to trust the project.
-
-    The second hint is omitted if the project is trusted, or if a notice already explains it.
-    """
+def _setup_hints(loaded: LoadedSettings) -> list[ReportPart]:
+    """Return hints on how to add a server."""
     file, user_file = code(str(loaded.project / MCP_FILE_NAME)), loaded.user_file
     toml_hint = (", or as ", code("[mcp_servers.time]"), " to ", code(str(user_file)))
-    hints: list[ReportPart] = [
+    return [
         Paragraph(
-            *("To add one, write it to ", file),
+            *("To add one, write it to ", file, " and run ", code(TRUST_COMMAND)),
             *(toml_hint if user_file is not None else ()),
-            ", and restart steno:",
+            ", then restart steno:",
         ),
         FormattedText(_CONFIG_EXAMPLE, TextForm.CODE, "json"),
     ]
-    if not loaded.trusts_project and not any(map(_is_untrusted, servers.specs.values())):
-        text = f"This project is {NOT_TRUSTED}, so no server in "
-        hints.append(Paragraph(text, file, f" is started; {loaded.trust_advice}."))
-    return hints
 
 
 def _is_untrusted(spec: McpServerSpec) -> bool:
     return not spec.is_trusted and not spec.disabled
 
 
-async def _report_server(servers: McpServers, name: str, loaded: LoadedSettings) -> Report:
+async def _report_server(servers: McpServers, name: str) -> Report:
     spec = servers.specs.get(name)
     if spec is None:
         hint = suggest_name(name, servers.specs) if servers.specs else "no server is configured"
@@ -139,7 +132,9 @@ async def _report_server(servers: McpServers, name: str, loaded: LoadedSettings)
         )
     if _is_untrusted(spec):
         raise ServerFailed(
-            f"{NOT_TRUSTED}; {loaded.trust_advice}", code="not_trusted", place=f"mcp {name}"
+            f"{spec.problem}; to review and trust it, run `{TRUST_COMMAND}`",
+            code="trust_changed" if spec.problem == TRUST_CHANGED else "not_trusted",
+            place=f"mcp {name}",
         )
     server = servers.get(name)
     try:
