@@ -9,14 +9,14 @@ from functools import partial
 from typing import Final
 
 from steno.app.commands.arguments import SESSION_NAMES, argument, flag
-from steno.app.commands.audit import (
+from steno.app.commands.report import Lines, Report, ReportLine
+from steno.app.session_lookup import UnreadableSessions, find_session, readable_headers
+from steno.app.verification import (
     SessionVerification,
     describe_verification,
     verification_as_json,
     verify_session,
 )
-from steno.app.commands.report import Lines, Report, ReportLine
-from steno.app.session_lookup import UnreadableSessions, find_session, readable_headers
 from steno.cli.arguments import STORE, ExitStatus, Subparsers, add_command
 from steno.cli.report_command import print_report
 from steno.cli.store_options import open_existing_store, progress_display
