@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -13,11 +14,17 @@ from msgspec.structs import replace
 from steno import ChatMessage, Outcome
 from steno.agent import ApprovalDecision, ApprovalRequest, CallbackApprover, Gate, Notice
 from steno.agent.permissions.gate import decide_later
-from steno.agent.permissions.grants import GrantSigner, SessionGrants, SignatureState, SignText
+from steno.agent.permissions.grants import (
+    GrantSigner,
+    SessionGrants,
+    SignatureState,
+    SignText,
+    build_access_audit,
+)
 from steno.log.conversation import Conversation
-from steno.ports import GrantScope
+from steno.ports import AccessKind, GrantScope, SandboxAccess
 from steno.records.entry import Approval, ApprovalStatus, Entry, GrantRevoked
-from steno.store import MemoryStore
+from steno.store import MemoryStore, open_store
 from tests.agent.agent_setup import AgentHarness, call, run, turn_with_calls, write_tool
 
 
@@ -202,6 +209,23 @@ def test_a_denial_from_meanwhile_holds_for_any_actor() -> None:
     allowing, asked = gate(True)
     run(AgentHarness(["Done."], tool, conversation=conversation, gate=allowing).run(None))
     assert (tool.calls, asked) == ([], [])
+
+
+@pytest.mark.parametrize("kind", ["memory:", "sqlite:", "jsonl:"])
+def test_a_signature_covers_the_access_and_is_valid_in_every_store(
+    kind: str, tmp_path: Path
+) -> None:
+    address = kind if kind == "memory:" else f"{kind}{tmp_path / 'store.db'}"
+    with open_store(address) as store:
+        conversation = store.new([ChatMessage.user("Go."), turn_with_calls(call("c1", "write"))])
+        signer = GrantSigner(conversation.id, OURS)
+        given = [SandboxAccess(AccessKind.NETWORK, "pypi.org")]
+        audit = signer.sign_audit({**build_access_audit(given), "scope": "session", "grant": "x"})
+        conversation.decide("c1", ApprovalStatus.APPROVED, actor="eva", reason="é", audit=audit)
+        stored = store.open(conversation.id).entries()[-1]
+    assert signer.signature_state(stored) is SignatureState.VALID
+    wider = build_access_audit([SandboxAccess(AccessKind.NETWORK, "*")])
+    assert signer.signature_state(changed_audit(stored, **wider)) is SignatureState.INVALID
 
 
 # -- gates without a signer ------------------------------------------------------------------------
