@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
+import steno.tools.shell.supervisor as package
 from steno.tools.shell.process import CommandExit, CommandLimits, CommandProcess
 from steno.tools.shell.sandbox import BubblewrapSandbox, Sandbox, SandboxScope
-from steno.tools.shell.supervisor.specification import CommandSpecification, Confinement
+from steno.tools.shell.supervisor.specification import CommandSpecification
 from tests.tools.command_setup import PATIENCE_S
 
 OTHER_USER: Final = 65534
@@ -79,14 +80,12 @@ def run_as_other_user(sandbox: Sandbox, scope: SandboxScope, command: str) -> st
             os.chown(path, OTHER_USER, OTHER_USER, follow_symlinks=False)
     specification: CommandSpecification = {
         "argv": ["bash", "-c", command],
-        "confinement": cast("Confinement | None", sandbox.confine(scope)),
+        "confinement": sandbox.confine(scope),
         "grace_s": 0.5,
         "max_processes": 512,
         "max_file_bytes": 1 << 30,
         "max_memory_bytes": None,
     }
-    import steno.tools.shell.supervisor as package
-
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -111,6 +110,6 @@ def run_as_other_user(sandbox: Sandbox, scope: SandboxScope, command: str) -> st
                 timeout=PATIENCE_S,
                 check=True,
             )
-            assert kept
+            kept.close()
         os.close(reading)
     return done.stdout.decode(errors="replace")

@@ -6,11 +6,14 @@ import asyncio
 import json
 import os
 import socket
+import struct
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
+from msgspec.structs import replace
 
 from steno.tools.shell.sandbox import (
     LandlockSandbox,
@@ -20,6 +23,7 @@ from steno.tools.shell.sandbox import (
 )
 from steno.tools.shell.supervisor import seccomp
 from steno.tools.shell.supervisor.orders import LISTENER_PORT
+from steno.tools.shell.supervisor.specification import SocketRule
 from tests.tools.command_setup import (
     PATIENCE_S,
     SANDBOXES,
@@ -172,8 +176,6 @@ def test_nothing_outside_changes_its_mode_or_owner(scope: SandboxScope, sandbox:
 
 @real_sandboxes
 def test_a_read_only_workspace_is_not_written(scope: SandboxScope, sandbox: Sandbox) -> None:
-    from msgspec.structs import replace
-
     before = files_of(scope.roots[0])
     command = "echo x > new; rm -rf src; echo x > .git/HEAD; cat .git/config; echo y > $TMPDIR/f"
     ended = run_confined(sandbox, replace(scope, is_read_only=True), command)
@@ -197,8 +199,6 @@ def test_a_read_only_workspace_is_not_written(scope: SandboxScope, sandbox: Sand
 def test_an_approved_path_can_be_written(
     scope: SandboxScope, sandbox: Sandbox, approved: str, command: str
 ) -> None:
-    from msgspec.structs import replace
-
     base = scope.scratch.parent
     (base / "outside").write_text("")
     (base / "beside").mkdir()
@@ -343,8 +343,6 @@ def test_services_of_the_machine_are_out_of_reach(
     network: NetworkAccess,
     is_other_user: bool,
 ) -> None:
-    from msgspec.structs import replace
-
     if is_other_user and network is NetworkAccess.PROXY:
         network = NetworkAccess.NONE  # its supervisor has no steno to send the listener to
     at_path, abstract, path, address = services
@@ -386,8 +384,6 @@ def test_datagrams_do_not_leave_the_sandbox(scope: SandboxScope, sandbox: Sandbo
 def test_steno_receives_a_socket_that_listens_inside_the_sandbox(
     scope: SandboxScope, sandbox: Sandbox
 ) -> None:
-    from msgspec.structs import replace
-
     async def main() -> str:
         listeners: asyncio.Queue[socket.socket] = asyncio.Queue()
         process = await start(
@@ -465,11 +461,9 @@ def test_the_kernel_refuses_calls_that_lead_out_of_the_sandbox(
 
 
 @pytest.mark.parametrize("machine", ["x86_64", "aarch64", "riscv64", "loongarch64"])
-@pytest.mark.parametrize("sockets", ["none", "local", "common"])
-def test_every_jump_of_a_filter_ends_inside_it(machine: str, sockets: str) -> None:
-    program = seccomp.build_filter(sockets, has_own_processes=False, machine=machine)  # type: ignore[arg-type] - from the list above
-    import struct
-
+@pytest.mark.parametrize("sockets", get_args(SocketRule))
+def test_every_jump_of_a_filter_ends_inside_it(machine: str, sockets: SocketRule) -> None:
+    program = seccomp.build_filter(sockets, has_own_processes=False, machine=machine)
     instructions = [*struct.iter_unpack("=HBBI", program)]
     assert len(instructions) < 4096
     for place, (code, skip, otherwise, _) in enumerate(instructions):
