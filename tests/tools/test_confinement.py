@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import struct
+import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +22,7 @@ from steno.tools.shell.sandbox import (
     Sandbox,
     SandboxScope,
 )
-from steno.tools.shell.supervisor import seccomp
+from steno.tools.shell.supervisor import cgroup, seccomp
 from steno.tools.shell.supervisor.orders import LISTENER_PORT
 from steno.tools.shell.supervisor.specification import SocketRule
 from tests.tools.command_setup import (
@@ -506,3 +507,17 @@ def test_shared_memory_and_processes_of_python_work(scope: SandboxScope, sandbox
         "    with multiprocessing.Pool(2) as pool: print(pool.map(abs, [-1, -2]))\n"
     )
     assert run_confined(sandbox, scope, f"{PYTHON} pool.py").text == "[1, 2]\n"
+
+
+# -- control groups ------------------------------------------------------------------------------
+
+
+def test_a_control_group_is_removed_even_if_its_supervisor_was_killed(tmp_path: Path) -> None:
+    """In a folder that stands for the group of this process; a real group needs a delegation."""
+    with subprocess.Popen(["true"]) as ended:
+        pass
+    (tmp_path / f"steno-{ended.pid}").mkdir()
+    (tmp_path / f"steno-{os.getppid()}").mkdir()
+    (tmp_path / "other").mkdir()
+    cgroup._remove_stale_groups(str(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == {f"steno-{os.getppid()}", "other"}

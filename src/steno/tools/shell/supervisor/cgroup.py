@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Final, Literal
 
+_PREFIX: Final = "steno-"
 _TASKS_PER_PROCESS: Final = 2
 """The group counts threads as well; the supervisor ends a command by its number of processes."""
 
@@ -30,7 +31,8 @@ class ControlGroup:
         own = _find_own_group()
         if own is None:
             return None
-        group = cls(f"{own}/steno-{os.getpid()}")
+        _remove_stale_groups(own)
+        group = cls(f"{own}/{_PREFIX}{os.getpid()}")
         try:
             os.mkdir(group._folder)
         except OSError:
@@ -81,6 +83,21 @@ class ControlGroup:
                 return sum(int(line[len(event) :]) for line in file if line.startswith(event))
         except OSError:
             return 0
+
+
+def _remove_stale_groups(own: str) -> None:
+    """Remove the groups of supervisors that were killed. A group with processes stays."""
+    try:
+        names = [name for name in os.listdir(own) if name.startswith(_PREFIX)]
+    except OSError:
+        return
+    for name in names:
+        pid = name[len(_PREFIX) :]
+        if pid == str(os.getpid()) or not os.path.exists(f"/proc/{pid}"):
+            try:
+                os.rmdir(f"{own}/{name}")
+            except OSError:
+                continue
 
 
 def _find_own_group() -> str | None:
