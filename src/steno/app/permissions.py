@@ -43,7 +43,7 @@ from steno.messages.call import (
     MCP_TOOL_PREFIX,
     ToolCall,
 )
-from steno.ports import GrantScope, Tool
+from steno.ports import Capability, GrantScope, Tool
 from steno.regular_file import open_regular_file
 from steno.store.atomic_files import make_folder, open_draft
 from steno.suggest import suggest_name
@@ -158,7 +158,9 @@ def build_rule_hint(
     uncovered = [
         subject.text.strip()
         for subject in normalize_subjects(tool, tool.subjects(call))
-        if find_covering_rules(rules, call.name, (subject,)) is None
+        if subject.capability is not Capability.READ
+        and not subject.is_routine
+        and find_covering_rules(rules, call.name, (subject,)) is None
     ]
     if not rules or not uncovered:
         return None

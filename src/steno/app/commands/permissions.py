@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from steno import app
-from steno.agent import EntryRecorded, Permissions
+from steno.agent import AutoRun, EntryRecorded, Permissions
 from steno.agent.permissions.rules import MODE_CAPABILITIES, ROLE_CAPABILITIES, PermissionRule
 from steno.app.commands.arguments import OneOf, UsageError, add_arguments, argument, flag
 from steno.app.commands.context import CommandContext, CommandDefinition
@@ -37,6 +37,11 @@ _GRANT_COLUMNS: Final = (
     Column("note", may_shrink=True),
 )
 _UNCONFIRMED_NOTE: Final = "needs confirmation"
+_AUTO_RUN_TEXTS: Final = {
+    AutoRun.ROUTINE: ", and in a sandbox commands that only read or are common project work",
+    AutoRun.READ: ", and in a sandbox commands that only read",
+    AutoRun.NONE: "",
+}
 _SCOPES_IN_TERMINAL: Final = {GrantScope.SESSION: "this session", **SCOPE_NAMES}
 _REVOKE_HINT: Final = (code("/permissions revoke N"), " removes one")
 _CHANGE_HINT: Final = Paragraph(
@@ -309,7 +314,7 @@ async def _list_in_session(
     default_text = Paragraph(
         f"Allowed without a rule: {_capability_list(defaults.default_allow)}, ",
         *_separate([code(str(rule)) for rule in defaults.default_rules]),
-        ". All other calls need approval.",
+        f"{_AUTO_RUN_TEXTS[settings.auto_run]}. All other calls need approval.",
     )
     return Report([*parts, *tables, default_text, _CHANGE_HINT], _TITLE, notices=notices)
 
