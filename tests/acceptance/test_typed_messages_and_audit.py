@@ -103,7 +103,7 @@ CALLS = {
 
 
 def decide(request: ApprovalRequest) -> ApprovalDecision:
-    allowed = "make" in request.subjects
+    allowed = "make" in [subject.text for subject in request.subjects]
     return ApprovalDecision(allowed=allowed, actor="ada", reason=None if allowed else "no network")
 
 

@@ -12,7 +12,7 @@ from steno.agent import Agent, Gate, LoopEvent, Permissions, RunResult
 from steno.log.conversation import Conversation
 from steno.messages.message import AssistantMessage, ToolResultMessage
 from steno.messages.order import Severity, check_order
-from steno.ports import Capability
+from steno.ports import Capability, Tool
 from steno.records.entry import Approval, Entry
 from steno.store import MemoryStore, Store
 from steno.testing import ScriptedProvider, ScriptedTool
@@ -61,7 +61,7 @@ class AgentHarness:
     def __init__(
         self,
         turns: Any,
-        *tools: ScriptedTool,
+        *tools: Tool,
         store: Store | None = None,
         conversation: Conversation | None = None,
         **settings: Any,

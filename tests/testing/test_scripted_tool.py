@@ -29,6 +29,7 @@ class Aside:
     """A ToolContext that records."""
 
     subjects = None
+    access = ()
 
     def __init__(self) -> None:
         self.outputs: list[str] = []

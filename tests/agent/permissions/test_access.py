@@ -57,7 +57,7 @@ class Confined:
         self.runs: list[tuple[SandboxAccess, ...]] = []
 
     def subjects(self, call: ToolCall) -> tuple[Subject, ...]:
-        text = call.get("command", str)
+        text = call.arguments_as(dict)["command"]
         return (Subject(text=text, capability=Capability.EXECUTE, is_confined=True),)
 
     async def preview(self, call: ToolCall) -> Any:
