@@ -13,14 +13,18 @@ class FakeToolContext:
     """A `ToolContext` without a log."""
 
     def __init__(
-        self, *, denied: Collection[str] = (), subjects: tuple[Subject, ...] | None = None
+        self,
+        *,
+        denied: Collection[str] = (),
+        subjects: tuple[Subject, ...] | None = None,
+        access: tuple[SandboxAccess, ...] = (),
     ) -> None:
         """Create a context with the subjects that a rule denies, and the approved ones, if any."""
         self.reported: list[str] = []
         self.blobs: dict[str, bytes] = {}
         self.denied = frozenset(denied)
         self.subjects = subjects
-        self.access: tuple[SandboxAccess, ...] = ()
+        self.access = access
 
     def is_denied(self, subject: str) -> bool:
         return subject in self.denied
