@@ -356,7 +356,7 @@ def test_services_of_the_machine_are_out_of_reach(
         if is_other_user
         else run_confined(sandbox, scope, command).text
     )
-    result = json.loads(next(line for line in text.splitlines() if line.startswith("{")))
+    result = json.loads(next((line for line in text.splitlines() if line.startswith("{")), text))
     for service in (at_path, abstract):
         with pytest.raises(BlockingIOError):
             service.recv(10)
@@ -404,6 +404,13 @@ def test_steno_receives_a_socket_that_listens_inside_the_sandbox(
         return process.capture.take().decode()
 
     assert asyncio.run(main()) == "answer to question\n"
+
+
+@proxy_sandboxes
+def test_a_command_inherits_no_file_of_the_sandbox(scope: SandboxScope, sandbox: Sandbox) -> None:
+    for network in NetworkAccess:
+        ended = run_confined(sandbox, replace(scope, network=network), "ls /proc/self/fd")
+        assert ended.text.split() == ["0", "1", "2", "3"]  # 3 is the folder itself
 
 
 @proxy_sandboxes

@@ -47,6 +47,8 @@ def main(specification_fd: int, status_fd: int, listener_fd: int) -> None:
     with open(specification_fd, "rb") as file:
         specification: CommandSpecification = marshal.load(file)  # noqa: S302 - steno wrote it
     os.set_inheritable(status_fd, False)
+    if listener_fd >= 0:
+        os.set_inheritable(listener_fd, False)
     wake_fd, wake_write_fd = os.pipe()
     os.set_blocking(wake_write_fd, False)
     signal.set_wakeup_fd(wake_write_fd, warn_on_full_buffer=False)
@@ -218,8 +220,9 @@ def _start_listener(info_fd: int, block_fd: int, steno_fd: int) -> None:
             pass
         finally:
             os._exit(0)
-    for file in (info_fd, block_fd, steno_fd):
-        os.close(file)
+    # `info_fd` stays open: bwrap writes more to it later, and would end if nobody could read that.
+    os.close(block_fd)
+    os.close(steno_fd)
 
 
 def _send_signal(pid: int, number: int) -> None:
