@@ -53,23 +53,26 @@ from stats import mean
 class Means(unittest.TestCase):
     def test_mean_of_three(self):
         self.assertEqual(mean([1, 2, 6]), 3)
+
+
+unittest.main()
 """,
 }
 STEPS = (
     Step("A small project has a bug: the mean of 1, 2 and 6 should be 3.", "cat stats.py"),
     Step(
-        "An agent runs the test. Commands need approval, so the call is denied.",
-        "steno -p 'run python3 -m unittest' --model offline",
+        "An agent runs the test. This command needs approval, so the call is denied.",
+        "steno -p 'run python3 test_stats.py' --model offline",
     ),
     Step(
         "A permission rule allows this one command, in a sandbox if there is one. The test fails.",
-        "steno -c -p 'run python3 -m unittest' --allow 'bash(python3 -m unittest)'",
+        "steno -c -p 'run python3 test_stats.py' --allow 'bash(python3 test_stats.py)'",
     ),
     Step(
         "A second rule allows edits of one file. The agent fixes the bug, and the test passes.",
         """\
-steno -c -p 'replace "/ 2" with "/ len(values)" in stats.py, then run python3 -m unittest' \\
-    --allow 'edit(stats.py)' --allow 'bash(python3 -m unittest)'""",
+steno -c -p 'replace "/ 2" with "/ len(values)" in stats.py, then run python3 test_stats.py' \\
+    --allow 'edit(stats.py)' --allow 'bash(python3 test_stats.py)'""",
     ),
     Step(
         "A line of a file is attached to a prompt. steno reports that the file changed afterwards.",

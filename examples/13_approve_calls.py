@@ -22,7 +22,8 @@ def write(path: str) -> ToolCall:
 
 def decide(request: ApprovalRequest) -> ApprovalDecision:
     """Allow files in `src` for the whole session; a real program asks the user here."""
-    print("  approval of", *request.subjects, "- offered rule:", request.rule)
+    paths = [subject.text for subject in request.subjects]
+    print("  approval of", *paths, "- offered rule:", request.rule)
     if request.rule == "write(src/**)":
         return ApprovalDecision(
             allowed=True, actor="ada", scope=GrantScope.SESSION, rule=request.rule
@@ -47,7 +48,8 @@ async def main(folder: Path) -> None:
         print("plan mode")
         conversation.change_mode(Mode.PLAN)
         await agent.run("Write one more.", on_event=show)
-        print("  tools:", [tool.name for tool in provider.requests[-1].tools])
+        offered = [tool.name for tool in provider.requests[-1].tools]
+        print("  offers read:", "read" in offered, "- offers write:", "write" in offered)
     print("recorded decisions")
     for entry in conversation.entries():
         payload = entry.payload
