@@ -27,6 +27,8 @@ from steno.tools.path_patterns import printable_name
 from steno.tools.safe_open import quote_path
 from steno.ui.prompt_state import sanitize_pasted
 
+pytestmark = pytest.mark.requirement("P-38")
+
 INVISIBLE = [
     "\u00ad",
     "\u034f",

@@ -20,7 +20,7 @@ from tests.requirements_map import (
     unknown_ids,
 )
 
-COUNTS = {"FR-004a": 115, "NFR-004a": 40, "S1": 12, "S2": 36, "S3": 8, "S4": 18, "P": 25}
+COUNTS = {"FR-004a": 115, "NFR-004a": 40, "S1": 12, "S2": 36, "S3": 8, "S4": 18, "P": 38}
 
 
 def coverage_of(tmp_path: Path, source: str) -> Coverage:

@@ -113,7 +113,11 @@ def test_every_setting_is_either_judged_or_ignored(places: ConfigFolders) -> Non
     [(code, note)] = loaded.notices
     assert code == "settings_ignored"
     ignored = note.partition("ignored: ")[2].partition(";")[0].split(", ")
-    assert set(ignored) == set(SETTING_NAMES) - set(ALLOWED_UNTRUSTED) | {"add_dirs", "auto_run", "network"}
+    assert set(ignored) == set(SETTING_NAMES) - set(ALLOWED_UNTRUSTED) | {
+        "add_dirs",
+        "auto_run",
+        "network",
+    }
 
 
 def test_a_link_in_a_project_does_not_make_what_is_outside_a_part_of_it(

@@ -11,7 +11,7 @@ from steno.app.trust import TRUST_COMMAND, TrustFile
 from tests.app.project_setup import OFFLINE, make_project
 from tests.cli.program import on_terminal, run_steno
 
-pytestmark = pytest.mark.requirement("S2-18")
+pytestmark = pytest.mark.requirement("S2-18", "P-35")
 
 
 @pytest.fixture

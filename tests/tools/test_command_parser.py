@@ -21,6 +21,8 @@ from steno.tools.shell.command_parser import (
 )
 from tests.shell_fuzz import fuzz
 
+pytestmark = pytest.mark.requirement("P-31")
+
 SURE = {
     "git status": ("git status",),
     "git status && rm -rf x | cat": ("git status", "rm -rf x", "cat"),

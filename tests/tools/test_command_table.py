@@ -15,6 +15,8 @@ from steno.tools.shell.command_table import (
     match_command,
 )
 
+pytestmark = pytest.mark.requirement("P-32")
+
 READING = [
     *("ls", "ls -la src *.py", "cat a b", "head -n5 a", "head -5 a", "tail -n +3 a", "wc -l *"),
     *("grep -rn foo src", "grep --include=*.py -e x .", "egrep x", "cut -d: -f1 /etc/passwd"),

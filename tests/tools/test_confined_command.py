@@ -35,6 +35,8 @@ from tests.tools.command_setup import (
 )
 from tests.tools.fake_tool_context import FakeToolContext
 
+pytestmark = pytest.mark.requirement("P-34")
+
 PYTHON = Path(sys.executable).resolve()
 """Python outside of any virtual environment, which may be in a folder that sandboxes hide."""
 EVERYTHING = SandboxAccess(AccessKind.EVERYTHING)

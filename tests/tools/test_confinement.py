@@ -34,6 +34,8 @@ from tests.tools.command_setup import (
 )
 from tests.tools.confinement_setup import PYTHON, run_as_other_user, run_confined, start
 
+pytestmark = pytest.mark.requirement("P-29")
+
 proxy_sandboxes = pytest.mark.parametrize(
     "sandbox", [each for each in SANDBOXES if each.has_proxy], ids=sandbox_id
 )

@@ -13,6 +13,8 @@ from steno.records.entry import Mode
 from steno.tools import Workspace
 from tests.tools.command_setup import bash_in_fake_sandbox
 
+pytestmark = pytest.mark.requirement("P-32")
+
 FILE = Path(__file__).parents[1] / "data" / "daily_commands.toml"
 PROJECTS = tomllib.loads(FILE.read_text(encoding="utf-8"))
 COMMANDS = [

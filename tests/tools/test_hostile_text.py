@@ -27,6 +27,8 @@ from tests.raised_errors import raises_code
 from tests.tools.fake_tool_context import FakeToolContext
 from tests.tools.search_engines import write_files
 
+pytestmark = pytest.mark.requirement("P-37")
+
 BOUND_S: Final = 60.0
 
 

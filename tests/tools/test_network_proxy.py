@@ -46,6 +46,8 @@ from tests.tools.proxy_setup import (
 )
 from tests.tools.tls_messages import ENCRYPTED_CLIENT_HELLO, hello, hello_for, server_name
 
+pytestmark = pytest.mark.requirement("P-30")
+
 
 class Trust(NamedTuple):
     """A certificate authority, and the context of a server for a.example."""

@@ -17,6 +17,8 @@ from steno.tools.protected_index import ProtectedIndex
 from steno.tools.protected_paths import PathPolicy
 from tests.tools.search_engines import write_files
 
+pytestmark = pytest.mark.requirement("P-27")
+
 LIMIT_S = 60.0
 Run = Callable[..., tuple[ProtectedChange, ...]]
 GIT: Final = {

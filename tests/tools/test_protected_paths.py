@@ -10,6 +10,8 @@ import pytest
 from steno.tools.protected_paths import FoundPaths, PathPolicy, Protection, fold_name
 from steno.tools.workspace import Workspace
 
+pytestmark = pytest.mark.requirement("P-26")
+
 READ_ONLY = [
     *[".git", ".git/hooks", ".git/hooks/pre-commit", ".git/config", ".git/config.worktree"],
     *[".git/commondir", ".git/gitdir", ".git/modules/a/config", ".git/modules/lib/b/hooks/x"],

@@ -20,6 +20,8 @@ from tests.raised_errors import raises_code
 from tests.tools.fake_tool_context import FakeToolContext
 from tests.tools.search_engines import ENGINES, MakeEngine, write_files
 
+pytestmark = pytest.mark.requirement("P-28")
+
 both = pytest.mark.parametrize("make", ENGINES.values(), ids=ENGINES)
 LIMIT_S = 60.0
 

@@ -667,7 +667,7 @@ def _pointed_paths(path: str, folder: str, folded: str, record: FolderRecord) ->
         return
     if folded == ".git":
         if found := _GIT_FILE.match(data):
-            yield os.path.realpath(os.path.join(folder, os.fsdecode(found[1])))  # noqa: PTH118
+            yield os.path.realpath(os.path.join(folder, os.fsdecode(found[1])))  # noqa: PTH118 - a str
         return
     is_git_folder = record.zone is GIT
     above = parent_of(folder) if is_git_folder else folder

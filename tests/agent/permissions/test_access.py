@@ -36,6 +36,8 @@ from steno.store import MemoryStore
 from steno.testing import ScriptedTool
 from tests.agent.agent_setup import AgentHarness, call, run, turn_with_calls
 
+pytestmark = pytest.mark.requirement("P-34")
+
 PYPI = SandboxAccess(AccessKind.NETWORK, "pypi.org")
 NPM = SandboxAccess(AccessKind.NETWORK, "registry.npmjs.org")
 HOOKS = SandboxAccess(AccessKind.WRITE, "/work/.git/hooks")

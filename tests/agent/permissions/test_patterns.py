@@ -16,6 +16,8 @@ from steno.agent.permissions.patterns import (
 )
 from steno.agent.permissions.subjects import find_blanks, split_words
 
+pytestmark = pytest.mark.requirement("P-33")
+
 WORDS = st.lists(st.sampled_from(["a", "b", "-a", "ab", "-ab", "A=b", "$x"]), max_size=6)
 PATTERNS = st.lists(
     st.sampled_from(["a", "b", "-a", "*", "*", "-*", "a*", "*b", "-*b"]), min_size=1, max_size=5

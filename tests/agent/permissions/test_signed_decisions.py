@@ -27,6 +27,8 @@ from steno.records.entry import Approval, ApprovalStatus, Entry, GrantRevoked
 from steno.store import MemoryStore, open_store
 from tests.agent.agent_setup import AgentHarness, call, run, turn_with_calls, write_tool
 
+pytestmark = pytest.mark.requirement("P-36")
+
 
 def seal_with(secret: str) -> SignText:
     return lambda text: hashlib.sha256(f"{secret}{text}".encode()).hexdigest()
