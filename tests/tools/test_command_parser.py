@@ -17,11 +17,29 @@ from steno.tools.shell.command_parser import (
     Redirection,
     ShellWord,
     parse_command_line,
-    split_commands,
 )
 from tests.shell_fuzz import fuzz
 
 pytestmark = pytest.mark.requirement("P-31")
+
+
+def split_commands(line: str) -> tuple[str, ...]:
+    """Return commands, with and without assignments, and redirections in canonical spelling.
+
+    If the line is unsure, return it after a line break, and the guesses.
+    """
+    parsed = parse_command_line(line)
+    if parsed.unsure:
+        return ("\n" + line, *parsed.guesses)
+    found: list[str] = []
+    for command in parsed.commands:
+        words = [word.text for word in command.words]
+        assignments = [word.text for word in command.assignments]
+        found += [" ".join([*assignments, *words])] * bool(assignments or words)
+        found += [" ".join(words)] * bool(assignments and words)
+        found += [f"{one.operator} {one.target.text}" for one in command.redirections]
+    return tuple(found)
+
 
 SURE = {
     "git status": ("git status",),
@@ -67,7 +85,7 @@ SURE = {
     "echo x &>> f": ("echo x", ">> f"),
     "> f": ("> f",),
     "2>err make": ("make", "> err"),
-    "make 2>&1 | tail >&2 3<&- 4>&5-": ("make", "tail"),
+    "make 2>&1 | tail >&2 3<&1": ("make", "tail"),
     "make >/dev/null 2>/dev/null </dev/null &>'/dev/null'": ("make",),
     "echo x > $F": ("echo x", "> $F"),
     "echo 2 >x": ("echo 2", "> x"),
@@ -170,6 +188,9 @@ UNSURE = {
         "a 2>&x",
         "a <&x",
         "a >&-x",
+        "a >&-",
+        "a 2<&-",
+        "a 3>&1-",
         "a 1234>x",
         "a >&'$(x)'",
     ],

@@ -200,7 +200,8 @@ def _check_redirection(operator: str, after: str) -> None:
         raise Unreadable(UnsureReason.HEREDOC)
     if after == "(":
         raise Unreadable(UnsureReason.SUBSTITUTION)
-    if operator.endswith("-") and after and after not in _BREAKS:
+    if operator.endswith("-"):
+        # Closed descriptors are used again: the next file that is opened receives error messages.
         raise Unreadable(UnsureReason.REDIRECTION)
 
 

@@ -33,8 +33,6 @@ from steno.tools.shell.command_lexer import (
 )
 from steno.tools.shell.command_tree import TreeToken, byte_offsets, find_language, read_tree
 
-UNKNOWN_PREFIX: Final = "\n"
-"""The prefix of a line that cannot be parsed."""
 MAX_TOKENS: Final = 10_000
 MAX_DEPTH: Final = 16
 """The number of groups and subshells that may be inside each other."""
@@ -97,34 +95,6 @@ def parse_command_line(text: str) -> CommandLine:
         return CommandLine(_read_commands(text), UnsureReason.NONE, ())
     except Unreadable as exc:
         return CommandLine((), exc.reason, tuple(dict.fromkeys(_guess_commands(text))))
-
-
-def split_commands(text: str) -> tuple[str, ...]:
-    """Return the simple commands and redirections of a command line in canonical spelling.
-
-    A redirection is a separate subject, so that a rule for `echo` does not cover the file that
-    `echo` writes to. A command that follows assignments yields two subjects, with and without the
-    assignments: a rule that denies `rm` also denies `A=1 rm`, and a rule that allows `make` does not
-    allow `CC=evil make`.
-
-    If the line is unsure, the first subject is `UNKNOWN_PREFIX` followed by the whole line.
-    The next subjects are guesses at the commands, so that deny rules can match them. An allow rule
-    covers the first subject only if it covers every command.
-    """
-    line = parse_command_line(text)
-    if line.unsure:
-        return (UNKNOWN_PREFIX + text, *line.guesses)
-    return tuple(subject for command in line.commands for subject in _subjects(command))
-
-
-def _subjects(command: SimpleCommand) -> Iterator[str]:
-    words = [word.text for word in command.words]
-    if words or command.assignments:
-        yield " ".join([*(word.text for word in command.assignments), *words])
-    if words and command.assignments:
-        yield " ".join(words)
-    for redirection in command.redirections:
-        yield f"{redirection.operator} {redirection.target.text}"
 
 
 # -- both readings --------------------------------------------------------------------------------
@@ -235,7 +205,7 @@ _RESERVED_WORDS: Final = frozenset(
     }
 )
 _CANONICAL_OPERATOR: Final = {">|": ">", ">&": ">", "&>": ">", "&>>": ">>"}
-_DESCRIPTOR_TARGET = re.compile(r"[0-9]{1,3}-?")
+_DESCRIPTOR_TARGET = re.compile(r"[0-9]{1,3}")
 _PLAIN_FILE = re.compile(r"[A-Za-z_./][A-Za-z0-9_@%+:,./-]*")
 """The only targets of `>&` that are understood: bash expands them twice, even inside of quotes."""
 
@@ -422,8 +392,6 @@ class _CommandReader:
         if self._tokens[self._at].kind is TokenKind.DESCRIPTOR:
             descriptor = int(self._take("descriptor").text)
         operator = self._take(self._tokens[self._at].text).text
-        if operator in {"<&-", ">&-"}:
-            return
         token = self._peek()
         if token is None or token.word is None:
             raise Unreadable(UnsureReason.SYNTAX)

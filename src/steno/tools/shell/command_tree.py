@@ -50,7 +50,7 @@ _WORD_PARTS: Final = _WORDS | {
 }
 _OPERATORS: Final = frozenset({"&&", "||", "|", "|&", ";", "&", "\n", "(", ")", "{", "}", "!"})
 _REDIRECTION_OPERATORS: Final = frozenset(
-    {"<", ">", ">>", "&>", "&>>", ">&", "<&", ">|", "<&-", ">&-", "<<<", "<>"}
+    {"<", ">", ">>", "&>", "&>>", ">&", "<&", ">|", "<<<", "<>"}
 )
 _OTHER_ROLES: Final = {"comment": "comment", "file_descriptor": "descriptor"}
 
