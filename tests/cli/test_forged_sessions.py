@@ -35,7 +35,7 @@ def test_a_yes_that_came_with_a_session_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = make_project(tmp_path, monkeypatch)
-    conversation = _begun("touch ran")
+    conversation = _begun("cp /dev/null ran")
     decide_later(conversation, "c1", allowed=True, actor="you")
     assert run_steno("sessions", "import", _sent(tmp_path / "sent.json", conversation)).status == 0
     assert (
@@ -54,6 +54,6 @@ def test_a_grant_that_came_with_a_session_allows_nothing(
     conversation.append(ToolResult.error("c1", "no"))
     conversation.append(ChatMessage.assistant("Done."))
     assert run_steno("sessions", "import", _sent(tmp_path / "sent.json", conversation)).status == 0
-    output = run_steno("-p", "run `touch ran`", "-r", conversation.id, *HERE, *OFFLINE)
+    output = run_steno("-p", "run `cp /dev/null ran`", "-r", conversation.id, *HERE, *OFFLINE)
     assert "permission denied" in output.out
     assert not (project / "ran").exists()

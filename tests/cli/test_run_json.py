@@ -40,7 +40,7 @@ def documented() -> dict[str, set[str]]:
 
 def everything(home: Path) -> ProgramOutput:
     """Run something in which everything happens that can."""
-    turn: Turn = [Thought("Hm."), "I try.", Call("bash", {"command": "echo out"})]
+    turn: Turn = [Thought("Hm."), "I try.", Call("bash", {"command": "expr out"})]
     with scripted_model(home, turn):
         return run_steno("-p", "x", "--yes", "--max-turns", "1", "--output-format", "stream-json")
 
@@ -107,7 +107,7 @@ def test_entries_are_those_of_the_log(home: Path) -> None:
 
 
 def test_an_entry_that_the_agent_wrote_is_printed_as_stored_with_its_code(home: Path) -> None:
-    with scripted_model(home, [Call("bash", {"command": "echo out"})], "Denied."):
+    with scripted_model(home, [Call("bash", {"command": "expr out"})], "Denied."):
         printed = run_steno("-p", "x", "--output-format", "stream-json")
     entries = [event["entry"] for event in events_of(printed) if event["type"] == "entry"]
     codes = [row["payload"]["details"]["code"] for row in entries if "details" in row["payload"]]
@@ -119,9 +119,9 @@ def test_an_entry_that_the_agent_wrote_is_printed_as_stored_with_its_code(home: 
 
 def test_calls_are_reported_with_their_preview(home: Path) -> None:
     events = {event["type"]: event for event in events_of(everything(home))}
-    call = {"id": "call_1", "name": "bash", "arguments": '{"command": "echo out"}'}
+    call = {"id": "call_1", "name": "bash", "arguments": '{"command": "expr out"}'}
     assert events["asked"]["call"] == events["call"]["call"] == call
-    assert "echo out" in events["asked"]["preview"]
+    assert "expr out" in events["asked"]["preview"]
     assert events["output"] == {"type": "output", "call_id": "call_1", "text": "out\n"}
     assert events["thinking"]["text"] == "Hm."
 

@@ -14,7 +14,6 @@ from typing import Final, TypeVar
 from steno.errors import InvalidArguments, ToolFailed
 from steno.messages.call import AnyToolCall, ToolCall
 from steno.ports import (
-    Capability,
     PreviewKind,
     PreviewPart,
     Subject,
@@ -22,7 +21,6 @@ from steno.ports import (
     ToolContext,
     default_headline,
 )
-from steno.tools.workspace import Workspace
 
 T = TypeVar("T")
 
@@ -33,18 +31,6 @@ def parse_arguments(call: ToolCall, type: type[T]) -> T:
         return call.arguments_as(type)
     except InvalidArguments as exc:
         raise ToolFailed(f"{exc}", code="invalid_arguments", place=call.name) from None
-
-
-def path_subject(workspace: Workspace, path: str, capability: Capability) -> Subject:
-    """Return the subject of a call that reads or writes a path.
-
-    It is protected if the path may contain secrets, or if it is written and affects later runs.
-    """
-    name = workspace.relative(path)
-    real, policy = workspace.real_path(name), workspace.policy
-    is_read = capability is Capability.READ
-    is_protected = policy.is_secret(real) if is_read else policy.is_protected(real)
-    return Subject(text=name, capability=capability, is_protected=is_protected)
 
 
 def approved_subject(tool: Tool, call: ToolCall, context: ToolContext) -> Subject:

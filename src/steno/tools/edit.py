@@ -27,10 +27,10 @@ from steno.tools.calls import (
     call_content,
     call_headline,
     parse_arguments,
-    path_subject,
 )
 from steno.tools.cancellable_thread import check_not_cancelled, run_in_cancellable_thread
 from steno.tools.file_change import FileChange
+from steno.tools.path_subjects import path_subject
 from steno.tools.safe_open import path_error
 from steno.tools.text_file import TextFile, decode_text_file, describe_binary
 from steno.tools.workspace import MAX_FILE_BYTES, Workspace, run_to_completion

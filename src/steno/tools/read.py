@@ -13,7 +13,8 @@ from steno.messages.call import ToolCall
 from steno.messages.content import Image, ImageData
 from steno.messages.tool import ToolDefinition
 from steno.ports import CallPreview, Capability, PrepareImage, Subject, ToolContext, ToolOutput
-from steno.tools.calls import approved_subject, call_headline, parse_arguments, path_subject
+from steno.tools.calls import approved_subject, call_headline, parse_arguments
+from steno.tools.path_subjects import path_subject
 from steno.tools.safe_open import path_error
 from steno.tools.text_file import (
     LineReader,

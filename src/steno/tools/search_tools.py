@@ -13,9 +13,10 @@ from steno.errors import InvalidValue, ToolFailed
 from steno.messages.call import ToolCall
 from steno.messages.tool import ToolDefinition
 from steno.ports import CallPreview, Capability, Subject, ToolContext, ToolOutput
-from steno.tools.calls import approved_subject, call_headline, parse_arguments, path_subject
+from steno.tools.calls import approved_subject, call_headline, parse_arguments
 from steno.tools.cancellable_thread import run_in_cancellable_thread
 from steno.tools.path_patterns import asks_for_hidden_names, build_filter_below, printable_name
+from steno.tools.path_subjects import path_subject
 from steno.tools.search import (
     SEARCH_TIME_LIMIT_S,
     FileMatch,

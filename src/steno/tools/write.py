@@ -14,10 +14,10 @@ from steno.tools.calls import (
     call_content,
     call_headline,
     parse_arguments,
-    path_subject,
 )
 from steno.tools.cancellable_thread import run_in_cancellable_thread
 from steno.tools.file_change import FileChange
+from steno.tools.path_subjects import path_subject
 from steno.tools.text_file import TextFile, decode_text_file
 from steno.tools.workspace import Workspace, run_to_completion
 
