@@ -84,7 +84,7 @@ def test_nothing_outside_is_opened_for_a_message_that_was_sent(
     ]
     session = sent(tmp_path, pointing_at(*pointers))
     with scripted_model(home, "Fine.") as model:
-        output = run_steno("-p", "Go on.", "-r", session)
+        output = run_steno("-p", "Go on.", "-r", session, "--folder", ".")
     assert output.status == 0
     assert "hunter2" not in json.dumps(model.seen)
     assert "root:" not in json.dumps(model.seen)
@@ -104,7 +104,7 @@ def test_no_address_of_a_message_that_was_sent_is_asked(tmp_path: Path, home: Pa
         url = f"http://127.0.0.1:{listener.server_port}/x.png"
         session = sent(tmp_path, pointing_at(Image(source=ImageUrl(url))))
         with scripted_model(home, "Fine."):
-            output = run_steno("-p", "Go on.", "-r", session)
+            output = run_steno("-p", "Go on.", "-r", session, "--folder", ".")
         assert run_steno("inputs", session).status == 0
         listener.shutdown()
     assert asked == []
@@ -127,7 +127,7 @@ def test_forged_resolution_details_break_nothing(
     conversation.append(ChatMessage.assistant("Seen."))
     session = sent(tmp_path, conversation)
     with scripted_model(home, "Fine."):
-        outputs = [run_steno("-p", "Go on.", "-r", session)]
+        outputs = [run_steno("-p", "Go on.", "-r", session, "--folder", ".")]
     outputs += [run_steno("inputs", session), run_steno("inputs", session, "--json", "--all")]
     outputs += [run_steno("sessions", "show", session), run_steno("verify", session)]
     assert [one.status for one in outputs] == [0] * len(outputs)

@@ -18,6 +18,8 @@ from tests.app.project_setup import OFFLINE, make_project
 from tests.cli.program import run_steno
 
 HERE = ("--folder", ".")
+COMMAND = "sh -c 'touch ran'"
+"""A command that needs approval, also in a sandbox."""
 
 
 def _sent(file: Path, conversation: Conversation) -> str:
@@ -35,7 +37,7 @@ def test_a_yes_that_came_with_a_session_runs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     project = make_project(tmp_path, monkeypatch)
-    conversation = _begun("cp /dev/null ran")
+    conversation = _begun(COMMAND)
     decide_later(conversation, "c1", allowed=True, actor="you")
     assert run_steno("sessions", "import", _sent(tmp_path / "sent.json", conversation)).status == 0
     assert (
@@ -54,6 +56,6 @@ def test_a_grant_that_came_with_a_session_allows_nothing(
     conversation.append(ToolResult.error("c1", "no"))
     conversation.append(ChatMessage.assistant("Done."))
     assert run_steno("sessions", "import", _sent(tmp_path / "sent.json", conversation)).status == 0
-    output = run_steno("-p", "run `cp /dev/null ran`", "-r", conversation.id, *HERE, *OFFLINE)
+    output = run_steno("-p", f"run `{COMMAND}`", "-r", conversation.id, *HERE, *OFFLINE)
     assert "permission denied" in output.out
     assert not (project / "ran").exists()
