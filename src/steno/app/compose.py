@@ -22,6 +22,7 @@ from steno.agent.dispatch import ToolRunner
 from steno.agent.permissions.gate import PermissionGate, tool_content, tool_headline
 from steno.agent.run_config import Limits
 from steno.agent.telemetry.spans import NO_TELEMETRY, Telemetry
+from steno.app.environment import hide_variables, user_environment
 from steno.app.folders import config_folder, home_folder, own_paths, user_name
 from steno.app.mcp import DEFAULT_MCP_OPTIONS, ServerSetup, set_up_servers, unmatched_rule_notices
 from steno.app.models import build_target, unknown_model
@@ -190,6 +191,8 @@ async def open_environment_with_servers(
 ) -> AsyncGenerator[AgentEnvironment]:
     """Open the provider, tools and gate of an agent. The caller starts and closes the servers."""
     settings = loaded.settings
+    for vendor in settings.providers.values():
+        hide_variables(vendor.key_variables)  # settings may name a key in any way
     async with AsyncExitStack() as stack:
         telemetry = _open_telemetry(settings)
         provider = model.open()
@@ -213,6 +216,7 @@ async def open_environment_with_servers(
                     ),
                 ),
                 limits=settings.command_limits,
+                environ=user_environment(),
                 find_upstream=_find_upstream,
             )
         )

@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple, final
 import msgspec
 from msgspec.structs import replace
 
+from steno.app.environment import user_environment
 from steno.app.folders import home_folder, working_folder
 from steno.app.settings import LoadedSettings, Settings, read_config_file
 from steno.app.trust import (
@@ -330,7 +331,7 @@ def set_up_servers(
     """
     configured = ConfiguredServers((), ())
     if not options.is_disabled:
-        configured = find_servers(loaded, os.environ, files=options.config_files)
+        configured = find_servers(loaded, user_environment(), files=options.config_files)
     problems = [
         SetupNotice("server_misconfigured", f"mcp {spec.name}: {spec.problem}")
         for spec in configured.specs

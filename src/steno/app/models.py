@@ -6,7 +6,6 @@ The properties of a model come from settings, its server, the catalog and the pr
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 
 from steno.app.commands.arguments import UsageError
 from steno.app.commands.table import Suggestion
+from steno.app.environment import user_environment
 from steno.app.settings import LoadedSettings, ModelSettings, Settings, variable_name
 from steno.context import ModelTarget
 from steno.errors import InvalidValue, NotFound, StenoError
@@ -67,7 +67,9 @@ async def choose_model(loaded: LoadedSettings, recorded_model: str = "") -> Mode
     is_explicit = origin in (MODEL_FLAG, variable_name("model"))
     if recorded_model and not is_explicit:
         try:
-            return await find_model(recorded_model, vendors=loaded.settings.providers)
+            return await find_model(
+                recorded_model, vendors=loaded.settings.providers, environ=user_environment()
+            )
         except StenoError as exc:
             raise InvalidValue(
                 f"{exc}; or choose another model with {MODEL_FLAG}",
@@ -76,7 +78,10 @@ async def choose_model(loaded: LoadedSettings, recorded_model: str = "") -> Mode
             ) from exc
     with name_model_in_errors(name, origin if is_explicit else f"{origin}: model"):
         return await find_model(
-            name if is_explicit else "", configured=name, vendors=loaded.settings.providers
+            name if is_explicit else "",
+            configured=name,
+            vendors=loaded.settings.providers,
+            environ=user_environment(),
         )
 
 
@@ -208,7 +213,7 @@ async def _ask_providers(
     vendors: Mapping[str, Vendor], name: str | None, timeouts: DiscoveryTimeouts
 ) -> Sequence[DiscoveryResult]:
     if name is None:
-        return await discover_models(vendors, os.environ, timeouts=timeouts)
+        return await discover_models(vendors, user_environment(), timeouts=timeouts)
     if name == EMBEDDED:
         return (await probe_embedded(),)
     if name == OFFLINE:
@@ -221,7 +226,7 @@ async def _ask_providers(
             code="provider_unknown",
             place=f"--provider {terminal_line(name)}",
         )
-    async with open_vendor_probe(os.environ, timeouts) as probe:
+    async with open_vendor_probe(user_environment(), timeouts) as probe:
         return (await probe(vendor),)
 
 

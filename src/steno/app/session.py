@@ -30,6 +30,7 @@ from steno.app.commands.slash_commands import run_slash_command
 from steno.app.commands.table import Suggestion
 from steno.app.completion import find_completions
 from steno.app.compose import open_settings_store
+from steno.app.environment import user_environment
 from steno.app.mcp import DEFAULT_MCP_OPTIONS, McpOptions
 from steno.app.models import check_temperature, choose_model, list_models, name_model_in_errors
 from steno.app.session_edit import apply_start, set_mode
@@ -341,7 +342,8 @@ class AgentSession:
         state = self.state
         async with state.lock:
             state.check_idle()
-            search = find_model(name, vendors=state.config.loaded_settings.settings.providers)
+            vendors = state.config.loaded_settings.settings.providers
+            search = find_model(name, vendors=vendors, environ=user_environment())
             with name_model_in_errors(name, "/model"):
                 model = await self._run_interruptible(search)
             if model.name == state.environment.model_selection.name:

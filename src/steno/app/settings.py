@@ -39,6 +39,7 @@ from steno.agent.permissions.rules import AgentRole, AutoRun, PermissionRule
 from steno.agent.run_config import Limits
 from steno.agent.steering import SteeringPolicy
 from steno.app.commands.arguments import UsageError, parse_boolean
+from steno.app.environment import user_environment
 from steno.app.folders import SETTINGS_FILE, config_folder, find_project, home_folder
 from steno.app.permissions import check_rule_tool, parse_known_rule, resolve_rule
 from steno.app.trust import (
@@ -328,7 +329,7 @@ def load_settings(
     and InvalidValue if a setting in the user's file or in the environment is invalid.
     """
     folder = (folder or Path.cwd()).resolve()
-    environ = os.environ if environ is None else environ
+    environ = user_environment() if environ is None else environ
     user_folder, project = config_folder(environ), find_project(folder)
     user_file = None if user_folder is None else user_folder / SETTINGS_FILE
     project_file = project / ".steno" / SETTINGS_FILE

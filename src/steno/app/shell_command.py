@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, final
 from steno.agent import EntryRecorded
 from steno.agent.dispatch import ReportedOutput
 from steno.agent.session_events import ErrorRaised, ShellEnded, ShellOutput, ShellStarted
+from steno.app.environment import user_environment
 from steno.app.folders import display_folder
 from steno.app.session_state import SessionState, as_steno_error
 from steno.errors import InvalidValue, StenoError, ToolFailed, Unavailable
@@ -186,7 +187,7 @@ async def run_shell_command(
         process = await CommandProcess.start(
             (_user_shell(), "-c", command),
             folder=folder,
-            environ={**os.environ, **_SHELL_VARIABLES},
+            environ={**user_environment(), **_SHELL_VARIABLES},
             limits=_SHELL_LIMITS,
             on_output=on_bytes,
         )

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from steno.app.environment import user_environment
 from steno.app.folders import config_folder
 from steno.app.mcp import MCP_FILE_NAME, find_servers
 from steno.app.settings import LoadedSettings, load_settings
@@ -96,7 +97,7 @@ def review_project(
 
     Nothing of it is used. Raises InvalidValue if the user's own settings are invalid.
     """
-    environ = os.environ if environ is None else environ
+    environ = user_environment() if environ is None else environ
     loaded = load_settings(folder, environ=environ, is_review=True)
     servers = find_servers(loaded, environ)
     found = ProjectTrust(loaded.project_settings.digest, servers.project_digests)

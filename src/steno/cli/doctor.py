@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from steno import __version__
 from steno.app.commands.arguments import flag
 from steno.app.commands.report import Report, Table
+from steno.app.environment import user_environment
 from steno.app.folders import config_folder, working_folder
 from steno.app.mcp import MCP_FILE_NAME, find_servers, server_status
 from steno.app.models import choose_model
@@ -221,7 +222,7 @@ def _is_writable(path: Path) -> bool:
 async def _check_models(loaded: LoadedSettings) -> list[DoctorCheck]:
     settings = loaded.settings
     checks: list[DoctorCheck] = []
-    for result in await discover_models(settings.providers, os.environ):
+    for result in await discover_models(settings.providers, user_environment()):
         state = CheckState.OK if result.is_usable else CheckState.MISSING
         keyless = result.where if result.lacks_key else ""
         checks.append(DoctorCheck(f"model {result.where}", state, result.outcome, keyless))
@@ -245,7 +246,7 @@ def _check_sandbox(setting: SandboxSetting) -> DoctorCheck:
 def _check_mcp_servers(loaded: LoadedSettings) -> Iterator[DoctorCheck]:
     """Check the MCP servers without starting them, unlike `steno mcp list --check`."""
     try:
-        servers = find_servers(loaded, os.environ)
+        servers = find_servers(loaded, user_environment())
     except StenoError as exc:
         yield DoctorCheck("mcp servers", CheckState.BROKEN, str(exc))
         return

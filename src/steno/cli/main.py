@@ -21,9 +21,10 @@ from typing import Final, TextIO
 
 from steno import StenoError, __version__
 from steno.app.commands.arguments import UsageError
+from steno.app.environment import hide_keys
 from steno.cli.arguments import CommandLineParser, ExitStatus, Subparsers, bound_message
 from steno.cli.command_table import COMMAND_NAMES, load_command
-from steno.cli.process_hardening import harden_process
+from steno.cli.process_hardening import erase_initial_variables, harden_process
 from steno.errors import MissingExtra
 from steno.render.output import STDOUT, OutputError, report_write_errors
 from steno.render.terminal_text import terminal_line, terminal_text, truncate_to_width
@@ -74,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     The arguments default to those of this process, which then is a program of its own.
     """
     if arguments is None:
+        erase_initial_variables(hide_keys())
         harden_process()
     _open_missing_streams()
     _buffer_output()

@@ -9,7 +9,6 @@ import argparse
 import asyncio
 import base64
 import math
-import os
 import sys
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -37,6 +36,7 @@ from steno.app.commands.mcp import (
     report_tools,
 )
 from steno.app.commands.report import Report
+from steno.app.environment import user_environment
 from steno.app.folders import working_folder
 from steno.app.mcp import ConfiguredServers, find_servers
 from steno.app.settings import load_settings
@@ -127,7 +127,7 @@ McpCommand: TypeAlias = Callable[[McpCommandContext], Awaitable[int]]
 def _find_configured_servers(options: argparse.Namespace) -> ConfiguredServers:
     """Return all configured servers, and print the notices about them."""
     loaded = load_settings(working_folder())
-    configured = find_servers(loaded, os.environ, files=options.mcp_config)
+    configured = find_servers(loaded, user_environment(), files=options.mcp_config)
     for notice in (*loaded.notices, *configured.notices):
         print_notice(terminal_line(notice.text))
     if not configured.specs:

@@ -14,7 +14,8 @@ from steno import app
 from tests.cli.program import on_terminal
 
 EARLY_APP = {
-    *("steno.app.commands.arguments", "steno.app.commands.table", "steno.app.folders"),
+    *("steno.app.commands.arguments", "steno.app.commands.table"),
+    *("steno.app.environment", "steno.app.folders"),
 }
 """The light modules of `app` that the command line and the first paint need."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 from typing import Final
+
+from steno.secret_names import is_secret_name
 
 PASSED_VARIABLES: Final = (
     # The user and the machine.
@@ -28,12 +29,6 @@ FIXED_VARIABLES: Final[Mapping[str, str]] = {
     "GIT_TERMINAL_PROMPT": "0",
 }
 
-_SECRET_NAME = re.compile(
-    r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH|COOKIE|SESSION|PRIVATE|(^|_)(PAT|PWD?|DSN|JWT)$"
-    r"|^(AWS|AZURE|GOOGLE|GCP|OPENAI|ANTHROPIC|HF)_|DATABASE_URL|PROXY",
-    re.IGNORECASE,
-)
-
 
 def build_environment(environ: Mapping[str, str], extra: Iterable[str] = ()) -> dict[str, str]:
     """Return the environment variables of a command.
@@ -47,6 +42,6 @@ def build_environment(environ: Mapping[str, str], extra: Iterable[str] = ()) -> 
         name: value
         for name, value in environ.items()
         if name in patterns
-        or (not _SECRET_NAME.search(name) and any(fnmatchcase(name, each) for each in patterns))
+        or (not is_secret_name(name) and any(fnmatchcase(name, each) for each in patterns))
     }
     return {"PATH": os.defpath, **passed, **FIXED_VARIABLES}
