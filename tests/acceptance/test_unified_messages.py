@@ -58,6 +58,7 @@ from steno.agent import (
     ResultCode,
     RunResult,
 )
+from steno.app.permissions import KEY_FILE_NAME, KeyFileSigner
 from steno.codec import decode_document, decode_message, encode_document, encode_message
 from steno.context import ContextBuilder, ModelTarget
 from steno.errors import ToolFailed, Unreachable, Unresolved
@@ -933,7 +934,9 @@ def test_pending_calls_survive_a_restart_and_are_decided_on_the_command_line(
 
     save = ScriptedTool("save", ["saved"], capability=Capability.WRITE)
     with open_store(address) as store:
-        exchange = Exchange("ok", conversation=store.open(conversation.id), tools=[save])
+        # An approval counts only with a signature of the gate: the key of the user.
+        gate = Gate(sign_text=KeyFileSigner(tmp_path / ".config" / "steno" / KEY_FILE_NAME))
+        exchange = Exchange("ok", conversation=store.open(conversation.id), tools=[save], gate=gate)
         exchange.resume()
     assert [call.id for call in save.calls] == ["c1"]
     saved, denied = exchange.recorded(ToolResultMessage)
