@@ -9,7 +9,7 @@ import asyncio
 import os
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -31,7 +31,7 @@ from steno.app.session_lookup import open_store_at
 from steno.app.settings import LoadedSettings, OcrEngineSetting, Settings
 from steno.app.system_prompt import SystemPromptContext, build_system_prompt, read_instructions
 from steno.context import token_counter_for
-from steno.errors import MissingExtra, StenoError, Unavailable
+from steno.errors import InvalidValue, MissingExtra, StenoError, Unavailable
 from steno.inputs.images.prepare import image_limits_for
 from steno.inputs.mcp.connection import McpServers
 from steno.inputs.mcp.tools import McpTools, list_mcp_tools
@@ -250,9 +250,10 @@ def _open_workspace(folder: Path, settings: Settings) -> Workspace:
     """Open the workspace, in which the files of steno itself are protected."""
     roots = Workspace([folder, *settings.add_dirs]).roots
     own = list(own_paths(os.environ))
-    store = default_address() if settings.store is None else read_address(settings.store)
-    if isinstance(store.location, Path):
-        own += [store.location, *_sqlite_files(store.location)]
+    with suppress(InvalidValue):  # without a home folder, there is no default store
+        store = default_address() if settings.store is None else read_address(settings.store)
+        if isinstance(store.location, Path):
+            own += [store.location, *_sqlite_files(store.location)]
     return Workspace(roots, policy=PathPolicy(roots, environ=os.environ, own=own))
 
 
