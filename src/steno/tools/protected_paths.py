@@ -567,7 +567,7 @@ class PathPolicy:
             for name in _list_folder(root):
                 zone = PLAIN.child(fold_name(name))
                 path = f"{root}/{name}"
-                if zone is LOCKED or (zone is GIT and not os.path.isdir(path)):  # noqa: PTH112
+                if zone is LOCKED or (zone is GIT and not os.path.isdir(path)):  # noqa: PTH112 - a str
                     yield path
                 elif zone.children:
                     for inner in _list_folder(path):
@@ -592,7 +592,7 @@ class PathPolicy:
             for name in _list_folder(root):
                 folded = fold_name(name)
                 if is_secret_name(folded) or (
-                    is_env_file_name(folded) and os.path.isfile(f"{root}/{name}")  # noqa: PTH113
+                    is_env_file_name(folded) and os.path.isfile(f"{root}/{name}")  # noqa: PTH113 - a str
                 ):
                     yield f"{root}/{name}"
 
