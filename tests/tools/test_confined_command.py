@@ -7,7 +7,7 @@ import http.server
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -249,7 +249,7 @@ sys.exit(0 if response.status == 200 else 1)
 
 
 @contextmanager
-def server() -> Iterator[int]:
+def server() -> Generator[int]:
     """Serve HTTP on loopback; yield the port."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -258,7 +258,7 @@ def server() -> Iterator[int]:
             self.end_headers()
             self.wfile.write(b"hello")
 
-        def log_message(self, *_: object) -> None:
+        def log_message(self, format: str, *args: object) -> None:
             pass
 
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as served:

@@ -169,7 +169,7 @@ class HttpTransport:
 
         No connection is reused: another request for the same host may have other addresses.
         """
-        import aiohttp  # noqa: PLC0415 - it is loaded by now
+        import aiohttp.abc  # noqa: PLC0415 - it is loaded by now
 
         resolver = cast("aiohttp.abc.AbstractResolver", _PinnedResolver(addresses))
         return self._create_session(

@@ -106,20 +106,16 @@ class Sandbox(Protocol):
 
     name: ClassVar[str]
 
-    @property
-    def is_confining(self) -> bool:
-        """Whether commands have fewer rights than the user."""
-        ...
+    is_confining: ClassVar[bool]
+    """Whether commands have fewer rights than the user."""
 
     @property
     def has_own_files(self) -> bool:
         """Whether protected and hidden paths are effective everywhere, and /tmp is private."""
         ...
 
-    @property
-    def has_proxy(self) -> bool:
-        """Whether the network can be limited to the proxy of steno."""
-        ...
+    has_proxy: ClassVar[bool]
+    """Whether the network can be limited to the proxy of steno."""
 
     def confine(self, scope: SandboxScope) -> Confinement | None:
         """Return the confinement of a command; None if it is not confined.
@@ -139,11 +135,15 @@ class BubblewrapSandbox(Struct, frozen=True):
 
     name: ClassVar[str] = "bubblewrap"
     is_confining: ClassVar[bool] = True
-    has_own_files: ClassVar[bool] = True
     has_proxy: ClassVar[bool] = True
 
     bwrap: str
     user_options: tuple[str, ...] = BWRAP_USER_OPTIONS
+
+    @property
+    def has_own_files(self) -> bool:
+        """Whether protected and hidden paths are effective everywhere, and /tmp is private."""
+        return True
 
     def confine(self, scope: SandboxScope) -> Confinement:
         """Return the options of `bwrap` for a scope."""
@@ -252,7 +252,6 @@ class NoSandbox(Struct, frozen=True):
 
     name: ClassVar[str] = "none"
     is_confining: ClassVar[bool] = False
-    has_own_files: ClassVar[bool] = False
     has_proxy: ClassVar[bool] = False
 
     why_not_better: str
@@ -260,6 +259,11 @@ class NoSandbox(Struct, frozen=True):
     """Whether a sandbox is required, so that no command runs."""
     is_chosen: bool = False
     """Whether the user switched the sandbox off."""
+
+    @property
+    def has_own_files(self) -> bool:
+        """Whether protected and hidden paths are effective everywhere, and /tmp is private."""
+        return False
 
     def confine(self, scope: SandboxScope) -> None:
         """Return None. Raises ToolFailed if a sandbox is required."""
