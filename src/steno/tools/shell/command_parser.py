@@ -206,7 +206,7 @@ _RESERVED_WORDS: Final = frozenset(
 )
 _CANONICAL_OPERATOR: Final = {">|": ">", ">&": ">", "&>": ">", "&>>": ">>"}
 _DESCRIPTOR_TARGET = re.compile(r"[0-9]{1,3}")
-_PLAIN_FILE = re.compile(r"[A-Za-z_./][A-Za-z0-9_@%+:,./-]*")
+_PLAIN_FILE = re.compile(r"[A-Za-z_./](?:[A-Za-z0-9_@%+:,./-]*[A-Za-z0-9_])?")
 """The only targets of `>&` that are understood: bash expands them twice, even inside of quotes."""
 
 
