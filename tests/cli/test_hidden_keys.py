@@ -88,6 +88,16 @@ def test_a_key_reaches_the_provider_and_the_user_s_shell_only(
         assert kept in notes.child
 
 
+def test_commands_of_the_model_get_only_the_variables_that_the_settings_name(home: Path) -> None:
+    command = 'echo "${LAB_TOKEN-none} ${OTHER_TOKEN-none}"'
+    with run_vendor([Call("bash", {"command": command})], "Done.") as vendor:
+        write_settings(home, f'model = "lab/tester"\nenv = ["LAB_TOKEN"]\n{vendor.settings}')
+        variables = {"LAB_TOKEN": "hush-hush", "OTHER_TOKEN": "other"}
+        output = run_process("run", "-p", "Go.", "--allow", "bash", **variables)
+    assert output.status == 0, output.err
+    assert vendor.seen[-1]["messages"][-1]["content"].startswith("hush-hush none\n")
+
+
 def test_servers_get_the_variables_that_they_are_configured_with(tmp_path: Path) -> None:
     spec = own_spec()
     row = {"command": spec.command, "args": [*spec.args], "env": {"NAMED": "${LAB_TOKEN}"}}
