@@ -538,7 +538,8 @@ class PathGuard:
                 case EntryKind.FILE if data is not None:
                     replace_file(folder, name, data, before.mode, before.owner)
                     return True
-        return False
+                case _:  # a file without a copy, or another kind of entry
+                    return False
 
     def _restore_mode(self, path: str, before: EntryState) -> bool:
         name = name_of(path)

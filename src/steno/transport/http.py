@@ -25,6 +25,7 @@ from steno.transport.proxy import PROXY_AUTH_REQUIRED, Proxy, check_proxy, proxy
 
 if TYPE_CHECKING:
     import aiohttp
+    from aiohttp.abc import AbstractResolver
 
 MAX_HEADER_BYTES: Final = 32 * 1024
 """The maximum size of one line in the head of a response."""
@@ -169,9 +170,9 @@ class HttpTransport:
 
         No connection is reused: another request for the same host may have other addresses.
         """
-        import aiohttp.abc  # noqa: PLC0415 - it is loaded by now
+        import aiohttp  # noqa: PLC0415 - it is loaded by now
 
-        resolver = cast("aiohttp.abc.AbstractResolver", _PinnedResolver(addresses))
+        resolver = cast("AbstractResolver", _PinnedResolver(addresses))
         return self._create_session(
             aiohttp.TCPConnector(
                 limit=0, ssl=self._tls, resolver=resolver, use_dns_cache=False, force_close=True
