@@ -15,6 +15,7 @@ from steno.ui.approval_state import (
     find_offer,
     offers_for_call,
     offers_for_calls,
+    preview_rule,
     typed_offers,
 )
 from tests.ui.fake_session import FakeSession
@@ -263,3 +264,18 @@ def test_each_of_several_calls_gets_only_the_access_that_its_own_request_names()
     assert decision is not None
     assert decide_calls(given.__setitem__, calls, decision) == []
     assert {id: given[id].access for id in given} == {"c1": (HOOKS,), "c2": (), "c3": (PYPI,)}
+
+
+def test_a_rule_for_several_commands_is_not_said_to_cover_a_command_outside_of_a_sandbox() -> None:
+    request = pending_call().request
+    assert request is not None
+    outside = replace(
+        request, subjects=tuple([replace(each, is_confined=False) for each in request.subjects])
+    )
+    for rule, is_narrow in (
+        ("bash", False),
+        ("bash(git log -*)", False),
+        ("bash(git log -1)", True),
+    ):
+        assert preview_rule(rule, outside).is_narrow == is_narrow
+    assert preview_rule("bash(git log -*)", request).is_narrow

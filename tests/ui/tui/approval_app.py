@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from msgspec.structs import replace
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
@@ -125,7 +126,10 @@ def pending_call(
         preview = (
             CallPreview.of(preview, shown_arguments=tuple(shown)) if preview else CallPreview()
         )
-    found = tuple([normalize_subject(subject, capability) for subject in subjects])
+    # In a sandbox, so that a rule for several commands counts.
+    found = tuple(
+        [replace(normalize_subject(each, capability), is_confined=True) for each in subjects]
+    )
     question = ApprovalRequest(
         call=call, capability=capability, subjects=found, preview=preview, rule=rule
     )
