@@ -473,7 +473,9 @@ class Tool(Protocol):
     A tool may also define `content(call: ToolCall) -> PreviewPart | None`, which returns the text
     that a call writes, for a transcript. Like `headline`, it needs only the call and never raises.
     A tool whose capability is more than READ may define `has_reading_calls: bool`, which is true
-    if the subjects of some calls only need READ; such calls can also run in plan mode.
+    if the subjects of some calls only need READ; such calls can also run in plan mode. A tool with
+    a sandbox may define `folder: str`, the real path to which relative paths in rules refer;
+    without it, a deny rule for a relative path withholds every access to files.
     """
 
     @property
@@ -556,6 +558,8 @@ class ApprovalRequest(RedactedRepr, frozen=True, kw_only=True):
 
     Empty for a call that has not run yet.
     """
+    may_run_unconfined: bool = False
+    """Whether the decision about a request with `access` may give `EVERYTHING` instead."""
 
 
 @final
@@ -574,7 +578,8 @@ class ApprovalDecision(RedactedRepr, frozen=True, kw_only=True):
     access: tuple[SandboxAccess, ...] = ()
     """The access to run the call again with, as an answer to a request with `access`.
 
-    A decision that names no access gives none, even if it allows the call.
+    A decision that names no access gives none, even if it allows the call. Access that is not in
+    the request is not given, except `EVERYTHING` if the request has `may_run_unconfined`.
     """
 
 

@@ -217,10 +217,13 @@ HOOKS = SandboxAccess(AccessKind.WRITE, "/work/.git/hooks")
 EVERYTHING = SandboxAccess(AccessKind.EVERYTHING)
 
 
-def blocked_call(*access: SandboxAccess, rule: str = "", id: str = "c1") -> PendingCall:
+def blocked_call(
+    *access: SandboxAccess, rule: str = "", id: str = "c1", is_wider_offered: bool = True
+) -> PendingCall:
     pending = pending_call(id, rule=rule)
     assert pending.request is not None
-    return pending._replace(request=replace(pending.request, access=access))
+    request = replace(pending.request, access=access, may_run_unconfined=is_wider_offered)
+    return pending._replace(request=request)
 
 
 def keys_of(pending: PendingCall) -> str:
@@ -231,7 +234,15 @@ def test_a_blocked_call_can_run_again_with_the_access_or_without_the_sandbox() -
     assert keys_of(blocked_call(HOOKS)) == "owdr"
     assert keys_of(blocked_call(PYPI, rule="network(pypi.org)")) == "owspudr"
     assert keys_of(blocked_call(EVERYTHING)) == "wdr"
+    assert keys_of(blocked_call(HOOKS, is_wider_offered=False)) == "odr"
     assert keys_of(pending_call()) == "ospudr"
+
+
+def test_the_offer_names_every_access_that_it_gives() -> None:
+    once, *_ = offers_for_call(blocked_call(HOOKS, PYPI), 1)
+    assert "2" in once.label
+    assert HOOKS.target in once.meaning
+    assert PYPI.target in once.meaning
 
 
 @pytest.mark.parametrize(

@@ -128,6 +128,11 @@ class BashTool:
         return self.sandbox.is_confining
 
     @property
+    def folder(self) -> str:
+        """The real path of the working directory, to which paths in rules are relative."""
+        return os.path.realpath(self._workspace.root)
+
+    @property
     def sandbox(self) -> Sandbox:
         """The sandbox of commands; the first use tests what works and may block for a moment."""
         return self._runner.sandbox

@@ -26,7 +26,7 @@ from steno.ports import (
     GrantScope,
     SandboxAccess,
 )
-from steno.render.call_text import describe_call_status, describe_purpose
+from steno.render.call_text import describe_access, describe_call_status, describe_purpose
 from steno.render.describe import summarize_call
 from steno.render.terminal_text import terminal_line
 
@@ -94,9 +94,6 @@ _DENIALS: Final = (
         ApprovalChoice.REASON, "r", "deny with reason", "type a reason for the model, and deny"
     ),
 )
-_ACCESS_ONCE: Final = ApprovalOffer(
-    ApprovalChoice.ONCE, "o", "once", "run this call again, once, with the access that was blocked"
-)
 _UNCONFINED: Final = ApprovalOffer(
     ApprovalChoice.UNCONFINED,
     "w",
@@ -132,8 +129,17 @@ def offers_for_call(pending: PendingCall, undecided: int) -> tuple[ApprovalOffer
     elif SandboxAccess(AccessKind.EVERYTHING) in access:
         once = (_UNCONFINED,)
     else:
-        once = (_ACCESS_ONCE, _UNCONFINED)
+        is_wider_offered = request is not None and request.may_run_unconfined
+        once = (_describe_access_once(access), *((_UNCONFINED,) if is_wider_offered else ()))
     return (*once, *scopes, *_DENIALS, *((all_offer,) if undecided > 1 else ()))
+
+
+def _describe_access_once(access: Sequence[SandboxAccess]) -> ApprovalOffer:
+    """Return the offer to run a call again with all the access that was blocked."""
+    label = "once" if len(access) == 1 else f"once with all {len(access)}"
+    listed = ", ".join(map(describe_access, access))
+    meaning = f"run this call again, once, with: {listed}"
+    return ApprovalOffer(ApprovalChoice.ONCE, "o", label, meaning)
 
 
 def offers_for_calls(count: int) -> tuple[ApprovalOffer, ...]:

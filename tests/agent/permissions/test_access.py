@@ -56,6 +56,7 @@ class Confined:
     def __init__(self, *needed: SandboxAccess) -> None:
         self.definition = ScriptedTool("bash").definition
         self.needed = needed
+        self.folder: str | None = None
         self.runs: list[tuple[SandboxAccess, ...]] = []
 
     def subjects(self, call: ToolCall) -> tuple[Subject, ...]:
@@ -171,6 +172,55 @@ def test_the_user_can_run_the_call_without_the_sandbox() -> None:
     assert decided_access(last_approval(harness)) == (EVERYTHING,)
 
 
+@pytest.mark.parametrize(
+    ("given", "deny"),
+    [([NPM], ""), ([HOOKS], ""), ([EVERYTHING], "write(private/**)"), ([EVERYTHING], "network")],
+)
+def test_an_approver_cannot_give_more_than_was_asked_for(
+    given: list[SandboxAccess], deny: str
+) -> None:
+    path = SandboxAccess(AccessKind.WRITE, "/work/dist")
+    tool, approver = Confined(path), Answering(given)
+    tool.folder = "/work"
+    permissions = Permissions.of(allow=["bash"], deny=[deny] if deny else [])
+    harness = harness_with(tool, approver, permissions=permissions)
+    run(harness.run())
+    assert tool.runs == [()]
+    (request,) = approver.requests
+    assert request.may_run_unconfined is not bool(deny)
+    assert last_approval(harness).payload.status is ApprovalStatus.DENIED
+
+
+def test_a_command_that_reads_cannot_leave_the_sandbox_in_plan_mode() -> None:
+    secret = SandboxAccess(AccessKind.READ, "/work/.env")
+
+    class Reading(Confined):
+        has_reading_calls = True
+
+        def subjects(self, call: ToolCall) -> tuple[Subject, ...]:
+            return (Subject(text="cat .env", capability=Capability.READ, is_confined=True),)
+
+    tool, approver = Reading(secret), Answering([EVERYTHING])
+    harness = harness_with(tool, approver)
+    harness.conversation.change_mode(Mode.PLAN)
+    run(harness.run())
+    assert tool.runs == [()]
+    assert [request.may_run_unconfined for request in approver.requests] == [False]
+
+
+def test_a_change_to_plan_mode_while_the_question_is_open_withholds_the_access() -> None:
+    class Replanning:
+        async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
+            harness.conversation.change_mode(Mode.PLAN)
+            return ApprovalDecision(allowed=True, actor="eva", access=request.access)
+
+    tool = Confined(HOOKS)
+    harness = harness_with(tool, Replanning())
+    run(harness.run())
+    assert tool.runs == [()]
+    assert last_approval(harness).payload.status is ApprovalStatus.DENIED
+
+
 def test_a_domain_can_be_allowed_for_the_session() -> None:
     turns = [
         turn_with_calls(call("c1", "bash", command="pip install a")),
@@ -222,6 +272,53 @@ def test_a_deny_rule_covers_every_port_of_a_domain() -> None:
     assert is_access_denied(SandboxAccess(AccessKind.NETWORK, "example.org:8443"), deny)
     assert not is_access_denied(SandboxAccess(AccessKind.NETWORK, "example.com:8443"), deny)
     assert not is_access_denied(HOOKS, deny)
+
+
+SECRETS = SandboxAccess(AccessKind.READ, "/home/ann/.ssh")
+
+
+@pytest.mark.parametrize(
+    ("access", "deny"),
+    [
+        (HOOKS, "write(.git/**)"),
+        (HOOKS, "edit(/work/.git/hooks)"),
+        (HOOKS, "write"),
+        (HOOKS, "*(.git/hooks/*)"),
+        (SandboxAccess(AccessKind.WRITE, "/work"), "write(private/**)"),
+        (SandboxAccess(AccessKind.WRITE, "/"), "edit(private/a)"),
+        (SECRETS, "read(/home/*/.ssh/id_*)"),
+        (SECRETS, "read(/home/ann/**)"),
+        (EVERYTHING, "read(private/**)"),
+        (EVERYTHING, "write(private/**)"),
+        (EVERYTHING, "network(evil.example)"),
+    ],
+)
+def test_a_deny_rule_withholds_access_that_includes_what_it_denies(
+    access: SandboxAccess, deny: str
+) -> None:
+    assert is_access_denied(access, [PermissionRule.parse(deny)], folder="/work")
+
+
+@pytest.mark.parametrize(
+    ("access", "deny"),
+    [
+        (HOOKS, "write(private/**)"),
+        (HOOKS, "read(.git/**)"),
+        (HOOKS, "write(/home/**)"),
+        (SECRETS, "read(private/**)"),
+        (SECRETS, "write(/home/ann/**)"),
+        (EVERYTHING, "bash(rm *)"),
+    ],
+)
+def test_a_deny_rule_about_something_else_withholds_nothing(
+    access: SandboxAccess, deny: str
+) -> None:
+    assert not is_access_denied(access, [PermissionRule.parse(deny)], folder="/work")
+
+
+def test_without_a_known_folder_a_relative_deny_rule_withholds_every_path() -> None:
+    assert is_access_denied(HOOKS, [PermissionRule.parse("write(private/**)")])
+    assert not is_access_denied(HOOKS, [PermissionRule.parse("write(/home/**)")])
 
 
 @pytest.mark.parametrize("access", [PYPI, HOOKS, EVERYTHING])

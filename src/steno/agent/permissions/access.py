@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from steno.agent.permissions.patterns import escape_pattern, matches_path
 from steno.agent.permissions.rules import (
     MODE_CAPABILITIES,
+    PATH_TOOLS,
     ROLE_CAPABILITIES,
     PermissionRule,
     Permissions,
@@ -21,6 +23,9 @@ from steno.records.entry import Mode
 NETWORK_RULE_TOOL: Final = "network"
 """The name in rules for connections of commands, such as `network(pypi.org)`."""
 ANY_DOMAIN: Final = "*"
+_WRITING_TOOLS: Final = ("write", "edit")
+_READING_TOOLS: Final = ("read", "grep")
+"""The tools whose deny rules also withhold access to files, by the kind of the access."""
 _CAPABILITIES: Final = {
     AccessKind.NETWORK: Capability.NETWORK,
     AccessKind.WRITE: Capability.WRITE,
@@ -56,17 +61,62 @@ def suggest_access_rule(blocked: Sequence[SandboxAccess]) -> str:
         return ""
 
 
-def may_ask_for(access: SandboxAccess, permissions: Permissions, mode: Mode) -> bool:
-    """Return whether an approver may give an access: neither mode, role nor a rule denies it."""
+def may_ask_for(
+    access: SandboxAccess, permissions: Permissions, mode: Mode, *, folder: str | None = None
+) -> bool:
+    """Return whether an approver may give an access: neither mode, role nor a rule denies it.
+
+    `folder` is the working directory of the tool, see `is_access_denied`.
+    """
     capability = _CAPABILITIES[access.kind]
     allowed = MODE_CAPABILITIES[mode] & ROLE_CAPABILITIES[permissions.role]
-    return capability in allowed and not is_access_denied(access, permissions.deny)
+    return capability in allowed and not is_access_denied(access, permissions.deny, folder=folder)
 
 
-def is_access_denied(access: SandboxAccess, deny: Iterable[PermissionRule]) -> bool:
-    """Return whether a deny rule names the domain of a network access, with or without a port."""
-    if access.kind is not AccessKind.NETWORK:
-        return False
+def is_access_denied(
+    access: SandboxAccess, deny: Iterable[PermissionRule], *, folder: str | None = None
+) -> bool:
+    """Return whether a deny rule withholds an access.
+
+    A domain is withheld with any port, and a folder also if a deny rule covers a path in it.
+    Relative paths in rules are relative to `folder`; if it is None, they may be anywhere. All
+    rights at once would bypass every deny rule for paths or domains.
+    """
+    match access.kind:
+        case AccessKind.NETWORK:
+            return _is_domain_denied(access, deny)
+        case AccessKind.EVERYTHING:
+            names: tuple[str, ...] = (*PATH_TOOLS, NETWORK_RULE_TOOL)
+            return any(any(map(rule.names_tool, names)) for rule in deny)
+        case AccessKind.WRITE:
+            names = _WRITING_TOOLS
+        case AccessKind.READ:
+            names = _READING_TOOLS
+    rules = [rule for rule in deny if any(map(rule.names_tool, names))]
+    return any(_concerns_path(rule.pattern, access.target, folder) for rule in rules)
+
+
+def _concerns_path(pattern: str | None, path: str, folder: str | None) -> bool:
+    """Return whether a pattern covers a real path, or may cover a path in this folder."""
+    if pattern is None:
+        return True
+    if not pattern.startswith("/"):
+        if folder is None:
+            return True
+        root = "" if folder == "/" else escape_pattern(folder)
+        pattern = f"{root}/{pattern}"
+    if matches_path(pattern, path):
+        return True
+    parts, names = pattern.strip("/").split("/"), [name for name in path.split("/") if name]
+    for part, name in zip(parts, names, strict=False):
+        if part == "**":
+            return True
+        if not matches_path(part, name):
+            return False
+    return len(parts) > len(names)
+
+
+def _is_domain_denied(access: SandboxAccess, deny: Iterable[PermissionRule]) -> bool:
     host, _, port = access.target.rpartition(":")
     targets = {access.target, host} if host and port.isdecimal() else {access.target}
     subjects = [

@@ -11,6 +11,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeAlias, final
 
 from steno.agent.events import ApprovalRequested, Notice, NoticeKind
@@ -104,6 +105,7 @@ _MAX_LISTED: Final = 600
 """The maximum number of characters of the rules in a notice; a log may contain any number."""
 _OWN_ACTOR: Final = "steno"
 """The actor of the revocations that steno itself records."""
+_EVERYTHING: Final = SandboxAccess(AccessKind.EVERYTHING)
 _LASTING_SCOPES: Final = (GrantScope.PROJECT, GrantScope.USER)
 _DEFERRED_AUDIT: Final = {"deferred": True}
 """The audit of a decision that was made between runs, before the call could begin."""
@@ -280,10 +282,12 @@ class Gate:
         """Ask the approver about access that a sandbox blocked, and record the decision.
 
         Without an approver, nothing is recorded and no access is given. The approver is not asked
-        about an access that the mode, the role or a rule denies.
+        about an access that the mode, the role or a rule denies, and cannot give such an access:
+        the mode may change while the question is open. No pending decision is recorded, because
+        the call has run already.
         """
-        mode = recorder.conversation.mode
-        blocked = tuple([each for each in blocked if may_ask_for(each, self._permissions, mode)])
+        is_possible = partial(self._may_give, tool, recorder.conversation)
+        blocked = tuple(filter(is_possible, blocked))
         if self._approver is None or not blocked:
             return ()
         with _as_tool_fault():
@@ -296,11 +300,15 @@ class Gate:
             preview=preview,
             rule=suggest_access_rule(blocked),
             access=blocked,
+            may_run_unconfined=is_possible(_EVERYTHING),
         )
         recorder.emit(ApprovalRequested(request))
         signer = self._signer(recorder.conversation)
         decision = await _ask_approver(self._approver, request, recorder, signer)
-        granted = decision.access if decision.allowed else ()
+        named = decision.access if decision.allowed else ()
+        granted = tuple(
+            [each for each in named if each in (*blocked, _EVERYTHING) and is_possible(each)]
+        )
         audit = build_access_audit(granted or blocked)
         status = ApprovalStatus.APPROVED if granted else ApprovalStatus.DENIED
         grant, scope = None, GrantScope.ONCE
@@ -318,6 +326,11 @@ class Gate:
         if grant is not None:
             self._store_grant(grant, scope, recorder)
         return granted
+
+    def _may_give(self, tool: Tool, conversation: Conversation, access: SandboxAccess) -> bool:
+        """Return whether an approver may give an access now."""
+        folder: str | None = getattr(tool, "folder", None)
+        return may_ask_for(access, self._permissions, conversation.mode, folder=folder)
 
     async def authorize_reference(
         self, tool: Tool, call: ToolCall, recorder: RunRecorder
