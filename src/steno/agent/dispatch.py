@@ -60,6 +60,7 @@ _STOP_TIMEOUT_S: Final = 10.0
 """The time to wait for cancelled tools to end."""
 _MAX_REPEATS: Final = 3
 """The number of times that a call is run again with more access."""
+_ATTEMPTS_KEY: Final = "attempts"
 _MAX_END_CHARACTERS: Final = 10_000
 """The number of characters retained from each end of an output; about 5,000 tokens in total."""
 
@@ -81,8 +82,31 @@ class _RunningCall(NamedTuple):
     """A call whose task has started; the task of a refused call only returns the refusal."""
 
     call: AnyToolCall
-    output: ReportedOutput
+    progress: _CallProgress
     task: asyncio.Future[ToolResultMessage]
+
+
+@final
+class _CallProgress:
+    """What a running call has done so far, for the case that it is stopped."""
+
+    def __init__(self, output: ReportedOutput) -> None:
+        self.output: Final = output
+        self.attempts: list[ToolResultMessage] = []
+        """The results of the attempts that were repeated with more access."""
+        self.result: ToolResultMessage | None = None
+        """The result of the last attempt, while no attempt is running."""
+
+    def add_attempts(self, result: ToolResultMessage) -> ToolResultMessage:
+        """Return a result with the details of the earlier attempts.
+
+        The recorded result of a replay has them already.
+        """
+        details = result.details or {}
+        if not self.attempts or _ATTEMPTS_KEY in details:
+            return result
+        attempts = [dict(attempt.details or {}) for attempt in self.attempts]
+        return replace(result, details={**details, _ATTEMPTS_KEY: attempts})
 
 
 @final
@@ -204,14 +228,15 @@ class Dispatcher:
         self, call: AnyToolCall, decided: _ApprovedCall | ToolResultMessage, recorder: RunRecorder
     ) -> _RunningCall:
         output = ReportedOutput(lambda text: recorder.emit_from_callback(CallOutput(call.id, text)))
-        task = start_task(self._run_call(decided, recorder, output))
-        return _RunningCall(call, output, task)
+        progress = _CallProgress(output)
+        task = start_task(self._run_call(decided, recorder, progress))
+        return _RunningCall(call, progress, task)
 
     async def _run_call(
         self,
         decided: _ApprovedCall | ToolResultMessage,
         recorder: RunRecorder,
-        output: ReportedOutput,
+        progress: _CallProgress,
     ) -> ToolResultMessage:
         if isinstance(decided, ToolResultMessage):
             return decided
@@ -221,21 +246,42 @@ class Dispatcher:
             return build_agent_result(call.id, ResultCode.SUBJECTS_CHANGED, text, Outcome.DENIED)
         recorder.emit(CallStarted(call))
         with self._telemetry.call(tool, call) as span:
-            context = CallContext(
-                output.add, partial(self._gate.denies, tool), subjects, decided.access
-            )
+            is_denied = partial(self._gate.denies, tool)
+            context = CallContext(progress.output.add, is_denied, subjects, decided.access)
             run = await self._runner.run(tool, call, context)
             for _ in range(_MAX_REPEATS):
-                missing = tuple([each for each in run.blocked if each not in context.access])
-                if not missing:
-                    break
-                access = await self._gate.decide_access(tool, call, missing, recorder)
+                progress.result = progress.add_attempts(run.result)
+                access = await self._ask_for_access(decided, context, run.blocked, recorder)
                 if not access:
                     break
+                progress.attempts.append(run.result)
+                progress.result = None
                 context = context._replace(access=(*context.access, *access))
                 run = await self._runner.run(tool, call, context)
-            span.record_result(run.result)
-        return run.result
+            result = progress.add_attempts(run.result)
+            span.record_result(result)
+        return result
+
+    async def _ask_for_access(
+        self,
+        approved: _ApprovedCall,
+        context: CallContext,
+        blocked: Sequence[SandboxAccess],
+        recorder: RunRecorder,
+    ) -> tuple[SandboxAccess, ...]:
+        """Return the access to repeat a call with; empty if its last result is final."""
+        tool, call, subjects, _ = approved
+        missing = tuple([each for each in blocked if each not in context.access])
+        if not missing:
+            return ()
+        try:
+            access = await self._gate.decide_access(tool, call, missing, recorder)
+        except (ToolFailed, ToolFault):  # the first attempt changed what the preview shows
+            return ()
+        if is_cancelled():  # the approver swallowed the cancellation
+            raise asyncio.CancelledError
+        has_changed = subjects is not None and _current_subjects(tool, call) != subjects
+        return () if has_changed else access
 
     async def _stop_calls(self, running: Sequence[_RunningCall], recorder: RunRecorder) -> None:
         """Cancel running calls, and record results for those that have none yet."""
@@ -268,13 +314,17 @@ def _current_subjects(tool: Tool, call: ToolCall) -> tuple[Subject, ...] | None:
 def _result_after_stop(running: _RunningCall) -> ToolResultMessage:
     """Return the result to record for a call after its task was cancelled.
 
-    If the task has returned a result, that result is recorded. Otherwise, the call is recorded as
-    cancelled, with its output so far, which may be the only trace of its effects.
+    If the task has returned a result, that result is recorded, and so is the result of a call that
+    only waited for more access. Otherwise, the call is recorded as cancelled, with its output so
+    far, which may be the only trace of its effects.
     """
-    task, output = running.task, running.output.text
+    task, progress = running.task, running.progress
     if task.done() and not task.cancelled() and task.exception() is None:
         return task.result()
-    result = build_cancelled_result(running.call.id, ResultCode.CALL_STOPPED)
+    if progress.result is not None:
+        return progress.result
+    output = progress.output.text
+    result = progress.add_attempts(build_cancelled_result(running.call.id, ResultCode.CALL_STOPPED))
     if not output:
         return result
     return replace(result, content=(*result.content, Text(f"{PARTIAL_OUTPUT_HEADING}\n{output}")))

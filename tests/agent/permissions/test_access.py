@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -29,6 +31,7 @@ from steno.agent.permissions.grants import decided_access
 from steno.agent.permissions.rules import PermissionRule
 from steno.agent.replay.verify import replay
 from steno.agent.results import ResultCode
+from steno.errors import ToolFailed
 from steno.log.queries import result_code
 from steno.ports import AccessKind, Capability, SandboxAccess, Subject, ToolContext, ToolOutput
 from steno.records.entry import ApprovalStatus, Mode
@@ -219,6 +222,90 @@ def test_a_change_to_plan_mode_while_the_question_is_open_withholds_the_access()
     run(harness.run())
     assert tool.runs == [()]
     assert last_approval(harness).payload.status is ApprovalStatus.DENIED
+
+
+# -- the result of the first attempt ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fault", [ToolFailed("gone", code="gone"), ValueError("bug")])
+def test_a_preview_that_fails_after_the_first_attempt_leaves_its_result(fault: Exception) -> None:
+    class Unpreviewable(Confined):
+        async def preview(self, call: ToolCall) -> Any:
+            raise fault
+
+    tool = Unpreviewable(PYPI)
+    harness = harness_with(tool, Answering([PYPI]))
+    run(harness.run())
+    assert (harness.result.text, tool.runs) == ("blocked", [()])
+    harness.check()
+
+
+@pytest.mark.parametrize("is_swallowed", [False, True])
+def test_an_interrupt_at_the_question_leaves_the_result_of_the_first_attempt(
+    is_swallowed: bool,
+) -> None:
+    class Interrupted:
+        async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
+            running.cancel()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if not is_swallowed:
+                    raise
+            return ApprovalDecision(allowed=True, actor="eva", access=request.access)
+
+    async def main() -> None:
+        nonlocal running
+        running = asyncio.ensure_future(harness.run())
+        with suppress(asyncio.CancelledError):
+            await running
+
+    running: asyncio.Future[Any]
+    tool, store = Confined(PYPI), MemoryStore()
+    harness = harness_with(tool, Interrupted(), store=store)
+    run(main())
+    assert (harness.result.text, tool.runs) == ("blocked", [()])
+    harness.check()
+    assert run(replay(list(store.records(harness.conversation.id)))).is_same
+
+
+def test_an_approver_that_fails_at_the_question_leaves_the_result_of_the_first_attempt() -> None:
+    class Failing:
+        async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
+            raise ValueError("bug")
+
+    tool = Confined(PYPI)
+    harness = harness_with(tool, Failing())
+    with pytest.raises(ValueError, match="bug"):
+        run(harness.run())
+    assert harness.result.text == "blocked"
+    assert last_approval(harness).payload.status is ApprovalStatus.DENIED
+
+
+def test_a_call_whose_subjects_changed_is_not_repeated() -> None:
+    class Changing(Confined):
+        def subjects(self, call: ToolCall) -> tuple[Subject, ...]:
+            text = f"make, after {len(self.runs)} runs"
+            return (Subject(text=text, capability=Capability.EXECUTE, is_confined=True),)
+
+    tool = Changing(PYPI)
+    harness = harness_with(tool, Answering([PYPI]))
+    run(harness.run())
+    assert (harness.result.text, tool.runs) == ("blocked", [()])
+
+
+def test_the_result_contains_the_details_of_earlier_attempts() -> None:
+    class Detailed(Confined):
+        async def run(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+            output = await super().run(call, context)
+            return replace(output, details={"attempt": len(self.runs)})
+
+    store = MemoryStore()
+    harness = harness_with(Detailed(PYPI, NPM), Answering([PYPI], [NPM]), store=store)
+    run(harness.run())
+    attempts = [{"attempt": 1}, {"attempt": 2}]
+    assert harness.result.details == {"attempt": 3, "attempts": attempts}
+    assert run(replay(list(store.records(harness.conversation.id)))).is_same
 
 
 def test_a_domain_can_be_allowed_for_the_session() -> None:

@@ -5,7 +5,7 @@ Only network access has rules, such as `network(pypi.org)`: other access is appr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from steno.agent.permissions.patterns import escape_pattern, matches_path
@@ -23,9 +23,12 @@ from steno.records.entry import Mode
 NETWORK_RULE_TOOL: Final = "network"
 """The name in rules for connections of commands, such as `network(pypi.org)`."""
 ANY_DOMAIN: Final = "*"
-_WRITING_TOOLS: Final = ("write", "edit")
-_READING_TOOLS: Final = ("read", "grep")
-"""The tools whose deny rules also withhold access to files, by the kind of the access."""
+_DENYING_TOOLS: Final[Mapping[AccessKind, tuple[str, ...]]] = {
+    AccessKind.WRITE: ("write", "edit"),
+    AccessKind.READ: ("read", "grep"),
+    AccessKind.EVERYTHING: (*PATH_TOOLS, NETWORK_RULE_TOOL),
+}
+"""The tools whose deny rules also withhold access, by the kind of the access."""
 _CAPABILITIES: Final = {
     AccessKind.NETWORK: Capability.NETWORK,
     AccessKind.WRITE: Capability.WRITE,
@@ -82,17 +85,11 @@ def is_access_denied(
     Relative paths in rules are relative to `folder`; if it is None, they may be anywhere. All
     rights at once would bypass every deny rule for paths or domains.
     """
-    match access.kind:
-        case AccessKind.NETWORK:
-            return _is_domain_denied(access, deny)
-        case AccessKind.EVERYTHING:
-            names: tuple[str, ...] = (*PATH_TOOLS, NETWORK_RULE_TOOL)
-            return any(any(map(rule.names_tool, names)) for rule in deny)
-        case AccessKind.WRITE:
-            names = _WRITING_TOOLS
-        case AccessKind.READ:
-            names = _READING_TOOLS
-    rules = [rule for rule in deny if any(map(rule.names_tool, names))]
+    if access.kind is AccessKind.NETWORK:
+        return _is_domain_denied(access, deny)
+    rules = [rule for rule in deny if any(map(rule.names_tool, _DENYING_TOOLS[access.kind]))]
+    if access.kind is AccessKind.EVERYTHING:
+        return bool(rules)
     return any(_concerns_path(rule.pattern, access.target, folder) for rule in rules)
 
 

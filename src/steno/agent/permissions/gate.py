@@ -12,7 +12,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Final, NamedTuple, Protocol, TypeAlias, final
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, final
 
 from steno.agent.events import ApprovalRequested, Notice, NoticeKind
 from steno.agent.permissions.access import (
@@ -304,7 +304,9 @@ class Gate:
         )
         recorder.emit(ApprovalRequested(request))
         signer = self._signer(recorder.conversation)
-        decision = await _ask_approver(self._approver, request, recorder, signer)
+        decision = await _ask_approver(
+            self._approver, request, recorder, signer, audit=build_access_audit(blocked)
+        )
         named = decision.access if decision.allowed else ()
         granted = tuple(
             [each for each in named if each in (*blocked, _EVERYTHING) and is_possible(each)]
@@ -644,9 +646,14 @@ async def _build_approval_request(
 
 
 async def _ask_approver(
-    approver: Approver, request: ApprovalRequest, recorder: RunRecorder, signer: GrantSigner
+    approver: Approver,
+    request: ApprovalRequest,
+    recorder: RunRecorder,
+    signer: GrantSigner,
+    *,
+    audit: Mapping[str, Any] | None = None,
 ) -> ApprovalDecision:
-    """Ask the approver, and record a denial if the approver raises an exception.
+    """Ask the approver, and record a denial, with this audit, if the approver raises an exception.
 
     The exception propagates. ToolFailed, ProviderError and ProtocolError are replaced with a
     StenoError, because the loop would handle them as errors of a tool or a provider.
@@ -660,7 +667,7 @@ async def _ask_approver(
             ApprovalStatus.DENIED,
             actor="approver",
             reason=reason,
-            audit=signer.sign_audit({}),
+            audit=signer.sign_audit(audit or {}),
         )
         if isinstance(exc, ToolFailed | ProviderError | ProtocolError):
             raise StenoError(str(exc), place="approver", code="approver_failed") from exc
