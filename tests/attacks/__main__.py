@@ -179,32 +179,46 @@ def _summarize(
     results: Sequence[Result], attacks: dict[str, Attack], *, shows_text: bool
 ) -> int:
     """Print what succeeded and what could not run; return the exit status."""
-    broken, open_, stale = [], [], []
+    groups: dict[str, dict[str, list[str]]] = {"could not run": {}, "not needed": {}, "succeeded": {}}
     for user, sandbox, verdict in sorted(results, key=lambda each: each.verdict.id):
-        place = f"{verdict.id} {user}/{sandbox}"
-        limit = attacks[verdict.id].limit_for(user, sandbox)
+        attack, place = attacks[verdict.id], f"{user}/{sandbox}"
+        limit = attack.limit_for(user, sandbox)
         if shows_text:
-            print(f"-- {place}: {verdict.succeeded or 'withstood'} {verdict.error}\n{verdict.text}\n")
+            said = ", ".join(verdict.succeeded) or "withstood"
+            print(f"-- {verdict.id} {place}: {said} {verdict.error}\n{verdict.text}\n")
+        head = f"{verdict.id} {attack.title}"
         if verdict.error:
-            broken.append(f"{place}: {verdict.error}")
+            kind, head = "could not run", f"{head}: {verdict.error}"
         elif verdict.succeeded and limit is None:
-            open_.append(f"{place}: {', '.join(verdict.succeeded)}: {attacks[verdict.id].title}")
+            kind, head = "succeeded", f"{head} ({', '.join(verdict.succeeded)})"
         elif limit is not None and not verdict.succeeded:
-            stale.append(f"{place}: {limit}")
-    for title, lines in (
-        ("could not run", broken),
-        ("known limits that were withstood", stale),
-        ("succeeded", open_),
-    ):
+            kind, head = "not needed", f"{head} ({limit})"
+        else:
+            continue
+        groups[kind].setdefault(head, []).append(place)
+    titles = {"not needed": "known limits that were withstood"}
+    for kind, lines in groups.items():
         if lines:
-            print(f"\n{title}:", *lines, sep="\n  ")
+            print(f"\n{titles.get(kind, kind)}:")
+        for head, places in lines.items():
+            print(f"  {head}\n      {_join_places(places)}")
+    open_, broken = (sum(map(len, groups[kind].values())) for kind in ("succeeded", "could not run"))
     withstood = sum(not each.verdict.succeeded and not each.verdict.error for each in results)
-    limits = len(results) - withstood - len(open_) - len(broken)
+    limits = len(results) - withstood - open_ - broken
     print(
-        f"\n{len({each.verdict.id for each in results})} attacks, {len(results)} runs: {withstood} withstood, {limits} known limits, "
-        f"{len(open_)} succeeded, {len(broken)} could not run"
+        f"\n{len({each.verdict.id for each in results})} attacks, {len(results)} runs: "
+        f"{withstood} withstood, {limits} known limits, {open_} succeeded, {broken} could not run"
     )
     return 1 if open_ else 2 if broken else 0
+
+
+def _join_places(places: Sequence[str]) -> str:
+    """Return the configurations of an attack, grouped by user."""
+    by_user: dict[str, list[str]] = {}
+    for place in places:
+        user, _, sandbox = place.partition("/")
+        by_user.setdefault(user, []).append(sandbox)
+    return "; ".join([f"{user}: {', '.join(names)}" for user, names in by_user.items()])
 
 
 if __name__ == "__main__":

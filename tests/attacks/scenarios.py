@@ -65,7 +65,7 @@ async def _run_agent(attack: Attack, work: Path, *, sandbox: str) -> Outcome:
     turns = [ChatMessage.assistant(None, [call]) for call in calls]
     async with Toolbox(
         Workspace(work),
-        sandbox=choose_sandbox(sandbox),
+        sandbox=choose_sandbox(sandbox, work),
         access=CommandAccess(network=attack.network),
     ) as toolbox:
         agent = Agent(
@@ -89,14 +89,16 @@ def _text_of(result: ToolResultMessage) -> str:
     return f"{result.text}\n{json.dumps(dict(result.details or {}), default=repr)}"
 
 
-def choose_sandbox(name: str) -> Any:
+def choose_sandbox(name: str, workspace: Path | None = None) -> Any:
     """Return the sandbox of a configuration, for a `Toolbox`. Raises LookupError if it is missing."""
     from steno.tools.shell.sandbox import find_working_sandboxes
 
     if name == "none":
         return SandboxSetting.OFF
     wanted = name.removesuffix("-alone")
-    found = next((box for box in find_working_sandboxes() if box.name == wanted), None)
+    outside = () if workspace is None else (workspace.resolve(),)
+    boxes = find_working_sandboxes(outside=outside)
+    found = next((box for box in boxes if box.name == wanted), None)
     if found is None:
         raise LookupError(f"no {wanted} on this machine")
     return found

@@ -26,7 +26,7 @@ from typing import Any, Final, NamedTuple, final
 
 from tests.app.scripted_vendor import Call, Turn, run_vendor
 from tests.attacks.catalog import Attack, load_catalog
-from tests.attacks.world import GIT_STEPS, SECRET, SECRET_VARIABLES, World, snapshot
+from tests.attacks.world import GIT_STEPS, SECRET, World, snapshot
 
 PATIENCE_S: Final = 60
 """The most time that an attack may take."""
@@ -77,13 +77,16 @@ def run_attack(attack: Attack, base: Path, *, sandbox: str) -> Verdict:
     error, text = "", ""
     try:
         with World(attack, folder, python=sys.executable) as world:
-            world.furnish(attack)
+            world.furnish()
             found, text = _attack(attack, world, sandbox)
     except (ValueError, LookupError, OSError, subprocess.SubprocessError) as exc:
         error = f"{type(exc).__name__}: {exc}"
     finally:
         _end_children()
         _remove(folder)
+        for shared in ("/tmp", "/dev/shm"):
+            for stray in Path(shared).glob(f"attack-{folder.name}-{os.getpid()}*"):
+                stray.unlink()
     return Verdict(attack.id, found, error, time.monotonic() - started, text)
 
 
@@ -191,13 +194,13 @@ def _be_steno(attack: Attack, world: World, sandbox: str, writing: int) -> None:
         for file in range(3):
             os.dup2(nothing, file)
         os.environ.clear()
-        os.environ.update(world.environment() | SECRET_VARIABLES)
-        os.chdir(world.work)
+        os.environ.update(world.steno_environment())
+        os.chdir(world.workspace)
         if attack.scenario == "program":
             outcome = scenarios.run_program(world.fill(attack.code), sandbox=sandbox)
         else:
             filled = _fill_calls(attack, world)
-            outcome = scenarios.run_calls(filled, world.work, sandbox=sandbox)
+            outcome = scenarios.run_calls(filled, world.workspace, sandbox=sandbox)
         scenarios.report(outcome, writing)
     except BaseException as exc:  # noqa: BLE001 - the worker reports it
         problem = scenarios.Outcome(error=f"{type(exc).__name__}: {exc}")
@@ -266,18 +269,17 @@ def _run_command_lines(attack: Attack, world: World, sandbox: str) -> Evidence:
             known = f'model = "lab/tester"\n{known}\n{vendor.settings}'
         settings.write_text(known)
         environment = {
-            **world.environment(),
             "STENO_SANDBOX": "off" if sandbox == "none" else "auto",
-            **SECRET_VARIABLES,
+            **world.steno_environment(),
         }
         for line in attack.run:
-            argv = [sys.executable, "-m", "steno", *shlex.split(world.fill(line))]
+            argv = [sys.executable, "-P", "-m", "steno", *shlex.split(world.fill(line))]
             if attack.terminal:
                 shown, status = run_on_terminal(
-                    argv, environment, world.work, PATIENCE_S, keys=[*map(world.fill, attack.keys)]
+                    argv, environment, world.workspace, PATIENCE_S, keys=[*map(world.fill, attack.keys)]
                 )
             else:
-                shown, status = _run_program(argv, environment, world.work)
+                shown, status = _run_program(argv, environment, world.workspace)
             output += shown
             died = died or status is None or status < 0
             crashed = crashed or b"Traceback (most recent call last)" in shown

@@ -59,7 +59,7 @@ class World:
         self.outside: Final = folder / "out"
         self.proof: Final = self.outside / "proof"
         self.token: Final = f"attack-{folder.name}-{os.getpid()}"
-        self.name: Final = attack.id
+        self.attack: Final = attack
         self._stack: Final = ExitStack()
         self._python: Final = python
         self._tcp = self._listen(socket.AF_INET, socket.SOCK_STREAM, ("127.0.0.1", 0))
@@ -93,6 +93,16 @@ class World:
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    @property
+    def workspace(self) -> Path:
+        """The folder that steno works in."""
+        return Path(self.fill(self.attack.workspace))
+
+    def steno_environment(self) -> dict[str, str]:
+        """Return the variables of the process of steno, with secrets."""
+        more = {name: self.fill(value) for name, value in self.attack.environment.items()}
+        return self.environment() | SECRET_VARIABLES | more
 
     def fill(self, text: str) -> str:
         """Return a text of an attack with the values of this world."""
@@ -131,8 +141,9 @@ class World:
             "GIT_CONFIG_NOSYSTEM": "1",
         }
 
-    def furnish(self, attack: Attack) -> None:
+    def furnish(self) -> None:
         """Create the files of the user and of the attack."""
+        attack = self.attack
         for name in SECRET_FILES:
             self._write(self.home / name, f"{SECRET}-{name}\n")
         self._write(self.home / ".config/steno/seal.key", f"{SECRET}-seal".ljust(32, "."))
@@ -205,6 +216,7 @@ def _state(path: Path) -> object:
     except OSError:
         return None
     common = (status.st_mode, status.st_uid, status.st_gid)
+    written = status.st_mtime_ns
     if path.is_symlink():
         return (*common, os.readlink(path))
     if path.is_dir():
@@ -214,4 +226,4 @@ def _state(path: Path) -> object:
     except OSError:
         attributes = []
     content = path.read_bytes() if path.is_file() else b""
-    return (*common, status.st_size, status.st_nlink, content[:100_000], tuple(attributes))
+    return (*common, written, status.st_size, content[:100_000], tuple(attributes))
