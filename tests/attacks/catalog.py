@@ -37,7 +37,7 @@ class Attack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     id: str
     title: str
-    scenario: Literal["command", "calls", "program", "steno"] = "command"
+    scenario: Literal["command", "rule", "calls", "program", "steno"] = "command"
     success: tuple[str, ...] = ("proof",)
     limit: dict[str, str] = {}
     """Known limits: a sandbox, a user or `user/sandbox` to the name of its reason in limits.toml."""
@@ -63,7 +63,9 @@ class Attack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     # The attack itself, one of these.
     command: str = ""
-    """A command that the user approves once."""
+    """A command that the user approves once; in the scenario `rule`, one that must ask."""
+    after: tuple[str, ...] = ()
+    """Commands before it in the scenario `rule`; the user approves each with the rule it offers."""
     calls: tuple[dict[str, Any], ...] = ()
     """Tool calls of the model, in order: `tool` and the arguments."""
     code: str = ""
@@ -157,7 +159,7 @@ def _problems(attack: Attack, reasons: dict[str, Reason]) -> Sequence[str]:
     means = [attack.command, attack.calls, attack.code, attack.run]
     if sum(map(bool, means)) != 1:
         found.append("an attack has a command, calls, code or command lines")
-    elif not means[("command", "calls", "program", "steno").index(attack.scenario)]:
+    elif not means[("command", "calls", "program", "steno").index(attack.scenario.replace("rule", "command"))]:
         found.append(f"the scenario {attack.scenario} needs another field")
     found += [f"unknown observation {item}" for item in attack.success if not _is_known(item)]
     found += [f"unknown reason {name}" for name in attack.limit.values() if name not in reasons]

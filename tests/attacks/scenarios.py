@@ -43,7 +43,8 @@ def run_calls(attack: Attack, work: Path, *, sandbox: str) -> Outcome:
 
 
 async def _run_agent(attack: Attack, work: Path, *, sandbox: str) -> Outcome:
-    rows = attack.calls or ({"tool": "bash", "command": attack.command},)
+    commands = (*attack.after, attack.command)
+    rows = attack.calls or [{"tool": "bash", "command": command} for command in commands]
     calls = [
         ToolCall.create(
             row["tool"],
@@ -117,6 +118,11 @@ class _User:
         is_first_time = id not in self.asked
         self.asked.append(id)
         match self._attack.approve:
+            case _ if self._attack.scenario == "rule":
+                number = int(id.removeprefix("c"))
+                is_before = number < len(self._attack.after) and is_first_time
+                scope = GrantScope(self._attack.scope)
+                return ApprovalDecision(allowed=is_before, actor="ada", scope=scope)
             case "attack":
                 return ApprovalDecision(allowed=is_first_time, actor="ada")
             case "first" if id == "c0" and is_first_time:

@@ -221,7 +221,8 @@ def _fill_calls(attack: Attack, world: World) -> Attack:
             for row in attack.calls
         ]
     )
-    rules = {name: tuple(map(world.fill, getattr(attack, name))) for name in ("allow", "deny")}
+    names = ("allow", "deny", "after")
+    rules = {name: tuple(map(world.fill, getattr(attack, name))) for name in names}
     return replace(attack, command=world.fill(attack.command), calls=calls, **rules)
 
 
