@@ -24,9 +24,8 @@ from steno.agent import (
     GrantScope,
     Permissions,
 )
-from steno.log import result_code
 from steno.messages.message import ToolResultMessage
-from steno.records import Mode
+from steno.records import Approval, ApprovalStatus, Mode
 from steno.store import MemoryStore
 from steno.testing import ScriptedProvider
 from steno.tools import CommandAccess, SandboxSetting, Toolbox, Workspace
@@ -81,7 +80,12 @@ async def _run_agent(attack: Attack, work: Path, *, sandbox: str) -> Outcome:
     return Outcome(
         text="\n".join([_text_of(result) for result in results.values()]),
         asked=approver.asked,
-        ran=[id for id, result in results.items() if result_code(result) is None],
+        ran=[
+            entry.payload.call_id
+            for entry in conversation.entries()
+            if isinstance(entry.payload, Approval)
+            and entry.payload.status is ApprovalStatus.APPROVED
+        ],
         last=calls[-1].id,
     )
 
@@ -149,7 +153,10 @@ class _Grants:
 def run_program(code: str, *, sandbox: str) -> Outcome:
     """Execute a program; its output, and a traceback if it fails, are the text."""
     printed = io.StringIO()
-    namespace: dict[str, Any] = {"__name__": "attack", "choose_sandbox": lambda: choose_sandbox(sandbox)}
+    namespace: dict[str, Any] = {
+        "__name__": "attack",
+        "choose_sandbox": lambda: choose_sandbox(sandbox, Path.cwd()),
+    }
     with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
         try:
             exec(compile(code, "<attack>", "exec", dont_inherit=True), namespace)
