@@ -30,8 +30,8 @@ class Attack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     Texts may contain `@WORK@` (the workspace), `@HOME@`, `@OUT@` (a folder outside of both),
     `@PROOF@` (a file in it), `@PORT@` (TCP), `@UDP@`, `@SOCKET@` (a Unix socket in `@OUT@`),
-    `@ABSTRACT@` (an abstract socket), `@TTY@` (the terminal of another program), `@PYTHON@` and
-    `@TOKEN@` (unique for the attack). The workspace contains a program `payload`, which creates
+    `@ABSTRACT@` (an abstract socket), `@TTY@` (the terminal of another program), `@PYTHON@`,
+    `@TESTS@` (this folder) and `@TOKEN@` (unique for the attack). The workspace contains a program `payload`, which creates
     `@PROOF@`.
     """
 
@@ -94,7 +94,7 @@ class Attack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     # After the attack.
     person: tuple[str, ...] = ()
     """Commands that the user runs outside of steno, on a terminal; `git` stands for several."""
-    seconds: int = 25
+    seconds: int = 45
     """The time after which the attack counts as `slow`."""
 
     @property

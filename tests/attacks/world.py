@@ -117,6 +117,7 @@ class World:
             "@ABSTRACT@": self.token,
             "@TTY@": self.terminal,
             "@PYTHON@": self._python,
+            "@TESTS@": Path(__file__).parent,
             "@TOKEN@": self.token,
         }
         for name, value in values.items():
