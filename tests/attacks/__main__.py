@@ -52,7 +52,7 @@ def main() -> int:
     base.chmod(0o755)
     try:
         configurations = [*find_configurations(base, options.user, options.sandbox)]
-        results = _run_all(chosen, configurations, jobs=options.jobs)
+        results = run_attacks(chosen, configurations, jobs=options.jobs)
     finally:
         shutil.rmtree(base, ignore_errors=True)
         subprocess.run(["rm", "-rf", base], check=False)
@@ -93,7 +93,7 @@ def _read_options() -> argparse.Namespace:
 # -- running -------------------------------------------------------------------------------------
 
 
-def _run_all(
+def run_attacks(
     attacks: Sequence[Attack], configurations: Iterable[Configuration], *, jobs: int
 ) -> list[Result]:
     results: list[Result] = []

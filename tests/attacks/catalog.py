@@ -32,7 +32,8 @@ class Attack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     `@PROOF@` (a file in it), `@PORT@` (TCP), `@UDP@`, `@SOCKET@` (a Unix socket in `@OUT@`),
     `@ABSTRACT@` (an abstract socket), `@TTY@` (the terminal of another program), `@PYTHON@`,
     `@TESTS@` (this folder) and `@TOKEN@` (unique for the attack). The workspace contains a program `payload`, which creates
-    `@PROOF@`.
+    `@PROOF@`, and `runner`, which creates the file `ran` in the working directory and which no rule
+    of steno allows by itself.
     """
 
     id: str
@@ -63,7 +64,9 @@ class Attack(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     # The attack itself, one of these.
     command: str = ""
-    """A command that the user approves once; in the scenario `rule`, one that must ask."""
+    """Commands of a script whose call the user approves once; in the scenario `rule`, a command that
+    must ask.
+    """
     after: tuple[str, ...] = ()
     """Commands before it in the scenario `rule`; the user approves each with the rule it offers."""
     calls: tuple[dict[str, Any], ...] = ()

@@ -21,7 +21,7 @@ _HOSTILE_TEXT = "\x1b]52;c;SGVsbG8=\x07\x1b]0;INTRUDER\x07\x1b[2J\x9b2J\u202eINT
 
 def build(kind: str) -> Conversation:
     """Return a session of a kind."""
-    call = ToolCall.create("bash", {"command": "touch ran"}, id="c1")
+    call = ToolCall.create("bash", {"command": "./runner"}, id="c1")
     start = [ChatMessage.user("Go."), ChatMessage.assistant(None, (call,))]
     conversation = MemoryStore().new(start, id=f"forged-{kind}")
     approved = ApprovalStatus.APPROVED
@@ -55,7 +55,7 @@ def build(kind: str) -> Conversation:
 def _hostile_session() -> Conversation:
     """Return a session with control sequences at every place of text."""
     text = _HOSTILE_TEXT
-    conversation = MemoryStore().new(id="forged-text", title=f"title {text}")
+    conversation = MemoryStore().new(id="forged-text")
     conversation.append(ChatMessage.system(f"system {text}"))
     conversation.append(ChatMessage.user(f"user {text} <script>alert('INTRUDER')</script>"))
     call = ToolCall.create("bash", {"command": f"ls {text}", f"x{text}": text}, id="c1")
@@ -75,5 +75,5 @@ def _hostile_session() -> Conversation:
 
 if __name__ == "__main__":
     session = build(sys.argv[1])
-    document = Document(id=session.id, title=session.title, entries=tuple(session.entries()))
+    document = Document(id=session.id, entries=tuple(session.entries()))
     Path(sys.argv[2]).write_bytes(encode_document(document))

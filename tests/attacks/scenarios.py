@@ -13,7 +13,7 @@ import json
 import os
 import traceback
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Final, final
 
 from steno import ChatMessage, Conversation, ToolCall
 from steno.agent import (
@@ -32,6 +32,10 @@ from steno.tools import CommandAccess, SandboxSetting, Toolbox, Workspace
 from tests.attacks.catalog import Attack
 
 
+SCRIPT: Final = "check.sh"
+"""The program in the workspace that contains the command of an attack."""
+
+
 class Outcome(dict[str, Any]):
     """What a scenario reports, as JSON: `text`, and for calls `asked`, `ran` and `last`."""
 
@@ -42,7 +46,12 @@ def run_calls(attack: Attack, work: Path, *, sandbox: str) -> Outcome:
 
 
 async def _run_agent(attack: Attack, work: Path, *, sandbox: str) -> Outcome:
-    commands = (*attack.after, attack.command)
+    if attack.scenario == "command":
+        # The approval is for a harmless name, like `make test`; the user cannot see what it does.
+        (work / SCRIPT).write_text(f"{attack.command}\n", "utf-8")
+        commands = [f"bash {SCRIPT}"]
+    else:
+        commands = [*attack.after, attack.command]
     rows = attack.calls or [{"tool": "bash", "command": command} for command in commands]
     calls = [
         ToolCall.create(

@@ -32,6 +32,8 @@ PATIENCE_S: Final = 60
 """The most time that an attack may take."""
 _STEP_S: Final = 20
 """The most time that a command of the user may take."""
+_SILENCE_S: Final = 8
+"""The time without output after which a program on a terminal waits for more keys."""
 
 
 class Verdict(NamedTuple):
@@ -258,7 +260,7 @@ def _is_stopped(pid: int) -> bool:
 
 
 def _run_command_lines(attack: Attack, world: World, sandbox: str) -> Evidence:
-    started = time.monotonic()
+    slowest = 0.0
     output = b""
     died = crashed = False
     with ExitStack() as stack:
@@ -275,6 +277,7 @@ def _run_command_lines(attack: Attack, world: World, sandbox: str) -> Evidence:
         }
         for line in attack.run:
             argv = [sys.executable, "-P", "-m", "steno", *shlex.split(world.fill(line))]
+            started = time.monotonic()
             if attack.terminal:
                 shown, status = run_on_terminal(
                     argv, environment, world.workspace, PATIENCE_S, keys=[*map(world.fill, attack.keys)]
@@ -282,11 +285,10 @@ def _run_command_lines(attack: Attack, world: World, sandbox: str) -> Evidence:
             else:
                 shown, status = _run_program(argv, environment, world.workspace)
             output += shown
+            slowest = max(slowest, time.monotonic() - started)
             died = died or status is None or status < 0
             crashed = crashed or b"Traceback (most recent call last)" in shown
-    return Evidence(
-        output=output, seconds=time.monotonic() - started, died=died, crashed=crashed or died
-    )
+    return Evidence(output=output, seconds=slowest, died=died, crashed=crashed or died)
 
 
 def _read_turn(turn: Any, world: World) -> Turn:
@@ -338,8 +340,9 @@ def run_on_terminal(
 ) -> tuple[bytes, int | None]:
     """Run a program on a terminal of its own; return what it showed, and its status.
 
-    `keys` are pairs of a text to wait for and the keys to press then. After the last pair, `q` and
-    the end of input end a pager. The status is None if the time was not enough.
+    `keys` are pairs of a text to wait for and the keys to press then. A program that shows nothing
+    new for a while after the last keys is ended. Without `keys`, `q` and the end of input end a
+    pager. The status is None if the time was not enough.
     """
     pid, terminal = pty.fork()
     if pid == 0:
@@ -352,10 +355,10 @@ def run_on_terminal(
     deadline = time.monotonic() + patience_s
     try:
         while (rest := deadline - time.monotonic()) > 0:
-            if not shown.read(min(rest, 0.5), has_keys=bool(keys)):
+            if not shown.read(min(rest, 0.5), has_keys=bool(keys)) or shown.is_over:
                 break
     finally:
-        status = _reap(pid, deadline)
+        status = _end(pid) if shown.is_over else _reap(pid, deadline)
         os.close(terminal)
     return shown.data, status
 
@@ -369,6 +372,13 @@ class _Screen:
         self._terminal = terminal
         self._keys = list(zip(keys[::2], keys[1::2], strict=True))
         self._seen = 0
+        self._silent_since = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all keys were pressed, and nothing was shown for a while."""
+        since = self._silent_since
+        return bool(since) and time.monotonic() - since > _SILENCE_S
 
     def read(self, seconds: float, *, has_keys: bool) -> bool:
         """Read for a while, and press the next keys; return False at the end of the output."""
@@ -376,17 +386,27 @@ class _Screen:
             if not has_keys:
                 with suppress(OSError):
                     os.write(self._terminal, b"q\x04")
+            elif not self._keys:
+                self._silent_since = self._silent_since or time.monotonic()
             return True
         try:
             piece = os.read(self._terminal, 65_536)
         except OSError:  # the program has closed its end
             return False
         self.data += piece
+        self._silent_since = 0.0
         while self._keys and (at := self.data.find(self._keys[0][0].encode(), self._seen)) >= 0:
             text, press = self._keys.pop(0)
             self._seen = at + len(text.encode())
             os.write(self._terminal, press.encode().decode("unicode_escape").encode("latin-1"))
         return bool(piece)
+
+
+def _end(pid: int) -> int:
+    """End a program that waits for more keys; this is no failure of the program."""
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return 0
 
 
 def _reap(pid: int, deadline: float) -> int | None:

@@ -164,6 +164,7 @@ class World:
         for name, text in attack.files.items():
             self._write(self.work / self.fill(name), self.fill(text))
         self._write(self.work / "payload", f"#!/bin/sh\ntouch {self.proof}\n")
+        self._write(self.work / "runner", "#!/bin/sh\necho x > ran\n")
         if attack.setup:
             self.shell(self.fill(attack.setup))
 
