@@ -20,7 +20,7 @@ SANDBOXES: Final = ("bubblewrap", "landlock", "landlock-alone", "none")
 USERS: Final = ("root", "user")
 OBSERVATIONS: Final = (
     *("proof", "secret", "connection", "process", "dead", "slow", "crash"),
-    *("ran", "unasked", "changed", "created", "missing", "says", "match", "appears"),
+    *("ran", "unasked", "changed", "touched", "created", "missing", "says", "match", "appears"),
 )
 """The first word of each item in `Attack.success`; see observations.py."""
 

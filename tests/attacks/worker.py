@@ -96,7 +96,7 @@ def _attack(attack: Attack, world: World, sandbox: str) -> tuple[tuple[str, ...]
     watched = {
         item: Path(world.fill(item.partition(":")[2]))
         for item in attack.success
-        if item.partition(":")[0] in ("changed", "created", "missing")
+        if item.partition(":")[0] in ("changed", "touched", "created", "missing")
     }
     before = snapshot(watched)
     with ExitStack() as stack:
@@ -131,7 +131,7 @@ def _attack(attack: Attack, world: World, sandbox: str) -> tuple[tuple[str, ...]
     for item in attack.success:
         kind, _, value = item.partition(":")
         match kind:
-            case "changed":
+            case "changed" | "touched":
                 is_true = before[item] != after[item]
             case "created":
                 is_true = before[item] is None and after[item] is not None

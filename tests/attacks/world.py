@@ -208,8 +208,20 @@ class World:
 
 
 def snapshot(paths: Mapping[str, Path]) -> dict[str, object]:
-    """Return the states of files and folders, for a comparison after the attack."""
-    return {name: _state(path) for name, path in paths.items()}
+    """Return the states of files and folders, for a comparison after the attack.
+
+    The state of a path whose name begins with `touched` contains the time of its last change.
+    """
+    return {
+        name: (_state(path), _time_of(path) if name.startswith("touched") else None)
+        if os.path.lexists(path)
+        else None
+        for name, path in paths.items()
+    }
+
+
+def _time_of(path: Path) -> int:
+    return path.lstat().st_mtime_ns
 
 
 def _state(path: Path) -> object:
@@ -218,7 +230,6 @@ def _state(path: Path) -> object:
     except OSError:
         return None
     common = (status.st_mode, status.st_uid, status.st_gid)
-    written = status.st_mtime_ns
     if path.is_symlink():
         return (*common, os.readlink(path))
     if path.is_dir():
@@ -228,4 +239,4 @@ def _state(path: Path) -> object:
     except OSError:
         attributes = []
     content = path.read_bytes() if path.is_file() else b""
-    return (*common, written, status.st_size, content[:100_000], tuple(attributes))
+    return (*common, status.st_size, content[:100_000], tuple(attributes))
