@@ -18,7 +18,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS := 1
 
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help setup demo test check fix docs package requirements coverage property shellfuzz crash ocr corpus bench screenshots clean new-environment
+.PHONY: help setup demo test check fix docs package requirements coverage property shellfuzz crash attacks ocr corpus bench screenshots clean new-environment
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -74,6 +74,9 @@ shellfuzz: $(READY) ## compare the parser of commands with bash; FLAGS=1000000 f
 
 crash: $(READY) ## kill writers of every store 200 times each; STENO_CRASH_ROUNDS=1000 for more
 	@STENO_CRASH_ROUNDS=$${STENO_CRASH_ROUNDS:-200} $(PY) -m pytest tests/store/test_conformance.py -k crash $(FLAGS)
+
+attacks: $(READY) ## run all attacks as root and without rights, in every sandbox, and write the table to the docs
+	@$(PY) -m tests.attacks --write $(FLAGS)
 
 ocr: $(READY) ## measure how much text is recognised in images, and write the table to the guide
 	@$(PY) -m tests.ocr_accuracy

@@ -66,10 +66,10 @@ def main() -> int:
     if options.write:
         is_complete = not (options.only or options.category or options.fast)
         problems = [c for c in configurations if c.problem]
-        if is_complete and not problems and status == 0:
+        if is_complete and not problems:
             report.write(catalog, results)
         else:
-            print("the page was not written: the run is not complete, or an attack succeeded")
+            print("the page was not written, because the run is not complete")
     return status
 
 
@@ -175,11 +175,13 @@ def _show_progress(done: int, total: int, name: str) -> None:
 # -- summary -------------------------------------------------------------------------------------
 
 
-def _summarize(
-    results: Sequence[Result], attacks: dict[str, Attack], *, shows_text: bool
-) -> int:
+def _summarize(results: Sequence[Result], attacks: dict[str, Attack], *, shows_text: bool) -> int:
     """Print what succeeded and what could not run; return the exit status."""
-    groups: dict[str, dict[str, list[str]]] = {"could not run": {}, "not needed": {}, "succeeded": {}}
+    groups: dict[str, dict[str, list[str]]] = {
+        "could not run": {},
+        "not needed": {},
+        "succeeded": {},
+    }
     for user, sandbox, verdict in sorted(results, key=lambda each: each.verdict.id):
         attack, place = attacks[verdict.id], f"{user}/{sandbox}"
         limit = attack.limit_for(user, sandbox)
@@ -202,7 +204,9 @@ def _summarize(
             print(f"\n{titles.get(kind, kind)}:")
         for head, places in lines.items():
             print(f"  {head}\n      {_join_places(places)}")
-    open_, broken = (sum(map(len, groups[kind].values())) for kind in ("succeeded", "could not run"))
+    open_, broken = (
+        sum(map(len, groups[kind].values())) for kind in ("succeeded", "could not run")
+    )
     withstood = sum(not each.verdict.succeeded and not each.verdict.error for each in results)
     limits = len(results) - withstood - open_ - broken
     print(

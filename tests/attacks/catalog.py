@@ -162,7 +162,9 @@ def _problems(attack: Attack, reasons: dict[str, Reason]) -> Sequence[str]:
     means = [attack.command, attack.calls, attack.code, attack.run]
     if sum(map(bool, means)) != 1:
         found.append("an attack has a command, calls, code or command lines")
-    elif not means[("command", "calls", "program", "steno").index(attack.scenario.replace("rule", "command"))]:
+    elif not means[
+        ("command", "calls", "program", "steno").index(attack.scenario.replace("rule", "command"))
+    ]:
         found.append(f"the scenario {attack.scenario} needs another field")
     found += [f"unknown observation {item}" for item in attack.success if not _is_known(item)]
     found += [f"unknown reason {name}" for name in attack.limit.values() if name not in reasons]

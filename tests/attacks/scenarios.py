@@ -31,7 +31,6 @@ from steno.testing import ScriptedProvider
 from steno.tools import CommandAccess, SandboxSetting, Toolbox, Workspace
 from tests.attacks.catalog import Attack
 
-
 SCRIPT: Final = "check.sh"
 """The program in the workspace that contains the command of an attack."""
 

@@ -46,7 +46,9 @@ def test_the_page_lists_every_category_with_its_attacks(catalog: Catalog) -> Non
 
 def test_a_share_of_the_attacks_is_withstood(tmp_path: Path, catalog: Catalog) -> None:
     """With the best sandbox of this machine, which may be none."""
-    found = find_configurations(tmp_path, [USER], [name for name in SANDBOXES if "alone" not in name])
+    found = find_configurations(
+        tmp_path, [USER], [name for name in SANDBOXES if "alone" not in name]
+    )
     best = next(each for each in found if not each.problem)
     chosen = [attack for attack in catalog.attacks.values() if attack.fast]
     results = run_attacks(chosen, [best], jobs=2)

@@ -280,7 +280,11 @@ def _run_command_lines(attack: Attack, world: World, sandbox: str) -> Evidence:
             started = time.monotonic()
             if attack.terminal:
                 shown, status = run_on_terminal(
-                    argv, environment, world.workspace, PATIENCE_S, keys=[*map(world.fill, attack.keys)]
+                    argv,
+                    environment,
+                    world.workspace,
+                    PATIENCE_S,
+                    keys=[*map(world.fill, attack.keys)],
                 )
             else:
                 shown, status = _run_program(argv, environment, world.workspace)
@@ -331,7 +335,7 @@ def _run_program(
 
 
 def run_on_terminal(
-    argv: Sequence[str],
+    argv: list[str],
     environment: Mapping[str, str],
     folder: Path,
     patience_s: float,

@@ -231,7 +231,7 @@ def _state(path: Path) -> object:
         return None
     common = (status.st_mode, status.st_uid, status.st_gid)
     if path.is_symlink():
-        return (*common, os.readlink(path))
+        return (*common, str(path.readlink()))
     if path.is_dir():
         return (*common, tuple(sorted([(each.name, _state(each)) for each in path.iterdir()])))
     try:
