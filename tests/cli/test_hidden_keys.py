@@ -92,8 +92,8 @@ def test_commands_of_the_model_get_only_the_variables_that_the_settings_name(hom
     command = 'echo "${LAB_TOKEN-none} ${OTHER_TOKEN-none}"'
     with run_vendor([Call("bash", {"command": command})], "Done.") as vendor:
         write_settings(home, f'model = "lab/tester"\nenv = ["LAB_TOKEN"]\n{vendor.settings}')
-        variables = {"LAB_TOKEN": "hush-hush", "OTHER_TOKEN": "other"}
-        output = run_process("run", "-p", "Go.", "--allow", "bash", **variables)
+        arguments = ("run", "-p", "Go.", "--allow", "bash")
+        output = run_process(*arguments, LAB_TOKEN="hush-hush", OTHER_TOKEN="other")
     assert output.status == 0, output.err
     assert vendor.seen[-1]["messages"][-1]["content"].startswith("hush-hush none\n")
 

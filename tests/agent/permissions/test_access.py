@@ -246,7 +246,7 @@ def test_an_interrupt_at_the_question_leaves_the_result_of_the_first_attempt(
 ) -> None:
     class Interrupted:
         async def ask(self, request: ApprovalRequest) -> ApprovalDecision:
-            running.cancel()
+            running[0].cancel()
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
@@ -255,12 +255,11 @@ def test_an_interrupt_at_the_question_leaves_the_result_of_the_first_attempt(
             return ApprovalDecision(allowed=True, actor="eva", access=request.access)
 
     async def main() -> None:
-        nonlocal running
-        running = asyncio.ensure_future(harness.run())
+        running.append(asyncio.ensure_future(harness.run()))
         with suppress(asyncio.CancelledError):
-            await running
+            await running[0]
 
-    running: asyncio.Future[Any]
+    running: list[asyncio.Future[Any]] = []
     tool, store = Confined(PYPI), MemoryStore()
     harness = harness_with(tool, Interrupted(), store=store)
     run(main())
