@@ -361,7 +361,7 @@ def test_only_harmless_assignments_keep_a_command_in_the_table(
 
 def test_an_offered_pattern_covers_no_options_and_no_other_subcommand() -> None:
     patterns = {
-        f"{key} *"
+        " ".join([*filter(None, key), "*"])
         for key, forms in command_table._FORMS.items()
         for form in forms
         if form.is_similar_safe
@@ -372,6 +372,71 @@ def test_an_offered_pattern_covers_no_options_and_no_other_subcommand() -> None:
         words = [CommandWord(word, False) for word in pattern.split(" ")[:-1]]
         option = [*words, CommandWord("--x", True)]
         assert not matches_command(pattern, " ".join([word.text for word in option]), option)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "find -- . -exec ./evil ';'",
+            "find -- . -delete",
+            "find . -- -delete",
+            "go test -- -exec x",
+        ),
+        *("tsc -- --outDir x", "tsc @options", "jq -- -f x", "test -- -v a"),
+    ],
+)
+def test_two_dashes_end_options_only_where_the_program_says_so(line: str) -> None:
+    assert matched(line) is None
+
+
+def test_two_dashes_hide_no_option_of_a_program_with_long_names() -> None:
+    for key, forms in command_table._FORMS.items():
+        if any(form.is_single_dash for form in forms):
+            name = " ".join(filter(None, key))
+            for option in ("-exec", "-delete", "-toolexec", "-o", "-unlisted"):
+                assert matched(f"{name} -- . {option} x") is None, (key, option)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("xargs -I $UNSET cat ./evil", 'xargs -n "$X" cat ./evil', "xargs -I '' cat ./evil"),
+        *("xargs -I ca cat x", "xargs -Icat cat x", "xargs -n", "xargs -d * cat x"),
+    ],
+)
+def test_an_unknown_value_of_xargs_is_not_in_the_table(line: str) -> None:
+    assert matched(line) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *('python "-m pip" list', "'git status'", 'git "stash list"', '"npm run" test'),
+        *("python -m 'pytest -q'", "'uv run' pytest", '"cargo nextest" run', "git '' status"),
+    ],
+)
+def test_a_quoted_word_does_not_pass_for_two(line: str) -> None:
+    assert matched(line) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "npx touch x",
+            "npx mkdir x",
+            "npx pytest",
+            "npx make test",
+            "npx git add a",
+            "bunx go test",
+        ),
+        *("uv run touch x", "uv run make test", "uv run npm test", "uv run git commit -m x"),
+        *("poetry run cargo build", "pnpm exec cargo test", "yarn exec -- tsc"),
+    ],
+)
+def test_a_wrapper_keeps_only_its_own_programs_routine(line: str) -> None:
+    assert matched(line) is None
 
 
 def test_every_option_of_the_table_is_written_correctly() -> None:

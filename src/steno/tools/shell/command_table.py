@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, StrEnum
 from functools import lru_cache
+from itertools import chain
 from typing import Final, NamedTuple
 
 from steno.tools.shell.command_parser import ShellWord
@@ -64,7 +65,12 @@ class CommandForm(NamedTuple):
     any_option: bool = False
     """Whether every option is safe; `options` then only says which of them take values."""
     is_single_dash: bool = False
-    """Whether `-name` is one option, as in `find`, and not a group of letters."""
+    """Whether `-name` is one option, as in `find`, and not a group of letters.
+
+    Such programs read options after `--` as well, so no form with it matches.
+    """
+    is_ended_by_dashes: bool = True
+    """Whether `--` ends the options."""
     is_similar_safe: bool = False
     """Whether a person who allows the command can allow all its operands, without options."""
 
@@ -73,7 +79,7 @@ class CommandMatch(NamedTuple):
     """A command of the table, and the paths that it reads and writes."""
 
     kind: CommandKind
-    pattern: str
+    pattern: str = ""
     """A pattern that safely covers similar commands; empty if there is none."""
     read_paths: tuple[ShellWord, ...] = ()
     written_paths: tuple[ShellWord, ...] = ()
@@ -114,10 +120,10 @@ def _match_program(words: Sequence[ShellWord]) -> CommandMatch | None:
     found = _match_forms(words)
     if found is not None:
         return found
-    for wrapper in _WRAPPERS:
-        length = wrapper.count(" ") + 1
-        if " ".join([word.value or "" for word in words[:length]]) == wrapper:
-            found = _match_forms(words[length:])
+    values = tuple([word.value for word in words])
+    for wrapper, programs in _WRAPPERS.items():
+        if values[: len(wrapper)] == wrapper and values[len(wrapper) :][:1] in programs:
+            found = _match_forms(words[len(wrapper) :])
             if found is not None and found.kind is CommandKind.ROUTINE:
                 return found._replace(pattern="")
     return None
@@ -125,17 +131,25 @@ def _match_program(words: Sequence[ShellWord]) -> CommandMatch | None:
 
 def _match_xargs(words: Sequence[ShellWord]) -> CommandMatch | None:
     """Return the match of a program of which every argument is safe, with arguments from a pipe."""
-    start, options = 0, _read_options(_XARGS_OPTIONS)
+    start, options, replaced = 0, _read_options(_XARGS_OPTIONS), ""
     while start < len(words) and (words[start].value or "").startswith("-"):
-        name = words[start].value or ""
-        if name in options:
-            start += 2 if options[name] is _Arity.VALUE else 1
-        elif options.get(name[:2]) is _Arity.VALUE:
+        name, attached = words[start].value or "", ""
+        if name not in options:
+            name, attached = name[:2], name[2:]
+            if options.get(name) is not _Arity.VALUE:
+                return None
+        elif options[name] is _Arity.VALUE:
             start += 1
-        else:
-            return None
+            value = words[start].value if start < len(words) else None
+            if not value:  # bash may remove the word, and the next one is the value
+                return None
+            attached = value
+        replaced = attached if name == "-I" else replaced
+        start += 1
     program = words[start].value if start < len(words) else None
-    forms = _FORMS.get(program or "", ())
+    if program and replaced and replaced in program:
+        return None
+    forms = _FORMS.get((program,), ())
     found = _match_forms(words[start:]) if any(form.any_option for form in forms) else None
     if found is None:
         return None
@@ -146,9 +160,11 @@ def _match_forms(words: Sequence[ShellWord]) -> CommandMatch | None:
     values = _strip_global_options([word.value for word in words])
     arguments = words[len(words) - len(values) + 1 :]
     for length in range(min(len(values), _MAX_KEY_WORDS), 0, -1):
-        key = " ".join([value or "" for value in values[:length]])
+        key = tuple(values[:length])
         for form in _FORMS.get(key, ()):
-            found = _match_form(form, key, arguments[length - 1 :])
+            found = _match_form(form, arguments[length - 1 :])
+            if found is not None and form.is_similar_safe:
+                found = found._replace(pattern=" ".join([*filter(None, key), "*"]))
             if found is not None:
                 return found
     return None
@@ -161,7 +177,7 @@ class _Arguments(NamedTuple):
     """The paths to read in the values of options."""
 
 
-def _match_form(form: CommandForm, key: str, following: Sequence[ShellWord]) -> CommandMatch | None:
+def _match_form(form: CommandForm, following: Sequence[ShellWord]) -> CommandMatch | None:
     arguments = _ArgumentReader(form, following).read()
     if arguments is None or not _has_valid_operands(form, arguments):
         return None
@@ -181,7 +197,6 @@ def _match_form(form: CommandForm, key: str, following: Sequence[ShellWord]) -> 
     is_created = form.operands is Operands.CREATED_PATHS
     return CommandMatch(
         form.kind,
-        f"{key} *" if form.is_similar_safe else "",
         read_paths=(*read, *arguments.paths),
         written_paths=tuple(words) if is_written else (),
         created_paths=tuple(words) if is_created else (),
@@ -242,6 +257,8 @@ class _ArgumentReader:
         for word in self._words:
             value = word.value
             if value == "--":
+                if self._form.is_single_dash or not self._form.is_ended_by_dashes:
+                    return None
                 self._found.operands.extend(self._words)
             elif value is None:
                 if word.may_be_option and not self._form.any_option:
@@ -466,7 +483,7 @@ _PROGRAMS: Final[Mapping[str, CommandForm]] = {
         "--ascii-output --slurp --null-input --exit-status --raw-input --sort-keys --color-output "
         "--monochrome-output --tab --indent: --arg:: --argjson:: --stream --seq --unbuffered",
         _PATTERN,
-    ),
+    )._replace(is_ended_by_dashes=False),
     # Settings of the shell that only stop a line earlier or show more of it.
     **_each(
         "set -e, set -u, set -x, set -eu, set -ex, set -o pipefail, set -eo pipefail, "
@@ -768,7 +785,9 @@ _ROUTINE: Final[Mapping[str, CommandForm]] = {
         "--max-line-length: --select: --ignore: --extend-ignore: --statistics --count -q", _TEXT
     ),
     "pylint": _runs("--disable: --enable: -E --errors-only --output-format: --score: -j:", _TEXT),
-    "pyright": _runs("--stats --verbose --outputjson -p: --project: --warnings", _TEXT),
+    "pyright": _runs("--stats --verbose --outputjson -p: --project: --warnings", _TEXT)._replace(
+        is_ended_by_dashes=False
+    ),
     "tox": _runs("-e: -q -v -p -l --listenvs"),
     "nox": _runs("-s: -l -R -r --sessions: --list"),
     "coverage run -m pytest": _runs(_PYTEST, _TEXT),
@@ -786,7 +805,8 @@ _ROUTINE: Final[Mapping[str, CommandForm]] = {
         "-p: -b --noEmit --project: --build --pretty --strict --skipLibCheck --incremental "
         "--listFiles --diagnostics --traceResolution --verbose --force --dry",
         _TEXT,
-    ),
+        each=r"[^@].*",  # `@file` reads options from a file
+    )._replace(is_ended_by_dashes=False),
     "eslint": _runs(
         "--fix --fix-dry-run --ext: --quiet --max-warnings: --cache --no-cache --color "
         "--no-color --debug --no-error-on-unmatched-pattern --rule: --env:",
@@ -842,23 +862,43 @@ _ROUTINE: Final[Mapping[str, CommandForm]] = {
 
 # -- the table -------------------------------------------------------------------------------------
 
-_FORMS: Final[Mapping[str, tuple[CommandForm, ...]]] = {
-    key: tuple([table[key] for table in (_PROGRAMS, _DEVELOPMENT, _ROUTINE) if key in table])
-    for key in (*_PROGRAMS, *_DEVELOPMENT, *_ROUTINE)
-} | {f"git {key}": (form,) for key, form in _GIT.items()}
-"""The forms of each program and subcommand; the first that matches applies."""
-_MAX_KEY_WORDS: Final = max(key.count(" ") + 1 for key in _FORMS)
+_TABLES: Final[tuple[Mapping[str, CommandForm], ...]] = (
+    _PROGRAMS,
+    _DEVELOPMENT,
+    _ROUTINE,
+    {f"git {key}": form for key, form in _GIT.items()},
+)
+_FORMS: Final[Mapping[tuple[str | None, ...], tuple[CommandForm, ...]]] = {
+    tuple(key.split(" ")): tuple([table[key] for table in _TABLES if key in table])
+    for key in dict.fromkeys(chain.from_iterable(_TABLES))
+}
+"""The forms of each program and subcommand, by its words; the first that matches applies."""
+_MAX_KEY_WORDS: Final = max(map(len, _FORMS))
 _GLOBAL_OPTIONS: Final = {
     "git": frozenset({"--no-pager", "-P", "--no-optional-locks", "--literal-pathspecs"}),
 }
 """Harmless options that stand in front of a subcommand."""
-_WRAPPERS: Final = (
-    *("uv run", "poetry run", "pipenv run", "pdm run", "hatch run"),
-    *("npx", "npx --no-install", "pnpm exec", "yarn exec", "bunx"),
+_PYTHON_PROGRAMS: Final = frozenset(
+    (name,)
+    for name in (
+        *("pytest", "py.test", "mypy", "ruff", "black", "isort", "flake8", "pylint", "pyright"),
+        *("tox", "nox", "coverage", "python", "python3"),
+    )
 )
-"""Programs that run a program of the project; routine commands remain routine."""
+_NODE_PROGRAMS: Final = frozenset(
+    (name,) for name in ("tsc", "eslint", "prettier", "jest", "vitest", "pyright")
+)
+_WRAPPERS: Final[Mapping[tuple[str, ...], frozenset[tuple[str, ...]]]] = {
+    **{(name, "run"): _PYTHON_PROGRAMS for name in ("uv", "poetry", "pipenv", "pdm", "hatch")},
+    **{
+        tuple(wrapper.split(" ")): _NODE_PROGRAMS
+        for wrapper in ("npx", "npx --no-install", "pnpm exec", "yarn exec", "bunx")
+    },
+}
+"""Programs that run a program of the project, and the programs that remain routine with them."""
 _XARGS_OPTIONS: Final = "-0 -r -t -x -n: -L: -P: -I: -d: -s: --null --no-run-if-empty"
-_PIPED_PATHS: Final = ShellWord("the files that a pipe names", None, may_be_option=True)
+_PIPED_PATHS: Final = ShellWord("", None, may_be_option=True)
+"""The files that a pipe names."""
 _TIME_LIMIT: Final = re.compile(r"[0-9]+(?:\.[0-9]+)?[smh]?")
 _HARMLESS_ASSIGNMENT: Final = re.compile(
     r"""
