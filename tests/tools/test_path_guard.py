@@ -407,6 +407,19 @@ def test_a_file_with_a_second_name_is_not_covered_by_its_mount(
     assert kinds(project, guard.finish(snapshot, enforced=True)) == {".git/config": "changed"}
 
 
+# -- several commands at once ---------------------------------------------------------------------
+
+
+def test_the_copies_of_another_command_are_kept(project: Path, guard: PathGuard) -> None:
+    before = state_of(project)
+    first = guard.begin()
+    shell(project, "echo evil > .git/config; rm .git/hooks/pre-commit")
+    guard.end(guard.begin())
+    changes = guard.finish(first)
+    assert all(change.is_restored for change in changes)
+    assert state_of(project) == before
+
+
 # -- the quarantine -------------------------------------------------------------------------------
 
 

@@ -186,6 +186,8 @@ class PathGuard:
         self._states: dict[str, tuple[tuple[object, ...], EntryState]] = {}
         self._open_snapshots: WeakSet[GuardSnapshot] = WeakSet()
         self._lock = Lock()
+        self._list_lock = Lock()
+        """For the set of open snapshots alone, since the other lock may be held for long."""
 
     def begin(self, *, should_stop: Callable[[], bool] = lambda: False) -> GuardSnapshot:
         """Return the state of all protected paths, and tell it to the policy.
@@ -203,7 +205,6 @@ class PathGuard:
             state = self._index.refresh(should_stop)
         self._policy.add_found(self._index.found_paths())
         items, repositories = self._take_states(keeps_copies=True)
-        self._copies.keep_only({item.digest for item in items.values()})
         snapshot = GuardSnapshot(
             items,
             repositories,
@@ -211,13 +212,29 @@ class PathGuard:
             folders=self._index.folders,
             began_ns=self._now_ns(),
         )
-        self._open_snapshots.add(snapshot)
+        with self._list_lock:
+            self._open_snapshots.add(snapshot)
+        self._drop_unused_copies()
         return snapshot
+
+    def _drop_unused_copies(self) -> None:
+        """Forget the content that no open snapshot needs."""
+        needed = [item.digest for each in self._list_open() for item in each.items.values()]
+        self._copies.keep_only(set(needed))
+
+    def _list_open(self) -> list[GuardSnapshot]:
+        with self._list_lock:
+            return list(self._open_snapshots)
 
     def accept(self, path: str | Path) -> None:
         """Exempt a path from all open snapshots, because an approved call is about to change it."""
-        for snapshot in list(self._open_snapshots):
+        for snapshot in self._list_open():
             snapshot.accepted.add(str(path))
+
+    def end(self, snapshot: GuardSnapshot) -> None:
+        """Forget a snapshot that will not be compared."""
+        with self._list_lock:
+            self._open_snapshots.discard(snapshot)
 
     def finish(
         self,
@@ -234,7 +251,10 @@ class PathGuard:
         so that somebody else has made changes of these.
         """
         with self._lock:
-            return self._finish(snapshot, allowed, enforced=enforced, should_stop=should_stop)
+            try:
+                return self._finish(snapshot, allowed, enforced=enforced, should_stop=should_stop)
+            finally:
+                self.end(snapshot)
 
     def restore_from_quarantine(self, change: ProtectedChange) -> bool:
         """Put the new version of a path back in its place, after the user has approved it.

@@ -346,6 +346,7 @@ class ConfinedCommand:
         """Undo the changes of protected paths that were not approved."""
         is_read_only = self._request.is_read_only and self.sandbox.is_confining
         if is_read_only or _EVERYTHING in self._request.access:
+            self._guard.end(self._snapshot)
             return ()
         return self._guard.finish(
             self._snapshot,
