@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,7 @@ import pytest
 from steno.tools.path_guard import ChangeKind, PathGuard, ProtectedChange
 from steno.tools.protected_index import ProtectedIndex
 from steno.tools.protected_paths import PathPolicy
+from steno.tools.shell.supervisor.placeholders import hold_placeholders, release_placeholders
 from tests.tools.search_engines import write_files
 
 pytestmark = pytest.mark.requirement("P-27")
@@ -373,9 +374,36 @@ def test_an_approved_change_meanwhile_is_accepted(project: Path, guard: PathGuar
 
 def test_with_mounts_only_what_they_do_not_cover_is_undone(project: Path, guard: PathGuard) -> None:
     snapshot = guard.begin()
-    shell(project, "git config user.name B; rm .git/hooks/pre-commit; echo x > tools/.envrc")
+    shell(
+        project,
+        "echo '#' >> .git/config; rm .git/hooks/pre-commit; touch .git/hooks/pre-push;"
+        " echo x > tools/.vscode/launch.json; echo x > tools/.envrc",
+    )
     changes = guard.finish(snapshot, enforced=True)
     assert kinds(project, changes) == {"tools/.envrc": "created"}
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_mount_is_gone_when_somebody_replaces_its_file(
+    project: Path, guard: PathGuard, times: int
+) -> None:
+    before = state_of(project)
+    snapshot = guard.begin()
+    for _ in range(times):  # a file system may use the same inode again
+        shell(project, "git config user.name B")
+    shell(project, "git config core.fsmonitor ./evil")
+    changes = guard.finish(snapshot, enforced=True)
+    assert kinds(project, changes) == {".git/config": "changed"}
+    assert state_of(project) == before
+
+
+def test_a_link_is_no_mount(project: Path, guard: PathGuard) -> None:
+    shell(project, "mv .git/hooks shared; ln -s ../shared .git/hooks")
+    snapshot = guard.begin()
+    shell(project, "rm .git/hooks; mkdir .git/hooks; echo evil > .git/hooks/post-merge")
+    changes = guard.finish(snapshot, enforced=True)
+    assert kinds(project, changes) == {".git/hooks": "replaced"}
+    assert (project / ".git/hooks").is_symlink()
 
 
 @pytest.mark.parametrize(
@@ -418,6 +446,56 @@ def test_the_copies_of_another_command_are_kept(project: Path, guard: PathGuard)
     changes = guard.finish(first)
     assert all(change.is_restored for change in changes)
     assert state_of(project) == before
+
+
+@pytest.fixture
+def held(project: Path) -> Iterator[dict[str, int]]:
+    """The placeholders of another command that is running."""
+    held = hold_placeholders([str(project / ".vscode"), str(project / ".envrc")])
+    yield held
+    release_placeholders(held)
+
+
+def test_the_placeholders_of_another_command_stay(
+    project: Path, guard: PathGuard, held: dict[str, int]
+) -> None:
+    after = guard.begin()
+    release_placeholders(held)
+    held.clear()
+    assert guard.finish(after) == ()
+    before = guard.begin()
+    held |= hold_placeholders([str(project / ".vscode"), str(project / ".envrc")])
+    assert guard.finish(before) == ()
+    assert (project / ".envrc").is_dir()
+
+
+def test_what_replaces_a_placeholder_is_undone(
+    project: Path, guard: PathGuard, held: dict[str, int]
+) -> None:
+    snapshot = guard.begin()
+    release_placeholders(held)
+    held.clear()
+    shell(project, "echo x > .envrc; mkdir .vscode; echo x > .vscode/tasks.json")
+    changes = guard.finish(snapshot, enforced=True)
+    assert kinds(project, changes) == {".envrc": "created", ".vscode": "created"}
+    assert not os.path.lexists(project / ".envrc")
+
+
+def test_a_held_placeholder_is_emptied_in_its_place(
+    project: Path, guard: PathGuard, held: dict[str, int]
+) -> None:
+    snapshot = guard.begin()
+    shell(project, "echo x > .vscode/tasks.json")
+    (change,) = guard.finish(snapshot)
+    assert change.is_restored
+    assert change.quarantine is not None
+    assert (change.quarantine / "tasks.json").read_text() == "x\n"
+    folder = held[str(project / ".vscode")]
+    assert os.path.samestat(os.fstat(folder), (project / ".vscode").lstat())
+    assert not list((project / ".vscode").iterdir())
+    release_placeholders(held)
+    held.clear()
+    assert not (project / ".vscode").exists()
 
 
 # -- the quarantine -------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ import os
 import re
 import stat
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from enum import StrEnum
@@ -45,6 +46,7 @@ from steno.tools.quarantine import (
     replace_file,
     set_mode,
 )
+from steno.tools.shell.supervisor.placeholders import is_held, is_placeholder, mark_placeholder
 
 MAX_COPY_BYTES: Final = 4 * 1024 * 1024
 """The maximum size of a file that can be restored."""
@@ -53,6 +55,7 @@ MAX_COPIES_BYTES: Final = 64 * 1024 * 1024
 MAX_DIGEST_BYTES: Final = 32 * 1024 * 1024
 """The maximum size of a file that is compared by content; a larger one is compared by its times."""
 _MAX_ROUNDS: Final = 6
+_PATH_FLAGS: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class ChangeKind(StrEnum):
@@ -128,12 +131,27 @@ class GuardSnapshot:
         self.began_ns: Final = began_ns
         self.accepted: Final[set[str]] = set()
         """Paths that approved calls have changed in the meantime."""
+        self._mounted: Final = _open_mounted(items)
+        weakref.finalize(self, _close_all, list(self._mounted.values()))
         self._folders = {} if state.is_complete else dict(folders)
 
     @property
     def is_complete(self) -> bool:
         """Whether all folders were examined; else changes in some may go unnoticed."""
         return self.state.is_complete
+
+    def is_still_there(self, path: str) -> bool:
+        """Return whether a protected path, a mount for the command, was never removed or replaced.
+
+        The file is open, so that no other one has its inode.
+        """
+        file = self._mounted.get(path)
+        if file is None:
+            return False
+        try:
+            return os.path.samestat(os.lstat(path), os.fstat(file))
+        except OSError:
+            return False
 
     def may_have_existed(self, path: str) -> bool:
         """Return whether a path that is not among the items may have existed before the command."""
@@ -147,6 +165,34 @@ class GuardSnapshot:
                 return any(below == path for below, _ in record.folders)
             path, parent = parent, parent_of(parent)
         return True
+
+
+_MAX_OPEN_PATHS: Final = 64
+"""The maximum number of open files of one snapshot."""
+
+
+def _open_mounted(items: Mapping[str, EntryState]) -> dict[str, int]:
+    """Open the outermost protected paths for comparison; changes in others are the command's.
+
+    A link cannot be a mount, and the data of a `.git` folder is writable.
+    """
+    opened: dict[str, int] = {}
+    for path in sorted(items, key=lambda path: path.split("/")):
+        item = items[path]
+        if item.kind not in {EntryKind.FILE, EntryKind.FOLDER} or item.is_fixed:
+            continue
+        if any(above in opened for above in _folders_above(path)):
+            continue
+        if len(opened) == _MAX_OPEN_PATHS:
+            break
+        with suppress(OSError):
+            opened[path] = os.open(path, _PATH_FLAGS)
+    return opened
+
+
+def _close_all(files: Iterable[int]) -> None:
+    for file in files:
+        os.close(file)
 
 
 class _Difference(NamedTuple):
@@ -292,7 +338,7 @@ class PathGuard:
                 each
                 for each in self._differences(snapshot)
                 if not _is_below(each.path, allowed_paths)
-                and not (enforced and _is_by_others(each))
+                and not (enforced and _is_by_others(each, snapshot))
                 and changes.get(each.path, _NO_CHANGE).kind is not ChangeKind.MOVED
             ]
             if not differences:
@@ -328,7 +374,13 @@ class PathGuard:
         for path, record in self._index.held_records():
             if record.is_bare_repository:
                 repositories[path] = record.identity
-            if record.is_held:
+            # The placeholder of a running command comes and goes; what is put into it is new.
+            if record.is_held and not (
+                record.is_readable
+                and not record.entries
+                and not record.folders
+                and is_placeholder(path)
+            ):
                 is_fixed = record.given_zone is GIT
                 found = self._state_of(path, keeps_copies=keeps_copies, is_fixed=is_fixed)
                 if found is not None:
@@ -485,8 +537,12 @@ class PathGuard:
                 case ChangeKind.CREATED:
                     if not os.path.lexists(path):  # moved back with its folder
                         return None
-                    quarantine = self._quarantine.move_away(path)
-                    is_restored = not os.path.lexists(path)
+                    if is_held(path):
+                        quarantine = self._empty_placeholder(path)
+                        is_restored = is_placeholder(path)
+                    else:
+                        quarantine = self._quarantine.move_away(path)
+                        is_restored = not os.path.lexists(path)
                 case ChangeKind.CHANGED if before is not None and after is not None:
                     if before.digest == after.digest and before.target == after.target:
                         is_restored = self._restore_mode(path, before)
@@ -503,6 +559,18 @@ class PathGuard:
         except OSError:
             is_restored = False
         return ProtectedChange(Path(path), each.kind, quarantine, is_restored)
+
+    def _empty_placeholder(self, path: str) -> Path | None:
+        """Move the content of a folder away, and leave the folder itself.
+
+        Moving it would take the mount away that protects the path from another running command.
+        """
+        quarantine = self._quarantine.copy_away(path)
+        for name in os.listdir(path):  # noqa: PTH208 - a str
+            moved = self._quarantine.move_away(f"{path}/{name}")
+            quarantine = quarantine or moved
+        mark_placeholder(path)
+        return quarantine
 
     def _restore(self, path: str, snapshot: GuardSnapshot) -> bool:
         """Restore an entry with everything protected in it. Return whether all is restored."""
@@ -583,22 +651,19 @@ def _is_below(path: str, folders: Iterable[str]) -> bool:
     return any(path == folder or path.startswith(f"{folder}/") for folder in folders)
 
 
-def _is_by_others(each: _Difference) -> bool:
+def _is_by_others(each: _Difference, snapshot: GuardSnapshot) -> bool:
     """Return whether a command cannot have made a change, because the path was read-only for it.
 
-    It could replace a folder above the path, or the `.git` folder, whose data is writable. It could
-    also write through a second name of the file.
+    The mount of a path goes away when somebody removes the path or replaces it by renaming. The
+    path of a mount that is still there is the file or folder from before the command. The command
+    could replace a folder above a mount, and write through a second name of a file.
     """
-    before = each.before
-    if before is None or before.is_fixed:
+    if any(
+        item is not None and item.kind is EntryKind.FILE and item.links > 1
+        for item in (each.before, each.after)
+    ):
         return False
-    if before.kind is EntryKind.FILE and before.links > 1:
-        return False
-    try:
-        above = os.lstat(parent_of(each.path))
-    except OSError:
-        return False
-    return before.parent == (above.st_dev, above.st_ino)
+    return any(snapshot.is_still_there(path) for path in (each.path, *_folders_above(each.path)))
 
 
 def _find_moved(

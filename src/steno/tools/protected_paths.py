@@ -24,6 +24,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, final
 from unicodedata import normalize
 
+from steno.tools.shell.supervisor.placeholders import is_placeholder
+
 
 class Protection(IntEnum):
     """The levels of protection against changes, from the lowest to the highest."""
@@ -531,16 +533,19 @@ class PathPolicy:
     def missing_paths(self) -> tuple[Path, ...]:
         """Return missing files and folders that a command must not create.
 
-        An empty file or folder in their place changes nothing for honest programs. `is_folder_name`
-        tells which of the two fits.
+        An empty folder in their place changes nothing for honest programs. For `.gitconfig` and
+        `config.worktree` it would: git does not start if they are folders. The placeholder of
+        another running command counts as missing, because that command removes it.
         """
         missing: list[str] = []
         for root in self.roots:
             missing += [f"{root}/{name}" for name in (*_MISSING_FOLDERS, *_MISSING_FILES)]
         for folder in self._found.git_folders or [f"{root}/.git" for root in self.roots]:
             if os.path.isdir(folder):  # noqa: PTH112 - a str
-                missing += [f"{folder}/hooks", f"{folder}/config", f"{folder}/config.worktree"]
-        return tuple([Path(path) for path in missing if not os.path.lexists(path)])
+                missing += [f"{folder}/hooks", f"{folder}/config"]
+        return tuple(
+            [Path(path) for path in missing if not os.path.lexists(path) or is_placeholder(path)]
+        )
 
     def sandbox_hidden(self) -> tuple[Path, ...]:
         """Return the real paths of existing secrets, outside and inside of the roots.
@@ -600,13 +605,7 @@ class PathPolicy:
 _MISSING_FOLDERS: Final = (
     *(".steno", ".vscode", ".idea", ".husky", ".githooks", ".devcontainer", ".claude", ".cursor"),
 )
-_MISSING_FILES: Final = (".mcp.json", ".envrc", ".gitconfig")
-_FOLDER_NAMES: Final = frozenset({*_MISSING_FOLDERS, "hooks"})
-
-
-def is_folder_name(path: Path) -> bool:
-    """Return whether a path of `PathPolicy.missing_paths` is the path of a folder, not a file."""
-    return path.name in _FOLDER_NAMES
+_MISSING_FILES: Final = (".mcp.json", ".envrc")
 
 
 def _list_folder(path: str) -> list[str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _MARK_S: Final = 318_391_506
 """A time of last change that no other program sets; even, since some file systems need that."""
+
+_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def hold_placeholders(paths: Iterable[str]) -> dict[str, int]:
@@ -48,6 +51,41 @@ def release_placeholders(held: dict[str, int]) -> None:
         os.close(file)
 
 
+def is_placeholder(path: str) -> bool:
+    """Return whether a path is an empty folder with the mark of steno."""
+    try:
+        found = os.lstat(path)
+        return (
+            int(found.st_mtime) == _MARK_S and stat.S_ISDIR(found.st_mode) and not os.listdir(path)
+        )
+    except OSError:
+        return False
+
+
+def is_held(path: str) -> bool:
+    """Return whether a running command holds a folder."""
+    try:
+        file = os.open(path, _FLAGS)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
+def mark_placeholder(path: str) -> None:
+    """Mark an empty folder again, so that the last command that holds it removes it."""
+    file = os.open(path, _FLAGS)
+    try:
+        os.utime(file, (_MARK_S, _MARK_S))
+    finally:
+        os.close(file)
+
+
 def _hold(path: str) -> int:
     while True:
         try:
@@ -55,9 +93,8 @@ def _hold(path: str) -> int:
             os.utime(path, (_MARK_S, _MARK_S))
         except FileExistsError:
             pass
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
-            file = os.open(path, flags)
+            file = os.open(path, _FLAGS)
         except FileNotFoundError:  # another command has just removed it
             continue
         fcntl.flock(file, fcntl.LOCK_SH)
