@@ -365,11 +365,37 @@ def test_allowed_paths_may_change(project: Path, guard: PathGuard) -> None:
     assert (project / "sub/.git/config").exists()
 
 
-def test_an_approved_change_meanwhile_is_accepted(project: Path, guard: PathGuard) -> None:
+@pytest.mark.parametrize("name", [".envrc", ".vscode/tasks.json", ".git/config"])
+def test_an_approved_change_meanwhile_is_accepted(
+    project: Path, guard: PathGuard, name: str
+) -> None:
     snapshot = guard.begin()
-    guard.accept(project / ".envrc")
-    (project / ".envrc").write_text("use nix")
+    with guard.accept(project / name):
+        write_files(project, {name: "approved"})
     assert guard.finish(snapshot) == ()
+    assert (project / name).read_text() == "approved"
+
+
+def test_a_change_after_the_approved_one_is_undone(project: Path, guard: PathGuard) -> None:
+    snapshot = guard.begin()
+    with guard.accept(project / ".envrc"):
+        write_files(project, {".envrc": "approved"})
+    write_files(project, {".envrc": "evil"})
+    assert kinds(project, guard.finish(snapshot)) == {".envrc": "changed"}
+    assert (project / ".envrc").read_text() == "approved"
+
+
+def test_an_approved_command_exempts_others_only_while_it_runs(
+    project: Path, guard: PathGuard
+) -> None:
+    short, long = guard.begin(), guard.begin()
+    approved = guard.begin(approved=[project])
+    write_files(project, {".envrc": "approved"})
+    assert guard.finish(short) == ()
+    guard.end(approved)
+    write_files(project, {".mcp.json": "evil"})
+    assert kinds(project, guard.finish(long)) == {".mcp.json": "created"}
+    assert (project / ".envrc").read_text() == "approved"
 
 
 def test_with_mounts_only_what_they_do_not_cover_is_undone(project: Path, guard: PathGuard) -> None:

@@ -18,8 +18,8 @@ import re
 import stat
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from pathlib import Path
 from threading import Lock
@@ -118,19 +118,20 @@ class GuardSnapshot:
     def __init__(
         self,
         items: dict[str, EntryState],
-        repositories: Mapping[str, Identity],
+        repositories: dict[str, Identity],
         *,
         state: IndexState,
         folders: Mapping[str, FolderRecord],
         began_ns: int,
+        approved: frozenset[str],
     ) -> None:
         self.items: Final = items
         self.repositories: Final = repositories
         """The folders that git takes for repositories because of the names in them."""
         self.state: Final = state
         self.began_ns: Final = began_ns
-        self.accepted: Final[set[str]] = set()
-        """Paths that approved calls have changed in the meantime."""
+        self.approved: Final = approved
+        """Paths that the command may change, with everything in them."""
         self._mounted: Final = _open_mounted(items)
         weakref.finalize(self, _close_all, list(self._mounted.values()))
         self._folders = {} if state.is_complete else dict(folders)
@@ -232,18 +233,27 @@ class PathGuard:
         self._states: dict[str, tuple[tuple[object, ...], EntryState]] = {}
         self._open_snapshots: WeakSet[GuardSnapshot] = WeakSet()
         self._lock = Lock()
+        self._accepted: list[str] = []
+        """The paths that approved calls are changing."""
         self._list_lock = Lock()
-        """For the set of open snapshots alone, since the other lock may be held for long."""
+        """For the lists of snapshots and paths, since the other lock may be held for long."""
 
-    def begin(self, *, should_stop: Callable[[], bool] = lambda: False) -> GuardSnapshot:
+    def begin(
+        self,
+        *,
+        approved: Iterable[str | Path] = (),
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> GuardSnapshot:
         """Return the state of all protected paths, and tell it to the policy.
 
+        `approved` contains real paths that the command may change, with everything in them. What it
+        has changed there becomes the state to keep for other commands when it ends.
         `should_stop` is called from time to time; the snapshot is incomplete if it returns true.
         """
         with self._lock:
-            return self._begin(should_stop)
+            return self._begin(frozenset(map(str, approved)), should_stop)
 
-    def _begin(self, should_stop: Callable[[], bool]) -> GuardSnapshot:
+    def _begin(self, approved: frozenset[str], should_stop: Callable[[], bool]) -> GuardSnapshot:
         self._policy.refresh()
         state = self._index.refresh(should_stop)
         pins = self._find_pins()
@@ -257,6 +267,7 @@ class PathGuard:
             state=state,
             folders=self._index.folders,
             began_ns=self._now_ns(),
+            approved=approved,
         )
         with self._list_lock:
             self._open_snapshots.add(snapshot)
@@ -272,15 +283,62 @@ class PathGuard:
         with self._list_lock:
             return list(self._open_snapshots)
 
-    def accept(self, path: str | Path) -> None:
-        """Exempt a path from all open snapshots, because an approved call is about to change it."""
-        for snapshot in self._list_open():
-            snapshot.accepted.add(str(path))
+    @contextmanager
+    def accept(self, path: str | Path) -> Generator[None, None, None]:
+        """Exempt a path during the block, in which an approved call changes it.
+
+        The result is the state to keep for the commands that are running.
+        """
+        place = str(path)
+        with self._list_lock:
+            self._accepted.append(place)
+        try:
+            yield
+        finally:
+            try:
+                with self._lock:
+                    self._keep_changes({place})
+            finally:
+                with self._list_lock:
+                    self._accepted.remove(place)
 
     def end(self, snapshot: GuardSnapshot) -> None:
         """Forget a snapshot that will not be compared."""
+        with self._lock:
+            self._end(snapshot)
+
+    def _end(self, snapshot: GuardSnapshot) -> None:
+        if snapshot.approved:
+            self._keep_changes(snapshot.approved)
         with self._list_lock:
             self._open_snapshots.discard(snapshot)
+
+    def _keep_changes(self, approved: Set[str]) -> None:
+        """Make the present states of some paths those of all open snapshots."""
+        snapshots = self._list_open()
+        if not snapshots:
+            return
+        self._index.refresh()
+        items, repositories = self._take_states(keeps_copies=True)
+        for snapshot in snapshots:
+            for path in [path for path in snapshot.items if _is_below(path, approved)]:
+                del snapshot.items[path]
+            for path, item in items.items():
+                # The call may have created the folder around the path.
+                is_new_above = path not in snapshot.items and any(
+                    each.startswith(f"{path}/") for each in approved
+                )
+                if is_new_above or _is_below(path, approved):
+                    snapshot.items[path] = item
+            for path, identity in repositories.items():
+                if _is_below(path, approved):
+                    snapshot.repositories[path] = identity
+
+    def _approved_paths(self) -> set[str]:
+        """Return the paths that calls in progress may change."""
+        with self._list_lock:
+            snapshots = list(self._open_snapshots)
+            return {*self._accepted, *[path for each in snapshots for path in each.approved]}
 
     def finish(
         self,
@@ -300,7 +358,7 @@ class PathGuard:
             try:
                 return self._finish(snapshot, allowed, enforced=enforced, should_stop=should_stop)
             finally:
-                self.end(snapshot)
+                self._end(snapshot)
 
     def restore_from_quarantine(self, change: ProtectedChange) -> bool:
         """Put the new version of a path back in its place, after the user has approved it.
@@ -330,13 +388,15 @@ class PathGuard:
         enforced: bool,
         should_stop: Callable[[], bool],
     ) -> tuple[ProtectedChange, ...]:
-        allowed_paths = {*map(str, allowed), *snapshot.accepted}
         changes: dict[str, ProtectedChange] = {}
         for _ in range(_MAX_ROUNDS):
             self._index.refresh(should_stop)
+            found = self._differences(snapshot)
+            # After the comparison, since a call that was approved before may write at any time.
+            allowed_paths = {*map(str, allowed), *self._approved_paths()}
             differences = [
                 each
-                for each in self._differences(snapshot)
+                for each in found
                 if not _is_below(each.path, allowed_paths)
                 and not (enforced and _is_by_others(each, snapshot))
                 and changes.get(each.path, _NO_CHANGE).kind is not ChangeKind.MOVED

@@ -14,7 +14,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from copy import copy
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, TypeAlias, TypeVar, final
@@ -86,8 +86,13 @@ class Workspace:
             raise _root_error("at least one folder is required", code="no_folder")
         self.roots: Final = tuple(map(_resolve_root, folders))
         self.policy: Final = policy or PathPolicy(self.roots, environ=os.environ)
-        self.protected_write_listeners: Final[list[Callable[[str], object]]] = []
-        """Functions to call with the real path before an approved write to a protected path."""
+        self.protected_write_listeners: Final[
+            list[Callable[[str], AbstractContextManager[None]]]
+        ] = []
+        """Functions to call with the real path for an approved write to a protected path.
+
+        The write happens inside of the context that they return.
+        """
         self._base: Final = self.root.parts[1:]
         # A folder inside another is reached through the outer one, because a model can change the
         # path between them. A model can change nothing above the outermost folders.
@@ -216,7 +221,7 @@ class Workspace:
         user has approved the change of a protected path. Other hard links to the same
         file, perhaps outside of the workspace, retain the old content.
         """
-        with explain_os_errors(path), self._open_path(path) as place:
+        with explain_os_errors(path), self._open_path(path) as place, ExitStack() as writing:
             # The real path of the open folder: nothing can be swapped after this check.
             real = "/" + "/".join(place.names)
             if self.policy.is_protected(real):
@@ -224,7 +229,7 @@ class Workspace:
                     message = "the path is protected; each change needs approval"
                     raise path_error(path, message, code="protected_path")
                 for listener in self.protected_write_listeners:
-                    listener(real)
+                    writing.enter_context(listener(real))
             with _create_parent_folders(place) as folder:
                 target = ResolvedPath(place.folder_names, folder, place.rest[-1:])
                 _replace_file(target, path, data, expected=expected)

@@ -123,11 +123,10 @@ class CommandRunner:
         sandbox = await asyncio.to_thread(lambda: self.sandbox)
         if _EVERYTHING in request.access:
             sandbox = NoSandbox("approved for this command", is_chosen=True)
-            for root in self._workspace.roots:
-                self._guard.accept(root)
-        for path in request.targets(AccessKind.WRITE):
-            self._guard.accept(path)
-        snapshot = await asyncio.to_thread(self._guard.begin)
+        approved: tuple[str | Path, ...] = request.targets(AccessKind.WRITE)
+        if _EVERYTHING in request.access:
+            approved = self._workspace.roots
+        snapshot = await asyncio.to_thread(self._guard.begin, approved=approved)
         environ = build_environment(self._environ, self.access.environment)
         scope = self._build_scope(request, sandbox, environ)
         if sandbox.has_own_files:
