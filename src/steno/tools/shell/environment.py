@@ -21,6 +21,11 @@ PASSED_VARIABLES: Final = (
     *("NIX_PATH", "NIX_PROFILES", "LOCALE_ARCHIVE"),
 )
 """Names of environment variables that commands inherit; `*` matches any suffix."""
+EVALUATED_VARIABLES: Final = frozenset(
+    ("BASH_ENV", "BASHOPTS", "CDPATH", "ENV", "GLOBIGNORE", "POSIXLY_CORRECT", "SHELLOPTS")
+)
+"""Variables that change what a shell does with a command line that was decided about."""
+_FUNCTION_PREFIX: Final = "BASH_FUNC_"
 FIXED_VARIABLES: Final[Mapping[str, str]] = {
     "TERM": "dumb",
     # Commands have no terminal: a pager or a password prompt would wait forever.
@@ -34,14 +39,17 @@ def build_environment(environ: Mapping[str, str], extra: Iterable[str] = ()) -> 
     """Return the environment variables of a command.
 
     `extra` adds names and patterns of variables to inherit. A variable whose name looks like a
-    secret is inherited only if its full name is listed; patterns do not match it.
+    secret is inherited only if its full name is listed; patterns do not match it. A variable that
+    changes how a shell reads the command is never inherited.
     """
     patterns = (*PASSED_VARIABLES, *extra)
-
     passed = {
         name: value
         for name, value in environ.items()
-        if name in patterns
-        or (not is_secret_name(name) and any(fnmatchcase(name, each) for each in patterns))
+        if not (name in EVALUATED_VARIABLES or name.startswith(_FUNCTION_PREFIX))
+        and (
+            name in patterns
+            or (not is_secret_name(name) and any(fnmatchcase(name, each) for each in patterns))
+        )
     }
     return {"PATH": os.defpath, **passed, **FIXED_VARIABLES}
