@@ -100,15 +100,35 @@ def _hide_sockets(paths: list[str]) -> list[str]:
     bwrap does not start if a path to cover does not exist, and sockets come and go at any time. Some
     systems let bwrap create namespaces, but no other program.
     """
-    try:
-        namespaces.enter_namespaces()
-    except OSError:
+    if not _can_cover(paths):
         present = [path for path in paths if os.path.exists(path)]
         return [argument for path in present for argument in ("--ro-bind", "/dev/null", path)]
+    _cover(paths)
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    return []
+
+
+def _can_cover(paths: list[str]) -> bool:
+    """Try in another process whether sockets can be covered.
+
+    A process that fails after it has entered a namespace cannot leave it, and bwrap would fail there.
+    """
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _cover(paths)
+            os._exit(0)
+        except OSError:
+            pass
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def _cover(paths: list[str]) -> None:
+    namespaces.enter_namespaces()
     for path in paths:
         namespaces.cover_file(path)
-    return []
 
 
 def _confine(confinement: LandlockConfinement) -> None:
