@@ -18,6 +18,7 @@ from steno import Outcome, ToolCall
 from steno.ports import AccessKind, Capability, SandboxAccess, Subject, ToolOutput
 from steno.tools.bash import BashOutputTool, BashTool
 from steno.tools.shell.confined_command import CommandAccess
+from steno.tools.shell.environment import build_environment
 from steno.tools.shell.sandbox import Sandbox
 from steno.tools.workspace import Workspace
 from tests.tools.command_setup import (
@@ -75,6 +76,28 @@ def run_in(
             await tool.aclose()
 
     return bounded(main())
+
+
+# -- environment -----------------------------------------------------------------------------------
+
+
+def test_no_variable_changes_how_a_shell_reads_the_command() -> None:
+    names = ("BASH_ENV", "ENV", "SHELLOPTS", "BASHOPTS", "CDPATH", "GLOBIGNORE", "POSIXLY_CORRECT")
+    evaluated = dict.fromkeys((*names, "BASH_FUNC_git%%"), "x")
+    passed = build_environment({**evaluated, "BASH_IT": "y"}, ["*", "BASH_ENV"])
+    assert not evaluated.keys() & passed
+    assert passed["BASH_IT"] == "y"
+
+
+@real_sandboxes
+def test_temporary_files_are_in_the_folder_of_the_session(
+    workspace: Workspace, sandbox: Sandbox
+) -> None:
+    """The workspace of this test is inside the folder that is for temporary files otherwise."""
+    access = CommandAccess(temporary=(workspace.root.parent,))
+    output = run_in(workspace, sandbox, "mktemp; ls -A $TMPDIR >&2; echo x > ../new", access=access)
+    assert text_of(output).startswith("/tmp/")
+    assert not (workspace.root.parent / "new").exists()
 
 
 # -- protected paths -------------------------------------------------------------------------------

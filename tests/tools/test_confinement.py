@@ -22,7 +22,7 @@ from steno.tools.shell.sandbox import (
     Sandbox,
     SandboxScope,
 )
-from steno.tools.shell.supervisor import cgroup, seccomp
+from steno.tools.shell.supervisor import cgroup, command, namespaces, seccomp
 from steno.tools.shell.supervisor.orders import LISTENER_PORT
 from steno.tools.shell.supervisor.specification import SocketRule
 from tests.tools.command_setup import (
@@ -186,6 +186,19 @@ def test_a_read_only_workspace_is_not_written(scope: SandboxScope, sandbox: Sand
     assert files_of(scope.roots[0]) == before
 
 
+@real_sandboxes
+def test_temporary_folders_around_and_inside_a_read_only_workspace_are_not_written(
+    scope: SandboxScope, sandbox: Sandbox
+) -> None:
+    work = scope.roots[0]
+    before = files_of(work)
+    limited = replace(scope, is_read_only=True, temporary=(work.parent, work / "src"))
+    command = "echo x > new; echo x > src/new; rm .git/HEAD; echo y > ../new"
+    run_confined(sandbox, limited, command)
+    assert files_of(work) == before
+    assert not (work.parent / "new").exists()
+
+
 @owning_sandboxes
 @pytest.mark.parametrize(
     ("approved", "command"),
@@ -316,6 +329,22 @@ print(json.dumps(result))
 """
 EXOTIC = [(17, 3, 0), (38, 5, 0), (40, 1, 0), (30, 1, 0), (29, 3, 1), (31, 3, 1), (15, 3, 2)]
 COMMON = [(1, 1, 0), (2, 1, 0), (2, 2, 0), (2, 1, 262), (10, 1, 0), (10, 2, 0), (16, 3, 0)]
+
+
+def test_a_namespace_that_cannot_be_used_is_not_entered(
+    scope: SandboxScope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """AppArmor lets a program create a user namespace and then refuses to mount in it."""
+    entered: list[int] = []
+
+    def enter_and_fail() -> None:
+        entered.append(os.getpid())
+        raise PermissionError
+
+    monkeypatch.setattr(namespaces, "enter_namespaces", enter_and_fail)
+    options = command._hide_sockets([str(scope.roots[0] / ".env"), "/missing"])
+    assert options == ["--ro-bind", "/dev/null", str(scope.roots[0] / ".env")]
+    assert entered == []
 
 
 @pytest.fixture

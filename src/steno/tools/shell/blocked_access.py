@@ -132,7 +132,7 @@ def _classify(
     if "no such" in reason or reason == "enoent":
         return None
     areas = [*(() if scope.is_read_only else scope.roots), *scope.writable, scope.scratch]
-    areas += [_PRIVATE_TMP] if sandbox.has_own_files else scope.temporary
+    areas += [_PRIVATE_TMP] if sandbox.has_own_files else scope.usable_temporary
     is_inside = any(map(path.is_relative_to, areas))
     if any(map(path.is_relative_to, _KERNEL_FOLDERS)):
         return None

@@ -131,6 +131,8 @@ class CommandRunner:
         scope = self._build_scope(request, sandbox, environ)
         if sandbox.has_own_files:
             environ["TMPDIR"] = "/tmp"  # noqa: S108 - a private folder inside the sandbox
+        elif sandbox.is_confining:
+            environ["TMPDIR"] = str(scope.scratch)
         if scope.network is NetworkAccess.PROXY:
             environ |= proxy_environment(LISTENER_PORT)
         if request.is_read_only:
@@ -343,7 +345,7 @@ class ConfinedCommand:
 
     def _undo_changes(self) -> tuple[ProtectedChange, ...]:
         """Undo the changes of protected paths that were not approved."""
-        is_read_only = self._request.is_read_only and self.sandbox.is_confining
+        is_read_only = self._request.is_read_only and self.sandbox.has_own_files
         if is_read_only or _EVERYTHING in self._request.access:
             self._guard.end(self._snapshot)
             return ()

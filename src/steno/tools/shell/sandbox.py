@@ -100,6 +100,22 @@ class SandboxScope(RedactedRepr, frozen=True, kw_only=True):
     """Further writable folders, used if the sandbox cannot mount `scratch` as /tmp."""
     network: NetworkAccess = NetworkAccess.NONE
 
+    @property
+    def usable_temporary(self) -> tuple[Path, ...]:
+        """The real paths of the folders in `temporary` that do not reach into the roots.
+
+        A writable folder would make the roots inside it writable, whatever else is decided.
+        """
+        real = dict.fromkeys(Path(os.path.realpath(path)) for path in self.temporary)
+        return tuple(
+            path
+            for path in real
+            if not any(
+                root.is_relative_to(path) or (self.is_read_only and path.is_relative_to(root))
+                for root in self.roots
+            )
+        )
+
 
 class Sandbox(Protocol):
     """A mechanism that confines commands."""
@@ -205,7 +221,7 @@ class LandlockSandbox(Struct, frozen=True):
         writable = [*(() if scope.is_read_only else scope.roots), *scope.writable]
         plan = _plan_mounts(scope, has_sockets=allows_network) if self.has_namespaces else None
         if plan is None:
-            writable += [scope.scratch, *scope.temporary]
+            writable += [scope.scratch, *scope.usable_temporary]
         else:
             writable = [
                 *(Path(mount["path"]) for mount in plan.mounts if mount["kind"] == "writable")
