@@ -5,12 +5,20 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from steno.agent.permissions.subjects import normalize_subject
 from steno.app.approval_queue import ApprovalQueue
 from steno.errors import Missing
 from steno.messages.call import ToolCall
-from steno.ports import ApprovalDecision, ApprovalRequest, CallPreview, Capability
+from steno.ports import (
+    AccessKind,
+    ApprovalDecision,
+    ApprovalRequest,
+    CallPreview,
+    Capability,
+    SandboxAccess,
+)
 from tests.app.session_setup import run
 
 pytestmark = pytest.mark.requirement("S2-18")
@@ -109,6 +117,23 @@ def test_an_early_approval_is_asked_again_if_the_call_would_do_something_else(
         if is_asked_anew:
             questions.decide("c2", NO, CALLS)
         assert await second == (NO if is_asked_anew else verdict)
+
+    run(main())
+
+
+def test_an_early_approval_does_not_answer_a_later_question_about_access() -> None:
+    async def main() -> None:
+        questions = ApprovalQueue(lambda: None)
+        first = await asked(questions, "c1")
+        questions.decide("c2", YES, CALLS)
+        questions.decide("c1", YES, CALLS)
+        await first
+        blocked = (SandboxAccess(AccessKind.NETWORK, "pypi.org"),)
+        asking = asyncio.create_task(questions.ask(replace(question("c2"), access=blocked)))
+        await asyncio.sleep(0)
+        assert not asking.done()
+        questions.decide("c2", NO, CALLS)
+        assert await asking == NO
 
     run(main())
 

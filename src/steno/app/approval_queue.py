@@ -51,8 +51,11 @@ class _EarlyDecision(NamedTuple):
     def applies_to(self, request: ApprovalRequest) -> bool:
         """Return whether the decision is valid for a request.
 
-        A decision to allow a call is not valid if the preview of the call has changed.
+        A decision to allow a call is not valid if the preview of the call has changed. No decision
+        is valid for a question about more access, which comes up only after the call has run.
         """
+        if request.access:
+            return False
         is_same_preview = self.preview is None or self.preview == request.preview
         return self.call == request.call and (is_same_preview or not self.decision.allowed)
 
