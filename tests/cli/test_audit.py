@@ -53,7 +53,7 @@ def test_the_audit_lists_who_decided_what(address: str) -> None:
         HEADING,
         "#1  TIME  user",
         "#2  TIME  assistant_action            read, bash",
-        "#3  TIME  approval          approved  read        rule readers",
+        "#3  TIME  approval          approved  read        rule readers           unsigned",
         "#4  TIME  approval          denied    bash        ada                    rm -r build · no · unsigned",
         "#5  TIME  tool_result                 read        runner        ok",
         "#6  TIME  tool_error                  bash                      denied",
@@ -266,13 +266,13 @@ def decide_call(conversation: Conversation, id: str, audit: BuildAudit | None) -
 
 
 def signed_session(address: str) -> None:
-    """Store a session whose decisions are signed here, signed elsewhere, unsigned, and by rule."""
+    """Store a session whose decisions are signed here, signed elsewhere, and unsigned, one by a rule."""
     with open_store(address) as store:
         conversation = store.new([ChatMessage.user("Go")], id="tidy")
         ours = GrantSigner("tidy", KeyFileSigner())
         theirs = GrantSigner("tidy", lambda _: "0" * 64)
         for number, signer in enumerate((ours, theirs), start=1):
-            decide_call(conversation, f"c{number}", signer.sign_audit({}))
+            decide_call(conversation, f"c{number}", signer.sign_audit({}, tool="write"))
         decide_call(conversation, "c3", None)
         conversation.append(ChatMessage.assistant("", [ToolCall(id="c4", name="read")]))
         conversation.decide("c4", ApprovalStatus.APPROVED, rule="default read")
@@ -284,10 +284,10 @@ def test_the_audit_marks_decisions_whose_signature_is_missing_or_invalid(address
     marks = ["signature invalid or from another machine", "unsigned"]
     listed = rows("--kind", "approval")[1:]
     found = [[mark for mark in marks if line.endswith(mark)] for line in listed]
-    assert found == [[], [marks[0]], [marks[1]], []]
+    assert found == [[], [marks[0]], [marks[1]], [marks[1]]]
     output = run_steno("audit", "tidy", "--json")
     states = [entry.get("signature") for entry in json.loads(output.out)["entries"]]
-    assert list(filter(None, states)) == ["valid", "invalid", "missing", "none required"]
+    assert list(filter(None, states)) == ["valid", "invalid", "missing", "missing"]
 
 
 def test_the_signatures_in_the_json_are_not_taken_from_the_log(address: str) -> None:
@@ -314,6 +314,6 @@ def test_an_import_of_the_json_ignores_the_signatures(address: str) -> None:
 def test_an_audit_creates_no_key(address: str, home: Path) -> None:
     with open_store(address) as store:
         conversation = store.new([ChatMessage.user("Go")], id="tidy")
-        decide_call(conversation, "c1", GrantSigner("tidy", lambda _: "0" * 64).sign_audit({}))
+        decide_call(conversation, "c1", GrantSigner("tidy", lambda _: "0" * 64).sign_audit({}, tool="write"))
     assert rows("--kind", "approval")[1].endswith("signature invalid or from another machine")
     assert not list(home.rglob("*.key"))

@@ -12,7 +12,14 @@ import pytest
 from msgspec.structs import replace
 
 from steno import ChatMessage, Outcome
-from steno.agent import ApprovalDecision, ApprovalRequest, CallbackApprover, Gate, Notice
+from steno.agent import (
+    ApprovalDecision,
+    ApprovalRequest,
+    CallbackApprover,
+    Gate,
+    Notice,
+    Permissions,
+)
 from steno.agent.permissions.gate import decide_later
 from steno.agent.permissions.grants import (
     GrantSigner,
@@ -129,6 +136,7 @@ def changed_audit(entry: Entry, **members: object) -> Entry:
         lambda entry: changed_audit(entry, scope="user"),
         lambda entry: changed_audit(entry, grant="bash"),
         lambda entry: changed_audit(entry, deferred=True),
+        lambda entry: changed_audit(entry, tool="bash"),
         lambda entry: changed_audit(entry, seal="*"),
         lambda entry: changed_payload(entry, status=ApprovalStatus.DENIED),
         lambda entry: changed_payload(entry, call_id="c9"),
@@ -147,7 +155,7 @@ def test_a_signed_grant_cannot_be_changed_copied_or_moved(forge: Callable[[Entry
     store = MemoryStore()
     session = granted(store, OURS).id
     signer, entry = GrantSigner(session, OURS), granting_entry(store.open(session))
-    assert {"scope", "grant", "seal"} == (entry.audit or {}).keys()
+    assert {"scope", "grant", "tool", "seal"} == (entry.audit or {}).keys()
     assert signer.has_valid_signature(entry)
     forged = forge(entry)
     assert not signer.has_valid_signature(forged)
@@ -222,7 +230,9 @@ def test_a_signature_covers_the_access_and_is_valid_in_every_store(
         conversation = store.new([ChatMessage.user("Go."), turn_with_calls(call("c1", "write"))])
         signer = GrantSigner(conversation.id, OURS)
         given = [SandboxAccess(AccessKind.NETWORK, "pypi.org")]
-        audit = signer.sign_audit({**build_access_audit(given), "scope": "session", "grant": "x"})
+        audit = signer.sign_audit(
+            {**build_access_audit(given), "scope": "session", "grant": "x"}, tool="write"
+        )
         conversation.decide("c1", ApprovalStatus.APPROVED, actor="eva", reason="é", audit=audit)
         stored = store.open(conversation.id).entries()[-1]
     assert signer.signature_state(stored) is SignatureState.VALID
@@ -296,12 +306,36 @@ def test_every_decision_of_an_approver_is_signed(verdict: bool) -> None:
     assert ours.signature_state(replace(decided, audit=None)) is SignatureState.MISSING
 
 
-def test_a_decision_of_a_rule_needs_no_signature() -> None:
-    harness = AgentHarness([turn_with_calls(call("c1", "write")), "Done."], write_tool())
+def test_an_approval_by_a_rule_is_signed_so_that_a_forger_cannot_claim_one() -> None:
+    signed = Gate(Permissions.of(allow=["write"]), sign_text=OURS)
+    unsigned = Gate(Permissions.of(allow=["write"]))
+    for deciding, state in ((signed, SignatureState.VALID), (unsigned, SignatureState.MISSING)):
+        turns = [turn_with_calls(call("c1", "write")), "Done."]
+        harness = AgentHarness(turns, write_tool(), gate=deciding)
+        run(harness.run())
+        [decided] = decisions_in(harness.conversation)
+        signer = GrantSigner(harness.conversation.id, OURS)
+        assert signer.signature_state(decided) is state
+
+
+def test_a_denial_by_a_rule_needs_no_signature() -> None:
+    denying = Gate(Permissions.of(deny=["write"]))
+    turns = [turn_with_calls(call("c1", "write")), "Done."]
+    harness = AgentHarness(turns, write_tool(), gate=denying)
     run(harness.run())
     [decided] = decisions_in(harness.conversation)
     signer = GrantSigner(harness.conversation.id, OURS)
     assert signer.signature_state(decided) is SignatureState.NOT_REQUIRED
+
+
+def test_a_deferred_approval_does_not_count_for_another_tool_with_the_same_arguments() -> None:
+    conversation = MemoryStore().new(
+        [ChatMessage.user("Go."), turn_with_calls(call("c1", "write"))]
+    )
+    entry = decide_later(conversation, "c1", allowed=True, actor="eva", sign_text=OURS)
+    grants = SessionGrants([entry], signer=GrantSigner(conversation.id, OURS))
+    assert grants.earlier_decision(call("c1", "write")) is entry
+    assert grants.earlier_decision(call("c1", "bash")) is None
 
 
 def test_a_repeated_denial_is_signed_only_if_it_was_signed_before() -> None:

@@ -48,7 +48,7 @@ def granting(*, is_sealed: bool) -> Callable[[Store], Conversation]:
         audit = build_grant_audit(PermissionRule.parse("bash(git log *)"), GrantScope.SESSION)
         signet = GrantSigner(conversation.id, KeyFileSigner() if is_sealed else lambda _: "forged")
         conversation.decide(
-            "c1", ApprovalStatus.APPROVED, actor=ACTOR, audit=signet.sign_audit(audit)
+            "c1", ApprovalStatus.APPROVED, actor=ACTOR, audit=signet.sign_audit(audit, tool="bash")
         )
         return conversation
 

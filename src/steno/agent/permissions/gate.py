@@ -260,9 +260,12 @@ class Gate:
         recorder: RunRecorder,
     ) -> GateDecision:
         if (earlier := granted.earlier_decision(call)) is not None:
-            return _repeat_decision(earlier, policy.subjects, recorder, granted.signer)
+            return _repeat_decision(tool, earlier, policy.subjects, recorder, granted.signer)
         if policy.kind is DecisionKind.ALLOW:
-            recorder.record_decision(call.id, ApprovalStatus.APPROVED, rule=policy.rule)
+            audit = granted.signer.sign_audit({}, tool=call.name)
+            recorder.record_decision(
+                call.id, ApprovalStatus.APPROVED, rule=policy.rule, audit=audit
+            )
             return GateDecision(True, subjects=policy.subjects)
         if self._approver is None:
             return _record_denial(
@@ -323,7 +326,7 @@ class Gate:
             status,
             actor=decision.actor,
             reason=decision.reason,
-            audit=signer.sign_audit(audit),
+            audit=signer.sign_audit(audit, tool=call.name),
         )
         if grant is not None:
             self._store_grant(grant, scope, recorder)
@@ -412,7 +415,7 @@ class Gate:
                 ApprovalStatus.DENIED,
                 actor=decision.actor,
                 reason=decision.reason,
-                audit=signer.sign_audit({}),
+                audit=signer.sign_audit({}, tool=call.name),
             )
             text = build_denial_text(decision)
             return GateDecision(False, text, code=ResultCode.DENIED_BY_APPROVER)
@@ -427,7 +430,9 @@ class Gate:
             ApprovalStatus.APPROVED,
             actor=decision.actor,
             reason=decision.reason,
-            audit=signer.sign_audit({} if grant is None else build_grant_audit(grant, scope)),
+            audit=signer.sign_audit(
+                {} if grant is None else build_grant_audit(grant, scope), tool=call.name
+            ),
         )
         if grant is not None:
             self._store_grant(grant, scope, recorder)
@@ -577,7 +582,11 @@ def _record_denial(
 
 
 def _repeat_decision(
-    entry: Entry, subjects: tuple[Subject, ...], recorder: RunRecorder, signer: GrantSigner
+    tool: Tool,
+    entry: Entry,
+    subjects: tuple[Subject, ...],
+    recorder: RunRecorder,
+    signer: GrantSigner,
 ) -> GateDecision:
     """Record an earlier decision again when the agent acts on it.
 
@@ -594,7 +603,7 @@ def _repeat_decision(
         actor=actor,
         rule=rule,
         reason=reason,
-        audit=signer.sign_audit({}) if is_signed else None,
+        audit=signer.sign_audit({}, tool=tool.definition.name) if is_signed else None,
     )
     if earlier.status is ApprovalStatus.APPROVED:
         return GateDecision(True, subjects=subjects)
@@ -667,7 +676,7 @@ async def _ask_approver(
             ApprovalStatus.DENIED,
             actor="approver",
             reason=reason,
-            audit=signer.sign_audit(audit or {}),
+            audit=signer.sign_audit(audit or {}, tool=request.call.name),
         )
         if isinstance(exc, ToolFailed | ProviderError | ProtocolError):
             raise StenoError(str(exc), place="approver", code="approver_failed") from exc
@@ -702,7 +711,8 @@ def decide_later(
         message = "the call is already decided, and may have run"
         raise Missing(message, place="approval", code="already_decided")
     status = ApprovalStatus.APPROVED if allowed else ApprovalStatus.DENIED
-    audit = GrantSigner(conversation.id, sign_text).sign_audit(_DEFERRED_AUDIT)
+    signer = GrantSigner(conversation.id, sign_text)
+    audit = signer.sign_audit(_DEFERRED_AUDIT, tool=call.name)
     return conversation.decide(call_id, status, actor=actor, reason=reason, audit=audit)
 
 

@@ -37,10 +37,11 @@ REVOKED: Final = "revoked"
 """The `decision` of an entry that revokes a grant."""
 _SIGNATURE_KEY: Final = "seal"
 _ACCESS_KEY: Final = "access"
+_TOOL_KEY: Final = "tool"
 _SIGNATURE_FORMAT: Final = 2
 """The format of the signed text; the first one covered neither the id nor the time of the entry."""
-_SIGNED_KEYS: Final = frozenset({"scope", "grant", "deferred", _ACCESS_KEY})
-"""The members of an audit that extend the effect of a decision; the signature covers them."""
+_SIGNED_KEYS: Final = frozenset({"scope", "grant", "deferred", _ACCESS_KEY, _TOOL_KEY})
+"""The members of an audit that determine the effect of a decision; the signature covers them."""
 _END_OF_TIME: Final = datetime.max.replace(tzinfo=UTC)
 
 SignText: TypeAlias = Callable[[str], str]
@@ -124,7 +125,7 @@ class SignatureState(StrEnum):
     """The decision was changed, copied or moved, or it was signed with another key."""
     MISSING = "missing"
     NOT_REQUIRED = "none required"
-    """No approver made the decision: a rule did, or it is pending."""
+    """The decision allows nothing: it is pending, or a rule denied the call."""
 
 
 @final
@@ -142,15 +143,19 @@ class GrantSigner(NamedTuple):
     own_texts: set[str] | None = None
     """The texts of the decisions that this process has recorded without a `sign_text`."""
 
-    def sign_audit(self, audit: Mapping[str, Any]) -> BuildAudit:
+    def sign_audit(self, audit: Mapping[str, Any], *, tool: str) -> BuildAudit:
         """Return a function that adds a signature to the audit of a new decision.
 
-        The signature covers the id, the time and the place of the entry, so it is valid only there.
+        The signature covers the id, the time and the place of the entry, so it is valid only there,
+        and the name of the tool, because the arguments of a call do not contain it.
         """
-        return partial(self._sign_entry, audit)
+        return partial(self._sign_entry, audit, tool)
 
-    def _sign_entry(self, audit: Mapping[str, Any], entry: Entry) -> Mapping[str, Any] | None:
+    def _sign_entry(
+        self, audit: Mapping[str, Any], tool: str, entry: Entry
+    ) -> Mapping[str, Any] | None:
         if self.sign_text is not None:
+            audit = {**audit, _TOOL_KEY: tool}
             return {**audit, _SIGNATURE_KEY: self.sign_text(self._signed_text(entry, audit))}
         if audit and self.own_texts is not None:
             self.own_texts.add(self._signed_text(entry, audit))
@@ -171,7 +176,8 @@ class GrantSigner(NamedTuple):
         approval, audit = entry.payload, entry.audit or {}
         if not isinstance(approval, Approval) or approval.status is ApprovalStatus.PENDING:
             return SignatureState.NOT_REQUIRED
-        if approval.actor is None and _SIGNED_KEYS.isdisjoint(audit):
+        is_denied = approval.status is ApprovalStatus.DENIED
+        if is_denied and approval.actor is None and _SIGNED_KEYS.isdisjoint(audit):
             return SignatureState.NOT_REQUIRED
         if _SIGNATURE_KEY not in audit:
             return SignatureState.MISSING
@@ -362,7 +368,8 @@ class SessionGrants:
         entry = self._decisions.get(call.id)
         if entry is None or not isinstance(entry.payload, Approval):
             return None
-        if not is_about_call(entry.payload, call):
+        audit = entry.audit or {}
+        if not is_about_call(entry.payload, call) or audit.get(_TOOL_KEY, call.name) != call.name:
             return None
         is_denied = entry.payload.status is ApprovalStatus.DENIED
         is_approved = is_deferred(entry) and self.signer.has_valid_signature(entry)
