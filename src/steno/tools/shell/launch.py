@@ -8,12 +8,12 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, cast
 
 from steno.errors import ToolFailed
+from steno.tools.shell.supervisor.orders import LENGTH_BYTES
 from steno.tools.shell.supervisor.specification import CommandSpecification, CommandStatus
 
 _PROGRAM: Final = (
@@ -50,23 +50,20 @@ def launch_supervisor(
     ours, theirs = socket.socketpair() if has_listener else (None, None)
     listener_fd = -1 if theirs is None else theirs.fileno()
     try:
-        with _specification_file(specification) as file:
-            files = (file, status_write, *(() if listener_fd < 0 else (listener_fd,)))
-            numbers = (file, status_write, listener_fd)
-            supervisor = subprocess.Popen(  # noqa: S603 - the purpose of this module
-                [
-                    *(sys.executable, "-I", "-S", "-c", _PROGRAM, str(Path(__file__).parent)),
-                    *map(str, numbers),
-                ],
-                stdin=subprocess.PIPE,
-                stdout=output_write,
-                stderr=output_write,
-                bufsize=0,
-                cwd=folder,
-                env=environ,
-                pass_fds=files,
-                start_new_session=True,
-            )
+        supervisor = subprocess.Popen(  # noqa: S603 - the purpose of this module
+            [
+                *(sys.executable, "-I", "-S", "-c", _PROGRAM, str(Path(__file__).parent)),
+                *map(str, (status_write, listener_fd)),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=output_write,
+            stderr=output_write,
+            bufsize=0,
+            cwd=folder,
+            env=environ,
+            pass_fds=(status_write, *(() if listener_fd < 0 else (listener_fd,))),
+            start_new_session=True,
+        )
     except OSError as exc:
         os.close(output)
         os.close(status)
@@ -78,6 +75,8 @@ def launch_supervisor(
         os.close(status_write)
         if theirs is not None:
             theirs.close()
+    # `marshal` is a part of the interpreter, while the module for JSON takes long to load.
+    _send_specification(supervisor, marshal.dumps(cast("Any", specification)))
     return Launched(supervisor, output, status, ours)
 
 
@@ -106,21 +105,13 @@ def not_started(reason: str | None) -> ToolFailed:
     return ToolFailed(text, code="command_not_started", place="bash")
 
 
-@contextlib.contextmanager
-def _specification_file(specification: CommandSpecification) -> Generator[int]:
-    """Yield an open file with the specification, at its beginning.
+def _send_specification(supervisor: subprocess.Popen[bytes], specification: bytes) -> None:
+    """Write the specification to the standard input of the supervisor, after its length.
 
-    An argument could be read by other users, and the kernel limits its length. `marshal` is part
-    of the interpreter, while the module for JSON takes long to load.
+    An argument could be read by other users, and the kernel limits its length.
     """
-    with contextlib.ExitStack() as stack:
-        if sys.platform == "linux":
-            file = os.memfd_create("command")
-            stack.callback(os.close, file)
-        else:
-            file = stack.enter_context(tempfile.TemporaryFile()).fileno()
-        encoded = memoryview(marshal.dumps(cast("Any", specification)))
-        while encoded:
-            encoded = encoded[os.write(file, encoded) :]
-        os.lseek(file, 0, os.SEEK_SET)
-        yield file
+    assert supervisor.stdin is not None
+    rest = memoryview(len(specification).to_bytes(LENGTH_BYTES, "little") + specification)
+    with contextlib.suppress(BrokenPipeError):  # its exit is reported like that of a command
+        while rest:
+            rest = rest[supervisor.stdin.write(rest) :]

@@ -17,7 +17,7 @@ from .cgroup import ControlGroup
 from .command import exec_command
 from .kernel import PR_SET_CHILD_SUBREAPER, prctl
 from .listener import send_listener
-from .orders import KILL, TERMINATE
+from .orders import KILL, LENGTH_BYTES, TERMINATE
 from .placeholders import hold_placeholders, release_placeholders
 from .processes import HAS_PROC, find_descendants, uses_more_memory
 
@@ -38,14 +38,15 @@ _KILL_TIMEOUT_S: Final = 5.0
 """The time limit for killing: a process of another user, after `sudo`, cannot be killed."""
 
 
-def main(specification_fd: int, status_fd: int, listener_fd: int) -> None:
+def main(status_fd: int, listener_fd: int) -> None:
     """Run the command and write its status.
 
-    `specification_fd` is an open file with a `CommandSpecification`. `listener_fd` is the socket on
-    which steno receives the listener, or -1.
+    Standard input begins with the length of a `CommandSpecification` and the specification itself;
+    orders follow. `listener_fd` is the socket on which steno receives the listener, or -1.
     """
-    with open(specification_fd, "rb") as file:
-        specification: CommandSpecification = marshal.load(file)  # noqa: S302 - steno wrote it
+    length = int.from_bytes(_read_input(LENGTH_BYTES), "little")
+    encoded = _read_input(length)
+    specification: CommandSpecification = marshal.loads(encoded)  # noqa: S302 - steno wrote it
     os.set_inheritable(status_fd, False)
     if listener_fd >= 0:
         os.set_inheritable(listener_fd, False)
@@ -64,6 +65,17 @@ def main(specification_fd: int, status_fd: int, listener_fd: int) -> None:
     # Numbers and a name on the first line, which needs no module to encode.
     line = f"{status['exit_code']} {status['leftover']} {status['limit']}\n{status['failure']}"
     os.write(status_fd, line.encode(errors="replace"))
+
+
+def _read_input(length: int) -> bytes:
+    """Return the next bytes of standard input; exit if steno has ended before sending them."""
+    data = b""
+    while len(data) < length:
+        part = os.read(0, length - len(data))
+        if not part:
+            raise SystemExit(1)
+        data += part
+    return data
 
 
 def _ignore_signal(number: int, frame: FrameType | None) -> None:

@@ -10,5 +10,7 @@ TERMINATE: Final = b"t"
 """Ask all processes to end, and kill those that still run after the grace period."""
 KILL: Final = b"k"
 """Kill all processes now."""
+LENGTH_BYTES: Final = 8
+"""The size of the number before the specification."""
 LISTENER_PORT: Final = 3128
 """The port of the listener on 127.0.0.1 inside the sandbox, where nothing else runs yet."""
