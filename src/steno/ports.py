@@ -289,6 +289,18 @@ class Subject(RedactedRepr, frozen=True, kw_only=True):
     """Whether the command is common work in a project, and confined; act mode allows it."""
     pattern: str = ""
     """A pattern that safely covers similar commands, to offer for a grant; empty if none does."""
+    has_input: bool = False
+    """Whether a command reads input that its text does not show, which may be code.
+
+    Of the rules that approvals granted, only those for every command count.
+    """
+    other_texts: tuple[str, ...] = ()
+    """Other spellings of a command, such as that without `timeout 5`, for rules that deny."""
+    unnamed_access: Capability | None = None
+    """The access of a command to files that it does not name; None if it names all.
+
+    While a deny rule for such files exists, no default allows the command.
+    """
 
 
 class AccessKind(StrEnum):

@@ -528,3 +528,27 @@ def test_bash_runs_the_commands_that_the_parser_finds(seed: int) -> None:
     outcome = fuzz(seed, lines=150)
     assert outcome.compared == 150
     assert not outcome.differences
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        *(('~"/x"', "~/x"), ('[a"-"z]', "[a-z]"), ('{a","b}', "{a,b}"), ('{1".."3}', "{1..3}")),
+        *(('~r"oo"t/x', "~root/x"), ("*'.py'", "*.py"), ("a\\{1,2}", "a{1,2}"), ("'a'b", "ab")),
+        *(("'~/x'", "\\~/x"), ('"a b"', "a\\ b"), ('"*"', "'*'"), ('-"x"', "-x"), ("''", '""')),
+    ],
+)
+def test_words_with_the_same_text_are_the_same_arguments_in_bash(
+    tmp_path: Path, pair: tuple[str, str]
+) -> None:
+    for name in ("a", "b", "-", "x.py"):
+        (tmp_path / name).touch()
+    texts, arguments = set(), set()
+    for word in pair:
+        (command,) = parse_command_line(f"printf '<%s>' {word}").commands
+        texts.add(command.words[-1].text)
+        done = subprocess.run(
+            ["bash", "-c", f"printf '<%s>' {word}"], cwd=tmp_path, capture_output=True, check=True
+        )
+        arguments.add(done.stdout)
+    assert len(texts) == 2 or len(arguments) == 1

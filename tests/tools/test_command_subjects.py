@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from steno.agent.permissions.rules import PermissionRule, counts_as_grant, suggest_rule
 from steno.ports import Capability, Subject
 from steno.tools.shell.command_parser import parse_command_line
 from steno.tools.shell.command_subjects import LocatedPath, build_subjects
@@ -67,13 +68,13 @@ def access(line: str, *, is_confined: bool = True) -> dict[str, str]:
         ("CI=1 pytest", {"CI=1 pytest": "routine"}),
         ("CC=x make test", {"CC=x make test": "execute"}),
         ("X=1", {"X=1": "execute"}),
-        ("mkdir a", {"mkdir a": "routine"}),
+        ("mkdir a", {"mkdir a": "routine", "write:a": "routine"}),
         ("mkdir /else/a", {"mkdir /else/a": "execute"}),
         ("mkdir out/a", {"mkdir out/a": "execute"}),
         ("mkdir .git/x", {"mkdir .git/x": "execute"}),
         ("touch broken", {"touch broken": "execute"}),
-        ("cd /else && pytest", {"cd /else": "read", "pytest": "execute"}),
-        ("cd out && pytest", {"cd out": "read", "pytest": "execute"}),
+        ("cd /else && pytest", {"cd /else": "read", "cd /else && pytest": "execute"}),
+        ("cd out && pytest", {"cd out": "read", "cd out && pytest": "execute"}),
         ("cat /etc/passwd", {"cat /etc/passwd": "read", "read:/etc/passwd": "read"}),
     ],
 )
@@ -175,3 +176,156 @@ def test_the_same_subject_is_named_once() -> None:
         parse_command_line("ls; ls; ls"), text="", locate=locate, is_confined=True
     )
     assert [subject.text for subject in found] == ["ls"]
+
+
+# -- input and folders ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "has_input"),
+    [
+        ("sqlite3 app.db", "sqlite3 app.db", False),
+        ("cat a | sqlite3 app.db", "sqlite3 app.db", True),
+        ("sqlite3 app.db <<< '.shell x'", "sqlite3 app.db", True),
+        ("make -f - < a", "make -f -", True),
+        ("cat a | { psql shop; }", "psql shop", True),
+        ("cat a | ( true; psql shop )", "psql shop", True),
+        ("{ psql shop; } < a", "psql shop", True),
+        ("3< a psql shop <&3", "psql shop", True),
+        ("psql shop < /dev/null", "psql shop", False),
+        ("psql shop | head", "psql shop", False),
+        ("cat a | head -5", "head -5", False),
+    ],
+)
+@pytest.mark.parametrize("is_confined", [True, False])
+def test_input_that_may_be_code_is_marked(
+    line: str, name: str, *, has_input: bool, is_confined: bool
+) -> None:
+    assert subjects(line, is_confined=is_confined)[name].has_input == has_input
+
+
+def test_a_granted_rule_does_not_count_for_a_command_with_input() -> None:
+    rule = PermissionRule.parse("bash(sqlite3 app.db)")
+    plain = subjects("sqlite3 app.db")["sqlite3 app.db"]
+    fed = subjects("sqlite3 app.db <<< x")["sqlite3 app.db"]
+    assert counts_as_grant(rule, plain)
+    assert not counts_as_grant(rule, fed)
+    assert counts_as_grant(PermissionRule.parse("bash"), fed)
+    assert suggest_rule("bash", [plain]) == str(rule)
+    assert suggest_rule("bash", [fed]) == ""
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        ("bash(./build.sh)", "cd evil && ./build.sh"),
+        ("bash(make deploy)", "cd /tmp && make deploy"),
+        ("bash(make *)", "cd evil && make deploy"),
+        ("bash(cd *)", "cd evil && make deploy"),
+        ("bash(cd -*)", "cd evil && make deploy"),
+        ("bash(* deploy)", "cd evil && make deploy"),
+        ("bash(make deploy)", "cd $X; make deploy"),
+        ("bash(make deploy)", "cd a || true; make deploy"),
+    ],
+)
+def test_a_rule_for_a_command_does_not_hold_in_another_folder(rule: str, line: str) -> None:
+    *_, subject = subjects(line).values()
+    assert not PermissionRule.parse(rule).covers("bash", subject)
+    assert suggest_rule("bash", [subject]) in {"", f"bash({subject.text})"}
+
+
+def test_the_folder_is_part_of_the_offered_rule() -> None:
+    subject = subjects("cd evil && ./build.sh")["cd evil && ./build.sh"]
+    rule = suggest_rule("bash", [subject])
+    assert rule == "bash(cd evil && ./build.sh)"
+    assert PermissionRule.parse(rule).covers("bash", subject)
+    assert suggest_rule("bash", [subjects("cd a && sudo x")["cd a && sudo x"]]) == ""
+
+
+# -- reading outside of the workspace ------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *(
+            "cat /srv/x/.en?",
+            "cat ~/other/.env",
+            "cat ~root/x",
+            "cat $X",
+            "cat {a,../b}",
+            "cat ../*",
+        ),
+        *("cat .*/x", "cat src/../../*", "cat [.]./x*", "head < /srv/*", "cat out/*"),
+        *(
+            "grep -r TOP /srv/x",
+            "grep --recursive TOP /srv/x",
+            "rg TOP /srv/x",
+            "diff /srv/a /srv/b",
+        ),
+        *("cd /srv/x && rg TOP", "cd /srv/x && grep -r TOP .", "cd /srv/x && git log -p"),
+        *("cd /srv/x && cat *", "cd /srv/x && timeout 5 git show", "find /srv/x | xargs cat"),
+        *("cat list | xargs cat", "echo /srv/x/.env | xargs cat", "xargs cat < list"),
+        *("find . -printf /srv/x | xargs cat", "rg -e -l x | xargs cat", "find . | { xargs cat; }"),
+    ],
+)
+def test_reading_what_may_be_outside_of_the_workspace_asks(line: str) -> None:
+    assert {"execute"} <= set(access(line).values())
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("cat src/*.py", "cat *", "cat src/.en?", "grep -r TOP src", "rg TOP", "cat /etc/passwd"),
+        *("grep root /etc/passwd", "ls /srv", "find src -name x | xargs wc -l", "cd src && rg x"),
+        *("git ls-files | xargs grep x", "rg -l x | xargs cat", "git log | grep x", "diff a b"),
+    ],
+)
+def test_reading_in_the_workspace_does_not_ask(line: str) -> None:
+    assert set(access(line).values()) == {"read"}
+
+
+# -- rules that deny -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("rule", "line"),
+    [
+        *(("git log *", line) for line in ("git -P log", "git --no-pager log -p", "CI=1 git log")),
+        *(("pytest *", line) for line in ("timeout 5 pytest", "uv run pytest -q", "npx pytest")),
+        *(("pytest *", line) for line in ("python -m pytest", "timeout 5 uv run pytest")),
+        *(("cat *", line) for line in ("ls | xargs cat", "xargs -n 1 cat a", "/bin/cat a")),
+        *(("make deploy", line) for line in ("cd a && make deploy", "cd $X; make deploy")),
+        ("git push *", "timeout 5 git -C x push"),
+    ],
+)
+def test_a_rule_that_denies_reaches_wrapped_commands(rule: str, line: str) -> None:
+    denied = PermissionRule.parse(f"bash({rule})")
+    assert denied.denies(["bash"], [*subjects(line).values()])
+
+
+@pytest.mark.parametrize("tool", ["write", "edit"])
+@pytest.mark.parametrize("line", ["echo x > private/a", "touch private/a", "ls | tee private/a"])
+def test_a_rule_that_denies_writing_reaches_the_files_of_commands(tool: str, line: str) -> None:
+    denied = PermissionRule.parse(f"{tool}(private/**)")
+    assert denied.denies(["bash"], [*subjects(line).values()])
+
+
+@pytest.mark.parametrize(
+    ("line", "unnamed"),
+    [
+        *((line, READ) for line in ("grep -r x .", "rg x", "git log -p", "git diff", "diff a b")),
+        *((line, WRITE) for line in ("prettier --write private/a", "pytest", "git add -A")),
+        *((line, None) for line in ("cat a", "ls", "git status", "grep x a", "touch a", "./x")),
+    ],
+)
+def test_access_to_files_that_a_command_does_not_name_is_marked(
+    line: str, unnamed: Capability | None
+) -> None:
+    assert next(iter(subjects(line).values())).unnamed_access == unnamed
+
+
+@pytest.mark.parametrize("path", ["src/a.txt", "a.txt"])
+def test_a_redirection_offers_its_path_alone(path: str) -> None:
+    subject = subjects(f"echo x > {path}")[f"write:{path}"]
+    assert suggest_rule("bash", [subject]) == f"write({path})"

@@ -72,3 +72,26 @@ def test_the_setting_limits_what_runs_without_an_approval(
     expected = DecisionKind.ALLOW if kind == "read" else DecisionKind.ASK
     assert decided(workspace, command, auto_run=AutoRun.READ) is expected
     assert decided(workspace, command, auto_run=AutoRun.NONE) is DecisionKind.ASK
+
+
+@pytest.mark.parametrize(
+    ("rule", "line", "kind"),
+    [
+        ("read(private/**)", "grep -r x .", DecisionKind.ASK),
+        ("read(private/**)", "git diff", DecisionKind.ASK),
+        ("read(private/**)", "pytest -q", DecisionKind.ASK),
+        ("read(private/**)", "cat src/a", DecisionKind.ALLOW),
+        ("write(private/**)", "prettier --write private/a", DecisionKind.ASK),
+        ("edit(private/**)", "echo x > private/a", DecisionKind.DENY),
+        ("write(private/**)", "touch private/a", DecisionKind.DENY),
+        ("write(private/**)", "touch src/a", DecisionKind.ALLOW),
+        ("write(private/**)", "grep -r x .", DecisionKind.ALLOW),
+        ("bash(rm *)", "pytest -q", DecisionKind.ALLOW),
+    ],
+)
+def test_while_a_rule_denies_files_commands_that_may_use_them_ask(
+    workspace: Workspace, rule: str, line: str, kind: DecisionKind
+) -> None:
+    call = ToolCall.create("bash", {"command": line})
+    tool = bash_in_fake_sandbox(workspace)
+    assert Permissions.of(deny=[rule]).decide(tool, call, mode=Mode.ACT).kind is kind

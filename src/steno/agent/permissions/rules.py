@@ -39,6 +39,8 @@ DENIED_PREFIX: Final = "permission denied"
 """The beginning of every denial that the model reads."""
 PATH_TOOLS: Final = ("read", "write", "edit", "glob", "grep")
 """The built-in tools whose subjects are paths."""
+_WRITING_TOOLS: Final = ("write", "edit")
+_READING_TOOLS: Final = ("read", "glob", "grep")
 _RULE_TEXT: Final = re.compile(r"([^()]*)(?:\((.*)\))?", re.DOTALL)
 _TOOL_NAME: Final = re.compile(rf"[A-Za-z0-9_*]{{1,{MAX_TOOL_NAME_LENGTH}}}")
 _INVALID_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_*]")
@@ -122,15 +124,23 @@ class PermissionRule(RedactedRepr, frozen=True, kw_only=True):
         return any(self._denies_subject(tools, subject) for subject in subjects)
 
     def _denies_subject(self, tools: Sequence[str], subject: Subject) -> bool:
-        if not any(map(self.names_tool, (subject.rule_tool,) if subject.rule_tool else tools)):
+        if not any(map(self.names_tool, _deny_names(subject, tools))):
             return False
         if self.pattern is None or self.covers_everything:
             return True
+        if subject.words:
+            texts = (subject.text, *subject.other_texts)
+            return any(matches_command_text(self.pattern, text) for text in texts)
         if subject.is_unknown:
             return False
-        if subject.words:
-            return matches_command_text(self.pattern, subject.text)
         return matches_path(self.pattern, subject.text)
+
+
+def _deny_names(subject: Subject, tools: Sequence[str]) -> Sequence[str]:
+    """Return the tools whose deny rules are about a subject: for writing a file, all that write."""
+    if not subject.rule_tool:
+        return tools
+    return _WRITING_TOOLS if subject.rule_tool in _WRITING_TOOLS else (subject.rule_tool,)
 
 
 def find_covering_rules(
@@ -162,8 +172,11 @@ def counts_as_grant(rule: PermissionRule, subject: Subject) -> bool:
     """Return whether a rule that an approval granted may allow a subject.
 
     A rule for more than one command counts only for a command in a sandbox: a person who allows
-    similar commands cannot foresee all of them.
+    similar commands cannot foresee all of them. A rule for a command does not show what the command
+    reads as its input.
     """
+    if subject.has_input and not rule.covers_everything:
+        return False
     if rule.is_exact or subject.is_confined:
         return True
     if subject.rule_tool and not rule.names_tool(subject.rule_tool):
@@ -414,10 +427,20 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
             return None
         else:
             capability = self._needed_capability(tool, subject)
+        if subject is not None and self._may_reach_denied_files(subject):
+            return None
         if capability in self.default_allow:
             return f"default {capability}"
         is_routine = subject is not None and subject.is_routine and subject.is_confined
         return "default routine" if is_routine and self.auto_run is AutoRun.ROUTINE else None
+
+    def _may_reach_denied_files(self, subject: Subject) -> bool:
+        """Return whether a command may use files that it does not name and a deny rule does."""
+        if subject.unnamed_access is None:
+            return False
+        is_writing = subject.unnamed_access is not Capability.READ
+        names = _READING_TOOLS + (_WRITING_TOOLS if is_writing else ())
+        return any(rule.names_tool(name) for rule in self.deny for name in names)
 
     def _find_denial(self, tool: Tool, subjects: tuple[Subject, ...]) -> PolicyDecision | None:
         """Return the decision of the deny rules; None if they do not affect the call.
@@ -436,7 +459,7 @@ class Permissions(RedactedRepr, frozen=True, kw_only=True):
         # Without subjects only the tool's own name counts: rules for an alias are about subjects.
         names = [] if subjects else [tool.definition.name]
         for subject in unknown:
-            names += [subject.rule_tool] if subject.rule_tool else _rule_names(tool)
+            names += _deny_names(subject, _rule_names(tool))
         for rule in self.deny:
             if any(map(rule.names_tool, names)):
                 return PolicyDecision(
@@ -580,6 +603,8 @@ def suggest_rule(tool: str, subjects: Sequence[Subject]) -> str:
         return tool
     if any(not subject.text or subject.is_unknown or subject.is_protected for subject in subjects):
         return ""
+    if any(subject.has_input for subject in subjects):
+        return ""
     tools = {subject.rule_tool or tool for subject in subjects}
     texts = [subject.text for subject in subjects]
     if all(subject.words for subject in subjects):
@@ -588,6 +613,8 @@ def suggest_rule(tool: str, subjects: Sequence[Subject]) -> str:
         return ""
     elif any("://" in text for text in texts):
         patterns = {_address_pattern(text) for text in texts}
+    elif any(subject.rule_tool for subject in subjects):  # the files that a command names
+        patterns = {escape_pattern(text) for text in texts}
     else:
         patterns = {_path_pattern(texts)}
     pattern = patterns.pop()
@@ -607,7 +634,8 @@ def _command_pattern(subject: Subject) -> str:
     """
     if subject.pattern and subject.is_confined:
         return subject.pattern
-    program, *arguments = [word.text for word in subject.words]
+    words = [word.text for word in subject.words]
+    program, *arguments = words[1:] if words[0].endswith(" &&") else words  # after its folder
     name = program.rpartition("/")[2].lower()  # some file systems ignore case
     names = {name, _VERSION.sub("", name)}
     operands = [word for word in arguments if not word.startswith("-")]

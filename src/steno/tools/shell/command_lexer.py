@@ -85,8 +85,6 @@ class LexedWord(NamedTuple):
     """The word without quotes; its value if nothing in it is expanded."""
     is_bare: bool
     """Whether no part of the word is quoted."""
-    is_plain: bool
-    """Whether the word means the same without its quotes."""
     has_parameter: bool
     has_pattern: bool
     """Whether the word contains an unquoted glob or a brace expansion."""
@@ -103,14 +101,14 @@ class LexedWord(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The canonical spelling: without quotes that have no effect."""
-        if self.is_bare or self.has_parameter:
-            return self.raw
-        if self.value is not None:
-            is_safe = self.value and _SAFE_WITHOUT_QUOTES.fullmatch(self.value)
-            return self.value if is_safe else shlex.quote(self.value)
-        is_leading_tilde = not self.has_tilde or self.raw.startswith("~")
-        return self.decoded if self.is_plain and is_leading_tilde else self.raw
+        """The canonical spelling: without quotes that have no effect; as written if bash expands it.
+
+        Words with the same text result in the same arguments.
+        """
+        if self.is_bare or self.value is None:
+            return self.raw  # what a quote does to an expansion shows only as written
+        is_safe = self.value and _SAFE_WITHOUT_QUOTES.fullmatch(self.value)
+        return self.value if is_safe else shlex.quote(self.value)
 
 
 class Token(NamedTuple):
@@ -218,7 +216,6 @@ class _WordReader:
         self._is_first_quoted = False
         self._is_first_expanded = False
         self._is_bare = True
-        self._is_plain = True
         self._has_parameter = False
         self._may_split = False
         self._has_glob = False
@@ -251,7 +248,6 @@ class _WordReader:
             raw=raw,
             decoded="".join(self._decoded),
             is_bare=self._is_bare,
-            is_plain=self._is_plain,
             has_parameter=self._has_parameter,
             has_pattern=has_glob or has_brace,
             has_tilde=self._has_tilde,
@@ -337,7 +333,6 @@ class _WordReader:
         if found:
             self._at = found.end()
             self._has_parameter = True
-            self._is_plain = self._is_plain and not is_quoted
             self._may_split |= not is_quoted or found[0] == "$@"
             self._is_first_expanded |= not self._first
             self._add(found[0], is_literal=not is_quoted)
@@ -351,7 +346,6 @@ class _WordReader:
 
     def _add_quoted(self, part: str) -> None:
         self._add(part, is_literal=False)
-        self._is_plain = self._is_plain and _SAFE_WITHOUT_QUOTES.fullmatch(part) is not None
 
     def _add(self, part: str, *, is_literal: bool = True) -> None:
         self._is_bare = self._is_bare and is_literal

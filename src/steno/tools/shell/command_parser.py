@@ -76,6 +76,13 @@ class SimpleCommand(NamedTuple):
 
     None if they are unknown. `..` appears at the start of a folder only.
     """
+    has_input: bool = False
+    """Whether the command reads a pipe, a here-string or a file as its standard input."""
+    source: tuple[ShellWord, ...] = ()
+    """The words of the command whose output a pipe passes to this one, in the same folder.
+
+    Empty if it is no simple command, or has assignments or redirections.
+    """
 
 
 class CommandLine(NamedTuple):
@@ -220,6 +227,8 @@ class _CommandReader:
         self._depth = 0
         self._commands: list[SimpleCommand] = []
         self._count = 0
+        self._inputs = 0
+        """The number of redirections of an input."""
         self._has_assigned = False
         """Whether a variable was assigned for the rest of the line."""
 
@@ -304,13 +313,27 @@ class _CommandReader:
         is_negated = self._is_at_word("!")
         if is_negated:
             self._take("!")
+        left = len(self._commands)
         flow = self._read_command(start)
         while (operator := self._operator()) in {"|", "|&"}:
+            source = self._commands[left:]
+            left = len(self._commands)
             self._take(operator)
             self._skip_newlines()
+            is_simple = not (self._operator() == "(" or self._is_at_word("{"))
             self._read_command(start)
+            self._mark_input(left)
+            if is_simple and len(source) == 1 and operator == "|":
+                words = () if source[0].assignments or source[0].redirections else source[0].words
+                self._commands[left] = self._commands[left]._replace(source=words)
             flow = _Flow(start, start)  # every part of a pipeline runs in a subshell
         return _Flow(flow.failure, flow.success) if is_negated else flow
+
+    def _mark_input(self, first: int) -> None:
+        """Note that the commands from the first on share an input that is not that of the line."""
+        self._commands[first:] = [
+            command._replace(has_input=True) for command in self._commands[first:]
+        ]
 
     # -- commands
 
@@ -335,8 +358,11 @@ class _CommandReader:
         self._take(closing)
         self._depth -= 1
         redirections: list[Redirection] = []
+        inputs = self._inputs
         while self._is_at_redirection():
             redirections.extend(self._read_redirection())
+        if self._inputs > inputs:
+            self._mark_input(first)
         if redirections:
             opened = SimpleCommand((), (), tuple(redirections), _listed(start))
             self._commands.insert(first, opened)
@@ -346,7 +372,7 @@ class _CommandReader:
         assignments: list[LexedWord] = []
         words: list[LexedWord] = []
         redirections: list[Redirection] = []
-        first = self._at
+        first, inputs = self._at, self._inputs
         self._count += 1
         while (token := self._peek()) is not None and token.kind is not TokenKind.OPERATOR:
             if self._is_at_redirection():
@@ -371,6 +397,7 @@ class _CommandReader:
             assignments=tuple(ShellWord(word.raw, word.value, False) for word in assignments),
             redirections=tuple(redirections),
             folders=_listed(start),
+            has_input=self._inputs > inputs,
         )
         self._commands.append(command)
         return _flow_after(command, start)
@@ -398,6 +425,8 @@ class _CommandReader:
         self._take("target")
         target = token.word
         self._check_variables(target)
+        if operator.startswith("<") and target.value != "/dev/null":
+            self._inputs += 1
         if operator in {"<&", ">&"} and _DESCRIPTOR_TARGET.fullmatch(target.raw):
             return
         if operator == "<&" or (

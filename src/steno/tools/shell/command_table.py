@@ -84,7 +84,53 @@ class CommandMatch(NamedTuple):
     read_paths: tuple[ShellWord, ...] = ()
     written_paths: tuple[ShellWord, ...] = ()
     created_paths: tuple[ShellWord, ...] = ()
+    reads_folders: bool = False
+    """Whether the command may read files that it does not name, such as those of a folder."""
 
+
+# -- other spellings ----------------------------------------------------------------------------
+
+
+def other_spellings(
+    assignments: Sequence[ShellWord], words: Sequence[ShellWord]
+) -> tuple[str, ...]:
+    """Return further texts by which rules that deny may name a command.
+
+    These are the command without assignments, without the folder of its program, without the
+    options in front of a subcommand, and, for a program that runs another one, each of its endings.
+    They may be more than the command runs.
+    """
+    texts = [word.text for word in words]
+    found = {" ".join(texts): None} if assignments else {}
+    starts = [0]
+    for start in starts:  # grows
+        name = texts[start].rpartition("/")[2] if start < len(texts) else ""
+        rest = texts[start + 1 :]
+        found[" ".join([name, *rest])] = None
+        if name in _WITH_SUBCOMMANDS and rest and rest[0].startswith("-"):
+            for at in range(1, min(len(rest), _MAX_SPELLINGS)):
+                found[" ".join([name, *rest[at:]])] = None
+        if start == 0 and name in _RUNNERS:
+            starts += range(1, min(len(texts), _MAX_SPELLINGS))
+    found.pop(" ".join([*[word.text for word in assignments], *texts]), None)
+    return tuple(found)
+
+
+_MAX_SPELLINGS: Final = 16
+_WITH_SUBCOMMANDS: Final = frozenset(
+    {
+        *("git", "npm", "pnpm", "yarn", "cargo", "go", "uv", "pip", "pip3", "docker", "kubectl"),
+        *("gh", "poetry", "rustup", "ruff"),
+    }
+)
+_RUNNERS: Final = frozenset(
+    {
+        *("timeout", "xargs", "nice", "ionice", "nohup", "time", "env", "sudo", "doas", "command"),
+        *("stdbuf", "setsid", "strace", "uv", "poetry", "pipenv", "pdm", "hatch", "npx", "pnpm"),
+        *("yarn", "bunx", "coverage", "python", "python3", "npm", "bun", "busybox", "chroot"),
+    }
+)
+"""Programs that run another program, which their arguments name."""
 
 # -- matching --------------------------------------------------------------------------------------
 
@@ -92,9 +138,34 @@ class CommandMatch(NamedTuple):
 def match_command(words: Sequence[ShellWord]) -> CommandMatch | None:
     """Return what the table says about a command; None if the command is not in the table."""
     if [word.value for word in words[:1]] == ["timeout"] and len(words) > 2:
-        found = _TIME_LIMIT.fullmatch(words[1].value or "") and _match_program(words[2:])
-        return found._replace(pattern="") if found else None
-    return _match_program(words)
+        is_limit = _TIME_LIMIT.fullmatch(words[1].value or "") is not None
+        is_nested = words[2].value == "timeout"
+        found = match_command(words[2:]) if is_limit and not is_nested else None
+        return None if found is None else found._replace(pattern="")
+    found = _match_program(words)
+    if found is None or not _reads_folders(words):
+        return found
+    return found._replace(reads_folders=True)
+
+
+def _reads_folders(words: Sequence[ShellWord]) -> bool:
+    """Return whether a command of the table may show the content of files that it does not name."""
+    name, *arguments = words
+    if name.value == "git":
+        values = _strip_global_options([word.value for word in words])
+        return len(values) > 1 and values[1] not in _GIT_NAMES_ONLY
+    if name.value in _SEARCHES:
+        return name.value == "rg" or any(map(_may_descend, arguments))
+    return name.value in {"diff", "xargs"}
+
+
+def _may_descend(word: ShellWord) -> bool:
+    """Return whether a word may be an option of `grep` that reads folders."""
+    if word.value is None:
+        return word.may_be_option
+    if word.value.startswith("--"):
+        return word.value.startswith(("--r", "--d"))
+    return word.value.startswith("-") and not {"r", "R", "d"}.isdisjoint(word.value)
 
 
 def are_harmless_assignments(assignments: Sequence[ShellWord]) -> bool:
@@ -896,6 +967,15 @@ _WRAPPERS: Final[Mapping[tuple[str, ...], frozenset[tuple[str, ...]]]] = {
     },
 }
 """Programs that run a program of the project, and the programs that remain routine with them."""
+_SEARCHES: Final = frozenset({"grep", "egrep", "fgrep", "rg"})
+_GIT_NAMES_ONLY: Final = frozenset(
+    {
+        *("status", "branch", "tag", "remote", "ls-files", "rev-parse", "describe", "config"),
+        *("version", "worktree", "ls-tree", "name-rev", "merge-base", "show-ref", "submodule"),
+        *("for-each-ref", "show-branch", "count-objects", "check-ignore", "check-attr"),
+    }
+)
+"""Subcommands of `git` that show names and no content of files."""
 _XARGS_OPTIONS: Final = "-0 -r -t -x -n: -L: -P: -I: -d: -s: --null --no-run-if-empty"
 _PIPED_PATHS: Final = ShellWord("", None, may_be_option=True)
 """The files that a pipe names."""
