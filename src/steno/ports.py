@@ -776,6 +776,7 @@ class BlobStore(Protocol):
 
 
 __all__ = [
+    "AccessKind",
     "ApprovalDecision",
     "ApprovalRequest",
     "Approver",
@@ -797,6 +798,7 @@ __all__ = [
     "ResolveContext",
     "ResolvedReference",
     "Resolver",
+    "SandboxAccess",
     "SetupNotice",
     "Stream",
     "Subject",

@@ -10,12 +10,12 @@ import pytest
 
 from steno import Outcome, ToolCall
 from steno.errors import ToolFailed
-from steno.ports import Capability, PreviewKind, Tool, ToolOutput
+from steno.ports import Capability, PreviewKind, Subject, Tool, ToolOutput
 from steno.tools.bash import BashKillTool, BashOutputTool, BashTool
 from steno.tools.shell.confined_command import CommandAccess
 from steno.tools.shell.environment import build_environment
 from steno.tools.shell.process import CommandLimits, OutputCapture
-from steno.tools.shell.sandbox import Sandbox, SandboxSetting, find_sandbox
+from steno.tools.shell.sandbox import NoSandbox, Sandbox, SandboxSetting, find_sandbox
 from steno.tools.workspace import Workspace
 from tests.raised_errors import raises_code
 from tests.tools.command_setup import (
@@ -438,3 +438,16 @@ def test_the_best_sandbox_is_used_unless_it_is_switched_off(workspace: Workspace
     for setting, name in ((SandboxSetting.AUTO, SANDBOXES[0].name), (SandboxSetting.OFF, "none")):
         output = run(BashTool(workspace, sandbox=setting), "true")
         assert details_of(output)["sandbox"] == name
+
+
+def test_an_approved_reader_of_a_secret_gets_no_access_to_write_it(
+    workspace: Workspace, folder: Path
+) -> None:
+    secret = folder / ".env"
+    secret.write_text("KEY=1\n")
+    tool = make_bash(workspace, NoSandbox("none"))
+    subject = Subject(
+        text=".env", capability=Capability.EXECUTE, rule_tool="read", is_protected=True
+    )
+    output = run(tool, "cat < .env", FakeToolContext(subjects=(subject,)))
+    assert details_of(output)["access"] == [{"kind": "read", "target": str(secret)}]

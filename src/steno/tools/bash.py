@@ -215,7 +215,8 @@ class BashTool:
         for subject in subjects:
             if subject.is_protected and not subject.is_unknown:
                 # The user has approved this path, so the sandbox must not block it.
-                is_read = subject.capability is Capability.READ
+                # Without a sandbox, the capability of a command that reads a secret is EXECUTE.
+                is_read = subject.rule_tool == "read" or subject.capability is Capability.READ
                 path = os.path.realpath(self._workspace.root / subject.text)
                 access.append(SandboxAccess(AccessKind.READ if is_read else AccessKind.WRITE, path))
         return CommandRequest(
