@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from steno.agent import EntryRecorded, PromptInput
+from steno.app.compose import open_grants
 from steno.app.permissions import GrantsFile
-from steno.errors import Conflict, Missing
+from steno.errors import Conflict, Missing, Unavailable
 from steno.log.queries import searchable_text
 from steno.messages.event import TextDelta
 from steno.ports import GrantScope
@@ -196,3 +197,38 @@ def test_a_revoked_grant_stays_revoked_after_a_retry(project: Path, home: Path) 
     with scripted_model(home, write("c1"), "Done.", ["Once upon", gate, " a time"], "The end."):
         run(main())
     check_last_log()
+
+
+# -- files of older versions -----------------------------------------------------------------------
+
+OLD_FILE = '[user]\nallow = ["bash(git *)", "write(out/**)"]\n'
+
+
+@pytest.mark.parametrize("change", ["add", "revoke"])
+def test_rules_that_need_a_confirmation_are_reported_after_any_other_change(
+    tmp_path: Path, change: str
+) -> None:
+    file = tmp_path / "grants.toml"
+    file.write_text(OLD_FILE)
+    grants = GrantsFile(tmp_path, file=file)
+    if change == "add":
+        grants.add("read", GrantScope.USER)
+    else:
+        grants.revoke("write(out/**)", GrantScope.USER)
+    assert "bash(git *)" not in grants.rules()
+    assert grants.migrate() == ("bash(git *)",)
+    assert grants.migrate() == ()
+
+
+def test_valid_grants_count_if_the_file_of_an_older_version_cannot_be_rewritten(
+    project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(self: GrantsFile) -> tuple[str, ...]:
+        raise Unavailable("read-only", code="not_writable", place="grants")
+
+    GrantsFile(project).add(RULE, GrantScope.USER)
+    monkeypatch.setattr(GrantsFile, "migrate", refuse)
+    grants, notices = open_grants(project)
+    assert grants is not None
+    assert RULE in grants.rules()
+    assert [notice.code for notice in notices] == ["not_writable"]

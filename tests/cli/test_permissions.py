@@ -380,6 +380,7 @@ STORED = st.builds(
         texts(), TABLES.map(lambda table: table if any(table) else GrantTable(("write",)))
     ),
     version=st.just(2),
+    is_unreported=st.booleans(),
 )
 
 
@@ -396,7 +397,7 @@ def test_any_bytes_are_grants_or_refused(data: bytes) -> None:
         grants = parse_grants(data, "here")
     except InvalidDocument:
         return
-    assert set(tomllib.loads(data.decode())) <= {"version", "user", "projects"}
+    assert set(tomllib.loads(data.decode())) <= {"version", "unreported", "user", "projects"}
     assert all(is_rule(rule) for rule in grants.user.allow)
 
 

@@ -220,7 +220,7 @@ async def open_environment_with_servers(
                 find_upstream=_find_upstream,
             )
         )
-        grants, notices = _open_grants(folder)
+        grants, notices = open_grants(folder)
         sandbox_problem = sandbox_notice(await asyncio.to_thread(lambda: toolbox.sandbox))
         if sandbox_problem is not None:
             notices = (*notices, sandbox_problem)
@@ -354,7 +354,7 @@ def read_system_prompt(loaded: LoadedSettings, folder: Path) -> tuple[str, tuple
     return prompt, instructions.notices
 
 
-def _open_grants(folder: Path) -> tuple[GrantsFile | None, tuple[SetupNotice, ...]]:
+def open_grants(folder: Path) -> tuple[GrantsFile | None, tuple[SetupNotice, ...]]:
     """Open the file of grants; if it cannot be read, return None and a notice.
 
     Return None without a notice if the home folder is unknown.
@@ -365,7 +365,12 @@ def _open_grants(folder: Path) -> tuple[GrantsFile | None, tuple[SetupNotice, ..
     try:
         unconfirmed = grants.migrate()
     except StenoError as exc:
-        return None, (SetupNotice(exc.code, str(exc)),)
+        notice = SetupNotice(exc.code, str(exc))
+        try:
+            grants.read()
+        except StenoError:
+            return None, (notice,)
+        return grants, (notice,)  # the file cannot be written, but its valid grants count
     if not unconfirmed:
         return grants, ()
     text = (

@@ -63,6 +63,8 @@ _FILE_HEADING: Final = """\
 """
 _FILE_VERSION: Final = 2
 """The version of the file. In files without a version, `*` in a command matched any text."""
+_UNREPORTED_NAME: Final = "unreported"
+"""The member that is true while rules that need a confirmation were not reported yet."""
 KEY_FILE_NAME: Final = "seal.key"
 _KEY_BYTES: Final = 32
 _ACCESSIBLE_TO_OTHERS: Final = 0o077
@@ -186,6 +188,8 @@ class StoredGrants(NamedTuple):
     projects: Mapping[str, GrantTable] = {}
     version: int = _FILE_VERSION
     """The version of the file that was read."""
+    is_unreported: bool = False
+    """Whether rules of an older version need a confirmation, and no one was told yet."""
 
     def table_for(self, project: str | None) -> GrantTable:
         """Return the rules of a project, or those of the user if `project` is None."""
@@ -232,19 +236,23 @@ class GrantsFile:
     def migrate(self) -> tuple[str, ...]:
         """Rewrite a file of an older version; return the rules that now need a confirmation.
 
-        These are rules for several commands, whose patterns have a new meaning. The result is empty
-        if the file has the current version, so that they are reported once. Raises the same errors
+        These are rules for several commands, whose patterns have a new meaning. They are reported
+        once, also if `add` or `revoke` has rewritten the file before. Raises the same errors
         as `add`.
         """
-        if self.read().version == _FILE_VERSION:
+        if not self._needs_migration(self.read()):
             return ()
         with self._user_file.locked_for_writing():
             stored = self.read()
-            if stored.version == _FILE_VERSION:  # another process was faster
+            if not self._needs_migration(stored):  # another process was faster
                 return ()
-            self._user_file.write(format_grants(stored))
+            self._user_file.write(format_grants(stored._replace(is_unreported=False)))
         tables = (stored.user, *stored.projects.values())
         return tuple(dict.fromkeys([rule for table in tables for rule in table.unconfirmed]))
+
+    @staticmethod
+    def _needs_migration(stored: StoredGrants) -> bool:
+        return stored.version != _FILE_VERSION or stored.is_unreported
 
     def read(self) -> StoredGrants:
         """Return all stored rules. There are none if the file does not exist.
@@ -312,13 +320,14 @@ def parse_grants(data: bytes, place: str) -> StoredGrants:
         raise InvalidDocument(f"{reason}; {_REPAIR_ADVICE}", code=code, place=place) from exc
     version = document.get("version", 1)
     parser = _GrantsParser(place, text, version)
-    parser.check_names(document, ("version", "user", "projects"))
+    parser.check_names(document, ("version", _UNREPORTED_NAME, "user", "projects"))
     parser.check_version()
     projects = parser.table(document.get("projects", {}), "projects")
     return StoredGrants(
         user=parser.grants(document.get("user", {}), "user"),
         projects={folder: parser.grants(table, folder) for folder, table in projects.items()},
         version=version,
+        is_unreported=version != _FILE_VERSION or document.get(_UNREPORTED_NAME) is True,
     )
 
 
@@ -392,6 +401,8 @@ def format_grants(stored: StoredGrants) -> str:
     tables = [("user", stored.user)]
     tables += [(f"projects.{quote_toml(name)}", table) for name, table in stored.projects.items()]
     parts = [f"{_FILE_HEADING}version = {_FILE_VERSION}\n"]
+    if stored.is_unreported:
+        parts[0] += f"{_UNREPORTED_NAME} = true\n"
     for name, table in tables:
         lists = [
             f"{field} = [\n{''.join([f'    {quote_toml(rule)},{chr(10)}' for rule in rules])}]\n"
