@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from steno.tools.path_guard import PathGuard
 from steno.tools.protected_paths import FoundPaths, PathPolicy, Protection, fold_name
 from steno.tools.workspace import Workspace
 
@@ -23,7 +24,10 @@ READ_ONLY = [
     *[".envrc", "a/.envrc", ".devcontainer/devcontainer.json", ".devcontainer.json"],
     *[".cursor/mcp.json", ".claude/settings.json", ".codex/config.toml", ".zed/tasks.json"],
     *[".bashrc", ".profile", "dotfiles/.zshrc", ".inputrc", ".ssh/config", ".exrc", ".gdbinit"],
-    *["mise.toml", ".mise/tasks/x"],
+    *["mise.toml", ".mise/tasks/x", ".helix/languages.toml", ".Rprofile", ".irbrc", ".pryrc"],
+    *[".vs/tasks.vs.json", ".theia/tasks.json", "x.sublime-project", "opencode.json"],
+    *[".crush.json", ".trae/mcp.json", ".clinerules/x.md", ".kilocode/mcp.json", ".junie/x"],
+    *[".qwen/settings.json", ".augment/x", ".factory/mcp.json", ".copilot/config"],
     # Other spellings of the same names.
     *[".GIT/hooks/x", ".Git/Config", ".g\u200cit/config", "git~1/config", ".git./config", ".git "],
     *[".git::$INDEX_ALLOCATION/hooks/x", ".VSCODE/tasks.json", ".\u017fteno/x", ".EnvRC"],
@@ -282,3 +286,22 @@ def test_a_workspace_has_a_policy(folder: Path, monkeypatch: pytest.MonkeyPatch)
     assert workspace.real_path("a/b") == os.path.join(folder, "a/b")  # noqa: PTH118 - a str
     policy = PathPolicy([folder], environ={})
     assert Workspace(folder, policy=policy).policy is policy
+
+
+def test_the_running_program_is_read_only_but_no_secret(folder: Path, tmp_path: Path) -> None:
+    package = folder / ".venv/lib/site-packages/steno"
+    package.mkdir(parents=True)
+    (package / "main.py").write_text("x = 1")
+    programs = [folder / ".venv", package]
+    policy = PathPolicy([folder], environ={"HOME": "/nowhere"}, programs=programs)
+    for name in (".venv/pyvenv.cfg", ".venv/lib/site-packages/a.pth"):
+        assert policy.is_read_only(f"{folder}/{name}")
+        assert not policy.is_secret(f"{folder}/{name}")
+    guard = PathGuard(policy, tmp_path / "storage")
+    snapshot = guard.begin()
+    assert folder / ".venv" in policy.sandbox_protected()
+    assert folder / ".venv" not in policy.sandbox_hidden()
+    (package / "main.py").write_text("x = 2")
+    (change,) = guard.finish(snapshot)
+    assert change.path == package / "main.py"
+    assert (package / "main.py").read_text() == "x = 1"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -17,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec.structs import replace
 
+import steno
 from steno.agent import Agent, Approver, Gate, ModelTarget, Permissions
 from steno.agent.dispatch import ToolRunner
 from steno.agent.permissions.gate import PermissionGate, tool_content, tool_headline
@@ -254,7 +256,20 @@ def _open_workspace(folder: Path, settings: Settings) -> Workspace:
         store = default_address() if settings.store is None else read_address(settings.store)
         if isinstance(store.location, Path):
             own += [store.location, *_sqlite_files(store.location)]
-    return Workspace(roots, policy=PathPolicy(roots, environ=os.environ, own=own))
+    policy = PathPolicy(roots, environ=os.environ, own=own, programs=_find_programs(roots))
+    return Workspace(roots, policy=policy)
+
+
+def _find_programs(roots: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Return the files and folders in a workspace that run as steno, outside of every sandbox."""
+    environment = Path(sys.prefix)
+    parts = (
+        *map(Path, steno.__path__),
+        *(environment, environment / "pyvenv.cfg", Path(sys.executable)),
+        *[Path(folder) for folder in sys.path if folder.endswith("site-packages")],
+    )
+    found = dict.fromkeys([*parts, *[part.resolve() for part in parts]])
+    return tuple([part for part in found if any(root in part.parents for root in roots)])
 
 
 def _sqlite_files(store: Path) -> list[Path]:

@@ -151,8 +151,11 @@ _ANYWHERE: Final[Mapping[str, Zone]] = {
     # Agents and their servers.
     **_lock(".steno", ".mcp.json", ".claude", ".cursor", ".codex", ".gemini", ".windsurf"),
     **_lock(".continue", ".opencode", ".roo", ".kiro", ".amazonq", ".aider.conf.yml"),
+    **_lock("opencode.json", "opencode.jsonc", ".crush.json", "crush.json", ".trae", ".clinerules"),
+    **_lock(".kilocode", ".junie", ".qwen", ".augment", ".factory", ".copilot"),
     # Editors and debuggers: tasks, launch settings, start files in the working directory.
     **_lock(".vscode", ".idea", ".zed", ".fleet", ".devcontainer", ".devcontainer.json"),
+    **_lock(".helix", ".vs", ".theia", ".rprofile", ".irbrc", ".pryrc"),
     **_lock(".vimrc", ".gvimrc", ".exrc", ".nvimrc", ".nvim.lua", ".lvimrc"),
     **_lock(".dir-locals.el", ".dir-locals-2.el", ".emacs", ".emacs.d", ".vim"),
     **_lock(".gdbinit", ".lldbinit", ".pdbrc"),
@@ -179,7 +182,7 @@ _ANYWHERE: Final[Mapping[str, Zone]] = {
     ),
 }
 """The zones of names at any depth."""
-_READ_ONLY_SUFFIXES: Final = (".code-workspace",)
+_READ_ONLY_SUFFIXES: Final = (".code-workspace", ".sublime-project")
 READ_ONLY_HOME_PATHS: Final = (
     # Start files and folders of programs; most start files are in `_ANYWHERE`.
     *(".config/fish", ".config/nushell", ".config/zsh", ".config/bash", ".config/environment.d"),
@@ -418,16 +421,19 @@ class PathPolicy:
         environ: Mapping[str, str],
         own: Sequence[Path] = (),
         hidden: Sequence[Path] = (),
+        programs: Sequence[Path] = (),
     ) -> None:
         """Create a policy for real root folders.
 
-        `own` contains the files and folders of steno, `hidden` further secrets. None of them need
-        exist.
+        `own` contains the files and folders of steno, `hidden` further secrets, and `programs` files
+        and folders of which the running program consists: they are protected, but no secrets. None
+        of them need exist.
         """
         self.roots: Final = tuple(map(str, roots))
         self._environ = dict(environ)
         self._own_paths = tuple(own)
         self._hidden_paths = tuple(hidden)
+        self._program_paths = tuple(programs)
         self._root_keys: Final = frozenset(map(_fold_path, self.roots))
         self._found = FoundPaths()
         self.refresh()
@@ -437,10 +443,18 @@ class PathPolicy:
         locked = locate_home_paths(READ_ONLY_HOME_PATHS, self._environ)
         secrets = _secret_locations(self._environ, self._hidden_paths)
         self.own: tuple[str, ...] = _both_spellings(self._own_paths)
-        self.locked_locations: tuple[str, ...] = _both_spellings(locked)
+        self._programs = _both_spellings(self._program_paths)
+        # An environment has too many files to compare all of them around each command.
+        compared = [
+            path
+            for path in self._programs
+            if not any(other.startswith(f"{path}/") for other in self._programs)
+            and not path.endswith("/site-packages")
+        ]
+        self.locked_locations: tuple[str, ...] = (*_both_spellings(locked), *compared)
         self._secret_locations = _both_spellings(secrets)
         self._own_keys = frozenset(map(_fold_path, self.own))
-        self._locked_keys = frozenset(map(_fold_path, self.locked_locations))
+        self._locked_keys = frozenset(map(_fold_path, (*self.locked_locations, *self._programs)))
         linked = [
             os.path.realpath(path)
             for path in (*self._found.secrets, *self._secrets_at_top())
@@ -524,7 +538,11 @@ class PathPolicy:
         and in each git folder (`missing_paths`).
         """
         existing = self._found.protected or tuple(self._protected_at_top())
-        located = [path for path in (*self.locked_locations, *self.own) if self._is_in_root(path)]
+        located = [
+            path
+            for path in (*self.locked_locations, *self._programs, *self.own)
+            if self._is_in_root(path)
+        ]
         present = [path for path in (*existing, *located) if os.path.lexists(path)]
         return tuple(
             map(Path, dict.fromkeys([*_without_inner(present), *map(str, self.missing_paths())]))
