@@ -9,7 +9,6 @@ the next command removes a folder that a killed process left behind.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import stat
 
@@ -41,6 +40,8 @@ def hold_placeholders(paths: Iterable[str]) -> dict[str, int]:
 
 def release_placeholders(held: dict[str, int]) -> None:
     """Remove the folders that no other command uses, if steno created them and they are empty."""
+    import fcntl  # noqa: PLC0415 - not on every platform that may import this file
+
     for path, file in held.items():
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -64,6 +65,8 @@ def is_placeholder(path: str) -> bool:
 
 def is_held(path: str) -> bool:
     """Return whether a running command holds a folder."""
+    import fcntl  # noqa: PLC0415 - not on every platform that may import this file
+
     try:
         file = os.open(path, _FLAGS)
     except OSError:
@@ -87,6 +90,8 @@ def mark_placeholder(path: str) -> None:
 
 
 def _hold(path: str) -> int:
+    import fcntl  # noqa: PLC0415 - not on every platform that may import this file
+
     while True:
         try:
             os.mkdir(path, 0o755)
