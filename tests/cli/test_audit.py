@@ -314,6 +314,8 @@ def test_an_import_of_the_json_ignores_the_signatures(address: str) -> None:
 def test_an_audit_creates_no_key(address: str, home: Path) -> None:
     with open_store(address) as store:
         conversation = store.new([ChatMessage.user("Go")], id="tidy")
-        decide_call(conversation, "c1", GrantSigner("tidy", lambda _: "0" * 64).sign_audit({}, tool="write"))
+        decide_call(
+            conversation, "c1", GrantSigner("tidy", lambda _: "0" * 64).sign_audit({}, tool="write")
+        )
     assert rows("--kind", "approval")[1].endswith("signature invalid or from another machine")
     assert not list(home.rglob("*.key"))

@@ -74,7 +74,7 @@ def test_every_source_of_permission_is_named_with_its_rules(home: Path, project:
     title, _, granted = text.partition("\n\n1. ")
     assert " session**, `/permissions revoke N` " in title.splitlines()[-1]
     assert granted.startswith("`bash(git log *)`")
-    assert ": read, `bash_kill`. " in text.replace("\\", "")
+    assert ": read, `bash_kill`" in text.replace("\\", "")
     assert "| `project` | write(src/\\*\\*) |" in text
     assert "| `user` | bash(ls \\*) |" in text
     assert "/grants\\.toml**\n" in text
