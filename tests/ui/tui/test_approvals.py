@@ -143,7 +143,7 @@ def test_the_rule_can_be_edited_before_it_is_stored(key: str) -> None:
         await app.press(pilot, "p", key)
         assert "allow calls that match this rule, in this folder until revoked:" in app.seen
         assert "matches this call and similar ones" in app.seen
-        await app.press(pilot, "backspace", "backspace", *"-1)", apart_s=0.05)
+        await app.press(pilot, "backspace", "backspace", *"1)", apart_s=0.05)
         assert "bash(git log -1)" in app.seen
         await app.press(pilot, "enter")
         decision = ApprovalDecision(
