@@ -1048,3 +1048,15 @@ def test_a_socket_of_another_network_is_served() -> None:
             assert output.decode() == "no way out\nhi\n"
 
     run(main())
+
+
+def test_a_denied_name_cannot_be_reached_without_its_name() -> None:
+    rules = DomainRules.parse(["*", "*:8080", "10.0.0.5", "db.example.org:5432"], ["evil.example"])
+    assert rules.is_allowed("pypi.org", 443)
+    assert not rules.is_allowed("93.184.216.34", 443)
+    assert not rules.is_allowed("2606:2800::1", 8080)
+    assert rules.is_allowed("10.0.0.5", 80)
+    assert not rules.allows_any_protocol("pypi.org", 22)
+    assert not rules.allows_any_protocol("pypi.org", 8080)
+    assert rules.allows_any_protocol("db.example.org", 5432)
+    assert DomainRules.parse(["*"], ["10.0.0.9"]).is_allowed("93.184.216.34", 443)

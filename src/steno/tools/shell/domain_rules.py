@@ -10,6 +10,8 @@ The pattern of a rule `network(PATTERN)` is one of these:
     *                   any public host, at any port
 
 A deny rule without a port denies every port, and deny rules take precedence over allow rules.
+If a name is denied, `*` covers neither addresses nor tunnels for other protocols than TLS, because
+these would reach the denied server without its name.
 Hosts are compared in the spelling that `normalize_host` returns.
 
 Private addresses, which include loopback, need a rule that names them: the address itself, or a
@@ -289,8 +291,15 @@ class DomainRules(NamedTuple):
         A rule must name the port, or cover everything. Port 443 is always for TLS.
         """
         return port != TLS_PORT and any(
-            rule.port is not None or rule.covers_everything for rule in self._allowing(host, port)
+            (rule.port is not None or rule.covers_everything)
+            and not (self._denies_names and not rule.host)
+            for rule in self._allowing(host, port)
         )
+
+    @property
+    def _denies_names(self) -> bool:
+        """Whether some names are denied, so that a server must not be reached without its name."""
+        return any(rule.host and not is_ip_address(rule.host) for rule in self.deny)
 
     def allows_address(self, host: str, port: int, address: str) -> bool:
         """Return whether a host may resolve to an address that is not public.
@@ -305,7 +314,10 @@ class DomainRules(NamedTuple):
         return any(rule.port == port for rule in named) and can_be_allowed(host, address)
 
     def _allowing(self, host: str, port: int) -> Iterable[DomainRule]:
+        needs_name = is_ip_address(host) and self._denies_names
         for rule in self.allow:
+            if needs_name and not rule.host:
+                continue
             is_port_covered = (
                 rule.port == port
                 if rule.port is not None
