@@ -302,6 +302,17 @@ def test_the_next_command_removes_what_a_killed_supervisor_left(
     assert not (work / ".envrc").exists()
 
 
+@owning_sandboxes
+def test_threads_do_not_count_as_processes(scope: SandboxScope, sandbox: Sandbox) -> None:
+    program = (
+        "import threading; stop = threading.Event(); threading.stack_size(65536); "
+        "all = [threading.Thread(target=stop.wait) for _ in range(700)]; "
+        "[each.start() for each in all]; stop.set(); print('started')"
+    )
+    text = run_as_other_user(sandbox, scope, f'{PYTHON} -c "{program}"')
+    assert text.startswith("started\n")
+
+
 # -- sockets and the network ---------------------------------------------------------------------
 
 SOCKETS = """

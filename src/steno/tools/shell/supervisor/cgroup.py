@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Final, Literal
 
 _PREFIX: Final = "steno-"
-_TASKS_PER_PROCESS: Final = 2
+TASKS_PER_PROCESS: Final = 16
 """The group counts threads as well; the supervisor ends a command by its number of processes."""
 
 
@@ -37,7 +37,7 @@ class ControlGroup:
             os.mkdir(group._folder)
         except OSError:
             return None
-        group._write("pids.max", max_processes * _TASKS_PER_PROCESS)
+        group._write("pids.max", max_processes * TASKS_PER_PROCESS)
         if max_memory_bytes is not None:
             group._write("memory.max", max_memory_bytes)
             group._write("memory.swap.max", 0)

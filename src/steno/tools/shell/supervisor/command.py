@@ -11,6 +11,7 @@ import os
 import sys
 
 from . import landlock, namespaces, seccomp
+from .cgroup import TASKS_PER_PROCESS
 from .kernel import PR_SET_PDEATHSIG, drop_privileges, forbid_new_privileges, prctl
 from .processes import HAS_PROC, count_user_tasks
 
@@ -157,7 +158,9 @@ def _set_limits(specification: CommandSpecification) -> None:
     import resource  # noqa: PLC0415 - not on every platform that may import this file
 
     # The kernel counts tasks per user, so the tasks that already run have to be added.
-    most_tasks = count_user_tasks() + specification["max_processes"] if HAS_PROC else None
+    # They include threads, while the supervisor counts the processes of the command.
+    more_tasks = specification["max_processes"] * TASKS_PER_PROCESS
+    most_tasks = count_user_tasks() + more_tasks if HAS_PROC else None
     limits = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: specification["max_file_bytes"],
