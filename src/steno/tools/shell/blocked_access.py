@@ -82,8 +82,9 @@ def find_blocked(
 
 def _find_paths(lines: list[str], scope: SandboxScope, sandbox: Sandbox) -> Iterator[SandboxAccess]:
     names = islice(_all_names(lines), _MAX_NAMES)
+    protected = tuple([Path(os.path.realpath(path)) for path in scope.protected])
     for name, reason in names:
-        if (access := _classify(name, reason, scope, sandbox)) is not None:
+        if (access := _classify(name, reason, scope, sandbox, protected)) is not None:
             yield access
 
 
@@ -118,7 +119,7 @@ def _quoted_names(line: str) -> Iterator[str]:
 
 
 def _classify(
-    name: str, reason: str, scope: SandboxScope, sandbox: Sandbox
+    name: str, reason: str, scope: SandboxScope, sandbox: Sandbox, protected: tuple[Path, ...]
 ) -> SandboxAccess | None:
     """Return the access to a path that the sandbox blocks; None if it does not block it."""
     if not name or len(name) > _MAX_PATH or "\0" in name:
@@ -136,7 +137,7 @@ def _classify(
     is_inside = any(map(path.is_relative_to, areas))
     if any(map(path.is_relative_to, _KERNEL_FOLDERS)):
         return None
-    is_protected = any(path.is_relative_to(os.path.realpath(each)) for each in scope.protected)
+    is_protected = any(map(path.is_relative_to, protected))
     if is_inside and not is_protected:
         return None
     if not is_inside and ("busy" in reason or "directory" in reason or reason == "eisdir"):
