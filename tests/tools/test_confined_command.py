@@ -19,6 +19,7 @@ from steno.ports import AccessKind, Capability, SandboxAccess, Subject, ToolOutp
 from steno.tools.bash import BashOutputTool, BashTool
 from steno.tools.shell.confined_command import CommandAccess
 from steno.tools.shell.environment import build_environment
+from steno.tools.shell.process import CommandProcess
 from steno.tools.shell.sandbox import Sandbox
 from steno.tools.workspace import Workspace
 from tests.tools.command_setup import (
@@ -123,6 +124,21 @@ def test_what_a_command_creates_at_a_protected_place_is_moved_away(
         raise AssertionError("the user must be able to allow it")
     changes = details_of(output).get("protected_changes", [])
     assert all(change["is_restored"] for change in changes)
+
+
+@every_sandbox
+def test_changes_of_a_command_whose_start_is_cancelled_are_undone(
+    workspace: Workspace, sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def start_and_be_cancelled(*_: object, **__: object) -> None:
+        (workspace.root / "deep" / ".envrc").write_text("EVIL")
+        raise asyncio.CancelledError
+
+    (workspace.root / "deep").mkdir()
+    monkeypatch.setattr(CommandProcess, "start", start_and_be_cancelled)
+    with pytest.raises(asyncio.CancelledError):
+        run_in(workspace, sandbox, "make all")
+    assert not (workspace.root / "deep" / ".envrc").exists()
 
 
 @every_sandbox

@@ -143,15 +143,21 @@ class CommandRunner:
         allowed = [text for text in self._allowed_domains(request) if is_domain_pattern(text)]
         rules = DomainRules.parse(allowed, self.access.denied_domains)
         command = ConfinedCommand(request, sandbox, scope, guard=self._guard, snapshot=snapshot)
-        process = await CommandProcess.start(
-            (str(shell or "/bin/sh"), "-c", request.command),
-            folder=self._workspace.root,
-            environ=environ,
-            limits=self.limits,
-            confinement=confinement,
-            on_output=on_output,
-            on_listener=lambda listener: command.serve_proxy(listener, rules, self._find_upstream),
-        )
+        try:
+            process = await CommandProcess.start(
+                (str(shell or "/bin/sh"), "-c", request.command),
+                folder=self._workspace.root,
+                environ=environ,
+                limits=self.limits,
+                confinement=confinement,
+                on_output=on_output,
+                on_listener=lambda listener: command.serve_proxy(
+                    listener, rules, self._find_upstream
+                ),
+            )
+        except BaseException:  # the command may have run until the start was cancelled
+            await command.abandon()
+            raise
         command.process = process
         return command
 
@@ -320,6 +326,10 @@ class ConfinedCommand:
         """Begin to end the command; `wait` returns when it has ended."""
         self.process.stop()
 
+    async def abandon(self) -> None:
+        """Close the proxy and undo changes, for a command whose start failed or was cancelled."""
+        await self._finish()
+
     async def wait(self, timeout_s: float | None = None) -> CommandReport:
         """Wait until the command has ended and its changes of protected paths are undone.
 
@@ -330,9 +340,7 @@ class ConfinedCommand:
         try:
             command_exit = await self.process.wait(timeout_s)
         finally:
-            if self._proxy is not None:
-                await self._proxy.aclose()
-            changes = await run_to_completion(self._undo_changes)
+            changes = await self._finish()
         return CommandReport(
             exit=command_exit,
             sandbox=self.sandbox,
@@ -342,6 +350,14 @@ class ConfinedCommand:
             contacted=() if self._proxy is None else self._proxy.contacted,
             is_guarded=self._snapshot.is_complete,
         )
+
+    async def _finish(self) -> tuple[ProtectedChange, ...]:
+        try:
+            if self._proxy is not None:
+                await self._proxy.aclose()
+        finally:
+            changes = await run_to_completion(self._undo_changes)
+        return changes
 
     def _undo_changes(self) -> tuple[ProtectedChange, ...]:
         """Undo the changes of protected paths that were not approved."""
