@@ -21,6 +21,7 @@ from steno.errors import InvalidValue
 from steno.ports import AccessKind, SandboxAccess
 from steno.tools.shell.domain_rules import DomainRules
 from steno.tools.shell.network_proxy import (
+    DEFAULT_NETWORK_LIMITS,
     OTHER_TARGETS,
     NetworkLimits,
     NetworkProxy,
@@ -1060,3 +1061,8 @@ def test_a_denied_name_cannot_be_reached_without_its_name() -> None:
     assert not rules.allows_any_protocol("pypi.org", 8080)
     assert rules.allows_any_protocol("db.example.org", 5432)
     assert DomainRules.parse(["*"], ["10.0.0.9"]).is_allowed("93.184.216.34", 443)
+
+
+def test_the_connections_of_several_commands_leave_file_descriptors_for_others() -> None:
+    usual_limit = 1024
+    assert DEFAULT_NETWORK_LIMITS.max_connections * 2 * 4 <= usual_limit

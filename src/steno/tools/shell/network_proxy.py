@@ -90,7 +90,7 @@ OpenConnection: TypeAlias = Callable[[str, int], Awaitable[_Streams]]
 class NetworkLimits(NamedTuple):
     """The limits of a proxy; connections beyond `max_connections` wait."""
 
-    max_connections: int = 256
+    max_connections: int = 64
     max_total_connections: int = 100_000
     max_total_bytes: int = 100_000_000_000
     max_head_bytes: int = 65_536
