@@ -11,7 +11,7 @@ import pytest
 from steno.agent import EntryRecorded, PromptInput
 from steno.app.compose import open_grants
 from steno.app.permissions import GrantsFile
-from steno.errors import Conflict, Missing, Unavailable
+from steno.errors import Conflict, InvalidValue, Missing, Unavailable
 from steno.log.queries import searchable_text
 from steno.messages.event import TextDelta
 from steno.ports import GrantScope
@@ -21,6 +21,7 @@ from tests.app.project_setup import make_project, scripted_model
 from tests.app.scripted_vendor import Call
 from tests.app.session_setup import SessionUser, open_user_session, run
 from tests.cli.reference_setup import check_last_log
+from tests.raised_errors import raises_code
 
 pytestmark = pytest.mark.requirement("S4-15", "S2-18")
 RULE = "write(out/**)"
@@ -232,3 +233,10 @@ def test_valid_grants_count_if_the_file_of_an_older_version_cannot_be_rewritten(
     assert grants is not None
     assert RULE in grants.rules()
     assert [notice.code for notice in notices] == ["not_writable"]
+
+
+def test_a_rule_about_a_domain_is_checked_before_it_is_stored(tmp_path: Path) -> None:
+    grants = GrantsFile(tmp_path, file=tmp_path / "grants.toml")
+    with raises_code(InvalidValue, "domain_wildcard_misplaced"):
+        grants.add("network(pyp*)", GrantScope.USER)
+    assert grants.rules() == ()

@@ -290,3 +290,11 @@ def test_a_rule_for_several_commands_is_not_said_to_cover_a_command_outside_of_a
     ):
         assert preview_rule(rule, outside).is_narrow == is_narrow
     assert preview_rule("bash(git log -*)", request).is_narrow
+
+
+@pytest.mark.parametrize("text", ["network(pyp*)", "network(https://pypi.org)"])
+def test_a_typed_rule_that_could_never_apply_is_no_rule(text: str) -> None:
+    request = blocked_call(PYPI, rule="network(pypi.org)").request
+    assert request is not None
+    assert preview_rule(text, request).rule is None
+    assert decision_for(ApprovalChoice.PROJECT, request, actor="ann", text=text) is None

@@ -101,7 +101,12 @@ def check_rule_tool(rule: PermissionRule) -> None:
     known = (*BUILTIN_TOOL_NAMES, *_OTHER_RULE_SUBJECTS)
     if name not in known and "*" not in name and not name.startswith(MCP_TOOL_PREFIX):
         raise InvalidValue(f"unknown tool {name}; {suggest_name(name, known)}", code="tool_unknown")
-    if name == NETWORK_RULE_NAME:
+    check_domain_rule(rule)
+
+
+def check_domain_rule(rule: PermissionRule) -> None:
+    """Raise InvalidValue if a rule is for domains, and its pattern is no pattern for domains."""
+    if rule.tool == NETWORK_RULE_NAME:
         DomainRule.parse(rule.pattern or "*")
 
 
@@ -269,7 +274,9 @@ class GrantsFile:
         Raises InvalidValue if the rule or the scope is invalid, InvalidDocument if the file is
         invalid, and Unavailable if it cannot be read or written.
         """
-        text, project = str(PermissionRule.parse(rule)), self._project(scope)
+        parsed, project = PermissionRule.parse(rule), self._project(scope)
+        check_domain_rule(parsed)
+        text = str(parsed)
         with self._user_file.locked_for_writing():
             stored = self.read()
             table = stored.table_for(project)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from steno.agent.permissions.rules import PermissionRule, counts_as_grant, find_covering_rules
 from steno.app.approval_queue import PendingCall
+from steno.app.permissions import check_domain_rule
 from steno.app.session import AgentSession
 from steno.errors import InvalidValue, StenoError
 from steno.invisible import is_visible
@@ -203,6 +204,7 @@ def preview_rule(text: str, request: ApprovalRequest) -> RulePreview:
         return RulePreview(None, f"type a rule, such as {request.rule}")
     try:
         rule = PermissionRule.parse(text)
+        check_domain_rule(rule)
     except InvalidValue as exc:
         return RulePreview(None, terminal_line(str(exc)))
     is_narrow = False
