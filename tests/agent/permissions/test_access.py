@@ -360,6 +360,12 @@ def test_a_deny_rule_covers_every_port_of_a_domain() -> None:
     assert not is_access_denied(HOOKS, deny)
 
 
+@pytest.mark.parametrize(("deny", "target"), [("EVIL.com", "evil.com"), ("evil.com", "EVIL.com.")])
+def test_a_deny_rule_covers_every_spelling_of_a_domain(deny: str, target: str) -> None:
+    rules = [PermissionRule.parse(f"network({deny})")]
+    assert is_access_denied(SandboxAccess(AccessKind.NETWORK, target), rules)
+
+
 SECRETS = SandboxAccess(AccessKind.READ, "/home/ann/.ssh")
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from steno.agent.permissions.patterns import escape_pattern, matches_path
 from steno.agent.permissions.rules import (
     MODE_CAPABILITIES,
@@ -114,15 +116,22 @@ def _concerns_path(pattern: str | None, path: str, folder: str | None) -> bool:
 
 
 def _is_domain_denied(access: SandboxAccess, deny: Iterable[PermissionRule]) -> bool:
-    host, _, port = access.target.rpartition(":")
-    targets = {access.target, host} if host and port.isdecimal() else {access.target}
+    target = access.target.lower().removesuffix(".")
+    host, _, port = target.rpartition(":")
+    targets = {target, host} if host and port.isdecimal() else {target}
     subjects = [
         access_subject(SandboxAccess(AccessKind.NETWORK, target)) for target in sorted(targets)
     ]
     return any(
-        rule.tool == NETWORK_RULE_TOOL and rule.denies((NETWORK_RULE_TOOL,), subjects)
+        rule.tool == NETWORK_RULE_TOOL
+        and _with_lower_case(rule).denies((NETWORK_RULE_TOOL,), subjects)
         for rule in deny
     )
+
+
+def _with_lower_case(rule: PermissionRule) -> PermissionRule:
+    """Return a rule for domains, which are the same in upper and lower case."""
+    return rule if rule.pattern is None else replace(rule, pattern=rule.pattern.lower())
 
 
 def find_network_access(
