@@ -226,6 +226,34 @@ def test_an_approved_path_can_be_written(
         assert not (scope.roots[0] / ".git" / "hooks" / "other").exists()
 
 
+@real_sandboxes
+@pytest.mark.parametrize("command", ["echo x > ../new", "true", "touch ../new", "rm -f ../new"])
+def test_an_approved_missing_file_can_be_created_and_nothing_beside_it(
+    scope: SandboxScope, sandbox: Sandbox, command: str
+) -> None:
+    base = scope.scratch.parent
+    new = base / "new"
+    missing = base / "absent" / "deep"
+    command = f"{command}; echo EVIL > ../evil; mkdir ../evils; echo end"
+    ended = run_confined(sandbox, replace(scope, writable=(new, missing)), command)
+    assert ended.text.endswith("end\n")
+    assert sorted({"scratch", "work", *(["new"] if new.exists() else [])}) == sorted(
+        path.name for path in base.iterdir()
+    )
+    assert new.exists() == (command.startswith(("echo", "touch")))
+
+
+@owning_sandboxes
+def test_an_approved_file_in_a_missing_protected_folder_can_be_created(
+    scope: SandboxScope, sandbox: Sandbox
+) -> None:
+    target = scope.roots[0] / ".husky" / "h"
+    command = "mkdir -p .husky && echo x > .husky/h; echo EVIL > .envrc"
+    run_confined(sandbox, replace(scope, writable=(target,)), command)
+    assert target.read_text() == "x\n"
+    assert not (scope.roots[0] / ".envrc").exists()
+
+
 # -- placeholders --------------------------------------------------------------------------------
 
 

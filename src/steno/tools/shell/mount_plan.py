@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, final
 
+from steno.tools.shell.supervisor.orders import MARK_S
 from steno.tools.shell.supervisor.specification import Mount, MountKind
 from steno.values import RedactedRepr
 
@@ -38,6 +39,7 @@ class MountPlan(RedactedRepr, frozen=True, kw_only=True):
 
     mounts: tuple[Mount, ...]
     placeholders: tuple[str, ...]
+    new_files: tuple[str, ...] = ()
 
 
 def plan_mounts(
@@ -53,8 +55,10 @@ def plan_mounts(
 ) -> MountPlan:
     """Return the mounts for the paths of a scope; `scratch` becomes /tmp."""
     kinds: dict[Path, MountKind] = {}
-    approved = tuple(dict.fromkeys(map(_existing_target, writable)))
-    areas = (*(() if is_read_only else roots), *approved)
+    existing = tuple(path for path in dict.fromkeys(writable) if not is_new_file(path))
+    new_files = find_new_files(writable)
+    approved = (*existing, *new_files)
+    areas = (*(() if is_read_only else roots), *existing)
     for root in roots:
         kinds[root] = "read_only" if is_read_only else "writable"
     for path in protected:
@@ -64,7 +68,10 @@ def plan_mounts(
         if area is None:
             continue
         if _is_missing(target):
-            if target.parent.is_dir() and not any(map(target.is_relative_to, approved)):
+            is_approved = any(map(target.is_relative_to, writable))
+            # In place of a missing folder, a placeholder would forbid what is approved inside it.
+            is_above = not target.exists() and any(each.is_relative_to(target) for each in writable)
+            if target.parent.is_dir() and not is_approved and not is_above:
                 kinds[target] = "placeholder"
         elif os.path.lexists(target):
             kinds[target] = "read_only"
@@ -88,11 +95,33 @@ def plan_mounts(
         kinds.pop(path, None)
         outer = next((parent for parent in path.parents if parent in kinds), None)
         if outer is None or outer == _PRIVATE_TMP or kinds[outer] != "writable":
-            kinds[path] = "writable"
+            kinds[path] = "new_file" if path in new_files else "writable"
     return MountPlan(
         mounts=tuple(_order(kinds, scratch, shown=shown)),
         placeholders=tuple(str(path) for path, kind in kinds.items() if kind == "placeholder"),
+        new_files=tuple(str(path) for path, kind in kinds.items() if kind == "new_file"),
     )
+
+
+def find_new_files(approved: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the missing files among approved paths that can be created, since their folder exists.
+
+    A mount and a right are about a file that exists. The folder is not writable instead: it may be
+    the home folder.
+    """
+    return tuple(
+        path for path in dict.fromkeys(approved) if is_new_file(path) and path.parent.is_dir()
+    )
+
+
+def is_new_file(path: Path) -> bool:
+    """Return whether a file is missing, or only exists because another command may write it."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return True
+    is_marked = int(found.st_mtime) == MARK_S and not found.st_size
+    return is_marked and stat.S_ISREG(found.st_mode)
 
 
 def find_reachable_sockets(outside: tuple[Path, ...]) -> tuple[Path, ...]:
@@ -143,11 +172,6 @@ def _order(kinds: dict[Path, MountKind], scratch: Path, *, shown: set[Path]) -> 
         if outer not in covering or path in visible:
             source = scratch if path == _PRIVATE_TMP and path not in shown else path
             yield {"kind": kinds[path], "path": str(path), "source": str(source)}
-
-
-def _existing_target(path: Path) -> Path:
-    """Return the path to make writable for an approved path: the folder of a missing file."""
-    return path if os.path.lexists(path) else path.parent
 
 
 def _pinned_folders(path: Path, area: Path) -> Iterator[Path]:

@@ -32,7 +32,12 @@ from steno.tools.programs import find_program
 from steno.tools.protected_paths import HIDDEN_HOME_PATHS as HIDDEN_HOME_PATHS  # noqa: PLC0414 - re-exported
 from steno.tools.protected_paths import find_hidden_paths as find_hidden_paths  # noqa: PLC0414 - re-exported
 from steno.tools.shell.launch import launch_supervisor, read_status
-from steno.tools.shell.mount_plan import MountPlan, find_reachable_sockets, plan_mounts
+from steno.tools.shell.mount_plan import (
+    MountPlan,
+    find_new_files,
+    find_reachable_sockets,
+    plan_mounts,
+)
 from steno.tools.shell.supervisor import landlock, seccomp
 from steno.tools.shell.supervisor.kernel import ROOT_CAPABILITIES
 from steno.tools.shell.supervisor.specification import Confinement, Mount, SocketRule
@@ -92,7 +97,7 @@ class SandboxScope(RedactedRepr, frozen=True, kw_only=True):
     writable: tuple[Path, ...] = ()
     """Further real paths that the user approved for writing, even if they are protected or hidden.
 
-    If there is no file at such a path, its folder becomes writable.
+    In place of a missing file, an empty one is created, which goes if the command leaves it empty.
     """
     scratch: Path
     """A folder for temporary files of this session."""
@@ -178,6 +183,7 @@ class BubblewrapSandbox(Struct, frozen=True):
                 mount["path"] for mount in plan.mounts if mount["kind"] == "hidden_socket"
             ],
             "placeholders": [*plan.placeholders],
+            "new_files": [*plan.new_files],
             "sockets": "common",
             "scopes_sockets": scope.network is NetworkAccess.ALL and not _is_setuid(self.bwrap),
             "listens": scope.network is NetworkAccess.PROXY,
@@ -220,17 +226,24 @@ class LandlockSandbox(Struct, frozen=True):
             sockets = "common" if self.has_namespaces else "local"
         writable = [*(() if scope.is_read_only else scope.roots), *scope.writable]
         plan = _plan_mounts(scope, has_sockets=allows_network) if self.has_namespaces else None
+        new_files: tuple[str, ...] = ()
         if plan is None:
+            new_files = tuple(
+                str(path)
+                for path in find_new_files(scope.writable)
+                if scope.is_read_only or not any(map(path.is_relative_to, scope.roots))
+            )
             writable += [scope.scratch, *scope.usable_temporary]
         else:
-            writable = [
-                *(Path(mount["path"]) for mount in plan.mounts if mount["kind"] == "writable")
-            ]
+            new_files = plan.new_files
+            kinds = ("writable", "new_file")
+            writable = [Path(mount["path"]) for mount in plan.mounts if mount["kind"] in kinds]
         return {
             "mechanism": "landlock",
             "mounts": None if plan is None else [*plan.mounts],
             "folder": str(scope.roots[0]),
             "placeholders": [] if plan is None else [*plan.placeholders],
+            "new_files": [*new_files],
             "writable": [*map(str, writable)],
             "hidden": [*map(str, scope.hidden)] if plan is None else [],
             "revealed": [*map(str, scope.revealed)] if plan is None else [],
@@ -411,6 +424,8 @@ def _bwrap_mount(mount: Mount) -> list[str]:
             return ["--ro-bind", source, path]
         case "placeholder":
             return ["--ro-bind-try", source, path]
+        case "new_file":
+            return ["--bind-try", source, path]
         case "hidden_file":
             # A device on such a mount cannot be opened, not even by root.
             return ["--ro-bind", "/dev/null", path]

@@ -18,7 +18,7 @@ from .command import exec_command
 from .kernel import PR_SET_CHILD_SUBREAPER, prctl
 from .listener import send_listener
 from .orders import KILL, LENGTH_BYTES, TERMINATE
-from .placeholders import hold_placeholders, release_placeholders
+from .placeholders import hold_new_files, hold_placeholders, release_placeholders
 from .processes import HAS_PROC, find_descendants, uses_more_memory
 
 TYPE_CHECKING = False
@@ -58,9 +58,11 @@ def main(status_fd: int, listener_fd: int) -> None:
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     confinement = specification["confinement"]
     held = hold_placeholders(() if confinement is None else confinement["placeholders"])
+    new_files = hold_new_files(() if confinement is None else confinement["new_files"])
     try:
         status = _CommandWatcher(specification, wake_fd, listener_fd).run()
     finally:
+        release_placeholders(new_files)
         release_placeholders(held)
     # Numbers and a name on the first line, which needs no module to encode.
     line = f"{status['exit_code']} {status['leftover']} {status['limit']}\n{status['failure']}"

@@ -112,10 +112,13 @@ def _clone_source(each: Mount) -> int | None:
     try:
         tree = syscall(_OPEN_TREE, _CURRENT_FOLDER, os.fsencode(source), flags)
     except FileNotFoundError:
-        if kind == "placeholder":  # it could not be created, so the command cannot either
+        if kind in (
+            "placeholder",
+            "new_file",
+        ):  # it could not be created, so the command cannot either
             return None
         raise
-    if kind != "writable":
+    if kind not in ("writable", "new_file"):
         _restrict(tree, "", _READ_ONLY, _EMPTY_PATH | _RECURSIVE)
     return tree
 

@@ -14,3 +14,8 @@ LENGTH_BYTES: Final = 8
 """The size of the number before the specification."""
 LISTENER_PORT: Final = 3128
 """The port of the listener on 127.0.0.1 inside the sandbox, where nothing else runs yet."""
+MARK_S: Final = 318_391_506
+"""A time of last change that no other program sets; even, since some file systems need that.
+
+It marks the empty files and folders that exist only while a command runs.
+"""

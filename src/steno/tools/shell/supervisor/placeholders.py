@@ -1,10 +1,13 @@
-"""Empty folders in place of protected paths that do not exist.
+"""Empty folders in place of protected paths that do not exist, and files in place of approved ones.
 
 A path is only protected by a mount, and a mount needs something to mount on. A folder is used,
 because git does not list empty folders. Several commands may use one folder at once, and the last
 one removes it: each holds a shared lock on the folder, which ends with its process. A folder with
 any content is never removed. The time of the last change marks the folders of steno, so that
 the next command removes a folder that a killed process left behind.
+
+The same holds for the files: a command that may write a missing file needs one to write to. The
+first change of the file removes its mark, so that it stays.
 """
 
 from __future__ import annotations
@@ -12,13 +15,12 @@ from __future__ import annotations
 import os
 import stat
 
+from .orders import MARK_S
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Final
-
-_MARK_S: Final = 318_391_506
-"""A time of last change that no other program sets; even, since some file systems need that."""
 
 _FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -38,15 +40,35 @@ def hold_placeholders(paths: Iterable[str]) -> dict[str, int]:
     return held
 
 
+def hold_new_files(paths: Iterable[str]) -> dict[str, int]:
+    """Create the missing files and lock them; return the locked open files by path.
+
+    A file that exists or that cannot be created is left out.
+    """
+    held: dict[str, int] = {}
+    for path in paths:
+        try:
+            file = _hold_file(path)
+        except OSError:  # then the command cannot create it either
+            continue
+        if file is not None:
+            held[path] = file
+    return held
+
+
 def release_placeholders(held: dict[str, int]) -> None:
-    """Remove the folders that no other command uses, if steno created them and they are empty."""
+    """Remove what no other command uses, if steno created it and it is empty and unchanged."""
     import fcntl  # noqa: PLC0415 - not on every platform that may import this file
 
     for path, file in held.items():
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if _is_current(path, file) and int(os.fstat(file).st_mtime) == _MARK_S:
-                os.rmdir(path)
+            found = os.fstat(file)
+            if _is_current(path, file) and int(found.st_mtime) == MARK_S:
+                if stat.S_ISDIR(found.st_mode):
+                    os.rmdir(path)
+                elif not found.st_size:
+                    os.unlink(path)
         except OSError:  # in use by another command, or not empty
             pass
         os.close(file)
@@ -57,7 +79,7 @@ def is_placeholder(path: str) -> bool:
     try:
         found = os.lstat(path)
         return (
-            int(found.st_mtime) == _MARK_S and stat.S_ISDIR(found.st_mode) and not os.listdir(path)
+            int(found.st_mtime) == MARK_S and stat.S_ISDIR(found.st_mode) and not os.listdir(path)
         )
     except OSError:
         return False
@@ -84,7 +106,7 @@ def mark_placeholder(path: str) -> None:
     """Mark an empty folder again, so that the last command that holds it removes it."""
     file = os.open(path, _FLAGS)
     try:
-        os.utime(file, (_MARK_S, _MARK_S))
+        os.utime(file, (MARK_S, MARK_S))
     finally:
         os.close(file)
 
@@ -95,7 +117,7 @@ def _hold(path: str) -> int:
     while True:
         try:
             os.mkdir(path, 0o755)
-            os.utime(path, (_MARK_S, _MARK_S))
+            os.utime(path, (MARK_S, MARK_S))
         except FileExistsError:
             pass
         try:
@@ -105,6 +127,33 @@ def _hold(path: str) -> int:
         fcntl.flock(file, fcntl.LOCK_SH)
         if _is_current(path, file):
             return file
+        os.close(file)
+
+
+def _hold_file(path: str) -> int | None:
+    """Return the locked open file; None if the file belongs to somebody else."""
+    import fcntl  # noqa: PLC0415 - not on every platform that may import this file
+
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    while True:
+        is_created = False
+        try:
+            file = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o666)
+            is_created = True
+        except FileExistsError:
+            try:
+                file = os.open(path, flags)
+            except FileNotFoundError:  # another command has just removed it
+                continue
+        fcntl.flock(file, fcntl.LOCK_SH)
+        if is_created:
+            os.utime(file, (MARK_S, MARK_S))
+        found = os.fstat(file)
+        if _is_current(path, file):
+            if int(found.st_mtime) == MARK_S and not found.st_size and stat.S_ISREG(found.st_mode):
+                return file
+            os.close(file)
+            return None
         os.close(file)
 
 

@@ -8,6 +8,7 @@ MountKind: TypeAlias = Literal[
     "writable",
     "read_only",
     "placeholder",
+    "new_file",
     "hidden_folder",
     "hidden_file",
     "hidden_socket",
@@ -18,6 +19,7 @@ MountKind: TypeAlias = Literal[
     writable        the file or folder itself, writable
     read_only       the file or folder itself, read-only
     placeholder     an empty read-only folder, which the supervisor creates and removes
+    new_file        an empty writable file, which the supervisor creates, and removes if unchanged
     hidden_folder   an empty read-only folder that only the command sees
     hidden_file     a file that cannot be opened
     hidden_socket   the same for a Unix socket, which may have vanished when the command starts
@@ -50,6 +52,8 @@ class BubblewrapConfinement(TypedDict):
     hidden_sockets: list[str]
     """The Unix sockets to cover, except for those that have vanished when the command starts."""
     placeholders: list[str]
+    new_files: list[str]
+    """The approved files that are missing."""
     sockets: SocketRule
     scopes_sockets: bool
     """Whether Landlock keeps the command from abstract Unix sockets of other programs."""
@@ -66,6 +70,8 @@ class LandlockConfinement(TypedDict):
     folder: str
     """The working directory."""
     placeholders: list[str]
+    new_files: list[str]
+    """The approved files that are missing."""
     writable: list[str]
     hidden: list[str]
     """Real paths that must not be read, unless they are inside a writable path."""
