@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import hmac
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -58,7 +59,6 @@ from steno.agent import (
     ResultCode,
     RunResult,
 )
-from steno.app.permissions import KEY_FILE_NAME, KeyFileSigner
 from steno.codec import decode_document, decode_message, encode_document, encode_message
 from steno.context import ContextBuilder, ModelTarget
 from steno.errors import ToolFailed, Unreachable, Unresolved
@@ -935,7 +935,8 @@ def test_pending_calls_survive_a_restart_and_are_decided_on_the_command_line(
     save = ScriptedTool("save", ["saved"], capability=Capability.WRITE)
     with open_store(address) as store:
         # An approval counts only with a signature of the gate: the key of the user.
-        gate = Gate(sign_text=KeyFileSigner(tmp_path / ".config" / "steno" / KEY_FILE_NAME))
+        key = (tmp_path / ".config" / "steno" / "seal.key").read_bytes()
+        gate = Gate(sign_text=lambda text: hmac.new(key, text.encode(), "sha256").hexdigest())
         exchange = Exchange("ok", conversation=store.open(conversation.id), tools=[save], gate=gate)
         exchange.resume()
     assert [call.id for call in save.calls] == ["c1"]
