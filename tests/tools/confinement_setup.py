@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, cast
 import steno.tools.shell.supervisor as package
 from steno.tools.shell.process import CommandExit, CommandLimits, CommandProcess
 from steno.tools.shell.sandbox import BubblewrapSandbox, Sandbox, SandboxScope
+from steno.tools.shell.supervisor.orders import LENGTH_BYTES
 from steno.tools.shell.supervisor.specification import CommandSpecification
 from tests.tools.command_setup import PATIENCE_S
 
@@ -90,13 +91,15 @@ def run_as_other_user(sandbox: Sandbox, scope: SandboxScope, command: str) -> st
         folder = Path(name)
         folder.chmod(0o755)
         shutil.copytree(Path(package.__path__[0]), folder / "supervisor")
-        (folder / "command").write_bytes(marshal.dumps(cast("Any", specification)))
+        encoded = marshal.dumps(cast("Any", specification))
         program = (
             f"import sys, os; sys.path.append({name!r}); from supervisor.main import main; "
-            f"main(os.open({str(folder / 'command')!r}, os.O_RDONLY), os.dup(1), -1)"
+            f"main(os.dup(1), -1)"
         )
         reading, writing = os.pipe()
         with os.fdopen(writing, "wb") as kept:  # the supervisor ends with its standard input
+            kept.write(len(encoded).to_bytes(LENGTH_BYTES, "little") + encoded)
+            kept.flush()
             done = subprocess.run(
                 [PYTHON, "-I", "-S", "-c", program],
                 stdin=reading,

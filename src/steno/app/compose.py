@@ -190,8 +190,13 @@ async def open_environment_with_servers(
     folder: Path,
     approver: Approver | None,
     server_setup: ServerSetup,
+    *,
+    is_stored: bool = True,
 ) -> AsyncGenerator[AgentEnvironment]:
-    """Open the provider, tools and gate of an agent. The caller starts and closes the servers."""
+    """Open the provider, tools and gate of an agent. The caller starts and closes the servers.
+
+    Without a stored session, no signing key is created.
+    """
     settings = loaded.settings
     for vendor in settings.providers.values():
         hide_variables(vendor.key_variables)  # settings may name a key in any way
@@ -232,7 +237,9 @@ async def open_environment_with_servers(
             deny=settings.deny,
             auto_run=settings.auto_run,
         )
-        gate = Gate(permissions, approver, grants=grants, sign_text=KeyFileSigner())
+        gate = Gate(
+            permissions, approver, grants=grants, sign_text=KeyFileSigner(creates_key=is_stored)
+        )
         yield AgentEnvironment(
             settings=settings,
             model_selection=model,

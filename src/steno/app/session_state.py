@@ -466,7 +466,12 @@ class SessionState:
         approver = config.approver or (self.approvals if config.is_interactive else None)
         environment = await stack.enter_async_context(
             open_environment_with_servers(
-                config.loaded_settings, model, config.folder, approver, startup.server_setup
+                config.loaded_settings,
+                model,
+                config.folder,
+                approver,
+                startup.server_setup,
+                is_stored=config.is_persistent,
             )
         )
         if self.is_closed:

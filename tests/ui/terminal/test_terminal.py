@@ -101,11 +101,11 @@ def test_opening_and_quitting_stores_no_session(window: Tmux) -> None:
 def test_a_call_is_approved_and_runs(window: Tmux) -> None:
     window.start(*OFFLINE)
     window.wait("ACT")
-    say(window, "run touch made.txt")
+    say(window, "run cp /dev/null made.txt")
     window.wait("permission")
     assert not (window.folder / "made.txt").exists()
     choose(window, "o", "once")
-    window.wait("✓ bash touch made.txt")
+    window.wait("✓ bash cp /dev/null made.txt")
     assert (window.folder / "made.txt").exists()
     assert "approved" in steno(window, "audit", "last")
 
@@ -190,7 +190,7 @@ def test_a_branch_is_forked_compared_and_left_again(window: Tmux) -> None:
 def test_a_session_that_was_killed_while_it_asked_asks_again(window: Tmux) -> None:
     window.start(*OFFLINE)
     window.wait("ACT")
-    say(window, "run touch made.txt")
+    say(window, "run cp /dev/null made.txt")
     window.wait("permission")
     window.signal_program(signal.SIGKILL)
     window.wait("[left with 137]")
@@ -200,7 +200,7 @@ def test_a_session_that_was_killed_while_it_asked_asks_again(window: Tmux) -> No
     say(window, "/retry")
     window.wait("permission")
     choose(window, "o", "once")
-    window.wait("✓ bash touch made.txt")
+    window.wait("✓ bash cp /dev/null made.txt")
     assert (window.folder / "made.txt").exists()
     assert "intact" in steno(window, "verify", "last")
 
@@ -228,12 +228,12 @@ def test_a_terminal_of_60_by_20_is_enough(tmp_path: Path) -> None:
     with terminal(tmp_path, size=(60, 20)) as window:
         window.start(*OFFLINE)
         window.wait("ACT")
-        say(window, "run touch made.txt")
+        say(window, "run cp /dev/null made.txt")
         window.wait("permission")
         choose(window, "o", "once")
-        window.wait("✓ bash touch made.txt")
+        window.wait("✓ bash cp /dev/null made.txt")
         window.resize(120, 40)
-        window.wait("✓ bash touch made.txt")
+        window.wait("✓ bash cp /dev/null made.txt")
 
 
 def test_no_colour_is_written_where_none_is_wanted(window: Tmux) -> None:
