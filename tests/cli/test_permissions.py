@@ -397,7 +397,7 @@ def test_any_bytes_are_grants_or_refused(data: bytes) -> None:
     except InvalidDocument:
         return
     assert set(tomllib.loads(data.decode())) <= {"version", "unreported", "user", "projects"}
-    assert all(is_rule(rule) for rule in grants.user.allow)
+    assert all(str(PermissionRule.parse(rule)) == rule for rule in grants.user.allow)
 
 
 # -- commands ------------------------------------------------------------------------------------
